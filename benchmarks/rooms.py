@@ -1,0 +1,99 @@
+"""Our own rooms alone, in one process, on the real channels: what actor and learner benchmarks run.
+
+spec = make_spec("cartpole-ppo", num_envs=64)
+actor = ActorRoom(spec)
+actor.run(num_unrolls=8)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.gauges import Gauges
+from tianji.channels.layout import Layout
+from tianji.channels.memory import SEMAPHORE_BYTES, Bell, Segment, Semaphore
+from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
+from tianji.config.machine import read_machine
+from tianji.config.overrides import make_config
+from tianji.engines.build import RunSpec, build_actor, build_model
+from tianji.engines.loop import run_loop
+from tianji.envs.build import probe
+from tianji.models.flat import Snapshot
+from tianji.programs.resolve import resolve
+
+
+def make_spec(preset: str, **values: Any) -> RunSpec:
+    """The plan of a run on this machine, with one actor."""
+    config = make_config(preset, num_actors=1, **values)
+    found = probe(config.env, config.env_kwargs)
+    return RunSpec(config, resolve(config, read_machine(), found), found.spaces, config.env)
+
+
+def _bells(count: int) -> list[Bell]:
+    segment = Segment.create("bells", SEMAPHORE_BYTES * count)
+    semaphores = [Semaphore(segment, SEMAPHORE_BYTES * index) for index in range(count)]
+    for semaphore in semaphores:
+        semaphore.initialise()
+    return [Bell(semaphore) for semaphore in semaphores]
+
+
+class ActorRoom:
+    """One real actor driven by the real loop, with shared memory under it; whoever would receive
+    its unrolls gives every slot back at once."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        plan = spec.plan
+        actor_bell, buffer_bell = _bells(2)
+        memory = StreamMemory.create(Layout.from_json(plan.layout), plan.num_slots, 1)
+        self.receiver = ShmReceiver(memory, [actor_bell])
+        board = os.memfd_create("policy")
+        snapshot = Snapshot(build_model(spec))
+        ShmBoardWriter(board, snapshot.nbytes).post(0, snapshot.write_to)
+        self._gauges = Gauges(("actor-0",)).rows["actor-0"]
+        sender = ShmSender(memory, 0, buffer_bell)
+        self._actor = build_actor(spec, 0, sender, ShmBoardReader(board), self._gauges)
+        self._bell = actor_bell
+        self._buffer_bell = buffer_bell
+        self._round = 0
+        self.steps_per_unroll = plan.steps_per_unroll
+
+    def run(self, num_unrolls: int) -> int:
+        """Make unrolls and give their slots back; returns the environment steps."""
+        for _ in range(num_unrolls):
+            self.receiver.release(self.make_unroll())
+        return num_unrolls * self.steps_per_unroll
+
+    def make_unroll(self) -> int:
+        """Let the actor make one unroll; returns its slot, which is the caller's to release."""
+        assert self.receiver.grant(0, self._round)
+        self._round += 1
+        taken: list[int] = []
+        run_loop(self._actor, [self._gauges], _Collect(self, taken), lambda: bool(taken))
+        return taken[0]
+
+    def take(self) -> int | None:
+        return self.receiver.take()
+
+
+class _Collect:
+    """Stands for the actor's bell: when the actor has nothing left to do, its unroll is there."""
+
+    def __init__(self, room: ActorRoom, taken: list[int]) -> None:
+        self._room = room
+        self._taken = taken
+
+    def wait(self, timeout_s: float) -> bool:
+        slot = self._room.take()
+        assert slot is not None
+        self._taken.append(slot)
+        return True
+
+
+def build_update(spec: RunSpec) -> Any:
+    """The learner's update over a fresh model."""
+    return load_algorithm(spec.config.algorithm.name).build_update(
+        build_model(spec), spec.spaces, spec.config
+    )

@@ -1,0 +1,12 @@
+"""TianJi: fast asynchronous reinforcement-learning training for ordinary Gymnasium environments.
+
+>>> import tianji
+>>> summary, policy = tianji.train("cartpole-ppo", target_return=300)
+>>> action = policy.act(observation)
+"""
+
+from tianji.api import Trained, load, make_config, train
+from tianji.errors import TianjiError, UsageError
+
+__version__ = "0.1.0"
+__all__ = ["TianjiError", "Trained", "UsageError", "load", "make_config", "train"]

@@ -1,0 +1,218 @@
+"""Actor: infers and simulates; the only role that touches environments.
+
+Takes      the latest policy (Board), grants of slots (Stream)
+Gives      unrolls, written in place while it works, each stamped with the versions that acted
+Waits for  a grant, and nothing else
+Unblocked  by the buffer, which grants slots as the balance allows
+Stops      between two ticks
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tianji.actor.episodes import EpisodeLedger
+from tianji.algorithms.interface import Acting
+from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.interface import BoardReader, Bytes, Grant, Sender
+from tianji.envs.interface import World
+from tianji.types import Stamp, Unroll
+
+
+@dataclass(frozen=True, slots=True)
+class ActorPlan:
+    """What one actor is told."""
+
+    index: int
+    num_actors: int
+    num_rows: int
+    lookahead: int
+    steps_per_unroll: int
+    seed: int
+
+
+class Actor:
+    """One loop over its environments; `tick` is one step of all of them."""
+
+    def __init__(
+        self,
+        plan: ActorPlan,
+        world: World,
+        acting: Acting,
+        read_policy: Callable[[Bytes], None],
+        policy: BoardReader,
+        sender: Sender,
+        gauges: memoryview[int],
+    ) -> None:
+        self._plan = plan
+        self._world = world
+        self._acting = acting
+        self._read_policy = read_policy
+        self._policy = policy
+        self._sender = sender
+        self._gauges = gauges
+        self._rng = np.random.default_rng(np.random.SeedSequence(plan.seed))
+        self._ledger = EpisodeLedger(world.num_envs)
+        self._carry: dict[str, np.ndarray[Any, Any]] | None = None
+        self._grant: Grant | None = None
+        self._unroll: Unroll = {}
+        self._row = 0
+        self._version = -1
+        self._oldest = -1
+        self._previous_oldest = -1
+        self._started_ns = 0
+        self._row_ns: np.ndarray[Any, Any] = np.zeros(0, np.int64)
+
+    def tick(self) -> bool:
+        """Begin an unroll if one may, then step all environments once."""
+        if self._sender.is_stale():
+            self._abandon()
+        if self._grant is None and not self._begin():
+            return False
+        if self._policy.version() != self._version:
+            self._version = self._policy.latest(self._read_policy)
+        row = self._row
+        actions = self._acting.act(self._unroll, row)
+        self._world.step(actions, self._unroll, row)
+        self._row_ns[row] = now_ns = time.monotonic_ns()
+        self._gauges[Gauge.HEARTBEAT_NS] = now_ns
+        self._row = row + 1
+        if self._row == self._plan.num_rows or self._is_hurried():
+            self._finish(now_ns)
+        return True
+
+    def _abandon(self) -> None:
+        """The buffer was reborn and knows nothing of the slot being written. The environments have
+        moved on, so what the next unroll starts from is saved before the slot is let go."""
+        if self._grant is not None:
+            self._unroll["valid"][self._row :] = False
+            self._ledger.close_unroll(self._unroll, self._first_row)
+            self._keep_carry(self._unroll, self._row)
+            self._grant = None
+            self._gauges[Gauge.DISCARDED] += 1
+        self._sender.attach()
+
+    def _begin(self) -> bool:
+        if self._policy.version() < 0:
+            self._gauges[Gauge.ACTIVITY] = Activity.WAITING
+            return False
+        grant = self._sender.reserve()
+        if grant is None:
+            self._gauges[Gauge.ACTIVITY] = Activity.PACED
+            return False
+        self._gauges[Gauge.ACTIVITY] = Activity.ACTING
+        self._grant = grant
+        self._unroll = unroll = self._sender.unroll(grant.slot)
+        self._row_ns = unroll["row_ns"]
+        self._started_ns = time.monotonic_ns()
+        if self._gauges[Gauge.FIRST_STEP_NS] == 0:
+            self._gauges[Gauge.FIRST_STEP_NS] = self._started_ns
+        first = self._first_row
+        if self._carry is None:
+            self._begin_episodes(unroll)
+        else:
+            for name, rows in self._carry.items():
+                unroll[name][: len(rows)] = rows
+        self._row = first
+        if self._policy.version() != self._version:
+            self._version = self._policy.latest(self._read_policy)
+        self._oldest = self._version
+        self._gauges[Gauge.STARTED_VERSION] = self._oldest + 1
+        self._acting.begin(self._rng, unroll, first, self._steps_before(grant.round))
+        return True
+
+    @property
+    def _first_row(self) -> int:
+        """Rows before it repeat the end of the unroll before (n-step returns look ahead)."""
+        return self._plan.lookahead - 1
+
+    def _steps_before(self, round_number: int) -> int:
+        return round_number * self._plan.num_actors * self._plan.steps_per_unroll
+
+    def _begin_episodes(self, unroll: Unroll) -> None:
+        """Fresh environments. Their first observation belongs to the first row that is written."""
+        self._world.reset(int(self._rng.integers(2**31)), unroll)
+        first = self._first_row
+        for name in self._observation_names(unroll):
+            unroll[name][first] = unroll[name][0]
+        for name in ("valid", "terminated", "truncated"):
+            unroll[name][:first] = False
+        self._ledger.restart()
+        self._previous_oldest = -1
+
+    @staticmethod
+    def _observation_names(unroll: Unroll) -> list[str]:
+        return [name for name in unroll if name == "obs" or name.startswith("obs.")]
+
+    def _is_hurried(self) -> bool:
+        """The buffer asks for an unroll that would soon be too old: it is handed over short.
+
+        Not where rows are repeated for n-step returns: the repeated items would be stored twice.
+        """
+        assert self._grant is not None
+        return self._gauges[Gauge.HURRY] > self._grant.round and self._first_row == 0
+
+    def _finish(self, now_ns: int) -> None:
+        assert self._grant is not None
+        unroll, first, end = self._unroll, self._first_row, self._row
+        if end < self._plan.num_rows:
+            for name in ("valid", "terminated", "truncated"):
+                unroll[name][end:] = False
+        self._acting.finish(unroll, first)
+        self._ledger.close_unroll(unroll, first)
+        steps = int(np.count_nonzero(unroll["valid"][first:end]))
+        self._keep_carry(unroll, end)
+        oldest = self._oldest
+        if first > 0 and self._previous_oldest >= 0:
+            oldest = min(oldest, self._previous_oldest)
+        self._previous_oldest = self._oldest
+        stamp = Stamp(
+            self._plan.index, self._grant.round, oldest, self._version, steps,
+            self._started_ns, now_ns,
+        )  # fmt: skip
+        self._sender.send(self._grant.slot, stamp)
+        self._grant = None
+        self._gauges[Gauge.STARTED_VERSION] = 0
+        self._gauges[Gauge.STEPS] += steps
+        self._gauges[Gauge.ITEMS] += 1
+        self._gauges[Gauge.VERSION] = self._version
+
+    def _keep_carry(self, unroll: Unroll, end: int) -> None:
+        """What the next unroll repeats: the last observation, and for n-step returns the rows
+        before it. It is copied, because the slot belongs to the buffer once it is sent."""
+        first = self._first_row
+        observations = set(self._observation_names(unroll))
+        carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
+        if first:
+            for name, rows in unroll.items():
+                if name not in observations and len(rows) == self._plan.num_rows:
+                    carry[name] = rows[end - first : end].copy()
+        self._carry = carry
+
+    def state(self) -> dict[str, Any] | None:
+        """For exact resume, between two unrolls; None where the world does not offer its state."""
+        world = self._world.get_state()
+        if world is None or self._carry is None:
+            return None
+        return {
+            "world": world,
+            "carry": {name: rows.copy() for name, rows in self._carry.items()},
+            "ledger": self._ledger.state(),
+            "rng": self._rng.bit_generator.state,
+            "previous_oldest": self._previous_oldest,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._world.set_state(state["world"])
+        self._carry = {name: np.array(rows) for name, rows in state["carry"].items()}
+        self._ledger.load_state(state["ledger"])
+        self._rng.bit_generator.state = state["rng"]
+        self._previous_oldest = int(state["previous_oldest"])
+
+    def close(self) -> None:
+        self._world.close()

@@ -1,0 +1,66 @@
+"""The actor's side of PPO and IMPALA: only the policy is evaluated, values are the learner's.
+
+R: rows of an unroll, N: environments, A: policy outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import nn
+
+from tianji.algorithms.actor_critic.model import POLICY, ActorCritic
+from tianji.envs.interface import Spaces
+from tianji.models.actions import action_layout
+from tianji.models.inference import ObservationReader, build_inference
+from tianji.models.sampling import build_sampler
+from tianji.types import Array, Unroll
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+
+
+class StochasticActing:
+    """Draws actions from the policy; see algorithms/interface.py."""
+
+    def __init__(self, model: ActorCritic, spaces: Spaces) -> None:
+        layout = action_layout(spaces.action)
+        self._num_outputs = layout.num_outputs
+        self._sampler = build_sampler(layout, model.head)
+        self._inference = build_inference(model.net, POLICY)
+        self._reader = ObservationReader(spaces.observation)
+        self._end_row = 0
+
+    def begin(
+        self, rng: np.random.Generator, unroll: Unroll, first_row: int, steps_before: int
+    ) -> None:
+        num_rows, num_envs = unroll["action"].shape[:2]
+        self._sampler.begin(rng, num_rows, num_envs)
+        self._inference.refresh()
+        self._end_row = first_row
+
+    def act(self, unroll: Unroll, t: int) -> Array:
+        self._inference(self._reader.row(unroll, t), self._sampler.outputs_RNA[t])
+        self._end_row = t + 1
+        return self._sampler.sample(t, unroll["action"][t])
+
+    def finish(self, unroll: Unroll, first_row: int) -> None:
+        """Rows after the last act() hold nothing: an unroll may be handed over short."""
+        rows = slice(first_row, self._end_row)
+        self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
+
+    def greedy(self, obs: Mapping[str, Array]) -> Array:
+        arrays = self._reader.batch(obs)
+        num_envs = len(next(iter(arrays.values())))
+        outputs_NA = np.empty((num_envs, self._num_outputs), np.float32)
+        self._inference.refresh()
+        self._inference(arrays, outputs_NA)
+        return self._sampler.mode(outputs_NA)
+
+
+def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> StochasticActing:
+    assert isinstance(model, ActorCritic)
+    model.eval()
+    return StochasticActing(model, spaces)

@@ -1,0 +1,111 @@
+"""What makes an algorithm: a record of functions, nothing about processes.
+
+algorithm = load_algorithm("ppo")
+model  = algorithm.build_model(spaces, config)            # in actors, learner, evaluator alike
+acting = algorithm.build_acting(model, spaces, config)    # in actors
+update = algorithm.build_update(model, spaces, config)    # in the learner
+for metrics in update.steps(batch): ...                   # one optimiser step each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from tianji.types import Array, Batch, Field, Unroll
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from tianji.config.run import RunConfig
+    from tianji.config.schema import AlgorithmConfig
+    from tianji.envs.interface import Spaces
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """How an algorithm's serial form turns steps into versions. All counts are per version.
+
+    PPO, 16 environments, unrolls of 32: Cadence(32, 1, 512, 0, "queue", 1.0)
+    DQN, 16 environments, unrolls of 4, 8 updates of 128: Cadence(4, 1, 64, 1000, "replay", 16.0)
+    """
+
+    unroll_length: int
+    lookahead: int
+    steps_per_version: int
+    """Environment steps the learner receives for every version; a multiple of one round."""
+    warmup_steps: int
+    """Environment steps in the store before the first batch is taken."""
+    store: Literal["queue", "replay"]
+    ratio: float
+    """Items taken per item put: 1 for a queue, sampled per inserted transition for replay."""
+    capacity_steps: int = 0
+    """Replay only: steps kept."""
+    num_updates: int = 0
+    """Replay only: minibatches in a batch, ratio * steps_per_version / num_updates items each."""
+
+
+class Acting(Protocol):
+    """The actor's side of a policy: observations to actions, in place, without autograd."""
+
+    def begin(
+        self, rng: np.random.Generator, unroll: Unroll, first_row: int, steps_before: int
+    ) -> None:
+        """Prepare for one unroll: draw its noise at once, set schedules.
+
+        steps_before: environment steps of the whole run before this unroll, derived from the
+        round (never from arrival), so that schedules are the same in every engine.
+        """
+        ...
+
+    def act(self, unroll: Unroll, t: int) -> Array:
+        """Read obs row t, write action row t (and own fields), return actions for the world."""
+        ...
+
+    def finish(self, unroll: Unroll, first_row: int) -> None:
+        """Fill what is cheaper for the whole unroll at once, such as log-probabilities."""
+        ...
+
+    def greedy(self, obs: Mapping[str, Array]) -> Array:
+        """The actions evaluation uses, for a batch of observations by leaf name."""
+        ...
+
+
+class Update(Protocol):
+    """The learner's side."""
+
+    def steps(self, batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
+        """Yield after every optimiser step; the last mapping yielded holds the batch's metrics
+        (earlier ones may be empty). progress: share of max_env_steps done, for schedules."""
+        ...
+
+    def minibatch_steps(self, batch: Batch) -> int:
+        """Environment steps that one optimiser step of this batch trains on."""
+        ...
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Optimiser, targets, normalisers beyond the model's own state_dict; fresh copies."""
+        ...
+
+    def load_state(self, state: Mapping[str, torch.Tensor]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm."""
+
+    name: str
+    config: type[AlgorithmConfig]
+    """Its config record, found under `algorithm` in RunConfig."""
+    cadence: Callable[[RunConfig], Cadence]
+    check: Callable[[Spaces, RunConfig], None]
+    """Raise UsageError where the algorithm cannot work with these spaces."""
+    fields: Callable[[Spaces], tuple[Field, ...]]
+    """`action` and whatever else the acting side writes (per="step")."""
+    build_model: Callable[[Spaces, RunConfig], torch.nn.Module]
+    build_acting: Callable[[torch.nn.Module, Spaces, RunConfig], Acting]
+    build_update: Callable[[torch.nn.Module, Spaces, RunConfig], Update]
+    export: Callable[[torch.nn.Module, Spaces, RunConfig], Any]
+    """An nn.Module from observation tensors (one per leaf) to the greedy action, for ONNX."""

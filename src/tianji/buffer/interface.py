@@ -1,0 +1,42 @@
+"""A store: what is kept, which items are taken, which is given up, in one protocol.
+
+store.put(slot, stamp)        # index bookkeeping only: the bytes stay where they are
+batch = store.take(version)
+... the learner uses batch ...
+store.finish(batch)           # slots that are free again go back to the receiver
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tianji.types import Batch, Stamp
+
+
+class Store(Protocol):
+    """Holds slots that arrived until their items are used up or pushed out."""
+
+    def put(self, slot: int, stamp: Stamp) -> int:
+        """Keep an unroll; returns how many items that is."""
+        ...
+
+    def num_held(self) -> int:
+        """Unrolls kept now."""
+        ...
+
+    def take(self, version: int) -> Batch: ...
+
+    def finish(self, batch: Batch) -> int:
+        """The batch has been used; its slots may be given up. Returns how many environment steps
+        reached a gradient for the first time with it."""
+        ...
+
+    def metrics(self) -> dict[str, float]:
+        """Figures about what was taken since the last call (reuse, age)."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """For the checkpoint: what is held (with the bytes, where worth it), random state."""
+        ...
+
+    def load_state(self, state: dict[str, Any]) -> None: ...

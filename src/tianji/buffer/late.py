@@ -1,0 +1,41 @@
+"""Unrolls in work that would be too old after the next version: asked for, and waited for a little.
+
+This is how the bound on lag is held without throwing data away: the actor hands over what it has
+after its current step, and the learner takes it in. A world whose single step takes longer than
+PATIENCE_S holds up nobody further; what it delivers then is the last resort's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from tianji.channels.gauges import Gauge
+
+PATIENCE_S = 0.25
+
+
+class LateUnrolls:
+    """Remembers whom it asked, since when, and whom it has stopped waiting for."""
+
+    def __init__(self, max_lag: int, actor_gauges: Sequence[memoryview[int]]) -> None:
+        self._max_lag = max_lag
+        self._gauges = actor_gauges
+        self._since: dict[int, float] = {}
+        """When each unroll (actor's round) was first waited for, by actor."""
+        self._round: dict[int, int] = {}
+
+    def holds_up(self, version: int, arrived: Sequence[int]) -> bool:
+        """Whether the batch for the version after `version` should wait for an unroll in work."""
+        waits = False
+        for actor, row in enumerate(self._gauges):
+            started = row[Gauge.STARTED_VERSION] - 1
+            if started < 0 or version + 1 - started <= self._max_lag:
+                continue
+            round_number = arrived[actor]
+            row[Gauge.HURRY] = round_number + 1
+            if self._round.get(actor) != round_number:
+                self._round[actor] = round_number
+                self._since[actor] = time.monotonic()
+            waits |= time.monotonic() - self._since[actor] < PATIENCE_S
+        return waits

@@ -1,0 +1,57 @@
+"""The queue store: every unroll is taken once, whole, in the order it was put."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tianji.channels.interface import Receiver
+from tianji.types import Array, Batch, Stamp
+
+
+class Queue:
+    """Takes everything that was put and sets it side by side."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._held: list[tuple[int, Stamp]] = []
+
+    def put(self, slot: int, stamp: Stamp) -> int:
+        self._held.append((slot, stamp))
+        return 1
+
+    def num_held(self) -> int:
+        return len(self._held)
+
+    def take(self, version: int) -> Batch:
+        slots = [slot for slot, _ in self._held]
+        stamps = tuple(stamp for _, stamp in self._held)
+        arrays = {name: _side_by_side(a, slots) for name, a in self._receiver.arrays.items()}
+        steps = sum(stamp.env_steps for stamp in stamps)
+        return Batch(arrays, stamps, num_items=len(slots), num_steps=steps)
+
+    def finish(self, batch: Batch) -> int:
+        for slot, _ in self._held:
+            self._receiver.release(slot)
+        self._held.clear()
+        return batch.num_steps
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: unrolls that wait belong to versions that a resumed run makes anew."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Nothing was kept."""
+
+
+def _side_by_side(array: Array, slots: list[int]) -> Array:
+    """Unrolls along the environment axis. A single unroll is read in place."""
+    if len(slots) == 1:
+        only: Array = array[slots[0]]
+        return only
+    axis = 1 if array.ndim > 2 else 0  # fields per row have no environment axis
+    return np.concatenate([array[slot] for slot in slots], axis=axis)

@@ -1,0 +1,146 @@
+"""The replay store: transitions are sampled uniformly, in place, until their unroll is pushed out.
+
+An unroll keeps its slot for as long as it lives. Each frame is stored once: the next observation of
+a transition is the following row (or the kept final observation), found by index when sampled.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from tianji.channels.interface import Receiver
+from tianji.ops.nstep import n_step_return
+from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp
+
+
+class Replay:
+    """Keeps the newest `capacity` unrolls; a batch is `num_updates` minibatches of transitions."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        capacity: int,
+        unroll_length: int,
+        lookahead: int,
+        num_updates: int,
+        minibatch: int,
+        gamma: float,
+        seed: int,
+        save_items: bool,
+    ) -> None:
+        self._receiver = receiver
+        self._capacity = capacity
+        self._unroll_length = unroll_length
+        self._lookahead = lookahead
+        self._num_updates = num_updates
+        self._minibatch = minibatch
+        self._gamma = gamma
+        self._save_items = save_items
+        self._rng = np.random.default_rng(seed)
+        self._held: deque[int] = deque()
+        num_slots, _, self._num_envs = receiver.arrays["reward"].shape
+        self._oldest_version = np.zeros(num_slots, np.int64)
+        self._used = np.zeros((num_slots, unroll_length * self._num_envs), np.bool_)
+        self._first_uses = 0
+        self._age_sum = self._age_count = 0
+
+    def put(self, slot: int, stamp: Stamp) -> int:
+        if len(self._held) == self._capacity:
+            self._receiver.release(self._held.popleft())
+        self._held.append(slot)
+        self._oldest_version[slot] = stamp.oldest_version
+        self._used[slot] = False
+        return stamp.env_steps
+
+    def take(self, version: int) -> Batch:
+        count = self._num_updates * self._minibatch
+        slots, rows, envs = self._sample(count)
+        self._note_use(slots, rows * self._num_envs + envs, version)
+        shaped = {
+            name: array.reshape(self._num_updates, self._minibatch, *array.shape[1:])
+            for name, array in self._gather(slots, rows, envs).items()
+        }
+        return Batch(shaped, (), num_items=count, num_steps=count)
+
+    def _sample(self, count: int) -> tuple[Array, Array, Array]:
+        """Uniform over the valid transitions: draw over all rows, draw again for reset rows."""
+        held = np.fromiter(self._held, np.int64, len(self._held))
+        valid = self._receiver.arrays["valid"]
+        per_slot = self._unroll_length * self._num_envs
+        found = np.empty(0, np.int64)
+        while len(found) < count:
+            drawn = self._rng.integers(len(held) * per_slot, size=count - len(found))
+            slots, rest = held[drawn // per_slot], drawn % per_slot
+            ok = valid[slots, rest // self._num_envs, rest % self._num_envs]
+            found = np.concatenate([found, drawn[ok]])
+        slots, rest = held[found // per_slot], found % per_slot
+        return slots, rest // self._num_envs, rest % self._num_envs
+
+    def _gather(self, slots: Array, rows: Array, envs: Array) -> dict[str, Array]:
+        arrays = self._receiver.arrays
+        ahead = n_step_return(
+            arrays["reward"], arrays["terminated"], arrays["truncated"], arrays["valid"],
+            slots, rows, envs, self._lookahead, self._gamma,
+        )  # fmt: skip
+        gathered = {
+            "action": arrays["action"][slots, rows, envs],
+            "reward": ahead.reward_B,
+            "discount": ahead.discount_B,
+        }
+        for name, array in arrays.items():
+            if name != OBS and not name.startswith(f"{OBS}."):
+                continue
+            gathered[name] = array[slots, rows, envs]
+            following = array[slots, ahead.next_row_B, envs]
+            final = arrays.get(FINAL_OBS + name[len(OBS) :])
+            if final is not None:
+                end = ahead.ended_B
+                following[end] = final[slots[end], ahead.next_row_B[end] - 1, envs[end]]
+            gathered[f"next_{name}"] = following
+        return gathered
+
+    def _note_use(self, slots: Array, places: Array, version: int) -> None:
+        unused = ~self._used[slots, places]
+        fresh = np.unique(slots[unused] * self._used.shape[1] + places[unused])
+        self._used.reshape(-1)[fresh] = True
+        self._first_uses += len(fresh)
+        self._age_sum += int((version - self._oldest_version[slots]).sum())
+        self._age_count += len(slots)
+
+    def finish(self, batch: Batch) -> int:
+        """Nothing to give back: sampling does not use items up."""
+        fresh, self._first_uses = self._first_uses, 0
+        return fresh
+
+    def metrics(self) -> dict[str, float]:
+        """How old items were when used, in versions, and how full the store is."""
+        age = self._age_sum / max(1, self._age_count)
+        self._age_sum = self._age_count = 0
+        return {"age_versions": age, "fill": len(self._held) / self._capacity}
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"rng": self._rng.bit_generator.state}
+        if self._save_items:
+            held = np.array(self._held, np.int64)
+            state["items"] = {name: a[held] for name, a in self._receiver.arrays.items()}
+            state["oldest_version"] = self._oldest_version[held]
+            state["used"] = self._used[held]
+        return state
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._rng.bit_generator.state = state["rng"]
+        if "items" not in state:
+            return
+        for index, oldest in enumerate(state["oldest_version"].tolist()):
+            slot = self._receiver.claim()
+            for name, saved in state["items"].items():
+                self._receiver.arrays[name][slot] = saved[index]
+            self._held.append(slot)
+            self._oldest_version[slot] = oldest
+            self._used[slot] = state["used"][index]
+
+    def num_held(self) -> int:
+        return len(self._held)

@@ -1,0 +1,233 @@
+"""Buffer: keeps what arrives until the learner may have it, and grants actors their slots.
+
+Takes      unrolls (Stream), from all actors
+Gives      batches to the learner, grants to the actors
+Waits for  nothing; a tick that finds nothing says so
+Unblocked  by an arrival, or by a version that the learner finished
+Stops      between two ticks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tianji.balance.balance import SetPoint, Situation, balance
+from tianji.buffer.interface import Store
+from tianji.buffer.lag import LagGauge
+from tianji.buffer.late import LateUnrolls
+from tianji.channels.gauges import Gauge
+from tianji.channels.interface import Receiver
+from tianji.observe.progress import Progress
+from tianji.types import Batch, Episode, Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPlan:
+    """What the buffer is told."""
+
+    point: SetPoint
+    max_lag: int
+    first_row: int
+    """Rows before it repeat the unroll before."""
+
+
+class Buffer:
+    """Arrivals wait in `_waiting` until a version is due; then they enter the store in (round,
+    actor) order, so that the order of arrival never matters."""
+
+    def __init__(
+        self,
+        plan: BufferPlan,
+        receiver: Receiver,
+        store: Store,
+        progress: Progress,
+        gauges: memoryview[int],
+        actor_gauges: Sequence[memoryview[int]],
+    ) -> None:
+        self._plan = plan
+        self._receiver = receiver
+        self._store = store
+        self._progress = progress
+        self._gauges = gauges
+        self._actor_gauges = actor_gauges
+        num_actors = receiver.num_lanes
+        self._outstanding = [0] * num_actors
+        self._rounds = [0] * num_actors
+        """Unrolls granted to each actor in the whole run, less those that died with one."""
+        self._waiting: list[tuple[Stamp, int]] = []
+        self._put = 0
+        self._versions_made = 0
+        """Since the start or the resume, as `_put`."""
+        self._version = 0
+        self._is_taken = False
+        self._attached = (False,) * num_actors
+        self._late = LateUnrolls(plan.max_lag, actor_gauges)
+        self._changed = True
+        self.lag = LagGauge()
+        self.items_put = 0
+        """Items put, warm-up not counted: what items_taken stands in the serial ratio to."""
+        self.items_taken = 0
+
+    def tick(self) -> bool:
+        """Receive what has arrived, carry out lane resets, grant what the balance allows."""
+        worked = self._reset_lanes()
+        while (slot := self._receiver.take()) is not None:
+            self._receive(slot)
+            worked = True
+        attached = tuple(map(self._receiver.is_attached, range(self._receiver.num_lanes)))
+        if worked or self._changed or attached != self._attached:
+            self._attached = attached
+            self._grant()
+        return worked
+
+    def _receive(self, slot: int) -> None:
+        stamp = self._receiver.stamp(slot)
+        self._waiting.append((stamp, slot))
+        self._outstanding[stamp.actor] -= 1
+        self._gauges[Gauge.ITEMS] += 1
+        self._gauges[Gauge.RECEIVED_STEPS] += stamp.env_steps
+
+    def _situation(self) -> Situation:
+        return Situation(
+            versions_made=self._versions_made,
+            kept=self._put + len(self._waiting),
+            outstanding=tuple(self._outstanding),
+            granted=tuple(self._rounds),
+            attached=self._attached,
+        )
+
+    def _grant(self) -> None:
+        self._changed = False
+        for actor in balance(self._plan.point, self._situation()).grants:
+            if not self._receiver.grant(actor, self._rounds[actor]):
+                self._changed = True  # no free slot now; try again when something has moved
+                return
+            self._outstanding[actor] += 1
+            self._rounds[actor] += 1
+
+    def _reset_lanes(self) -> bool:
+        """The supervisor counts replaced actors in their gauges; each one's lane starts afresh."""
+        worked = False
+        for actor, row in enumerate(self._actor_gauges):
+            if row[Gauge.LANE_RESETS_DONE] == row[Gauge.LANE_RESETS]:
+                continue
+            row[Gauge.LANE_RESETS_DONE] = row[Gauge.LANE_RESETS]
+            for slot in self._receiver.reset_lane(actor):
+                self._receive(slot)
+            self._rounds[actor] -= self._outstanding[actor]
+            self._outstanding[actor] = 0
+            worked = True
+        return worked
+
+    def take(self) -> Batch | None:
+        """A batch for the next version, when one is due."""
+        if self._is_taken or not balance(self._plan.point, self._situation()).may_take:
+            return None
+        if self._late.holds_up(self._version, self._arrived_rounds()):
+            return None
+        self._discard_late()
+        point = self._plan.point
+        due = point.warmup_unrolls + point.unrolls_per_version * (self._versions_made + 1)
+        if self._put + len(self._waiting) < due:
+            return None
+        self._waiting.sort(key=lambda entry: (entry[0].round, entry[0].actor))
+        count = due - self._put
+        entering, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._enter(entering)
+        self._is_taken = True
+        batch = self._store.take(self._version)
+        self.items_taken += batch.num_items
+        return batch
+
+    def _arrived_rounds(self) -> list[int]:
+        """Per actor: how many of its unrolls have arrived; the next is the one in work."""
+        pairs = zip(self._rounds, self._outstanding, strict=True)
+        return [made - out for made, out in pairs]
+
+    def _enter(self, entering: list[tuple[Stamp, int]]) -> None:
+        episodes: list[tuple[int, int, int, Episode]] = []
+        warmup = max(0, self._plan.point.warmup_unrolls - self._put)
+        for number, (stamp, slot) in enumerate(entering):
+            self.lag.add(self._version - stamp.oldest_version)
+            episodes.extend(self._episodes(stamp, slot))
+            items = self._store.put(slot, stamp)
+            if number >= warmup:
+                self.items_put += items
+        episodes.sort(key=lambda found: found[:3])
+        steps = sum(stamp.env_steps for stamp, _ in entering)
+        self._progress.add([found[3] for found in episodes], steps)
+        self._put += len(entering)
+
+    def _episodes(self, stamp: Stamp, slot: int) -> list[tuple[int, int, int, Episode]]:
+        """Finished episodes with their place in time: row, actor, environment."""
+        lengths = self._receiver.arrays["episode_length"][slot]
+        returns = self._receiver.arrays["episode_return"][slot]
+        row_ns = self._receiver.arrays["row_ns"][slot]
+        first = self._plan.first_row
+        found = []
+        for row, env in np.argwhere(lengths[first:] > 0).tolist():
+            at = row + first
+            episode = Episode(
+                int(row_ns[at]), float(returns[at, env]), int(lengths[at, env]), stamp.actor
+            )
+            found.append((row, stamp.actor, env, episode))
+        return found
+
+    def _discard_late(self) -> None:
+        """The last resort: what is older than the bound in spite of pacing is given up, counted."""
+        in_time = []
+        for stamp, slot in self._waiting:
+            if self._version - stamp.oldest_version > self._plan.max_lag:
+                self._receiver.release(slot)
+                self._gauges[Gauge.DISCARDED] += 1
+                self._changed = True
+            else:
+                in_time.append((stamp, slot))
+        self._waiting = in_time
+
+    def finish(self, batch: Batch, version: int) -> int:
+        """The learner published `version` from this batch: the balance may move on."""
+        unique_steps = self._store.finish(batch)
+        self._version = version
+        self._versions_made += 1
+        self._is_taken = False
+        self._grant()
+        return unique_steps
+
+    def continue_at(self, version: int) -> None:
+        """The learner goes on at this version, after a resume."""
+        self._version = version
+
+    def metrics(self) -> dict[str, float]:
+        return self._store.metrics()
+
+    @property
+    def discarded(self) -> int:
+        return self._gauges[Gauge.DISCARDED]
+
+    def state(self) -> dict[str, Any]:
+        """Between two versions. Unrolls that wait or are being made are made again on resume."""
+        in_flight = list(self._outstanding)
+        for stamp, _ in self._waiting:
+            in_flight[stamp.actor] += 1
+        return {
+            "rounds": [made - lost for made, lost in zip(self._rounds, in_flight, strict=True)],
+            "items_put": self.items_put,
+            "items_taken": self.items_taken,
+            "store": self._store.state(),
+            "lag": self.lag.state(),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._rounds = list(state["rounds"])
+        self.items_put = int(state["items_put"])
+        self.items_taken = int(state["items_taken"])
+        self._store.load_state(state["store"])
+        self.lag.load_state(state["lag"])
+        # A store that came back full needs no second warm-up.
+        self._put = min(self._store.num_held(), self._plan.point.warmup_unrolls)
+        self._changed = True

@@ -1,0 +1,80 @@
+"""Gauges: a row of counters per role that its hot loop adds to and everybody else reads.
+
+They live in shared memory, one 64-bit word each, written by one role only: reading them costs the
+role nothing, and there are no logging calls in hot loops.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from tianji.channels.memory import Segment
+
+GAUGE_WORDS = 16
+
+
+class Gauge(IntEnum):
+    """The words of a row. Times are nanoseconds of CLOCK_MONOTONIC."""
+
+    HEARTBEAT_NS = 0
+    ACTIVITY = 1
+    BUSY_NS = 2
+    WAIT_NS = 3
+    STEPS = 4
+    """Actor: environment steps produced. Learner: steps trained, every epoch counted."""
+    ITEMS = 5
+    """Actor: unrolls sent. Buffer: unrolls received."""
+    UNIQUE_STEPS = 6
+    """Learner: distinct environment steps that reached a gradient."""
+    UPDATES = 7
+    VERSION = 8
+    FIRST_STEP_NS = 9
+    RECEIVED_STEPS = 10
+    """Buffer: environment steps received."""
+    DISCARDED = 11
+    LANE_RESETS = 12
+    """Supervisor: how often the sender of this actor's lane was replaced."""
+    LANE_RESETS_DONE = 13
+    """Buffer: how many of those it has carried out."""
+    STARTED_VERSION = 14
+    """Actor: version under which the unroll in work was begun, plus 1; 0 when none is."""
+    HURRY = 15
+    """Buffer: unrolls before this round are to be handed over now, short as they are."""
+
+
+class Activity(IntEnum):
+    """What a role is doing now; a heartbeat that stops says in which of these."""
+
+    STARTING = 0
+    ACTING = 1
+    PACED = 2
+    WAITING = 3
+    RECEIVING = 4
+    UPDATING = 5
+    PUBLISHING = 6
+    SAVING = 7
+    EVALUATING = 8
+    STOPPED = 9
+
+
+class Gauges:
+    """Rows by role name, the same order in every process."""
+
+    def __init__(self, roles: tuple[str, ...], memory: memoryview | None = None) -> None:
+        words = memory if memory is not None else _private_words(len(roles))
+        self.rows: dict[str, memoryview[int]] = {
+            role: words[i * GAUGE_WORDS : (i + 1) * GAUGE_WORDS] for i, role in enumerate(roles)
+        }
+
+    @staticmethod
+    def in_segment(roles: tuple[str, ...], segment: Segment, offset: int) -> Gauges:
+        return Gauges(roles, segment.words(offset, GAUGE_WORDS * len(roles)))
+
+    def read(self, role: str) -> dict[str, int]:
+        row = self.rows[role]
+        return {gauge.name.lower(): row[gauge] for gauge in Gauge}
+
+
+def _private_words(num_roles: int) -> memoryview[Any]:
+    return memoryview(bytearray(8 * GAUGE_WORDS * num_roles)).cast("q")

@@ -1,0 +1,119 @@
+"""The same channels inside one process, for the inline engine: no shared memory, no semaphores."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from tianji.channels.interface import Bytes, Grant
+from tianji.channels.layout import Layout
+from tianji.types import Stamp, Unroll
+
+
+class InprocStream:
+    """Slots in ordinary memory and a pair of queues per lane: the receiving end."""
+
+    def __init__(self, layout: Layout, num_slots: int, num_lanes: int) -> None:
+        memory = np.zeros(layout.slot_bytes * num_slots, np.uint8)
+        self.num_lanes = num_lanes
+        self.arrays = layout.arrays(memory, num_slots)
+        self.stamps: dict[int, Stamp] = {}
+        self.granted: list[deque[Grant]] = [deque() for _ in range(num_lanes)]
+        self.sent: list[deque[int]] = [deque() for _ in range(num_lanes)]
+        self.reserved: list[set[int]] = [set() for _ in range(num_lanes)]
+        self.was_reset = [False] * num_lanes
+        self._free = deque(range(num_slots))
+        self._next_lane = 0
+
+    def sender(self, lane: int) -> InprocSender:
+        return InprocSender(self, lane)
+
+    def take(self) -> int | None:
+        for _ in range(self.num_lanes):
+            lane = self._next_lane
+            self._next_lane = (lane + 1) % self.num_lanes
+            if self.sent[lane]:
+                return self.sent[lane].popleft()
+        return None
+
+    def stamp(self, slot: int) -> Stamp:
+        return self.stamps[slot]
+
+    def grant(self, lane: int, round_number: int) -> bool:
+        if not self._free:
+            return False
+        self.granted[lane].append(Grant(self._free.popleft(), round_number))
+        return True
+
+    def is_attached(self, lane: int) -> bool:
+        return True
+
+    def claim(self) -> int:
+        return self._free.popleft()
+
+    def release(self, slot: int) -> None:
+        self._free.append(slot)
+
+    def reset_lane(self, lane: int) -> list[int]:
+        arrived = list(self.sent[lane])
+        self.sent[lane].clear()
+        self._free.extend(grant.slot for grant in self.granted[lane])
+        self._free.extend(sorted(self.reserved[lane]))
+        self.granted[lane].clear()
+        self.reserved[lane].clear()
+        self.was_reset[lane] = True
+        return arrived
+
+
+class InprocSender:
+    """An actor's end of its lane."""
+
+    def __init__(self, stream: InprocStream, lane: int) -> None:
+        self._stream = stream
+        self._lane = lane
+
+    def is_stale(self) -> bool:
+        return self._stream.was_reset[self._lane]
+
+    def attach(self) -> None:
+        self._stream.was_reset[self._lane] = False
+
+    def reserve(self) -> Grant | None:
+        waiting = self._stream.granted[self._lane]
+        if not waiting:
+            return None
+        grant = waiting.popleft()
+        self._stream.reserved[self._lane].add(grant.slot)
+        return grant
+
+    def unroll(self, slot: int) -> Unroll:
+        return {name: array[slot] for name, array in self._stream.arrays.items()}
+
+    def send(self, slot: int, stamp: Stamp) -> None:
+        reserved = self._stream.reserved[self._lane]
+        if slot not in reserved:
+            return  # void: the lane was reset after this slot was reserved
+        reserved.discard(slot)
+        self._stream.stamps[slot] = stamp
+        self._stream.sent[self._lane].append(slot)
+
+
+class InprocBoard:
+    """Writer and reader in one."""
+
+    def __init__(self, payload_bytes: int) -> None:
+        self._payload: Bytes = np.zeros(payload_bytes, np.uint8)
+        self._version = -1
+
+    def post(self, version: int, write: Callable[[Bytes], None]) -> None:
+        write(self._payload)
+        self._version = version
+
+    def version(self) -> int:
+        return self._version
+
+    def latest(self, read: Callable[[Bytes], None]) -> int:
+        read(self._payload)
+        return self._version

@@ -1,0 +1,125 @@
+"""The three kinds of channel, as the rooms see them.
+
+Stream: every item matters. The buffer owns all slots and *grants* them, so that memory is bounded
+and an actor without a grant does not start (it is `paced`); a send never waits.
+
+    actor                                     buffer
+    grant = sender.reserve()                  receiver.grant(lane, round)
+    ... write sender.unroll(grant.slot) ...   slot = receiver.take()
+    sender.send(grant.slot, stamp)            ... read receiver.arrays["reward"][slot] ...
+                                              receiver.release(slot)
+
+Board: only the latest value matters. post() and latest() never wait for each other, and a reader
+never sees half of one version and half of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tianji.types import Array, Batch, Stamp, Unroll
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
+class Grant(NamedTuple):
+    """Permission to produce one unroll: the slot to write, and its round number."""
+
+    slot: int
+    round: int
+
+
+class Sender(Protocol):
+    """An actor's end of its lane."""
+
+    def reserve(self) -> Grant | None:
+        """The next granted slot, or None: then the actor is paced."""
+        ...
+
+    def unroll(self, slot: int) -> Unroll:
+        """The arrays of a slot, to be written in place."""
+        ...
+
+    def send(self, slot: int, stamp: Stamp) -> None:
+        """Hand a written slot over. Never waits."""
+        ...
+
+    def is_stale(self) -> bool:
+        """The other end was reborn: whatever is reserved is void. Call attach() to go on."""
+        ...
+
+    def attach(self) -> None:
+        """From now on no slot reserved earlier is touched; new grants may come."""
+        ...
+
+
+class Receiver(Protocol):
+    """The buffer's end of all lanes, and the owner of the slots."""
+
+    arrays: dict[str, Array]
+    """Every field of every slot: [num_slots, rows, ...] by field name."""
+    num_lanes: int
+
+    def take(self) -> int | None:
+        """The slot of the next unroll that has arrived, lanes in turn, or None."""
+        ...
+
+    def stamp(self, slot: int) -> Stamp: ...
+
+    def grant(self, lane: int, round_number: int) -> bool:
+        """Give a lane a free slot; False when there is none, or the lane is not attached."""
+        ...
+
+    def claim(self) -> int:
+        """A free slot for the store itself, to fill from a checkpoint."""
+        ...
+
+    def release(self, slot: int) -> None:
+        """The slot may be granted again."""
+        ...
+
+    def reset_lane(self, lane: int) -> list[int]:
+        """The lane's sender died: everything it had sent is returned, and its grants come back."""
+        ...
+
+    def is_attached(self, lane: int) -> bool:
+        """Whether the lane's sender is there to take a grant."""
+        ...
+
+
+class Batches(Protocol):
+    """The learner's end of the stream of batches. It lives in the buffer's process, so a batch is
+    handed over by reference and its slots are read in place."""
+
+    def take(self) -> Batch | None:
+        """The next batch, or None while there is not enough to make one."""
+        ...
+
+    def finish(self, batch: Batch, version: int) -> int:
+        """The batch led to `version`, which is published. Returns how many environment steps
+        reached a gradient for the first time with it."""
+        ...
+
+
+class BoardWriter(Protocol):
+    """The only writer of a board."""
+
+    def post(self, version: int, write: Callable[[Bytes], None]) -> None:
+        """Publish what `write` puts into the payload it is given, as `version`."""
+        ...
+
+
+class BoardReader(Protocol):
+    """One of many readers of a board."""
+
+    def version(self) -> int:
+        """The latest version, -1 before the first; cheap enough for every step."""
+        ...
+
+    def latest(self, read: Callable[[Bytes], None]) -> int:
+        """Let `read` copy the latest payload; returns its version."""
+        ...

@@ -1,0 +1,103 @@
+"""Schema to bytes: where each array of an unroll lies in its slot."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tianji.types import Array, Field, Stamp
+
+HEADER_BYTES = 128
+ALIGN = 64  # a cache line: two fields never share one
+STAMP_WORDS = len(Stamp._fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The fields of an unroll of `num_envs` environments and `num_rows` rows.
+
+    >>> Layout((Field("reward", "float32"),), num_rows=32, num_envs=8).slot_bytes
+    1152
+    """
+
+    fields: tuple[Field, ...]
+    num_rows: int
+    num_envs: int
+
+    def shape(self, field: Field) -> tuple[int, ...]:
+        return {
+            "step": (self.num_rows, self.num_envs, *field.shape),
+            "obs": (self.num_rows + 1, self.num_envs, *field.shape),
+            "row": (self.num_rows, *field.shape),
+            "unroll": (self.num_envs, *field.shape),
+        }[field.per]
+
+    def offsets(self) -> dict[str, int]:
+        found, offset = {}, HEADER_BYTES
+        for field in self.fields:
+            found[field.name] = offset
+            offset += _aligned(math.prod(self.shape(field)) * np.dtype(field.dtype).itemsize)
+        return found
+
+    @property
+    def slot_bytes(self) -> int:
+        return HEADER_BYTES + sum(
+            _aligned(math.prod(self.shape(f)) * np.dtype(f.dtype).itemsize) for f in self.fields
+        )
+
+    def arrays(self, memory: Any, num_slots: int) -> dict[str, Array]:
+        """Views of every field over all slots: [num_slots, *shape], plus the stamps."""
+        stride, offsets = self.slot_bytes, self.offsets()
+        views: dict[str, Array] = {}
+        for field in self.fields:
+            inner = np.empty(self.shape(field), np.dtype(field.dtype)).strides
+            views[field.name] = np.ndarray(
+                (num_slots, *self.shape(field)),
+                field.dtype,
+                buffer=memory,
+                offset=offsets[field.name],
+                strides=(stride, *inner),
+            )
+        return views
+
+    def stamps(self, memory: Any, num_slots: int) -> Array:
+        """The header words of every slot: [num_slots, STAMP_WORDS] int64."""
+        return np.ndarray(
+            (num_slots, STAMP_WORDS), np.int64, buffer=memory, strides=(self.slot_bytes, 8)
+        )
+
+    def fingerprint(self) -> int:
+        """Equal for equal layouts: both ends of a stream compare it before they touch a slot."""
+        return zlib.crc32(json.dumps(self.to_json()).encode())
+
+    def to_json(self) -> dict[str, Any]:
+        fields = [[f.name, f.dtype, list(f.shape), f.per] for f in self.fields]
+        return {"fields": fields, "num_rows": self.num_rows, "num_envs": self.num_envs}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Layout:
+        fields = tuple(Field(n, d, tuple(s), p) for n, d, s, p in data["fields"])
+        return Layout(fields, data["num_rows"], data["num_envs"])
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // ALIGN) * ALIGN
+
+
+STANDARD_FIELDS: Sequence[Field] = (
+    Field("reward", "float32"),
+    Field("terminated", "bool"),
+    Field("truncated", "bool"),
+    Field("valid", "bool"),
+    Field("episode_return", "float32"),
+    Field("episode_length", "int32"),
+    Field("row_ns", "int64", (), "row"),
+)
+"""What every unroll holds beside observations and the algorithm's own fields. `episode_length` is
+0 except in the row in which an episode ended; `row_ns` is when each row was finished."""

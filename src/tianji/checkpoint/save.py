@@ -1,0 +1,164 @@
+"""Writing checkpoints: whole or not at all, and only as many as are wanted."""
+
+from __future__ import annotations
+
+import errno
+import importlib.metadata
+import os
+import shutil
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tianji.checkpoint.durable import replace_json, sync_folder, write_file
+from tianji.checkpoint.load import list_checkpoints, read_manifest
+from tianji.checkpoint.schema import (
+    BEST,
+    MANIFEST,
+    STATE,
+    WEIGHTS,
+    Manifest,
+    Snapshot,
+    checkpoints_folder,
+    encode_manifest,
+    folder_name,
+)
+from tianji.checkpoint.tensors import Leaf, to_leaf, write_tensors
+from tianji.checkpoint.tree import flatten
+from tianji.errors import CheckpointError
+
+WRITING, REPLACED, REMOVED = ".writing-", ".replaced-", ".removed-"
+
+
+def write_checkpoint(run_dir: Path, snapshot: Snapshot) -> Path:
+    """Write RUN/checkpoints/vNNNNNNNN and return it; the name appears when all of it is on disk."""
+    folder = checkpoints_folder(run_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    clear_leftovers(run_dir)
+    content = _encode(snapshot)
+    _check_space(folder, content.size_bytes)
+    writing = folder / f"{WRITING}{folder_name(snapshot.version)}"
+    try:
+        writing.mkdir()
+        files = {
+            WEIGHTS: write_tensors(writing / WEIGHTS, content.weights),
+            STATE: write_tensors(writing / STATE, content.state),
+        }
+        manifest = Manifest(
+            version=snapshot.version,
+            facts=dict(snapshot.facts),
+            files=files,
+            tree=content.tree,
+            made_with=_made_with(),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        write_file(writing / MANIFEST, [encode_manifest(manifest)])
+        sync_folder(writing)
+        return _give_name(writing, folder / folder_name(snapshot.version))
+    except BaseException:
+        shutil.rmtree(writing, ignore_errors=True)
+        raise
+
+
+class _Content(NamedTuple):
+    weights: dict[str, Leaf]
+    tree: Any
+    state: dict[str, Leaf]
+
+    @property
+    def size_bytes(self) -> int:
+        leaves = [*self.weights.values(), *self.state.values()]
+        return sum(len(leaf.data) for leaf in leaves)
+
+
+def _encode(snapshot: Snapshot) -> _Content:
+    weights = {name: _weight_leaf(name, tensor) for name, tensor in snapshot.weights.items()}
+    return _Content(weights, *flatten(snapshot.state))
+
+
+def needed_bytes(snapshot: Snapshot) -> int:
+    """What its tensors take on disk, which is nearly all of it."""
+    return _encode(snapshot).size_bytes
+
+
+def _weight_leaf(name: str, tensor: object) -> Leaf:
+    leaf = to_leaf(tensor, name)
+    if leaf.raw_dtype:
+        raise CheckpointError(
+            f"Weight '{name}' is of type {leaf.raw_dtype}, which safetensors files cannot hold."
+        )
+    return leaf
+
+
+def _check_space(folder: Path, needed_bytes: int) -> None:
+    # Finding out by filling the disk would also stop the metrics.
+    if shutil.disk_usage(folder).free < needed_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
+def _made_with() -> dict[str, str]:
+    versions = {"tianji": importlib.metadata.version("tianji"), "numpy": np.__version__}
+    if "torch" in sys.modules:
+        versions["torch"] = str(sys.modules["torch"].__version__)
+    return versions
+
+
+def _give_name(writing: Path, final: Path) -> Path:
+    replaced = final.with_name(f"{REPLACED}{final.name}")
+    if final.exists():
+        shutil.rmtree(replaced, ignore_errors=True)
+        final.rename(replaced)
+    writing.rename(final)
+    sync_folder(final.parent)
+    shutil.rmtree(replaced, ignore_errors=True)
+    return final
+
+
+def clear_leftovers(run_dir: Path) -> list[str]:
+    """Remove what an interrupted write left behind; only the process that writes may call this."""
+    folder = checkpoints_folder(run_dir)
+    cleared = []
+    for path in sorted(folder.glob(".*-v*")) if folder.is_dir() else []:
+        name = path.name.removeprefix(REPLACED)
+        if name != path.name and not (folder / name).exists():
+            path.rename(folder / name)  # killed between the two renames that replace a folder
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+            cleared.append(path.name)
+    return cleared
+
+
+def rotate(run_dir: Path, keep_last: int) -> list[Path]:
+    """Mark the best, remove all readable checkpoints but it and the newest `keep_last`."""
+    readable: list[Manifest] = []
+    for path in list_checkpoints(run_dir):
+        try:
+            readable.append(read_manifest(path))
+        except CheckpointError:
+            continue  # damaged, or of a newer format: not ours to delete
+    keep = {manifest.version for manifest in readable[-keep_last:]}
+    rated = [manifest for manifest in readable if manifest.mean_return_100 is not None]
+    if rated:
+        best = max(rated, key=lambda m: (m.mean_return_100, m.version))
+        keep.add(best.version)
+        _mark_best(run_dir, best)
+    gone = [manifest.version for manifest in readable if manifest.version not in keep]
+    return [_remove(checkpoints_folder(run_dir) / folder_name(version)) for version in gone]
+
+
+def _mark_best(run_dir: Path, best: Manifest) -> None:
+    mark = {
+        "checkpoint": folder_name(best.version),
+        "mean_return_100": best.mean_return_100,
+    }
+    replace_json(checkpoints_folder(run_dir) / BEST, mark)
+
+
+def _remove(path: Path) -> Path:
+    removed = path.with_name(f"{REMOVED}{path.name}")
+    path.rename(removed)
+    shutil.rmtree(removed, ignore_errors=True)
+    return path

@@ -1,0 +1,113 @@
+"""What a checkpoint is: a folder with two files of tensors and a manifest that vouches for them.
+
+    RUN/checkpoints/v00000160/weights.safetensors   the policy, as any safetensors reader opens it
+                              state.safetensors     every other tensor and array
+                              manifest.json         counters, the state tree, sizes and hashes
+    RUN/checkpoints/best.json                       which of them had the best return
+
+The state tree is JSON in which a tensor is a reference by name into state.safetensors. Nothing is
+pickled, so that opening a checkpoint runs no code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tianji.checkpoint.durable import Stored, to_plain
+
+if TYPE_CHECKING:
+    import torch
+
+FORMAT = 1
+"""Raised when an older TianJi could no longer read what a newer one writes."""
+WEIGHTS, STATE, MANIFEST, BEST = (
+    "weights.safetensors",
+    "state.safetensors",
+    "manifest.json",
+    "best.json",
+)
+_NAME = re.compile(r"v(\d{8,})")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything a run needs to go on, as it was at one version.
+
+    >>> Snapshot(160, model.state_dict(), {"rng": rng.bit_generator.state}, {"env_steps": 41000})
+    """
+
+    version: int
+    weights: Mapping[str, torch.Tensor]
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """Nested dicts, lists and tuples of plain values, numpy arrays and torch tensors."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Plain figures for people and for the choice of the best: `updates`, `env_steps`, `wall_s`,
+    `mean_return_100`, `config_hash`."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """manifest.json, read and found to be unaltered."""
+
+    version: int
+    facts: dict[str, Any]
+    files: dict[str, Stored]
+    tree: Any
+    made_with: dict[str, str]
+    created: str
+
+    @property
+    def mean_return_100(self) -> float | None:
+        found = self.facts.get("mean_return_100")
+        return None if found is None else float(found)
+
+
+def checkpoints_folder(run_dir: Path) -> Path:
+    return run_dir / "checkpoints"
+
+
+def folder_name(version: int) -> str:
+    return f"v{version:08d}"
+
+
+def version_of(name: str) -> int | None:
+    """The version in a folder's name, or None where the folder is no finished checkpoint."""
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The manifest as JSON, with the hash of its own content as the last entry."""
+    content = {
+        "format": FORMAT,
+        "version": manifest.version,
+        "created": manifest.created,
+        "facts": to_plain(manifest.facts),
+        "made_with": manifest.made_with,
+        "files": {name: stored._asdict() for name, stored in manifest.files.items()},
+        "state": manifest.tree,
+    }
+    content["sha256"] = _hash(content)
+    return f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode()
+
+
+def is_unaltered(content: dict[str, Any]) -> bool:
+    """Whether a parsed manifest still has the hash that was written with it."""
+    rest = {key: value for key, value in content.items() if key != "sha256"}
+    return content.get("sha256") == _hash(rest)
+
+
+def _hash(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """A short name for one configuration, to notice that a checkpoint belongs to another."""
+    return _hash(to_plain(config))[:16]

@@ -1,0 +1,144 @@
+"""Tensors and arrays as safetensors files.
+
+Reading is left to the safetensors library. Writing is done here, the format being a JSON header
+before the raw bytes: one pass writes and hashes without a copy, a full disk keeps its error number,
+and tensors may be views into one vector.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tianji.checkpoint.durable import Stored, write_file
+from tianji.errors import CheckpointError
+
+RESERVED = "__metadata__"
+_CODES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "uint16": "U16",
+    "uint32": "U32",
+    "uint64": "U64",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "float16": "F16",
+    "float32": "F32",
+    "float64": "F64",
+    "bfloat16": "BF16",
+}
+
+
+class Leaf(NamedTuple):
+    """One tensor on its way to a file."""
+
+    code: str
+    shape: tuple[int, ...]
+    item_bytes: int
+    data: memoryview
+    raw_dtype: str = ""
+    """Set where the format has no such type: the bytes are stored, and this says what they are."""
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it is a torch tensor, without importing torch where nobody has."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def to_leaf(value: Any, name: str) -> Leaf:
+    """The bytes of an array or a tensor, in place where they lie together in main memory."""
+    return _tensor_leaf(value) if is_tensor(value) else _array_leaf(np.asarray(value), name)
+
+
+def _array_leaf(array: np.ndarray[Any, Any], name: str) -> Leaf:
+    if array.dtype.hasobject or array.dtype.fields is not None:
+        raise CheckpointError(
+            f"State '{name}' is an array of {array.dtype}, which cannot be kept in a checkpoint. "
+            "Use arrays of numbers, booleans or text, one per field."
+        )
+    array = np.asarray(array, order="C")
+    data = array.reshape(-1).view(np.uint8).data
+    code = _CODES.get(array.dtype.name) if array.dtype.isnative else None
+    if code is None:
+        return Leaf("U8", (len(data),), 1, data, array.dtype.str)
+    return Leaf(code, array.shape, array.dtype.itemsize, data)
+
+
+def _tensor_leaf(tensor: Any) -> Leaf:
+    import torch
+
+    tensor = tensor.detach().cpu().contiguous()
+    data = tensor.reshape(-1).view(torch.uint8).numpy().data
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    code = _CODES.get(dtype)
+    if code is None:
+        return Leaf("U8", (len(data),), 1, data, dtype)
+    return Leaf(code, tuple(tensor.shape), tensor.element_size(), data)
+
+
+def write_tensors(path: Path, leaves: Mapping[str, Leaf]) -> Stored:
+    """Write one safetensors file."""
+    # Wide types first keep every tensor aligned, which readers that map the file need.
+    ordered = sorted(leaves.items(), key=lambda entry: (-entry[1].item_bytes, entry[0]))
+    return write_file(path, _pieces(ordered))
+
+
+def _pieces(ordered: list[tuple[str, Leaf]]) -> Iterator[bytes | memoryview]:
+    header: dict[str, Any] = {}
+    end = 0
+    for name, leaf in ordered:
+        begin, end = end, end + len(leaf.data)
+        header[name] = {"dtype": leaf.code, "shape": leaf.shape, "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little")
+    yield text
+    for _, leaf in ordered:
+        yield leaf.data
+
+
+def read_tensors(path: Path) -> dict[str, Any]:
+    """All tensors of a file, as torch tensors in memory of their own."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+
+class TensorReader:
+    """Single tensors of a file by name, each as what it was before it was written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files: dict[str, Any] = {}
+
+    def array(self, name: str, raw_dtype: str = "", shape: tuple[int, ...] = ()) -> Any:
+        found = np.array(self._open("np").get_tensor(name))
+        return found.view(np.dtype(raw_dtype)).reshape(shape) if raw_dtype else found
+
+    def tensor(self, name: str, raw_dtype: str = "", shape: tuple[int, ...] = ()) -> Any:
+        found = self._open("pt").get_tensor(name).clone()
+        if not raw_dtype:
+            return found
+        import torch
+
+        dtype = getattr(torch, raw_dtype)
+        # An empty tensor has no bytes to look at with other eyes.
+        empty = math.prod(shape) == 0
+        return torch.empty(shape, dtype=dtype) if empty else found.view(dtype).reshape(shape)
+
+    def _open(self, framework: str) -> Any:
+        from safetensors import safe_open
+
+        if framework not in self._files:
+            self._files[framework] = safe_open(self._path, framework=framework)
+        return self._files[framework]

@@ -1,0 +1,79 @@
+"""The last words of a run: what was reached, where it lies, what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from tianji.cli.output import Outcome, people
+
+REASONS = {
+    "target_reached": ("Target reached", "green", 0),
+    "max_env_steps": ("Stopped at max_env_steps", "yellow", 0),
+    "max_wall": ("Stopped at max_wall_s", "yellow", 0),
+    "interrupted": ("Interrupted; the run is saved and can be resumed", "yellow", 130),
+    "failed": ("Failed", "red", 1),
+}
+
+
+def show_closing(summary: Mapping[str, Any]) -> Outcome:
+    """Print the closing block of a run and give its outcome."""
+    words, style, exit_code = REASONS[summary["stopped_because"]]
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, text in _facts(summary).items():
+        facts.add_row(f"[dim]{name}[/]", Text(text))
+    block = Group(facts, Text("\nNext things to try", style="bold"), _next_things(summary))
+    people().print(Panel(block, title=words, title_align="left", border_style=style, expand=False))
+    return Outcome(dict(summary), exit_code)
+
+
+def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
+    run_dir = Path(summary["run_dir"])
+    facts = {}
+    if "first_cause" in summary:
+        facts["first cause"] = summary["first_cause"]
+    facts["return"] = _return_text(summary)
+    if summary.get("time_to_target_s") is not None:
+        facts["time to target"] = f"{summary['time_to_target_s']:.1f} s of training"
+    facts["work"] = (
+        f"{summary['env_steps']:,} environment steps, {summary['updates']:,} updates "
+        f"in {summary['wall_s']:.1f} s"
+    )
+    facts["run folder"] = f"{run_dir}/"
+    for picture in sorted(run_dir.glob("*.png")):
+        facts["picture"] = str(picture)
+    return facts
+
+
+def _return_text(summary: Mapping[str, Any]) -> str:
+    mean = summary.get("mean_return_100")
+    if mean is None:
+        return "no episode has finished yet"
+    target = summary.get("target_return")
+    aim = f" (target {target:g})" if target is not None else ""
+    return f"{mean:.1f} over the last 100 episodes{aim}"
+
+
+def _next_things(summary: Mapping[str, Any]) -> Table:
+    name = Path(summary["run_dir"]).name
+    resume = {f"tianji resume {name}": "go on from the last checkpoint"}
+    lines = {
+        f"tianji eval {name} --video": "measure the policy and film it",
+        f"tianji export {name}": "write it as ONNX",
+        "tianji train --env YOUR-ENV": "train on an environment of your own",
+    }
+    if summary["stopped_because"] == "failed":
+        lines = {f"tianji doctor --env {summary['env']}": "look for the reason"} | resume
+    elif summary["stopped_because"] != "target_reached":
+        lines |= resume
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="cyan")
+    for command, purpose in lines.items():
+        table.add_row(Text(command), purpose)
+    return table

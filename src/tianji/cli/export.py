@@ -1,0 +1,28 @@
+"""`tianji export RUN`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tianji.cli.output import Outcome, people
+from tianji.config.runs import find_run
+
+
+def export(run: str, /, *, output: Path | None = None, checkpoint: str = "best") -> Outcome:
+    """Write a trained policy as ONNX, checked against the policy itself.
+
+    Parameters
+    ----------
+    run
+        A name under runs/, or the path of a run folder.
+    output
+        The file to write; policy.onnx in the run folder when not given.
+    checkpoint
+        Which one: best, last, or a checkpoint by its name or version.
+    """
+    run_dir = find_run(run)
+    from tianji.observe.export import export_run
+
+    report = export_run(run_dir, output, checkpoint)
+    people().print(f"Wrote {report['output']}", markup=False)
+    return Outcome({"run": str(run_dir), **report})

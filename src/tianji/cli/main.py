@@ -1,0 +1,126 @@
+"""The `tianji` command: verbs, exit codes, and what is printed when something goes wrong.
+
+Verbs are imported when they are called: `--help` must not wait for torch. `--json` belongs to all
+of them and is taken off here.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+from cyclopts import App
+from cyclopts.exceptions import CycloptsError
+from rich.console import Console
+
+from tianji.cli.output import Outcome, only_json_on_stdout, people
+from tianji.errors import TianjiError, UsageError
+
+INTERRUPTED = 130
+JSON_FLAG = "--json"
+
+ABOUT = "Fast asynchronous reinforcement-learning training for Gymnasium environments."
+EPILOGUE = (
+    "Every command takes --json: one JSON object on one line on standard output, "
+    "and everything for people on standard error."
+)
+VERBS = {
+    "train": ("tianji.cli.train:train", "Train a policy; without arguments, PPO on CartPole."),
+    "resume": ("tianji.cli.resume:resume", "Continue a run from its last checkpoint."),
+    "eval": ("tianji.cli.evaluate:evaluate", "Measure a trained policy, and film it."),
+    "export": ("tianji.cli.export:export", "Write a trained policy as ONNX."),
+    "presets": ("tianji.cli.presets:presets", "List the presets and what they learn."),
+    "doctor": ("tianji.cli.doctor:doctor", "Check this machine and, if asked, an environment."),
+}
+OPEN_ENDED = ("train", "resume")
+"""Verbs that take any `--key value` of the schema and show their own help."""
+
+
+def build_app() -> App:
+    """The verbs by name, none of them imported yet."""
+    app = App(
+        name="tianji",
+        help=ABOUT,
+        help_epilogue=EPILOGUE,
+        help_format="plaintext",
+        version_flags=[],
+        suppress_keyboard_interrupt=False,
+    )
+    for order, (verb, (target, about)) in enumerate(VERBS.items()):
+        flags: dict[str, Any] = {"help_flags": []} if verb in OPEN_ENDED else {}
+        app.command(target, name=verb, help=about, sort_key=order, version_flags=[], **flags)
+    app.command(show_version, name="--version", help_flags=[], version_flags=[])
+    return app
+
+
+def show_version() -> Outcome:
+    """Print the version."""
+    from importlib.metadata import version
+
+    number = version("tianji")
+    return Outcome({"version": number}, shown=number)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the exit code."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    if JSON_FLAG not in tokens:
+        console = Console(highlight=False)
+        outcome = run_safely(tokens, console)
+        if outcome.shown is not None:
+            console.print(outcome.shown)
+        return outcome.exit_code
+    with only_json_on_stdout() as emit:
+        page = StringIO()
+        others = [token for token in tokens if token != JSON_FLAG]
+        outcome = run_safely(others, Console(file=page, width=100))
+        emit(outcome.report or {"help": page.getvalue()})
+        return outcome.exit_code
+
+
+def run_safely(tokens: Sequence[str], console: Console) -> Outcome:
+    """Run one command and turn every exception into words and an exit code."""
+    try:
+        return run_verb(tokens, console)
+    except TianjiError as error:
+        return _failure(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _failure("Interrupted.", INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - the last one to see it: told in full, exit code 1
+        cause = first_cause(error)
+        details = "".join(traceback.format_exception(error))
+        return _failure(f"{type(cause).__name__}: {cause}", 1, details)
+
+
+def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
+    """Parse and call; the library draws the help of most verbs on the console itself."""
+    try:
+        outcome = build_app()(
+            tokens,
+            console=console,
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+    except CycloptsError as error:
+        verb = f"{tokens[0]} " if tokens and tokens[0] in VERBS else ""
+        raise UsageError(f"{error} See `tianji {verb}--help`.") from error
+    return outcome if isinstance(outcome, Outcome) else Outcome({})
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """The exception that began it."""
+    while (earlier := error.__cause__ or error.__context__) is not None:
+        error = earlier
+    return error
+
+
+def _failure(text: str, exit_code: int, details: str = "") -> Outcome:
+    console = people()
+    console.print(text, style="bold red", markup=False, soft_wrap=True)
+    if details:
+        console.print(details, markup=False, soft_wrap=True)
+    return Outcome({"error": text, "exit_code": exit_code}, exit_code)

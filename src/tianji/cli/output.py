@@ -1,0 +1,60 @@
+"""Two readers: people read standard error, programs read one JSON line on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+Report = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command hands back.
+
+    >>> Outcome({"version": "0.1.0"}, shown="0.1.0")
+    """
+
+    report: Report
+    """The JSON object of --json."""
+    exit_code: int = 0
+    shown: RenderableType | None = None
+    """What the person asked to see on standard output: help and version, nothing else."""
+
+
+def people() -> Console:
+    """Where everything for people goes."""
+    return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def only_json_on_stdout() -> Iterator[Callable[[Report], None]]:
+    """Keep standard output for one line, whatever libraries and child processes print.
+
+    File descriptor 1 points to standard error meanwhile: environments in C++ print too.
+    """
+    sys.stdout.flush()
+    real_stdout = os.dup(1)
+    os.dup2(2, 1)
+
+    def emit(report: Report) -> None:
+        from tianji.checkpoint.durable import to_plain
+
+        line = json.dumps(to_plain(report), allow_nan=False, ensure_ascii=False) + "\n"
+        with os.fdopen(os.dup(real_stdout), "w", encoding="utf-8") as stream:
+            stream.write(line)
+
+    try:
+        with redirect_stdout(sys.stderr):
+            yield emit
+    finally:
+        sys.stdout.flush()
+        os.dup2(real_stdout, 1)
+        os.close(real_stdout)

@@ -1,0 +1,56 @@
+"""What this machine lets us use: the mask and the limits, never the bare processor count."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Machine(cores=(0, 1), memory_bytes=24 << 30)"""
+
+    cores: tuple[int, ...]
+    """Usable core ids: the affinity mask, cut to the control group's quota."""
+    memory_bytes: int
+    """Memory that can still be taken: the smaller of what is free and what the group may have."""
+
+
+def read_machine() -> Machine:
+    mask = sorted(os.sched_getaffinity(0))
+    quota = cpu_quota()
+    cores = mask if quota is None else mask[: max(1, int(quota))]
+    return Machine(tuple(cores), memory_available_bytes())
+
+
+def cpu_quota(group: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Cores that the control group allows, None without a limit (cgroup v2, then v1)."""
+    try:
+        limit, period = (group / "cpu.max").read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        limit_us = int((group / "cpu" / "cpu.cfs_quota_us").read_text())
+        period_us = int((group / "cpu" / "cpu.cfs_period_us").read_text())
+        return limit_us / period_us if limit_us > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def memory_available_bytes(group: Path = Path("/sys/fs/cgroup")) -> int:
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        available = next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        used = int((group / "memory.current").read_text())
+        if limit != "max":
+            available = min(available, int(limit) - used)
+    except (OSError, ValueError):
+        pass
+    return available

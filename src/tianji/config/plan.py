@@ -1,0 +1,44 @@
+"""RunPlan: everything that follows from a RunConfig on this machine. Frozen, JSON, saved with the
+run; every process of the run is started from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tianji.config.schema import Strict
+
+
+class RunPlan(Strict):
+    """What will run, where, and how much memory it takes."""
+
+    num_actors: int
+    envs_per_actor: int
+    learner_threads: int
+    """Torch threads of the learner's process; actors have one each."""
+    cores: dict[str, tuple[int, ...]]
+    """Cores each worker is pinned to; empty means free."""
+    unroll_length: int
+    lookahead: int
+    num_rows: int
+    """Rows of a slot: unroll_length + lookahead - 1."""
+    keeps_final: bool
+    """The world keeps final observations apart from the next row."""
+    layout: dict[str, Any]
+    """The fields of a slot (channels/layout.py)."""
+    slot_bytes: int
+    num_slots: int
+    replay_unrolls: int
+    """Unrolls the replay store keeps; 0 for a queue."""
+    unrolls_per_version: int
+    warmup_unrolls: int
+    lag_target: int
+    """Versions an unroll is behind in steady state; pacing holds it there."""
+    max_lag: int
+    ratio: float
+    shared_memory_bytes: int
+    notes: tuple[str, ...]
+    """What was derived and why, in words."""
+
+    @property
+    def steps_per_unroll(self) -> int:
+        return self.unroll_length * self.envs_per_actor

@@ -1,0 +1,145 @@
+"""RunConfig: what the person asked for. Frozen; what follows from it is RunPlan (plan.py)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, SerializeAsAny, field_validator
+
+from tianji.config.schema import AlgorithmConfig, Auto, Count, Positive, Strict
+
+
+class ModelConfig(Strict):
+    """The network. Vectors go through an MLP, images through the Nature CNN first."""
+
+    hidden: tuple[Count, ...] = (64, 64)
+    """Widths of the hidden layers."""
+    activation: Literal["tanh", "relu", "gelu", "elu"] = "tanh"
+    """Non-linearity of the hidden layers."""
+    factory: str | None = None
+    """`module:name` of a function (observation_space, action_space) -> nn.Module of your own."""
+
+
+class NormalizeConfig(Strict):
+    """Running normalisation; only the learner updates the statistics, from the items it takes."""
+
+    observations: bool = False
+    """Centre and scale observations by their running mean and deviation."""
+    rewards: bool = False
+    """Scale rewards by the running deviation of the discounted return."""
+    clip: Positive = 10.0
+    """Normalised values are cut to this size."""
+
+
+class CheckpointConfig(Strict):
+    """What is saved, and how often."""
+
+    period_s: Positive = 30.0
+    """Seconds between checkpoints; a learner that dies goes back at most this far."""
+    keep_last: Count = 3
+    """Newest checkpoints kept, beside the best one."""
+    replay: bool | Auto = "auto"
+    """Save the replay store too; auto: when it is smaller than 1 GiB and fits on the disk."""
+
+
+class EvaluateConfig(Strict):
+    """Evaluation beside training."""
+
+    period_s: float = Field(0.0, ge=0.0)
+    """Seconds between evaluations beside training, with greedy actions; 0 is off."""
+    episodes: Count = 10
+    """Episodes of each evaluation."""
+
+
+class ObserveConfig(Strict):
+    """What is shown and written about the run."""
+
+    period_s: Positive = 0.5
+    """Seconds between two lines of metrics."""
+    tensorboard: bool = True
+    """Write TensorBoard events."""
+    display: Literal["auto", "live", "plain", "off"] = "auto"
+    """Live table on a terminal, plain lines elsewhere."""
+
+
+class SuperviseConfig(Strict):
+    """When a role counts as lost, and what is done about it."""
+
+    heartbeat_timeout_s: Positive = 60.0
+    """A role that is silent for longer counts as dead; must exceed the slowest environment step."""
+    max_restarts: int = Field(5, ge=0)
+    """Restarts of one role before the run gives up on it."""
+    backoff_s: Positive = 0.5
+    """Wait before the second restart of a role; doubles each time."""
+
+
+class RunConfig(Strict):
+    """One training run.
+
+    >>> RunConfig(env="CartPole-v1", algorithm={"name": "ppo", "gamma": 0.98}, seed=3)
+    """
+
+    run: str | None = None
+    """Name of the run folder; made from environment, algorithm and seed when empty."""
+    env: str = "CartPole-v1"
+    """A Gymnasium id, or `module:factory` of a function that returns an environment."""
+    env_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments for the environment."""
+    algorithm: SerializeAsAny[AlgorithmConfig]
+    """The algorithm and its numbers."""
+    model: ModelConfig = ModelConfig()
+    normalize: NormalizeConfig = NormalizeConfig()
+    engine: Literal["local", "inline"] = "local"
+    """`local`: processes on this machine; `inline`: serial, one process, bit-reproducible."""
+    seed: int = Field(1, ge=0, lt=2**63)
+    """Root of all random numbers."""
+    num_envs: Count = 8
+    """Environments in all, over all actors."""
+    num_actors: Count | Auto = "auto"
+    """Actor processes; auto: what the cores left by the learner can take."""
+    learner_threads: Count | Auto = "auto"
+    """Torch threads of the learner; auto: the cores that the actors leave, at most what helps."""
+    max_lag: int = Field(1, ge=0)
+    """Most versions an item may be behind when it is taken; 0 gives serial training."""
+    target_return: float | None = None
+    """Stop when the mean return of the last 100 finished episodes reaches this."""
+    max_env_steps: Count = 1_000_000
+    """Stop after this many environment steps; schedules run over it."""
+    max_wall_s: Positive | None = None
+    """Stop after this many seconds of training."""
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    observe: ObserveConfig = ObserveConfig()
+    supervise: SuperviseConfig = SuperviseConfig()
+
+    @field_validator("algorithm", mode="before")
+    @classmethod
+    def _load_algorithm_config(cls, value: Any) -> Any:
+        """Pick the config class by the algorithm's name, so that algorithms stay an open set."""
+        from tianji.algorithms.registry import load_algorithm
+
+        if isinstance(value, str):
+            value = {"name": value}
+        if isinstance(value, dict) and isinstance(value.get("name"), str):
+            return load_algorithm(value["name"]).config.model_validate(value)
+        return value
+
+    @field_validator("env_kwargs")
+    @classmethod
+    def _refuse_objects(cls, value: dict[str, Any]) -> dict[str, Any]:
+        """Keywords are saved with the run and sent to other processes: plain data only."""
+        return {str(key): _plain(entry, str(key)) for key, entry in value.items()}
+
+
+def _plain(value: Any, key: str) -> Any:
+    """The same data without tuples, which no file format keeps."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(entry, key) for entry in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(entry, key) for name, entry in value.items()}
+    raise ValueError(
+        f"{key} is a {type(value).__name__}; numbers, text, true, false, none, and lists and "
+        "mappings of them can be saved with the run. Build the rest in a `module:factory`."
+    )

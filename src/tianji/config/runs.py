@@ -1,0 +1,87 @@
+"""Run folders: finding one by name, making a new one that nobody else has."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tianji.errors import UsageError
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+
+CONFIG_FILE = "config.yaml"
+RUNS = Path("runs")
+_SHOWN = 10
+
+
+def find_run(name_or_path: str, base: Path = RUNS) -> Path:
+    """The folder of a run: a name under `runs/`, or a path."""
+    for candidate in (base / name_or_path, Path(name_or_path)):
+        if (candidate / CONFIG_FILE).is_file():
+            return candidate
+    if Path(name_or_path).is_dir():
+        raise UsageError(f"'{name_or_path}' is not the folder of a run: it has no {CONFIG_FILE}.")
+    known = list_runs(base)
+    if not known:
+        raise UsageError(
+            f"No run '{name_or_path}': there are no runs under '{base}/' here. "
+            "`tianji train` makes one; or give the path of a run folder."
+        )
+    close = difflib.get_close_matches(name_or_path, known, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    raise UsageError(
+        f"No run '{name_or_path}'.{hint} Runs under '{base}/', newest first: "
+        f"{', '.join(known[:_SHOWN])}{more}."
+    )
+
+
+def list_runs(base: Path = RUNS) -> list[str]:
+    """Names of the runs, newest first."""
+    configs = sorted(base.glob(f"*/{CONFIG_FILE}"), key=lambda c: c.stat().st_mtime, reverse=True)
+    return [config.parent.name for config in configs]
+
+
+def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
+    """Make the folder of a new run; mkdir decides when two runs start at the same moment."""
+    if config.run is not None:
+        return _make_named(config.run, base)
+    stem = default_run_name(config)
+    for number in itertools.count(1):
+        folder = base / (stem if number == 1 else f"{stem}-{number}")
+        if _made(folder):
+            return folder
+    raise AssertionError("count() does not end")
+
+
+def default_run_name(config: RunConfig) -> str:
+    """`cartpole-v1-ppo-s1`; of a `module:name`, the name."""
+    parts = (config.env.rpartition(":")[2], config.algorithm.name.rpartition(":")[2])
+    words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
+    return "-".join([*words, f"s{config.seed}"])
+
+
+def _make_named(name: str, base: Path) -> Path:
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise UsageError(f"run = {name!r}: must be the name of a folder under '{base}/', no path.")
+    folder = base / name
+    if not _made(folder):
+        raise UsageError(
+            f"Run '{name}' exists. Continue it with `tianji resume {name}`, or choose another "
+            "name with --run."
+        )
+    return folder
+
+
+def _made(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UsageError(f"Cannot make the run folder '{folder}': {error}") from error
+    return True

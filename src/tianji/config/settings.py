@@ -1,0 +1,179 @@
+"""The schema as a flat list: every setting a run has, with its name, meaning, default and range.
+
+Help pages, overrides and error messages all read this list, so they cannot disagree.
+
+    settings = list_settings(load_algorithm("ppo").config)
+    find_setting("--learning-rate", settings).path        # "algorithm.learning_rate"
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tianji.config.run import RunConfig
+from tianji.config.schema import AlgorithmConfig, Strict
+from tianji.errors import UsageError
+
+ALGORITHM = "algorithm"
+ALGORITHM_NAME = "algorithm.name"
+ENV_KWARGS = "env_kwargs"
+LIST_ALL = "`tianji train --help` lists all settings."
+
+
+class UnknownSetting(UsageError):
+    """No setting of the chosen algorithm has that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value a person can set.
+
+    >>> Setting("algorithm.gamma", "Discount per step.", 0.99, "a number from 0 to 1", {"number"})
+    """
+
+    path: str
+    about: str
+    default: Any
+    """None where there is none."""
+    allowed: str
+    """In words, to follow "must be"."""
+    kinds: frozenset[str]
+    """JSON types it accepts: integer, number, boolean, string, null, array, object."""
+
+    @property
+    def group(self) -> str:
+        """The record it belongs to; empty for settings of the run itself."""
+        return self.path.rpartition(".")[0]
+
+    @property
+    def last_part(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+def list_settings(algorithm: type[AlgorithmConfig]) -> tuple[Setting, ...]:
+    """Every setting of a run with this algorithm, in the order of the schema."""
+    return tuple(_walk(RunConfig, "", algorithm))
+
+
+def _walk(record: type[Strict], prefix: str, algorithm: type[AlgorithmConfig]) -> Iterator[Setting]:
+    schema = record.model_json_schema()
+    for name, field in record.model_fields.items():
+        path = f"{prefix}{name}"
+        inner = algorithm if path == ALGORITHM else field.annotation
+        if isinstance(inner, type) and issubclass(inner, Strict):
+            yield from _walk(inner, f"{path}.", algorithm)
+            continue
+        described = schema["properties"][name]
+        yield Setting(
+            path=path,
+            about=" ".join((field.description or "").split()),
+            default=None if field.is_required() else field.get_default(call_default_factory=True),
+            allowed=describe_allowed(described),
+            kinds=frozenset(_kinds(described)),
+        )
+
+
+def _kinds(schema: Mapping[str, Any]) -> Iterator[str]:
+    for option in schema.get("anyOf", [schema]):
+        yield option.get("type", "string")
+
+
+def describe_allowed(schema: Mapping[str, Any]) -> str:
+    """A JSON schema of one value in words.
+
+    >>> describe_allowed({"type": "integer", "minimum": 1})
+    'a whole number of at least 1'
+    """
+    if "anyOf" in schema:
+        return ", or ".join(describe_allowed(option) for option in schema["anyOf"])
+    if "const" in schema:
+        return repr(schema["const"])
+    if "enum" in schema:
+        return "one of " + ", ".join(repr(choice) for choice in schema["enum"])
+    kind = schema.get("type")
+    if kind == "array":
+        return _describe_array(schema)
+    if kind in ("integer", "number"):
+        return ("a whole number" if kind == "integer" else "a number") + _describe_range(schema)
+    words = {"boolean": "true or false", "null": "none", "object": "a mapping"}
+    return words.get(str(kind), "text")
+
+
+def _describe_array(schema: Mapping[str, Any]) -> str:
+    if "prefixItems" in schema:
+        parts = [describe_allowed(item) for item in schema["prefixItems"]]
+        return f"{len(parts)} values separated by commas ({'; '.join(parts)})"
+    return f"values separated by commas (each {describe_allowed(schema.get('items', {}))})"
+
+
+def _describe_range(schema: Mapping[str, Any]) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f" from {_number(low)} to {_number(high)}"
+    words = {
+        "minimum": "of at least",
+        "exclusiveMinimum": "above",
+        "maximum": "of at most",
+        "exclusiveMaximum": "below",
+    }
+    parts = [f"{word} {_number(schema[key])}" for key, word in words.items() if key in schema]
+    return f" {' and '.join(parts)}" if parts else ""
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
+def value_text(value: Any) -> str:
+    """A value as one would type it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(value_text(entry) for entry in value)
+    return "none" if value is None or value == {} else str(value) or "''"
+
+
+def short_names(settings: tuple[Setting, ...]) -> dict[str, Setting]:
+    """The shortest name of every setting: its last part where no other setting shares it."""
+    sharing = Counter(setting.last_part for setting in settings)
+    named: dict[str, Setting] = {}
+    for setting in settings:
+        if setting.path == ALGORITHM_NAME:
+            named[ALGORITHM] = setting
+        else:
+            unique = sharing[setting.last_part] == 1
+            named[setting.last_part if unique else setting.path] = setting
+    return named
+
+
+def canonical(name: str) -> str:
+    """Dashes and underscores are the same: `--learning-rate` is `learning_rate`."""
+    return name.removeprefix("--").replace("-", "_")
+
+
+def spelled_like(name: str, written: str) -> str:
+    """A setting's name in the way the person writes names: `--max-lag` or `max_lag`."""
+    return "--" + name.replace("_", "-") if written.startswith("--") else name
+
+
+def find_setting(written: str, settings: tuple[Setting, ...]) -> Setting:
+    """The setting a person means; UsageError says what is near when there is none."""
+    key = canonical(written)
+    named = short_names(settings)
+    by_path = {setting.path: setting for setting in settings}
+    found = named.get(key) or by_path.get(key)
+    if found is not None:
+        return found
+    others = [setting for setting in settings if setting.path != ALGORITHM_NAME]
+    inside = [setting.path for setting in others if key in (setting.group, setting.last_part)]
+    if inside:
+        options = ", ".join(f"'{spelled_like(path, written)}'" for path in inside)
+        raise UsageError(f"'{written}' could be several settings. Name one of: {options}.")
+    names = [*named, *by_path]
+    close = difflib.get_close_matches(key, names, n=1)
+    hint = f" Did you mean '{spelled_like(close[0], written)}'?" if close else ""
+    raise UnknownSetting(f"Unknown setting '{written}'.{hint} {LIST_ALL}")

@@ -1,0 +1,125 @@
+"""Roles from a config and a plan, the same in every engine; only the channels differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from tianji.actor.role import Actor, ActorPlan
+from tianji.algorithms.registry import load_algorithm
+from tianji.balance.balance import SetPoint
+from tianji.buffer.interface import Store
+from tianji.buffer.queue import Queue
+from tianji.buffer.replay import Replay
+from tianji.buffer.role import Buffer, BufferPlan
+from tianji.channels.interface import BoardReader, Receiver, Sender
+from tianji.engines.interface import Report, Reports
+from tianji.engines.spec import RunSpec
+from tianji.envs.build import build_world
+from tianji.evaluator.role import Evaluator
+from tianji.models.flat import Snapshot
+from tianji.observe.progress import Progress
+
+REPLAY_AUTO_SAVE_BYTES = 1 << 30
+_SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "update": 3, "evaluator": 4}
+
+
+def seed_for(root: int, kind: str, index: int = 0) -> int:
+    """The only way seeds are derived from the root seed."""
+    sequence = np.random.SeedSequence(root, spawn_key=(_SEED_SPACE[kind], index))
+    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
+
+
+def build_model(spec: RunSpec) -> torch.nn.Module:
+    """The same initial weights in every process."""
+    torch.manual_seed(seed_for(spec.config.seed, "model"))
+    return load_algorithm(spec.config.algorithm.name).build_model(spec.spaces, spec.config)
+
+
+def build_actor(
+    spec: RunSpec, index: int, sender: Sender, policy: BoardReader, gauges: memoryview[int]
+) -> Actor:
+    plan, config = spec.plan, spec.config
+    model = build_model(spec)
+    acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
+    return Actor(
+        ActorPlan(
+            index=index,
+            num_actors=plan.num_actors,
+            num_rows=plan.num_rows,
+            lookahead=plan.lookahead,
+            steps_per_unroll=plan.steps_per_unroll,
+            seed=seed_for(config.seed, "actor", index),
+        ),
+        world=build_world(spec.env, config.env_kwargs, plan.envs_per_actor),
+        acting=acting,
+        read_policy=Snapshot(model).read_from,
+        policy=policy,
+        sender=sender,
+        gauges=gauges,
+    )
+
+
+def build_buffer(
+    spec: RunSpec,
+    receiver: Receiver,
+    progress: Progress,
+    gauges: memoryview[int],
+    actor_gauges: Sequence[memoryview[int]],
+) -> Buffer:
+    plan = spec.plan
+    point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
+    return Buffer(
+        BufferPlan(point, plan.max_lag, first_row=plan.lookahead - 1),
+        receiver=receiver,
+        store=_build_store(spec, receiver),
+        progress=progress,
+        gauges=gauges,
+        actor_gauges=actor_gauges,
+    )
+
+
+def _build_store(spec: RunSpec, receiver: Receiver) -> Store:
+    cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
+    if cadence.store == "queue":
+        return Queue(receiver)
+    items = round(cadence.ratio * cadence.steps_per_version)
+    return Replay(
+        receiver,
+        capacity=spec.plan.replay_unrolls,
+        unroll_length=cadence.unroll_length,
+        lookahead=cadence.lookahead,
+        num_updates=cadence.num_updates,
+        minibatch=items // cadence.num_updates,
+        gamma=spec.config.algorithm.gamma,
+        seed=seed_for(spec.config.seed, "store"),
+        save_items=_saves_replay(spec),
+    )
+
+
+def _saves_replay(spec: RunSpec) -> bool:
+    asked = spec.config.checkpoint.replay
+    if asked != "auto":
+        return asked
+    return spec.plan.replay_unrolls * spec.plan.slot_bytes <= REPLAY_AUTO_SAVE_BYTES
+
+
+def build_evaluator(
+    spec: RunSpec, policy: BoardReader, gauges: memoryview[int], reports: Reports
+) -> Evaluator:
+    model = build_model(spec)
+    acting = load_algorithm(spec.config.algorithm.name).build_acting(
+        model, spec.spaces, spec.config
+    )
+    return Evaluator(
+        spec.config.evaluate,
+        seed_for(spec.config.seed, "evaluator") % 2**31,
+        build_world(spec.env, spec.config.env_kwargs, 1),
+        acting,
+        Snapshot(model).read_from,
+        policy,
+        gauges,
+        lambda record: reports(Report(kind="evaluation", role="evaluator", record=dict(record))),
+    )

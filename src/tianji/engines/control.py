@@ -1,0 +1,66 @@
+"""The control segment of a run: gauges of every role, a bell per worker, a few words for all."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from tianji.channels.gauges import GAUGE_WORDS, Gauges
+from tianji.channels.memory import SEMAPHORE_BYTES, Bell, Segment, Semaphore
+from tianji.programs.program import Program
+
+_NUM_WORDS = 8
+
+
+class Word(IntEnum):
+    """Words that only the supervisor writes, unless said otherwise."""
+
+    STOP = 0
+    WALL_BEFORE_NS = 1
+    """Training time before this session; written by the learner's side when it resumes."""
+
+
+class Stop(IntEnum):
+    """How urgently to stop."""
+
+    NO = 0
+    FINISH = 1
+    """Finish the version in work, save, report, go."""
+    NOW = 2
+
+
+class Control:
+    """The same view in every process, over one segment."""
+
+    def __init__(self, program: Program, segment: Segment) -> None:
+        roles = tuple(role.name for role in program.roles)
+        workers = program.workers()
+        self.segment = segment
+        self.words = segment.words(0, _NUM_WORDS)
+        self.gauges = Gauges.in_segment(roles, segment, 8 * _NUM_WORDS)
+        base = 8 * _NUM_WORDS + 8 * GAUGE_WORDS * len(roles)
+        self._semaphores = {
+            worker: Semaphore(segment, base + i * SEMAPHORE_BYTES)
+            for i, worker in enumerate(workers)
+        }
+        self.bells = {worker: Bell(s) for worker, s in self._semaphores.items()}
+
+    @staticmethod
+    def create(program: Program) -> Control:
+        size = (
+            8 * _NUM_WORDS
+            + 8 * GAUGE_WORDS * len(program.roles)
+            + SEMAPHORE_BYTES * len(program.workers())
+        )
+        control = Control(program, Segment.create("control", size))
+        for semaphore in control._semaphores.values():
+            semaphore.initialise()
+        return control
+
+    def is_stopping(self) -> bool:
+        return self.words[Word.STOP] != Stop.NO
+
+    def stop(self, how: Stop) -> None:
+        """Tell every worker; one that sleeps wakes up."""
+        self.words[Word.STOP] = max(self.words[Word.STOP], how)
+        for bell in self.bells.values():
+            bell.ring()

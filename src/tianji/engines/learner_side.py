@@ -1,0 +1,195 @@
+"""The learner's side of a run: buffer and learner, with their checkpoints and reports.
+
+One object in the inline engine's process, or the learner's worker of the other engines.
+
+Takes      unrolls from the actors
+Gives      policy versions, checkpoints, reports
+Waits for  nothing
+Unblocked  by arrivals
+Stops      when the run has reached what it was asked for, or is told to
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.role import Buffer
+from tianji.channels.gauges import Activity, Gauge, Gauges
+from tianji.channels.interface import BoardWriter, Receiver
+from tianji.checkpoint.load import latest, read_checkpoint
+from tianji.checkpoint.schema import Snapshot as Saved
+from tianji.checkpoint.writer import Writer
+from tianji.engines.build import build_buffer, build_model
+from tianji.engines.interface import Report, Reports
+from tianji.engines.spec import RunSpec
+from tianji.learner.role import Learner
+from tianji.models.flat import Snapshot
+from tianji.observe.progress import Progress
+
+ActorStates = Callable[[], dict[str, Any] | None]
+"""The actors' states for an exact resume, or None where they are out of reach."""
+
+
+class LearnerSide:
+    """`tick` moves buffer and learner on; between versions it saves and reports."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        receiver: Receiver,
+        make_policy: Callable[[int], BoardWriter],
+        gauges: Gauges,
+        reports: Reports,
+        actor_states: ActorStates,
+    ) -> None:
+        config = spec.config
+        self._spec = spec
+        self._reports = reports
+        self._actor_states = actor_states
+        self._row = gauges.rows["learner"]
+        self._actor_rows = [row for name, row in gauges.rows.items() if name.startswith("actor-")]
+        self._model = build_model(spec)
+        self._update = load_algorithm(config.algorithm.name).build_update(
+            self._model, spec.spaces, config
+        )
+        snapshot = Snapshot(self._model)
+        self.policy = make_policy(snapshot.nbytes)
+        self.progress = Progress(config)
+        self.buffer: Buffer = build_buffer(
+            spec, receiver, self.progress, gauges.rows["buffer"], self._actor_rows
+        )
+        self.learner = Learner(
+            self._update,
+            self.buffer,
+            self.policy,
+            snapshot.write_to,
+            lambda: self.progress.fraction,
+            self._row,
+        )
+        self._writer = Writer(spec.run_dir, config.checkpoint.keep_last, self._on_checkpoint)
+        self._next_save_ns = self._next_report_ns = 0
+
+    def start(self) -> None:
+        """Publish the first version, which starts the actors; save it, so that there is always
+        something to go back to."""
+        self.learner.publish()
+        now_ns = time.monotonic_ns()
+        self._save(now_ns)
+        self._next_report_ns = now_ns
+
+    def tick(self) -> bool:
+        worked = self.buffer.tick()
+        if self.learner.tick():
+            worked = True
+            if self.learner.is_between_versions:
+                self._after_version(time.monotonic_ns())
+        return worked
+
+    def _after_version(self, now_ns: int) -> None:
+        if now_ns >= self._next_save_ns:
+            self._save(now_ns)
+        if now_ns >= self._next_report_ns:
+            self._next_report_ns = now_ns + int(self._spec.config.observe.period_s * 1e9)
+            self._reports(Report(kind="metrics", role="learner", record=self.record(now_ns)))
+
+    def stop_reason(self) -> str | None:
+        """Why the run is over, asked between versions and while idle."""
+        if not self.learner.is_between_versions:
+            return None
+        self._note_first_step()
+        return self.progress.stop_reason(time.monotonic_ns())
+
+    def _note_first_step(self) -> None:
+        if not self.progress.started_ns:
+            begun = [row[Gauge.FIRST_STEP_NS] for row in self._actor_rows]
+            self.progress.started_ns = min(filter(None, begun), default=0)
+
+    def record(self, now_ns: int) -> dict[str, Any]:
+        """Where the run stands, as the learner's side knows it."""
+        self._note_first_step()
+        progress, buffer = self.progress, self.buffer
+        return {
+            "wall_s": progress.wall_s(now_ns),
+            "env_steps": progress.env_steps,
+            "updates": self._row[Gauge.UPDATES],
+            "version": self.learner.version,
+            "episodes": progress.episodes,
+            "mean_return_100": progress.mean_return,
+            "time_to_target_s": progress.time_to_target_s(),
+            "best_mean_return_100": progress.best_mean_return,
+            "lag_versions": buffer.lag.summary(),
+            "lag_histogram": buffer.lag.counts(),
+            "ratio": {
+                "target": self._spec.plan.ratio,
+                "actual": buffer.items_taken / max(1, buffer.items_put),
+            },
+            "discarded_items": buffer.discarded,
+            "learner": {**self.learner.metrics, **buffer.metrics()},
+        }
+
+    def _save(self, now_ns: int) -> None:
+        self._row[Gauge.ACTIVITY] = Activity.SAVING
+        self._next_save_ns = now_ns + int(self._spec.config.checkpoint.period_s * 1e9)
+        self._writer.submit(self._snapshot(now_ns))
+
+    def _snapshot(self, now_ns: int) -> Saved:
+        """Copies of everything, so that the writer's thread can take its time."""
+        progress = self.progress
+        mean_return = progress.mean_return if progress.episodes else None
+        return Saved(
+            version=self.learner.version,
+            weights={k: v.detach().clone() for k, v in self._model.state_dict().items()},
+            state={
+                "update": self._update.state(),
+                "buffer": self.buffer.state(),
+                "progress": progress.state(now_ns),
+                "actors": self._actor_states(),
+                "updates": self._row[Gauge.UPDATES],
+                "trained_steps": self._row[Gauge.STEPS],
+                "unique_steps": self._row[Gauge.UNIQUE_STEPS],
+            },
+            facts={
+                "env_steps": progress.env_steps,
+                "updates": self._row[Gauge.UPDATES],
+                "wall_s": progress.wall_s(now_ns),
+                "mean_return_100": mean_return,
+            },
+        )
+
+    def _on_checkpoint(self, kind: str, text: str) -> None:
+        self._reports(Report(kind=kind, role="learner", text=text))
+
+    def resume(self, highest_version: int) -> dict[str, Any] | None:
+        """Go on from the newest sound checkpoint; returns the actors' saved states, if any.
+
+        highest_version: the highest one already published in this run, -1 if none. Versions never
+        fall: what was published and is lost is passed over.
+        """
+        choice = latest(self._spec.run_dir)
+        saved = read_checkpoint(choice.path)
+        self._model.load_state_dict(dict(saved.weights))
+        state: Any = saved.state
+        self._update.load_state(state["update"])
+        self.buffer.load_state(state["buffer"])
+        self.progress.load_state(state["progress"])
+        self._row[Gauge.UPDATES] = state["updates"]
+        self._row[Gauge.STEPS] = state["trained_steps"]
+        self._row[Gauge.UNIQUE_STEPS] = state["unique_steps"]
+        self.learner.version = max(saved.version, highest_version + 1)
+        self.buffer.continue_at(self.learner.version)
+        if choice.note:
+            self._reports(Report(kind="note", role="learner", text=choice.note))
+        actors: dict[str, Any] | None = state["actors"]
+        return actors
+
+    def close(self, save: bool) -> dict[str, Any]:
+        """Write the last checkpoint, wait for it, and return the last record."""
+        record = self.record(time.monotonic_ns())
+        self._reports(Report(kind="metrics", role="learner", record=record))
+        if save and self.learner.is_between_versions:
+            self._save(time.monotonic_ns())
+        self._writer.close()
+        return record

@@ -1,0 +1,256 @@
+"""The local engine: one process per worker, shared memory between them, this one supervises.
+
+The supervisor does nothing in the data path. It starts the workers, sleeps until one of them says
+something, ends or falls silent, or a person presses Ctrl-C, and does what is needed:
+
+    an actor died        its lane is reset, a new one starts after a back-off; training goes on
+    the learner died     a new one starts from the last checkpoint; the actors stay
+    a role is silent     it is asked where it hangs (stack dump), killed, and replaced
+    too many restarts    that actor is given up; without any actor, or learner, the run has failed
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from dataclasses import dataclass, field
+
+from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.layout import Layout
+from tianji.channels.shm import StreamMemory
+from tianji.engines.control import Control, Stop
+from tianji.engines.interface import Observer, Outcome, Report
+from tianji.engines.process import StartMessage, WorkerProcess
+from tianji.engines.signals import StopRequest
+from tianji.engines.spec import RunSpec
+from tianji.programs.program import Program
+
+TICK_S = 0.25
+GRACE_S = {Stop.FINISH: 120.0, Stop.NOW: 2.0}
+"""How long workers may take to end by themselves."""
+MAX_FRUITLESS = 3
+"""Starts in a row without one unroll after which an actor is given up: it would fail for ever."""
+
+
+@dataclass
+class _Health:
+    """What the supervisor remembers of one worker."""
+
+    restarts: int = 0
+    fruitless: int = 0
+    items_at_start: int = 0
+    start_at_s: float | None = None
+    """When to start it again."""
+    is_given_up: bool = False
+    last_error: Report = field(default_factory=Report)
+
+
+class LocalEngine:
+    """Runs a program on this machine."""
+
+    def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
+        plan = spec.plan
+        self._spec = spec
+        self._program = program
+        self._observer = observer
+        layout = Layout.from_json(plan.layout)
+        self._stream = StreamMemory.create(layout, plan.num_slots, plan.num_actors)
+        self._control = Control.create(program)
+        self._policy_fd = os.memfd_create("tianji-policy")
+        self._workers: dict[str, WorkerProcess] = {}
+        self._health = {worker: _Health() for worker in program.workers()}
+        self._selector = selectors.DefaultSelector()
+        self._first_cause: str | None = None
+        self._done: Report | None = None
+        self._failed = False
+
+    def run(self, stop: StopRequest, resume: bool) -> Outcome:
+        self._selector.register(stop.fd, selectors.EVENT_READ)
+        self._observer.watch(self._control.gauges, self._pids())
+        try:
+            for worker in sorted(self._health, key=lambda name: name != "learner"):
+                self._start(worker, resume=resume, is_restart=False)
+            self._supervise(stop)
+            self._shut_down(stop)
+        finally:
+            for process in self._workers.values():
+                process.kill()
+            self._selector.close()
+            os.close(self._policy_fd)
+        return self._outcome(stop)
+
+    def _pids(self) -> dict[str, int]:
+        return {name: process.pid for name, process in self._workers.items()}
+
+    def _start(self, worker: str, resume: bool, is_restart: bool) -> None:
+        plan = self._spec.plan
+        message = StartMessage(
+            worker=worker,
+            spec=self._spec,
+            threads=plan.learner_threads if worker == "learner" else 1,
+            fds={
+                "control": self._control.segment.fd,
+                "slots": self._stream.slots.fd,
+                "lanes": self._stream.lanes.fd,
+                "policy": self._policy_fd,
+            },
+            resume=resume,
+            is_restart=is_restart,
+        )
+        process = WorkerProcess.start(message)
+        self._workers[worker] = process
+        for row in self._rows(worker):
+            row[Gauge.ACTIVITY] = Activity.STARTING
+            row[Gauge.HEARTBEAT_NS] = time.monotonic_ns()
+        health = self._health[worker]
+        health.start_at_s = None
+        health.items_at_start = self._rows(worker)[0][Gauge.ITEMS]
+        self._selector.register(process.report_fd, selectors.EVENT_READ, worker)
+        self._selector.register(process.pid_fd, selectors.EVENT_READ, worker)
+        self._observer.watch(self._control.gauges, self._pids())
+
+    def _rows(self, worker: str) -> list[memoryview[int]]:
+        names = [role.name for role in self._program.roles if role.worker == worker]
+        return [self._control.gauges.rows[name] for name in names]
+
+    def _supervise(self, stop: StopRequest) -> None:
+        """Until the learner's side is done, the run has failed, or everything must stop now."""
+        told = Stop.NO
+        while self._done is None and not self._failed and stop.level < Stop.NOW:
+            for key, _ in self._selector.select(self._timeout_s()):
+                if key.fd == stop.fd:
+                    os.read(stop.fd, 64)
+                else:
+                    self._attend(key.data)
+            if stop.level > told:
+                told = stop.level
+                self._control.stop(told)
+                self._observer.report(Report(kind="note", role="supervisor", text=FINISHING))
+            self._start_due()
+            self._check_heartbeats()
+            self._observer.tick()
+
+    def _timeout_s(self) -> float:
+        due = [h.start_at_s for h in self._health.values() if h.start_at_s is not None]
+        return max(0.0, min([TICK_S, *(at - time.monotonic() for at in due)]))
+
+    def _attend(self, worker: str) -> None:
+        process = self._workers.get(worker)
+        if process is None:
+            return
+        for report in process.read_reports():
+            self._take(worker, report)
+        if process.has_ended():
+            self._on_end(worker, process)
+
+    def _take(self, worker: str, report: Report) -> None:
+        if report["kind"] == "done":
+            self._done = report
+            return
+        if report["kind"] == "error":
+            self._health[worker].last_error = report
+            self._first_cause = self._first_cause or f"{worker}: {report['text']}"
+        self._observer.report(report)
+
+    def _on_end(self, worker: str, process: WorkerProcess) -> None:
+        """A worker's process is gone; unless the run is over, that was not asked for."""
+        self._selector.unregister(process.report_fd)
+        self._selector.unregister(process.pid_fd)
+        del self._workers[worker]
+        process.close()
+        if self._done is not None or self._control.is_stopping():
+            if worker == "learner" and self._done is None:
+                self._failed = True
+            return
+        self._recover(worker, process.how_it_ended())
+
+    def _recover(self, worker: str, how: str) -> None:
+        health = self._health[worker]
+        error, health.last_error = health.last_error, Report()
+        cause = error.get("text") or how
+        self._first_cause = self._first_cause or f"{worker}: {cause}"
+        made = self._rows(worker)[0][Gauge.ITEMS] - health.items_at_start
+        health.fruitless = 0 if made > 0 else health.fruitless + 1
+        limit = self._spec.config.supervise.max_restarts
+        hopeless = (
+            health.restarts >= limit
+            or health.fruitless >= MAX_FRUITLESS
+            or (worker == "learner" and error.get("is_final", False))
+        )
+        if hopeless:
+            self._give_up(worker, cause)
+            return
+        health.restarts += 1
+        wait_s = 0.0
+        if health.restarts > 1:
+            wait_s = self._spec.config.supervise.backoff_s * 2 ** (health.restarts - 2)
+        health.start_at_s = time.monotonic() + wait_s
+        text = f"{cause}. Restart {health.restarts} of {limit}" + (
+            f" in {wait_s:.1f} s." if wait_s else "."
+        )
+        self._observer.report(Report(kind="restart", role=worker, text=text))
+        self._reset_lane(worker)
+
+    def _reset_lane(self, worker: str) -> None:
+        """Tell the buffer that whatever this actor held comes back."""
+        if worker.startswith("actor-"):
+            self._rows(worker)[0][Gauge.LANE_RESETS] += 1
+            self._control.bells["learner"].ring()
+
+    def _give_up(self, worker: str, cause: str) -> None:
+        health = self._health[worker]
+        health.is_given_up = True
+        self._rows(worker)[0][Gauge.ACTIVITY] = Activity.STOPPED
+        self._reset_lane(worker)
+        left = [
+            role.worker
+            for role in self._program.of_kind("actor")
+            if not self._health[role.worker].is_given_up
+        ]
+        text = f"{cause}. Given up after {health.restarts} restarts."
+        self._observer.report(Report(kind="note", role=worker, text=text))
+        self._failed = worker == "learner" or not left
+
+    def _start_due(self) -> None:
+        for worker, health in self._health.items():
+            if health.start_at_s is not None and time.monotonic() >= health.start_at_s:
+                self._start(worker, resume=False, is_restart=True)
+
+    def _check_heartbeats(self) -> None:
+        limit_s = self._spec.config.supervise.heartbeat_timeout_s
+        now_ns = time.monotonic_ns()
+        for worker, process in list(self._workers.items()):
+            row = self._rows(worker)[0]
+            silent_s = (now_ns - row[Gauge.HEARTBEAT_NS]) / 1e9
+            if silent_s <= limit_s or process.is_killed:
+                continue
+            activity = Activity(row[Gauge.ACTIVITY]).name.lower()
+            text = f"no sign of life for {silent_s:.0f} s while {activity}; killed"
+            process.dump_stack()
+            process.kill(text)
+
+    def _shut_down(self, stop: StopRequest) -> None:
+        """Ask the rest to end; kill what does not, after a while."""
+        how = Stop.NOW if self._done or self._failed or stop.level == Stop.NOW else Stop.FINISH
+        self._control.stop(how)
+        deadline = time.monotonic() + GRACE_S[how]
+        while self._workers and time.monotonic() < deadline:
+            for key, _ in self._selector.select(TICK_S):
+                if key.fd == stop.fd:
+                    os.read(stop.fd, 64)
+                else:
+                    self._attend(key.data)
+
+    def _outcome(self, stop: StopRequest) -> Outcome:
+        restarts = sum(health.restarts for health in self._health.values())
+        record = self._done["record"] if self._done else {}
+        because = self._done["because"] if self._done else "failed"
+        if self._done is None and stop.level > Stop.NO and not self._failed:
+            because = "interrupted"
+        return Outcome(
+            because=because, record=record, restarts=restarts, first_cause=self._first_cause
+        )
+
+
+FINISHING = "Finishing the version in work, then saving. Press Ctrl-C again to stop at once."

@@ -1,0 +1,139 @@
+"""A worker's process: how it is started, heard, and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import cloudpickle
+
+from tianji.engines.interface import Report
+from tianji.engines.spec import RunSpec
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+STACK_DUMP_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class StartMessage:
+    """Everything a worker is told."""
+
+    worker: str
+    spec: RunSpec
+    threads: int
+    fds: dict[str, int]
+    resume: bool
+    is_restart: bool
+
+    def encode(self, report_fd: int) -> bytes:
+        """A line of JSON; behind it the spaces and, where one was given, the callable that makes
+        the environment, which JSON cannot hold."""
+        head = {
+            "worker": self.worker,
+            "parent_pid": os.getpid(),
+            "report_fd": report_fd,
+            "config": self.spec.config.model_dump(mode="json"),
+            "plan": self.spec.plan.model_dump(mode="json"),
+            "run_dir": str(self.spec.run_dir),
+            "threads": self.threads,
+            "fds": self.fds,
+            "sys_path": [os.path.abspath(entry) for entry in sys.path],
+            "resume": self.resume,
+            "is_restart": self.is_restart,
+        }
+        env = None if isinstance(self.spec.env, str) else self.spec.env
+        pickled: bytes = cloudpickle.dumps((self.spec.spaces, env))
+        return json.dumps(head).encode() + b"\n" + pickled
+
+
+class WorkerProcess:
+    """One running worker. `report_fd` and `pid_fd` become readable when it speaks or ends."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], report_fd: int) -> None:
+        self._popen = popen
+        self.pid = popen.pid
+        self.report_fd = report_fd
+        self.pid_fd = os.pidfd_open(popen.pid)
+        self.is_killed = False
+        self._killed_because = ""
+        self._unread = b""
+        os.set_blocking(report_fd, False)
+
+    @staticmethod
+    def start(message: StartMessage) -> WorkerProcess:
+        report_read, report_write = os.pipe()
+        start_fd = os.memfd_create("tianji-start")
+        os.write(start_fd, message.encode(report_write))
+        os.lseek(start_fd, 0, os.SEEK_SET)
+        threads = dict.fromkeys(THREAD_VARIABLES, str(message.threads))
+        popen = subprocess.Popen(
+            [sys.executable, "-m", "tianji.engines.worker", str(start_fd)],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # standard output is for the command's own line
+            pass_fds=[start_fd, report_write, *message.fds.values()],
+            env={**os.environ, **threads},
+            start_new_session=True,  # a terminal's Ctrl-C reaches the supervisor alone
+        )
+        os.close(start_fd)
+        os.close(report_write)
+        return WorkerProcess(popen, report_read)
+
+    def read_reports(self) -> list[Report]:
+        """All whole lines that have come so far."""
+        while True:
+            try:
+                data = os.read(self.report_fd, 1 << 16)
+            except BlockingIOError:
+                break
+            if not data:
+                break
+            self._unread += data
+        *lines, self._unread = self._unread.split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def has_ended(self) -> bool:
+        return self._popen.poll() is not None
+
+    def how_it_ended(self) -> str:
+        code = self._popen.returncode
+        if self._killed_because:
+            return self._killed_because
+        if code is not None and code < 0:
+            return f"killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+    def dump_stack(self) -> None:
+        """Have a silent worker print where it hangs, on standard error."""
+        if not self.has_ended():
+            os.kill(self.pid, signal.SIGUSR1)
+            deadline = time.monotonic() + STACK_DUMP_S
+            while not self.has_ended() and time.monotonic() < deadline:
+                self._popen_wait(0.1)
+
+    def _popen_wait(self, timeout_s: float) -> None:
+        try:
+            self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return
+
+    def kill(self, because: str = "") -> None:
+        if not self.has_ended():
+            self._killed_because = because
+            self.is_killed = True
+            self._popen.kill()
+            self._popen.wait()
+
+    def close(self) -> None:
+        os.close(self.report_fd)
+        os.close(self.pid_fd)

@@ -1,0 +1,94 @@
+"""The one entry point of every process of the local engine.
+
+    python -m tianji.engines.worker FD
+
+FD is a file that holds the start message: which worker this is, the plan, and the file descriptors
+of the shared memory it inherits. The thread budget is in the environment before anything loads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """However the supervisor ends, even by SIGKILL, this process ends too."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:
+        os.kill(os.getpid(), signal.SIGKILL)  # it was gone before we asked
+
+
+class ReportPipe:
+    """Reports to the supervisor, one JSON line each."""
+
+    def __init__(self, fd: int, worker: str) -> None:
+        self._fd = fd
+        self._worker = worker
+
+    def __call__(self, report: Any) -> None:
+        line = json.dumps({"role": self._worker, **report}, default=float) + "\n"
+        data = line.encode()
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+
+def main() -> None:
+    with os.fdopen(int(sys.argv[1]), "rb") as file:
+        head = json.loads(file.readline())
+        pickled = file.read()
+    die_with_parent(head["parent_pid"])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)  # the supervisor asks a silent worker where it is
+    sys.path[:0] = [entry for entry in head["sys_path"] if entry not in sys.path]
+    reports = ReportPipe(head["report_fd"], head["worker"])
+    try:
+        _run(head, pickled, reports)
+    except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
+        from tianji.errors import TianjiError
+
+        reports({
+            "kind": "error",
+            "text": f"{type(error).__name__}: {error}",
+            "traceback": traceback.format_exc(),
+            "is_final": isinstance(error, TianjiError),
+        })  # fmt: skip
+        sys.exit(1)
+
+
+def _run(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
+    import pickle  # the start message comes from our own parent, by an inherited descriptor
+
+    import torch
+
+    from tianji.config.plan import RunPlan
+    from tianji.config.run import RunConfig
+    from tianji.engines.attach import Attachment
+    from tianji.engines.spec import RunSpec
+
+    torch.set_num_threads(head["threads"])
+    config = RunConfig.model_validate(head["config"])
+    plan = RunPlan.model_validate(head["plan"])
+    spaces, env = pickle.loads(pickled)
+    spec = RunSpec(config, plan, spaces, config.env if env is None else env, Path(head["run_dir"]))
+    attachment = Attachment(spec, head["fds"], head["worker"])
+    cores = plan.cores.get(head["worker"])
+    if cores:
+        os.sched_setaffinity(0, cores)
+    gc.freeze()  # what is loaded now stays; the collector need not walk it again and again
+    attachment.run(reports, resume=head["resume"], is_restart=head["is_restart"])
+
+
+if __name__ == "__main__":
+    main()

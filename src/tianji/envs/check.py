@@ -1,0 +1,263 @@
+"""What `tianji doctor --env X` looks at, said in words.
+
+    for finding in check_environment("CartPole-v1", {}): ...
+
+All that is known comes from a few short runs with random actions; nothing here trains.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from tianji.envs.build import EnvSource, Probe, build_world, make_rows, probe
+from tianji.envs.find import usage_errors
+from tianji.envs.interface import World
+from tianji.envs.spaces import observation_leaves
+from tianji.envs.vector import NextStepWorld
+from tianji.errors import TianjiError
+from tianji.types import FINAL_OBS, OBS, Array, leaf_name
+
+NUM_ENVS = 4
+MIN_ROWS, MAX_ROWS = 16, 1000
+RUN_S = 0.4
+"""Seconds that one run may take; a slow environment gets fewer rows."""
+MAX_CONTAINS = 500
+"""Observations compared with their space, at some 10 us each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Finding("warn", "No episode ended in 4000 steps.", "Give it a time limit.")"""
+
+    level: Literal["ok", "warn", "error"]
+    what: str
+    advice: str = ""
+    """Why it matters and what to do."""
+
+
+def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Finding]:
+    """Everything found, in the order of looking; an error that ends the checks comes last."""
+    findings: list[Finding] = []
+    try:
+        with usage_errors(env if isinstance(env, str) else getattr(env, "__name__", "factory")):
+            seen = probe(env, env_kwargs)
+            findings.extend(_check_spaces(seen))
+            with (
+                closing(build_world(env, env_kwargs, NUM_ENVS)) as world,
+                closing(build_world(env, env_kwargs, NUM_ENVS)) as twin,
+            ):
+                for finding in _check_runs(seen, world, twin):
+                    findings.append(finding)  # one by one: what came before an error counts
+            findings.append(Finding("ok", "It closes."))
+    except TianjiError as error:
+        findings.append(Finding("error", str(error), "Nothing after this could be checked."))
+    return findings
+
+
+def _check_spaces(seen: Probe) -> Iterator[Finding]:
+    for leaf in observation_leaves(seen.spaces.observation):
+        name = f"Observation '{leaf.key}'" if leaf.key else "Observation"
+        yield Finding(
+            "ok", f"{name}: {type(leaf.space).__name__} {leaf.shape}, stored as {leaf.dtype}."
+        )
+    action = seen.spaces.action
+    yield Finding("ok", f"Action: {action}.")
+    if isinstance(action, spaces.Box) and not action.is_bounded("both"):
+        yield Finding(
+            "warn",
+            "The action space has no finite bounds.",
+            "Policies are kept within the bounds, so there is nothing to keep them in: set low and "
+            "high of the Box.",
+        )
+    yield Finding("ok", f"Environments are run {seen.vectorised}.")
+
+
+def _check_runs(seen: Probe, world: World, twin: World) -> Iterator[Finding]:
+    _, row_s = _run(world, 1, _random_actions(world, MIN_ROWS))
+    actions = _random_actions(world, int(np.clip(RUN_S / row_s, MIN_ROWS, MAX_ROWS)))
+    rows, row_s = _run(world, 1, actions)
+    yield Finding("ok", f"Speed: {NUM_ENVS / row_s:,.0f} steps/s, {NUM_ENVS} in one process.")
+    yield from _check_numbers(world, rows)
+    yield from _check_same_as_single(world)
+    yield from _check_seeds(rows, _run(twin, 1, actions)[0], _run(twin, 2, actions)[0])
+    yield from _check_episodes(seen, rows)
+    yield from _check_final(world, rows)
+    if isinstance(world, NextStepWorld):
+        yield from _check_reset_rows(world, actions)
+    yield from _check_state(world, twin, actions[:MIN_ROWS])
+
+
+def _run(world: World, seed: int, actions: Array) -> tuple[dict[str, Array], float]:
+    """The rows of a run, and the seconds that each took."""
+    rows = make_rows(world, len(actions))
+    world.reset(seed, rows)
+    started = time.perf_counter()
+    for t, row_actions in enumerate(actions):
+        world.step(row_actions, rows, t)
+    return rows, (time.perf_counter() - started) / len(actions)
+
+
+def _random_actions(world: World, num_rows: int) -> Array:
+    """The same in every call, and as policies make them: integers begin at 0."""
+    space = world.spaces.action
+    space.seed(1)
+    sampled = np.array([space.sample() for _ in range(num_rows * world.num_envs)])
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        sampled = sampled - space.start
+    return sampled.reshape(num_rows, world.num_envs, *(space.shape or ()))
+
+
+def _check_numbers(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]:
+    for leaf in observation_leaves(world.spaces.observation):
+        name = f"observation '{leaf.key}'" if leaf.key else "observation"
+        values = rows[leaf_name(OBS, leaf.key)].reshape(-1, *leaf.shape)
+        if not np.isfinite(values).all():
+            yield Finding("error", f"The {name} has NaN or infinite values.", "Learning stops.")
+        elif not all(leaf.space.contains(value) for value in values[:MAX_CONTAINS]):
+            yield Finding(
+                "warn",
+                f"The {name} leaves its space {leaf.space}.",
+                "Normalisation and image scaling trust the space: correct its bounds.",
+            )
+        else:
+            yield Finding("ok", f"The {name} stays in its space.")
+    if not np.isfinite(rows["reward"]).all():
+        yield Finding("error", "Rewards are NaN or infinite.", "Learning stops at the first one.")
+
+
+def _check_same_as_single(world: World) -> Iterator[Finding]:
+    """A vector entry point may be another environment than the one behind the same id."""
+    spec = getattr(getattr(world, "env", None), "spec", None)
+    if spec is None or spec.id not in gym.registry or gym.registry[spec.id].entry_point is None:
+        return
+    single = gym.make(spec.id, disable_env_checker=True)
+    vector = world.spaces.observation
+    if single.observation_space != vector or single.action_space != world.spaces.action:
+        yield Finding(
+            "warn",
+            f"Its vector environment observes {vector}, gymnasium.make() gives "
+            f"{single.observation_space}.",
+            "Training and evaluation use the first; see that package's documentation for what its "
+            "vector environment does to observations and rewards.",
+        )
+    single.close()
+
+
+def _check_seeds(
+    rows: Mapping[str, Array], same: Mapping[str, Array], other: Mapping[str, Array]
+) -> Iterator[Finding]:
+    names = [name for name in rows if name.startswith(OBS)]
+    if all(np.array_equal(rows[name], same[name], equal_nan=True) for name in (*names, "reward")):
+        yield Finding("ok", "The same seed and actions give the same episodes.")
+    else:
+        yield Finding(
+            "warn",
+            "The same seed and actions give different episodes.",
+            "Runs cannot be repeated: draw all random numbers from self.np_random, after "
+            "super().reset(seed=seed).",
+        )
+    if all(np.array_equal(rows[name], other[name], equal_nan=True) for name in names):
+        yield Finding(
+            "warn",
+            "Different seeds give the same episodes.",
+            "Many environments show no more than one does, unless actions alone are to decide: "
+            "draw random numbers from self.np_random, after super().reset(seed=seed).",
+        )
+    else:
+        yield Finding("ok", "Different seeds give different episodes.")
+
+
+def _check_episodes(seen: Probe, rows: Mapping[str, Array]) -> Iterator[Finding]:
+    terminated, truncated = int(rows["terminated"].sum()), int(rows["truncated"].sum())
+    ended = int((rows["terminated"] | rows["truncated"]).sum())
+    limit = seen.max_episode_steps
+    if ended == 0 and limit is None:
+        yield Finding(
+            "warn",
+            f"No episode ended in {rows['valid'].sum()} random steps, and no time limit is known.",
+            "Returns are shown when episodes end: wrap it in gymnasium.wrappers.TimeLimit if they "
+            "can go on for ever.",
+        )
+        return
+    within = f" Episodes are truncated after {limit} steps." if limit is not None else ""
+    yield Finding(
+        "ok",
+        f"{ended} episodes ended in {rows['valid'].sum()} random steps: {terminated} terminated, "
+        f"{truncated} truncated; {np.count_nonzero(~rows['valid'])} reset rows are left out of "
+        f"training.{within}",
+    )
+
+
+def _check_final(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]:
+    """The last observation of an episode must not be the first of the next."""
+    t, i = np.nonzero(rows["terminated"] | rows["truncated"])
+    t, i = t[t < len(rows["valid"]) - 1], i[t < len(rows["valid"]) - 1]
+    if len(t) == 0:
+        return
+    for leaf in observation_leaves(world.spaces.observation):
+        obs = rows[leaf_name(OBS, leaf.key)]
+        final = rows[leaf_name(FINAL_OBS, leaf.key)][t, i] if world.keeps_final else obs[t + 1, i]
+        first = obs[t + 1, i] if world.keeps_final else obs[t + 2, i]
+        if not np.array_equal(final, first):
+            yield Finding("ok", "The final observation of an episode comes through.")
+            return
+    yield Finding(
+        "warn",
+        "The final observation of every episode equals the first one of the next.",
+        "The value of a truncated episode is taken from its final observation: see that it is "
+        "given, and not that of the reset.",
+    )
+
+
+def _check_reset_rows(world: NextStepWorld, actions: Array) -> Iterator[Finding]:
+    """Ask the vector environment itself: the world clears these rows."""
+    world.env.reset(seed=1)
+    ended = np.zeros(world.num_envs, np.bool_)
+    for row_actions in actions:
+        _, reward, terminated, truncated, _ = world.env.step(world.cast_actions(row_actions))
+        if np.any(ended & (np.asarray(reward) != 0)):
+            yield Finding(
+                "error",
+                "It gives a reward in the step that should only reset it.",
+                "It seems to reset in the same step as the episode ends: let "
+                "metadata['autoreset_mode'] say so (gymnasium.vector.AutoresetMode).",
+            )
+            return
+        ended = np.logical_or(terminated, truncated)
+    yield Finding("ok", "Nothing happens in reset rows.")
+
+
+def _check_state(world: World, twin: World, actions: Array) -> Iterator[Finding]:
+    rows, half = make_rows(world, len(actions)), len(actions) // 2
+    world.reset(3, rows)
+    for t in range(half):
+        world.step(actions[t], rows, t)
+    state = world.get_state()
+    if state is None:
+        yield Finding(
+            "ok",
+            "It does not offer its state: after a resume, new episodes begin.",
+            "get_state() and set_state(state) of the environment or of a wrapper would change it.",
+        )
+        return
+    again = {name: array.copy() for name, array in rows.items()}
+    twin.set_state(state)
+    for t in range(half, len(actions)):
+        world.step(actions[t], rows, t)
+        twin.step(actions[t], again, t)
+    if all(np.array_equal(rows[name], again[name], equal_nan=True) for name in rows):
+        yield Finding("ok", "It offers its state, and goes on from it exactly.")
+    else:
+        yield Finding(
+            "error",
+            "It offers its state, but does not go on from it as it would have.",
+            "Resumed runs differ: something that matters is missing in get_state().",
+        )

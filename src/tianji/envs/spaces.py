@@ -1,0 +1,162 @@
+"""Observations as named arrays, and actions as environments want them.
+
+An observation space is a tree; its leaves are arrays. `obs` is the only leaf of a plain space,
+`obs.camera`, `obs.arm.angle` or `obs.0` are leaves of dictionaries and tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from tianji.errors import UsageError
+from tianji.types import FINAL_OBS, OBS, Array, Field, Unroll, leaf_name
+
+Path: TypeAlias = tuple[Any, ...]
+Place: TypeAlias = int | tuple[int, Any]
+
+
+class Leaf(NamedTuple):
+    """One array of an observation: Leaf("camera", Box(...), "uint8", (84, 84, 3))."""
+
+    key: str
+    """Empty for a plain space; the field's name is `leaf_name("obs", key)`."""
+    space: gym.Space[Any]
+    """Box, Discrete, MultiDiscrete or MultiBinary. Discrete values are stored as they come, so
+    they begin at `space.start`."""
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
+    """The leaves in the space's own order. float64 is stored as float32, all else as it is."""
+    leaves = [
+        Leaf(".".join(str(part) for part in path), leaf, *_storage(leaf, path))
+        for path, leaf in _walk(space, ())
+    ]
+    keys = [leaf.key for leaf in leaves]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise UsageError(
+                f"Two entries of the observation space are both called '{key}': keys are joined "
+                "with '.', so rename one of them."
+            )
+    return leaves
+
+
+def observation_fields(space: gym.Space[Any], keeps_final: bool) -> tuple[Field, ...]:
+    """The fields of an unroll that hold observations of this space."""
+    leaves = observation_leaves(space)
+    fields = [Field(leaf_name(OBS, leaf.key), leaf.dtype, leaf.shape, "obs") for leaf in leaves]
+    if keeps_final:
+        fields += [Field(leaf_name(FINAL_OBS, leaf.key), leaf.dtype, leaf.shape) for leaf in leaves]
+    return tuple(fields)
+
+
+class ObservationWriter:
+    """Writes observations of one space into the arrays of an unroll.
+
+    >>> writer = ObservationWriter(space)
+    >>> writer.write(batch, unroll, t)             # all environments of row t
+    >>> writer.write(observation, unroll, (t, 3))  # one of them
+    """
+
+    write: Callable[[Any, Unroll, Place], None]
+
+    def __init__(self, space: gym.Space[Any], prefix: str = OBS) -> None:
+        self._leaves = observation_leaves(space)
+        paths = [path for path, _ in _walk(space, ())]
+        names = [leaf_name(prefix, leaf.key) for leaf in self._leaves]
+        self._targets = list(zip(names, paths, strict=True))
+        # The hot path: a plain space is one assignment, without a loop.
+        self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)
+
+    def write_where(self, batch: Any, unroll: Unroll, row: int, mask: Array) -> None:
+        """Write only the environments that the mask names, from a batch of all of them."""
+        for name, path in self._targets:
+            unroll[name][row][mask] = np.asarray(_follow(batch, path))[mask]
+
+    def check(self, observation: Any, batch_shape: tuple[int, ...]) -> None:
+        """Refuse an observation that does not have its space's structure and shape."""
+        for (_, path), leaf in zip(self._targets, self._leaves, strict=True):
+            where = f"entry '{leaf.key}' of the observation" if leaf.key else "the observation"
+            try:
+                shape = np.shape(_follow(observation, path))
+            except (KeyError, IndexError, TypeError) as error:
+                raise UsageError(
+                    f"The environment's reset() gave no {where} ({type(error).__name__}: {error}), "
+                    "but its observation space has it. Make the two agree."
+                ) from error
+            expected = (*batch_shape, *leaf.shape)
+            if shape != expected:
+                raise UsageError(
+                    f"In the environment's reset(), {where} has shape {shape}, but its observation "
+                    f"space says {expected}. Make the two agree."
+                )
+
+
+def make_action_cast(space: gym.Space[Any]) -> Callable[[Array], Array]:
+    """A function from policy actions [N, ...] to a fresh array of what environments accept.
+
+    Always a copy: environments may keep or change what they get, and policies pass views of slots.
+    """
+    dtype = np.dtype(getattr(space, "dtype", None) or np.int64)
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and np.any(space.start != 0):
+        start = np.asarray(space.start, dtype)
+        return lambda actions: actions.astype(dtype) + start
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box | spaces.MultiBinary):
+        return lambda actions: actions.astype(dtype)
+    raise UsageError(
+        f"Action space {space} is not supported; Discrete, MultiDiscrete, MultiBinary and Box are. "
+        "Wrap the environment (gymnasium.ActionWrapper) so that it takes one of these."
+    )
+
+
+def _walk(space: gym.Space[Any], path: Path) -> Iterator[tuple[Path, gym.Space[Any]]]:
+    if isinstance(space, spaces.Dict):
+        for key, child in space.spaces.items():
+            yield from _walk(child, (*path, key))
+    elif isinstance(space, spaces.Tuple):
+        for index, child in enumerate(space.spaces):
+            yield from _walk(child, (*path, index))
+    else:
+        yield path, space
+
+
+def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
+    """dtype and shape of a leaf in an unroll."""
+    known = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+    if not isinstance(space, known) or space.shape is None or space.dtype is None:
+        where = f" (entry '{'.'.join(str(part) for part in path)}')" if path else ""
+        raise UsageError(
+            f"Observation space {space}{where} is not supported: its values have no fixed shape. "
+            "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of them are. Wrap the "
+            "environment (gymnasium.ObservationWrapper) so that it gives one of these."
+        )
+    dtype = np.dtype(space.dtype)
+    return ("float32" if dtype == np.float64 else dtype.name), space.shape
+
+
+def _follow(observation: Any, path: Path) -> Any:
+    for part in path:
+        observation = observation[part]
+    return observation
+
+
+def _write_plain(name: str) -> Callable[[Any, Unroll, Place], None]:
+    def write(observation: Any, unroll: Unroll, place: Place) -> None:
+        unroll[name][place] = observation
+
+    return write
+
+
+def _write_tree(targets: list[tuple[str, Path]]) -> Callable[[Any, Unroll, Place], None]:
+    def write(observation: Any, unroll: Unroll, place: Place) -> None:
+        for name, path in targets:
+            unroll[name][place] = _follow(observation, path)
+
+    return write

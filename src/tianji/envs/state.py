@@ -1,0 +1,190 @@
+"""Exact resume: reading and restoring the state of environments that offer it.
+
+An environment offers its state by two methods (`Stateful`), its own or those of a wrapper around
+it. Gymnasium's classic control (with the vector CartPole) and MuJoCo environments and the Arcade
+Learning Environment have no such methods, but all that is needed can be reached. Wrappers that
+remember anything, other than TimeLimit, make an environment one that offers nothing: half a state
+would be worse than none.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import wrappers
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
+from gymnasium.vector import SyncVectorEnv, VectorEnv
+
+STATELESS_WRAPPERS = (
+    wrappers.OrderEnforcing,
+    wrappers.PassiveEnvChecker,
+    wrappers.FlattenObservation,
+    wrappers.FilterObservation,
+    wrappers.ReshapeObservation,
+    wrappers.RescaleObservation,
+    wrappers.GrayscaleObservation,
+    wrappers.ResizeObservation,
+    wrappers.DtypeObservation,
+    wrappers.ClipAction,
+    wrappers.RescaleAction,
+    wrappers.ClipReward,
+)
+"""Compared by exact type: a subclass may remember things."""
+
+MUJOCO_DERIVED = (
+    *("xpos", "xquat", "xmat", "xipos", "ximat", "xanchor", "xaxis"),
+    *("geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "cam_xpos", "cam_xmat"),
+    *("subtree_com", "subtree_linvel", "subtree_angmom", "cinert", "cvel", "cacc", "cfrc_ext"),
+    *("cfrc_int", "qfrc_actuator", "qfrc_constraint", "actuator_force", "sensordata", "qacc"),
+)
+"""What MuJoCo computes from its state at the start of a step. Rewards read some of it before the
+next step (Ant: xpos), when it still belongs to the step before, so it cannot be computed anew."""
+
+
+def get_env_state(env: gym.Env[Any, Any]) -> dict[str, Any] | None:
+    """The state of one environment with its wrappers, or None where it does not offer it."""
+    keeper = _keeper(env)
+    if keeper is None:
+        return None
+    generator = getattr(env.unwrapped, "_np_random", None)
+    return {
+        "inner": _read(keeper),
+        "elapsed_steps": [limit._elapsed_steps for limit in time_limits(env)],
+        "random": None if generator is None else generator.bit_generator.state,
+    }
+
+
+def set_env_state(env: gym.Env[Any, Any], state: dict[str, Any]) -> None:
+    """Restore what get_env_state() read, in an environment that has been reset once."""
+    keeper = _keeper(env)
+    assert keeper is not None, "set_env_state() needs an environment that offers its state"
+    _write(keeper, state["inner"])
+    for limit, elapsed in zip(time_limits(env), state["elapsed_steps"], strict=True):
+        limit._elapsed_steps = elapsed
+    if state["random"] is not None:
+        env.unwrapped.np_random.bit_generator.state = state["random"]
+
+
+def get_vector_state(env: VectorEnv[Any, Any, Any]) -> dict[str, Any] | None:
+    """The state of a vector environment, or None where it does not offer it."""
+    if _offers(env):
+        state: dict[str, Any] = env.get_state()  # type: ignore[attr-defined]  # just checked
+        return state
+    if type(env) is CartPoleVectorEnv:
+        return {
+            "state": np.array(env.state),
+            "steps": env.steps.copy(),
+            "prev_done": env.prev_done.copy(),
+            "bounds": [float(env.low), float(env.high)],
+            "random": env.np_random.bit_generator.state,
+        }
+    if type(env) is SyncVectorEnv:
+        states = [get_env_state(one) for one in env.envs]
+        autoreset = env._autoreset_envs.copy()
+        return None if None in states else {"envs": states, "autoreset": autoreset}
+    return None
+
+
+def set_vector_state(env: VectorEnv[Any, Any, Any], state: dict[str, Any]) -> None:
+    """Restore what get_vector_state() read, in an environment that has been reset once."""
+    if isinstance(env, CartPoleVectorEnv):
+        env.state = np.array(state["state"])  # type: ignore[assignment]  # declared as None there
+        env.steps = np.array(state["steps"])
+        env.prev_done = np.array(state["prev_done"])
+        env.low, env.high = state["bounds"]
+        env.np_random.bit_generator.state = state["random"]
+    elif isinstance(env, SyncVectorEnv):
+        for one, one_state in zip(env.envs, state["envs"], strict=True):
+            set_env_state(one, one_state)
+        env._autoreset_envs = np.array(state["autoreset"])
+    else:
+        env.set_state(state)  # type: ignore[attr-defined]  # get_vector_state() found it
+
+
+def _layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
+    """The environment from the outermost wrapper to the environment itself."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+def time_limits(env: gym.Env[Any, Any]) -> list[Any]:
+    """The TimeLimit wrappers around an environment."""
+    return [layer for layer in _layers(env) if isinstance(layer, wrappers.TimeLimit)]
+
+
+def _keeper(env: gym.Env[Any, Any]) -> gym.Env[Any, Any] | None:
+    """The outermost layer that offers the state of itself and all below it."""
+    for layer in _layers(env):
+        if _offers(layer) or _is_classic(layer) or _is_mujoco(layer) or _is_ale(layer):
+            return layer
+        if not isinstance(layer, wrappers.TimeLimit) and type(layer) not in STATELESS_WRAPPERS:
+            return None
+    return None
+
+
+def _offers(env: object) -> bool:
+    """Both methods, and set_state(state): MuJoCo's own is set_state(qpos, qvel)."""
+    getter, setter = getattr(env, "get_state", None), getattr(env, "set_state", None)
+    if not (callable(getter) and callable(setter)):
+        return False
+    required = [
+        parameter
+        for parameter in inspect.signature(setter).parameters.values()
+        if parameter.default is parameter.empty
+    ]
+    return len(required) == 1
+
+
+# Users' subclasses may remember more, so only the packages' own count.
+def _is_classic(env: gym.Env[Any, Any]) -> bool:
+    return type(env).__module__.startswith("gymnasium.envs.classic_control.")
+
+
+def _is_mujoco(env: gym.Env[Any, Any]) -> bool:
+    return type(env).__module__.startswith("gymnasium.envs.mujoco.") and hasattr(env, "data")
+
+
+def _is_ale(env: gym.Env[Any, Any]) -> bool:
+    return type(env).__module__ == "ale_py.env"
+
+
+def _read(keeper: Any) -> dict[str, Any]:
+    if _offers(keeper):
+        state: dict[str, Any] = keeper.get_state()
+        return state
+    if _is_classic(keeper):
+        return {"state": np.array(keeper.state)}
+    if _is_ale(keeper):
+        emulator = keeper.ale.cloneState(include_rng=True).serialize()
+        return {"emulator": np.frombuffer(emulator, np.uint8).copy()}
+    import mujoco
+
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    physics = np.empty(mujoco.mj_stateSize(keeper.model, kind), np.float64)
+    mujoco.mj_getState(keeper.model, keeper.data, physics, kind)
+    derived = {name: np.array(getattr(keeper.data, name)) for name in MUJOCO_DERIVED}
+    return {"physics": physics, "derived": derived}
+
+
+def _write(keeper: Any, state: dict[str, Any]) -> None:
+    if _offers(keeper):
+        keeper.set_state(state)
+    elif _is_classic(keeper):
+        keeper.state = np.array(state["state"])
+    elif _is_ale(keeper):
+        import ale_py
+
+        keeper.ale.restoreState(ale_py.ALEState(state["emulator"].tobytes()))
+    else:
+        import mujoco
+
+        kind = mujoco.mjtState.mjSTATE_INTEGRATION
+        mujoco.mj_setState(keeper.model, keeper.data, state["physics"], kind)
+        for name, value in state["derived"].items():
+            getattr(keeper.data, name)[...] = value

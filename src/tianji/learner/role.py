@@ -1,0 +1,84 @@
+"""Learner: turns batches into policy versions.
+
+Takes      batches, one per version
+Gives      the policy (Board), one version per batch
+Waits for  nothing; a tick that finds no batch says so
+Unblocked  by the buffer, when a version is due
+Stops      between two optimiser steps; a version that was begun is not published
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tianji.algorithms.interface import Update
+from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.interface import Batches, BoardWriter, Bytes
+from tianji.types import Batch
+
+
+class Learner:
+    """`tick` is one optimiser step, or the publication of a version."""
+
+    def __init__(
+        self,
+        update: Update,
+        batches: Batches,
+        policy: BoardWriter,
+        write_policy: Callable[[Bytes], None],
+        progress: Callable[[], float],
+        gauges: memoryview[int],
+    ) -> None:
+        self._update = update
+        self._batches = batches
+        self._policy = policy
+        self._write_policy = write_policy
+        self._progress = progress
+        self._gauges = gauges
+        self._batch: Batch | None = None
+        self._steps: Iterator[Mapping[str, float]] = iter(())
+        self._minibatch_steps = 0
+        self.version = 0
+        self.metrics: Mapping[str, float] = {}
+        """Of the last batch."""
+
+    def publish(self) -> None:
+        """Post the policy as the current version; the first one starts the actors."""
+        self._gauges[Gauge.ACTIVITY] = Activity.PUBLISHING
+        self._policy.post(self.version, self._write_policy)
+        self._gauges[Gauge.VERSION] = self.version
+
+    def tick(self) -> bool:
+        if self._batch is None and not self._begin():
+            return False
+        metrics = next(self._steps, None)
+        if metrics is None:
+            self._finish()
+            return True
+        self._gauges[Gauge.UPDATES] += 1
+        self._gauges[Gauge.STEPS] += self._minibatch_steps
+        if metrics:
+            self.metrics = metrics
+        return True
+
+    @property
+    def is_between_versions(self) -> bool:
+        return self._batch is None
+
+    def _begin(self) -> bool:
+        batch = self._batches.take()
+        if batch is None:
+            self._gauges[Gauge.ACTIVITY] = Activity.WAITING
+            return False
+        self._gauges[Gauge.ACTIVITY] = Activity.UPDATING
+        self._batch = batch
+        self._steps = self._update.steps(batch, self._progress())
+        self._minibatch_steps = self._update.minibatch_steps(batch)
+        return True
+
+    def _finish(self) -> None:
+        assert self._batch is not None
+        self.version += 1
+        self.publish()
+        batch, self._batch = self._batch, None
+        self._gauges[Gauge.UNIQUE_STEPS] += self._batches.finish(batch, self.version)

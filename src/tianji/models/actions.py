@@ -1,0 +1,72 @@
+"""How a policy's outputs become actions, by action space. No torch in here: planning needs it.
+
+Discrete, MultiDiscrete and MultiBinary are K choices among n_k each, with one logit per choice, all
+side by side. Box is a Gaussian with one mean per number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from tianji.errors import UsageError
+from tianji.types import Array, Field
+
+
+@dataclass(frozen=True)
+class Choices:
+    """K categorical choices: Choices((3, 2), (2,)) for MultiDiscrete([3, 2])."""
+
+    sizes: tuple[int, ...]
+    shape: tuple[int, ...]
+    """Of one action as stored: () for Discrete. Choices are stored from 0, whatever the space's
+    `start`; the world adds it."""
+
+    @property
+    def num_outputs(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def field(self) -> Field:
+        return Field("action", "int64", self.shape)
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """A vector of real numbers: Continuous((3,), low, high)."""
+
+    shape: tuple[int, ...]
+    low: Array
+    high: Array
+    """Flat float32, infinite where the space is not bounded."""
+
+    @property
+    def num_outputs(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def field(self) -> Field:
+        """What the Gaussian gave, before it is cut to the bounds for the world."""
+        return Field("action", "float32", self.shape)
+
+
+def action_layout(space: gym.Space[Any]) -> Choices | Continuous:
+    """The layout of a space; UsageError where there is none."""
+    if isinstance(space, spaces.Discrete):
+        return Choices((int(space.n),), ())
+    if isinstance(space, spaces.MultiDiscrete):
+        return Choices(tuple(int(n) for n in space.nvec.flat), space.nvec.shape)
+    if isinstance(space, spaces.MultiBinary):
+        return Choices((2,) * math.prod(space.shape), space.shape)
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        low, high = (bound.astype(np.float32).reshape(-1) for bound in (space.low, space.high))
+        return Continuous(space.shape, low, high)
+    raise UsageError(
+        f"Action space {space} is not supported; Discrete, MultiDiscrete, MultiBinary and Box of "
+        "floats are. Wrap the environment (gymnasium.ActionWrapper) so that it takes one of these."
+    )

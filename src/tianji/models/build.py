@@ -1,0 +1,28 @@
+"""The network that a run asks for: the default one for its spaces, or the person's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import observation_leaves
+from tianji.models.encoder import Encoder
+from tianji.models.stacked import StackedNet
+from tianji.models.user import UserNet, build_user_net
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+
+
+def build_net(
+    spaces: Spaces, config: RunConfig, widths: Sequence[int], gains: Sequence[float]
+) -> StackedNet | UserNet:
+    """One network for each of the widths, behind one encoder."""
+    if config.model.factory is not None:
+        return build_user_net(config.model.factory, spaces, widths)
+    normalize = config.normalize
+    encoder = Encoder(
+        observation_leaves(spaces.observation), normalize.observations, normalize.clip
+    )
+    return StackedNet(encoder, config.model.hidden, config.model.activation, widths, gains)

@@ -1,0 +1,145 @@
+"""Actions drawn in the actor, with NumPy: noise once for an unroll, then two calls a step.
+
+    sampler.begin(rng, num_rows, num_envs)
+    for t in ...:
+        network(obs, sampler.outputs_RNA[t])          # writes the outputs of row t
+        world.step(sampler.sample(t, unroll["action"][t]))
+    sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
+
+R: rows of an unroll, N: environments, A: outputs, K: choices of one action, M: options of a choice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Protocol
+
+import numpy as np
+
+from tianji.models.actions import Choices, Continuous
+from tianji.models.heads import CategoricalHead, GaussianHead
+from tianji.ops.gae import Floats
+from tianji.types import Array
+
+TINY = np.finfo(np.float32).tiny
+
+
+class Sampler(Protocol):
+    """One per actor; `outputs_RNA` is where the network writes."""
+
+    outputs_RNA: Floats
+
+    def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None: ...
+
+    def sample(self, t: int, action: Array) -> Array:
+        """Draw row t from its outputs into `action`; return what the world is to get."""
+        ...
+
+    def log_prob(self, action: Array, log_prob_RN: Array, rows: slice) -> None:
+        """Write the log-probabilities of the actions that were drawn in these rows."""
+        ...
+
+    def mode(self, outputs_NA: Floats) -> Array:
+        """The most likely actions, as the world is to get them."""
+        ...
+
+
+class CategoricalSampler:
+    """Gumbel-max: argmax(logits + gumbel noise) is a draw from the softmax, for each choice."""
+
+    def __init__(self, layout: Choices) -> None:
+        self._layout = layout
+        ends = itertools.accumulate(layout.sizes)
+        self._parts = [slice(end - size, end) for end, size in zip(ends, layout.sizes, strict=True)]
+        self.outputs_RNA: Floats = np.empty((0, 0, 0), np.float32)
+        self._noise_RNA = self.outputs_RNA
+        self._noisy_NA = np.empty((0, 0), np.float32)
+
+    def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
+        shape = (num_rows, num_envs, self._layout.num_outputs)
+        if self.outputs_RNA.shape != shape:
+            self.outputs_RNA = np.empty(shape, np.float32)
+            self._noisy_NA = np.empty(shape[1:], np.float32)
+        # Gumbel noise is -log of an exponential draw, which must not be 0.
+        noise_RNA = rng.standard_exponential(shape, np.float32)
+        np.log(np.maximum(noise_RNA, TINY, out=noise_RNA), out=noise_RNA)
+        self._noise_RNA = np.negative(noise_RNA, out=noise_RNA)
+
+    def sample(self, t: int, action: Array) -> Array:
+        np.add(self.outputs_RNA[t], self._noise_RNA[t], out=self._noisy_NA)
+        self._argmax(self._noisy_NA, action)
+        return action
+
+    def log_prob(self, action: Array, log_prob_RN: Array, rows: slice) -> None:
+        outputs_RNA = self.outputs_RNA[rows]
+        action_RNK = action[rows].reshape(*outputs_RNA.shape[:2], -1)
+        total_RN = np.zeros(outputs_RNA.shape[:2], np.float32)
+        for k, part in enumerate(self._parts):
+            logits_RNM = outputs_RNA[..., part]
+            logits_RNM = logits_RNM - logits_RNM.max(2, keepdims=True)
+            chosen_RN1 = np.take_along_axis(logits_RNM, action_RNK[..., k : k + 1], 2)
+            total_RN += chosen_RN1[..., 0] - np.log(np.exp(logits_RNM).sum(2))
+        log_prob_RN[rows] = total_RN
+
+    def mode(self, outputs_NA: Floats) -> Array:
+        action = np.empty((len(outputs_NA), *self._layout.shape), np.int64)
+        self._argmax(outputs_NA, action)
+        return action
+
+    def _argmax(self, scores_NA: Floats, action: Array) -> None:
+        if action.ndim == 1:
+            scores_NA.argmax(1, action)
+            return
+        action_NK = action.reshape(len(action), -1)
+        for k, part in enumerate(self._parts):
+            action_NK[:, k] = scores_NA[:, part].argmax(1)
+
+
+class GaussianSampler:
+    """mean + deviation * normal noise; stored as drawn, cut to the bounds for the world."""
+
+    def __init__(self, layout: Continuous, head: GaussianHead) -> None:
+        self._layout = layout
+        self._head = head
+        is_bounded = bool(np.isfinite(layout.low).any() or np.isfinite(layout.high).any())
+        self._bounds = (layout.low, layout.high) if is_bounded else None
+        self.outputs_RNA: Floats = np.empty((0, 0, 0), np.float32)
+        self._noise_RNA = self.outputs_RNA
+        self._scaled_RNA = self.outputs_RNA
+        self._log_std_A: Floats = np.empty(0, np.float32)
+
+    def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
+        shape = (num_rows, num_envs, self._layout.num_outputs)
+        if self.outputs_RNA.shape != shape:
+            self.outputs_RNA = np.empty(shape, np.float32)
+        self._log_std_A = self._head.log_std_A.detach().numpy().copy()
+        self._noise_RNA = rng.standard_normal(shape, np.float32)
+        self._scaled_RNA = self._noise_RNA * np.exp(self._log_std_A)
+
+    def sample(self, t: int, action: Array) -> Array:
+        action_NA = action.reshape(len(action), -1)
+        np.add(self.outputs_RNA[t], self._scaled_RNA[t], out=action_NA)
+        return self._cut(action_NA) if self._bounds is not None else action
+
+    def log_prob(self, action: Array, log_prob_RN: Array, rows: slice) -> None:
+        constant = self._log_std_A.sum() + 0.5 * math.log(2.0 * math.pi) * len(self._log_std_A)
+        squares_RN = np.square(self._noise_RNA[rows]).sum(2)
+        log_prob_RN[rows] = np.float32(-0.5) * squares_RN - np.float32(constant)
+
+    def mode(self, outputs_NA: Floats) -> Array:
+        return self._cut(outputs_NA)
+
+    def _cut(self, action_NA: Array) -> Array:
+        if self._bounds is not None:
+            action_NA = np.clip(action_NA, *self._bounds)
+        return action_NA.reshape(-1, *self._layout.shape)
+
+
+def build_sampler(
+    layout: Choices | Continuous, head: CategoricalHead | GaussianHead
+) -> CategoricalSampler | GaussianSampler:
+    if isinstance(layout, Choices):
+        return CategoricalSampler(layout)
+    assert isinstance(head, GaussianHead)
+    return GaussianSampler(layout, head)

@@ -1,0 +1,201 @@
+"""What a person sees while a run goes on, all of it on standard error.
+
+On a terminal a live panel, elsewhere a plain line now and then, with `off` errors alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from tianji.checkpoint.durable import to_plain
+from tianji.observe.numbers import ASCII, UNICODE, to_count, to_duration, to_percent, to_value
+from tianji.observe.outlook import Outlook
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
+    from tianji.config.run import RunConfig
+    from tianji.observe.panel import Panel
+
+Level = Literal["info", "warning", "error"]
+Mode = Literal["auto", "live", "plain", "off"]
+
+REFRESH_S = 0.25
+"""Shortest time between two drawings of the panel; each costs about 1.5 ms of one core."""
+PLAIN_PERIOD_S = 5.0
+
+
+class _Screen(Protocol):
+    def start(self) -> None: ...
+    def update(self, record: Mapping[str, Any]) -> None: ...
+    def event(self, text: str, level: Level) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Display:
+    """One per run, in the process that supervises it.
+
+    >>> display = Display(config, "auto")
+    >>> display.start()
+    >>> display.update(record)  # the same record as metrics.jsonl
+    >>> display.event("actor-1 was killed by signal 9; started again", "warning")
+    >>> display.stop()
+    """
+
+    def __init__(self, config: RunConfig, mode: Mode = "auto") -> None:
+        if mode == "auto":
+            can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+            mode = "live" if can_draw else "plain"
+        screens: dict[str, type[_Live] | type[_Plain] | type[_Off]]
+        screens = {"live": _Live, "plain": _Plain, "off": _Off}
+        self._screen: _Screen = screens[mode](config)
+
+    def start(self) -> None:
+        self._screen.start()
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Show a new record; drawing more often than a person can read is skipped."""
+        self._screen.update(to_plain(record))
+
+    def event(self, text: str, level: Level = "info") -> None:
+        """Show what happened once; warnings and errors stay on the screen."""
+        self._screen.event(text, level)
+
+    def stop(self) -> None:
+        """Draw the last state and give the terminal back."""
+        self._screen.stop()
+
+
+class _Live:
+    """The panel, drawn over itself by rich."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._console: Console | None = None
+        self._live: Live | None = None
+        self._panel: Panel | None = None
+        self._event: list[tuple[str, str]] = []
+        self._drawn_at = float("-inf")
+
+    def start(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        from tianji.observe.panel import Panel
+
+        self._console = Console(stderr=True, highlight=False)
+        marks = ASCII if self._console.options.ascii_only else UNICODE
+        self._panel = Panel(self._config, marks)
+        # rich's own refresh thread would draw whether or not there is anything new.
+        self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
+        self._live.start()
+        self._draw()
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        assert self._panel is not None, "start() comes first"
+        self._panel.update(record)
+        if time.monotonic() - self._drawn_at >= REFRESH_S:
+            self._draw()
+
+    def event(self, text: str, level: Level) -> None:
+        style = {"info": "", "warning": "yellow", "error": "bold red"}[level]
+        self._event = [(f"{time.strftime('%H:%M:%S')} ", "dim"), (text, style)]
+        if level != "info" and self._console is not None:
+            self._console.print(text, style=style, markup=False)
+        elif self._live is not None:
+            self._draw()
+
+    def stop(self) -> None:
+        if self._live is not None:
+            self._draw()
+            self._live.stop()
+            self._live = None
+
+    def _draw(self) -> None:
+        from rich.text import Text
+
+        assert self._live is not None and self._panel is not None and self._console is not None
+        self._drawn_at = time.monotonic()
+        lines = self._panel.lines(self._console.width, self._event)
+        text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+        self._live.update(text, refresh=True)
+
+
+class _Plain:
+    """One line every few seconds, when something has changed since the last."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._printed_at = float("-inf")
+        self._record: Mapping[str, Any] = {}
+        self._printed: Mapping[str, Any] = {}
+        self._outlook = Outlook(config)
+
+    def start(self) -> None:
+        config = self._config
+        _print(f"{config.env}, {config.algorithm.name}, {config.engine} engine, seed {config.seed}")
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        self._outlook.update(record)
+        self._record = record
+        if record.get("env_steps") and time.monotonic() - self._printed_at >= PLAIN_PERIOD_S:
+            self._print_line()
+
+    def event(self, text: str, level: Level) -> None:
+        _print(text if level == "info" else f"{level}: {text}")
+
+    def stop(self) -> None:
+        self._print_line()
+
+    def _print_line(self) -> None:
+        record, printed = self._record, self._printed
+        keys = ("env_steps", "episodes", "version", "restarts")
+        if not record or all(record.get(key) == printed.get(key) for key in keys):
+            return
+        self._printed_at = time.monotonic()
+        self._printed = record
+        _print("  ".join(self._phrases(record)))
+
+    def _phrases(self, record: Mapping[str, Any]) -> list[str]:
+        config = self._config
+        steps = record.get("env_steps") or 0
+        target = f" of {config.target_return:g}" if config.target_return is not None else ""
+        rates, lag = record.get("rates_per_s", {}), record.get("lag_versions", {})
+        phrases = [
+            f"{to_duration(record.get('wall_s') or 0.0):>7}",
+            f"{to_count(steps)} steps ({to_percent(steps / config.max_env_steps)})",
+            f"return {to_value(record.get('mean_return_100'), 4)}{target}",
+            f"{to_count(rates.get('trained'))} trained/s",
+            f"lag {to_value(lag.get('mean'))} (max {to_value(lag.get('max'))})",
+        ]
+        if record.get("restarts"):
+            phrases.append(f"restarts {record['restarts']}")
+        left_s = self._outlook.left_s()
+        return phrases if left_s is None else [*phrases, f"{to_duration(left_s)} left"]
+
+
+class _Off:
+    """Errors alone."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+
+    def start(self) -> None: ...
+
+    def update(self, record: Mapping[str, Any]) -> None: ...
+
+    def event(self, text: str, level: Level) -> None:
+        if level == "error":
+            _print(f"error: {text}")
+
+    def stop(self) -> None: ...
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

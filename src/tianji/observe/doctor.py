@@ -1,0 +1,196 @@
+"""Checks of this machine, in words. Each check looks at one thing and says what it found.
+
+Nothing here changes anything, and a check that cannot look (another system, a missing package)
+says so instead of failing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import resource
+import shutil
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from tianji.config.machine import cpu_quota, read_machine
+from tianji.config.runs import RUNS
+from tianji.envs.check import Finding
+
+MIB = 2**20
+GIB = 2**30
+PACKAGES = ("torch", "gymnasium", "numpy", "pydantic", "rich", "pyyaml", "safetensors")
+EXTRAS = {
+    "atari": ("ale_py",),
+    "box2d": ("Box2D",),
+    "mujoco": ("mujoco",),
+    "export": ("onnx", "onnxruntime", "onnxscript"),
+    "video": ("imageio", "imageio_ffmpeg", "pygame"),
+}
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def check_machine() -> list[Finding]:
+    """Everything about the machine that a run depends on."""
+    checks = (
+        check_packages,
+        check_extras,
+        check_cores,
+        check_memory,
+        check_shared_memory,
+        check_leftovers,
+        check_limits,
+        check_thread_variables,
+        check_gpu,
+        check_disk,
+    )
+    return [finding for check in checks for finding in check()]
+
+
+def check_packages() -> Iterator[Finding]:
+    """Python and what TianJi cannot run without."""
+    versions = [f"Python {platform.python_version()}"]
+    for name in PACKAGES:
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            yield Finding("error", f"{name} is not installed.", f"pip install {name}")
+    yield Finding("ok", ", ".join(versions))
+
+
+def check_extras() -> Iterator[Finding]:
+    """What some environments and commands need on top."""
+    for extra, modules in EXTRAS.items():
+        missing = [module for module in modules if importlib.util.find_spec(module) is None]
+        if missing:
+            what = f"Extra '{extra}' is not installed ({', '.join(missing)} missing)."
+            yield Finding("ok", what, f'pip install "tianji[{extra}]"')
+        else:
+            yield Finding("ok", f"Extra '{extra}' is installed.")
+
+
+def check_cores() -> Iterator[Finding]:
+    """Cores that this process may use, which is not how many there are."""
+    usable, present = len(read_machine().cores), os.cpu_count() or 1
+    quota = cpu_quota()
+    what = f"{usable} of {present} cores usable"
+    what += f" (the control group allows {quota:g})." if quota else "."
+    if usable > 1:
+        yield Finding("ok", what)
+        return
+    yield Finding(
+        "warn",
+        what,
+        "With one core, actors and learner take turns; the local engine gains nothing over inline.",
+    )
+
+
+def check_memory() -> Iterator[Finding]:
+    """Memory that can still be taken, limits of the control group included."""
+    available = read_machine().memory_bytes
+    what = f"{available / GIB:.1f} GiB of memory can be taken."
+    if available >= 2 * GIB:
+        yield Finding("ok", what)
+    else:
+        yield Finding("warn", what, "Use few actors: each process takes about 0.3 GiB.")
+
+
+def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
+    """Our segments are memfds; /dev/shm matters to environments that start their own processes."""
+    try:
+        os.close(os.memfd_create("tianji-doctor"))
+        yield Finding("ok", "Shared memory by memfd works; it counts as ordinary memory.")
+    except (AttributeError, OSError) as error:
+        advice = "The local engine needs Linux 3.17 or later; use --engine inline."
+        yield Finding("error", f"No shared memory by memfd: {error}", advice)
+    try:
+        space = shutil.disk_usage(folder)
+    except OSError as error:
+        yield Finding("ok", f"{folder} cannot be read: {error}")
+        return
+    what = f"{folder}: {space.free / MIB:,.0f} of {space.total / MIB:,.0f} MiB free."
+    if space.free >= 64 * MIB:
+        yield Finding("ok", what)
+    else:
+        advice = "Environments with processes of their own may need it; docker run --shm-size=1g"
+        yield Finding("warn", what, advice)
+
+
+def check_leftovers(proc: Path = Path("/proc")) -> Iterator[Finding]:
+    """Processes that hold segments of ours though the run that started them is gone."""
+    holders = {int(p.parent.name) for p in proc.glob("[0-9]*/fd") if _holds_segment(p)}
+    orphans = sorted(pid for pid in holders if _parent(proc / str(pid)) == 1)
+    if orphans:
+        pids = " ".join(map(str, orphans))
+        what = f"Processes of an earlier run still hold shared memory: {pids}."
+        yield Finding("warn", what, f"If no run of yours is in progress: kill {pids}")
+    elif holders:
+        yield Finding("ok", f"{len(holders)} processes of runs in progress.")
+    else:
+        yield Finding("ok", "No shared memory left over from earlier runs.")
+
+
+def _holds_segment(descriptors: Path) -> bool:
+    try:
+        return any(os.readlink(fd).startswith("/memfd:tianji-") for fd in descriptors.iterdir())
+    except OSError:  # another user's process, or one that just ended
+        return False
+
+
+def _parent(process: Path) -> int:
+    try:
+        status = (process / "status").read_text()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
+
+
+def check_limits() -> Iterator[Finding]:
+    """Open files and processes: every worker needs some of both."""
+    limits = (
+        ("Open files", resource.RLIMIT_NOFILE, 512, "-n"),
+        ("Processes and threads", resource.RLIMIT_NPROC, 256, "-u"),
+    )
+    for name, limit, enough, flag in limits:
+        soft, _ = resource.getrlimit(limit)
+        text = "no limit" if soft == resource.RLIM_INFINITY else f"{soft:,} at most"
+        if soft == resource.RLIM_INFINITY or soft >= enough:
+            yield Finding("ok", f"{name}: {text}.")
+        else:
+            yield Finding("warn", f"{name}: {text}.", f"ulimit {flag} {2 * enough}")
+
+
+def check_thread_variables() -> Iterator[Finding]:
+    """TianJi budgets threads itself; variables set by the person are overridden in its workers."""
+    found = [f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ]
+    if found:
+        what = f"Set in your environment: {', '.join(found)}."
+        yield Finding("ok", what, "Workers get the threads of the plan: --learner-threads.")
+
+
+def check_gpu() -> Iterator[Finding]:
+    """Whether torch loads, and sees a GPU."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        yield Finding("error", f"torch cannot be loaded: {error}", "pip install torch")
+        return
+    if torch.cuda.is_available():
+        yield Finding("ok", f"GPU: {torch.cuda.get_device_name(0)}.")
+    else:
+        yield Finding("ok", "torch sees no GPU; training runs on the cores.")
+
+
+def check_disk(folder: Path = RUNS) -> Iterator[Finding]:
+    """Room for checkpoints where runs are written."""
+    place = folder if folder.is_dir() else Path()
+    free = shutil.disk_usage(place).free
+    what = f"{free / GIB:.1f} GiB free on the disk of {folder}/."
+    if not os.access(place, os.W_OK):
+        yield Finding("error", f"Runs cannot be written to {place.resolve()}.", "cd elsewhere")
+    elif free >= GIB:
+        yield Finding("ok", what)
+    else:
+        yield Finding("warn", what, "Checkpoints and replay may not fit; free some space.")

@@ -1,0 +1,171 @@
+"""A trained policy as ONNX, checked against itself before anybody relies on it."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from tianji.envs.build import EnvSource, build_world, make_rows
+from tianji.envs.spaces import make_action_cast
+from tianji.errors import TianjiError, UsageError
+from tianji.observe.policy import LoadedPolicy, load_policy
+from tianji.types import Array
+
+ONNX_FILE = "policy.onnx"
+OUTPUT = "action"
+TOLERANCE = 1e-4
+"""Most that continuous actions may differ, as a share of the largest where that is above 1;
+other actions must be the same."""
+CHECK_STEPS, CHECK_ENVS = 64, 4
+
+
+def export_run(
+    run_dir: Path,
+    output: Path | None = None,
+    checkpoint: str = "best",
+    env: EnvSource | None = None,
+) -> dict[str, Any]:
+    """Write the greedy policy of a run as ONNX: observation leaves by name in, actions out, as
+    its environment takes them.
+
+    The file is only kept if it acts as the policy does, on observations of its environment and
+    for several batch sizes.
+    """
+    missing = [n for n in ("onnx", "onnxscript", "onnxruntime") if not importlib.util.find_spec(n)]
+    if missing:
+        raise UsageError(
+            f"ONNX export needs {', '.join(missing)}. Install it with: pip install 'tianji[export]'"
+        )
+    path = output or run_dir / ONNX_FILE
+    policy = load_policy(run_dir, checkpoint, env)
+    observations = _collect(env or policy.config.env, policy)
+    draft = path.with_name(f".{path.name}.draft")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _write_onnx(policy, observations, draft)
+        difference = _compare(policy, observations, draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return {
+        "output": str(path),
+        "checkpoint": policy.checkpoint.name,
+        "version": policy.version,
+        "inputs": {name: [None, *a.shape[1:]] for name, a in observations.items()},
+        "outputs": [OUTPUT],
+        "checked_observations": len(next(iter(observations.values()))),
+        "max_difference": difference,
+    }
+
+
+def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
+    """Observations that random actions lead to: unbounded spaces cannot be sampled sensibly."""
+    world = build_world(env, policy.config.env_kwargs, CHECK_ENVS)
+    rng = np.random.default_rng(0)
+    try:
+        rows = make_rows(world, CHECK_STEPS)
+        world.reset(0, rows)
+        for t in range(CHECK_STEPS):
+            world.step(_random_actions(policy.spaces.action, rng), rows, t)
+    finally:
+        world.close()
+    names = [field.name for field in world.observation_fields() if field.per == "obs"]
+    return {name: rows[name].reshape(-1, *rows[name].shape[2:]) for name in names}
+
+
+def _random_actions(space: gym.Space[Any], rng: np.random.Generator) -> Array:
+    """As policies give them: counted from 0, which environments may not do."""
+    space.seed(int(rng.integers(2**31)))
+    start = getattr(space, "start", 0)
+    return np.stack([np.asarray(space.sample()) - start for _ in range(CHECK_ENVS)])
+
+
+def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path) -> None:
+    import torch
+
+    module = policy.algorithm.export(policy.model, policy.spaces, policy.config).eval()
+
+    class Positional(torch.nn.Module):
+        """Exporters want to know whether inputs are `*leaves` or named; now they are the first."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, *leaves: torch.Tensor) -> Any:
+            return self.module(*leaves)
+
+    # Two, because exporters take a size of one for a constant.
+    example = tuple(torch.as_tensor(array[:2]) for array in observations.values())
+    batch = torch.export.Dim("batch", min=1)
+    try:
+        with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript", "onnx_ir"):
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                Positional(),
+                example,
+                path,
+                input_names=list(observations),
+                output_names=[OUTPUT],
+                dynamic_shapes=(tuple({0: batch} for _ in example),),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        cause = error.__cause__ or error
+        raise TianjiError(f"This network cannot be written as ONNX: {cause}") from error
+
+
+@contextmanager
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep what exporters log for their own developers off the screen."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _compare(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path) -> float:
+    """The largest difference between the two; TianjiError where they do not act alike."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        path.read_bytes(), options, providers=["CPUExecutionProvider"]
+    )
+    total = len(next(iter(observations.values())))
+    cast = make_action_cast(policy.spaces.action)
+    exact = not np.issubdtype(np.dtype(policy.spaces.action.dtype or np.int64), np.floating)
+    worst = 0.0
+    for batch in (slice(0, 1), slice(0, 7), slice(0, total)):
+        part = {name: array[batch] for name, array in observations.items()}
+        ours = cast(policy.greedy(part))
+        theirs = np.asarray(session.run([OUTPUT], part)[0])
+        if ours.shape != theirs.shape:
+            raise TianjiError(
+                f"The ONNX policy gives actions of shape {theirs.shape}, the policy {ours.shape}; "
+                "nothing was written."
+            )
+        size = 1.0 if exact else max(1.0, float(np.abs(ours).max()))
+        worst = max(worst, float(np.abs(ours.astype(float) - theirs.astype(float)).max()) / size)
+    if worst > (0.0 if exact else TOLERANCE):
+        raise TianjiError(
+            f"The ONNX policy does not act as the policy does: actions differ by up to {worst:g} "
+            f"over {total} observations. Nothing was written."
+        )
+    return worst

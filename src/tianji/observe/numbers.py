@@ -1,0 +1,82 @@
+"""Numbers as people read them, in few characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Marks(NamedTuple):
+    """Characters to draw with."""
+
+    done: str
+    rest: str
+    levels: str
+    """From nothing to full."""
+    dot: str
+
+
+UNICODE = Marks("━", "─", " ▁▂▃▄▅▆▇█", "·")
+ASCII = Marks("#", "-", " .:-=+*%#", "|")
+
+
+def to_count(number: float | None) -> str:
+    """
+    >>> to_count(41_000), to_count(950.4), to_count(1_234_567)
+    ('41.0k', '950', '1.23M')
+    """
+    if number is None:
+        return "-"
+    for limit, divisor, unit in ((999.5, 1, ""), (999_500, 1e3, "k"), (999.5e6, 1e6, "M")):
+        if abs(number) < limit:
+            return _three_digits(number / divisor) + unit if unit else f"{number:.0f}"
+    return _three_digits(number / 1e9) + "G"
+
+
+def _three_digits(number: float) -> str:
+    return (
+        f"{number:.2f}"
+        if abs(number) < 9.995
+        else f"{number:.1f}"
+        if number < 99.95
+        else f"{number:.0f}"
+    )
+
+
+def to_value(number: float | None, digits: int = 3) -> str:
+    """A measured value: significant digits, no exponent where it can be avoided.
+
+    >>> to_value(0.01234), to_value(312.44, 4), to_value(None)
+    ('0.0123', '312.4', '-')
+    """
+    if number is None:
+        return "-"
+    return f"{number:.{digits}g}" if abs(number) < 10**digits else to_count(number)
+
+
+def to_percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def to_duration(seconds: float | None) -> str:
+    """
+    >>> to_duration(72), to_duration(3.2), to_duration(7260)
+    ('1:12', '0:03', '2:01:00')
+    """
+    if seconds is None:
+        return "-"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def to_columns(counts: Sequence[float], marks: Marks, highest: float | None = None) -> str:
+    """A tiny histogram, one character each; what is not zero is never drawn as nothing.
+
+    >>> to_columns([1, 8, 0, 4], UNICODE)
+    '▁█ ▄'
+    """
+    top = highest or max(counts, default=0) or 1
+    last = len(marks.levels) - 1
+    heights = (min(last, max(round(last * count / top), count > 0)) for count in counts)
+    return "".join(marks.levels[height] for height in heights)

@@ -1,0 +1,85 @@
+"""Progress: how far the run has come, and whether it is over. Counts and times only, no I/O."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from tianji.config.run import RunConfig
+from tianji.types import Episode
+
+WINDOW = 100
+
+
+class Progress:
+    """Fed by the buffer with what enters the store, in an order that does not depend on arrival."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._last: deque[float] = deque(maxlen=WINDOW)
+        self.env_steps = 0
+        self.episodes = 0
+        self.started_ns = 0
+        """When the first environment step of this process's part of the run began."""
+        self.wall_before_s = 0.0
+        """Training time before a resume."""
+        self.target_ns = 0
+        self.best_mean_return = float("-inf")
+
+    def add(self, episodes: list[Episode], env_steps: int) -> None:
+        self.env_steps += env_steps
+        for episode in episodes:
+            self.episodes += 1
+            self._last.append(episode.episode_return)
+            if len(self._last) < WINDOW:
+                continue
+            mean = self.mean_return
+            self.best_mean_return = max(self.best_mean_return, mean)
+            target = self._config.target_return
+            if target is not None and mean >= target and not self.target_ns:
+                self.target_ns = episode.finished_ns
+
+    @property
+    def mean_return(self) -> float:
+        """Mean return of the last 100 finished episodes (of fewer, while there are fewer)."""
+        return sum(self._last) / len(self._last) if self._last else float("nan")
+
+    @property
+    def fraction(self) -> float:
+        """Share of max_env_steps done; schedules run along it."""
+        return min(1.0, self.env_steps / self._config.max_env_steps)
+
+    def wall_s(self, now_ns: int) -> float:
+        if not self.started_ns:
+            return self.wall_before_s
+        return self.wall_before_s + (now_ns - self.started_ns) / 1e9
+
+    def time_to_target_s(self) -> float | None:
+        return self.wall_s(self.target_ns) if self.target_ns else None
+
+    def stop_reason(self, now_ns: int) -> str | None:
+        if self.target_ns:
+            return "target_reached"
+        if self.env_steps >= self._config.max_env_steps:
+            return "max_env_steps"
+        limit = self._config.max_wall_s
+        if limit is not None and self.wall_s(now_ns) >= limit:
+            return "max_wall"
+        return None
+
+    def state(self, now_ns: int) -> dict[str, Any]:
+        return {
+            "last_returns": list(self._last),
+            "env_steps": self.env_steps,
+            "episodes": self.episodes,
+            "wall_s": self.wall_s(now_ns),
+            "best_mean_return": self.best_mean_return if self.episodes >= WINDOW else None,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._last.extend(state["last_returns"])
+        self.env_steps = state["env_steps"]
+        self.episodes = state["episodes"]
+        self.wall_before_s = state["wall_s"]
+        if state["best_mean_return"] is not None:
+            self.best_mean_return = state["best_mean_return"]

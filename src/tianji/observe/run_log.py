@@ -1,0 +1,127 @@
+"""The files that grow while a run goes on: metrics.jsonl, events.jsonl and TensorBoard events.
+
+Nothing here may stop a run: a disk that is full costs lines, which are counted and reported.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tianji.checkpoint.durable import to_plain
+from tianji.observe.scalars import to_scalars
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+    from tianji.observe.tensorboard import TensorBoardLog
+
+METRICS_FILE = "metrics.jsonl"
+EVENTS_FILE = "events.jsonl"
+
+
+class RunLog:
+    """One per run, in the process that supervises it.
+
+    >>> log = RunLog(run_dir, config, on_problem=print)
+    >>> log.metrics({"wall_s": 1.0, "env_steps": 8192, "rates_per_s": {"produced": 8190.0}})
+    >>> log.event("restart", "actor-1", "killed by signal 9; started again")
+    >>> log.close()
+    """
+
+    def __init__(
+        self, run_dir: Path, config: RunConfig, on_problem: Callable[[str], None] | None = None
+    ) -> None:
+        self._run_dir = run_dir
+        self._on_problem = on_problem or (lambda _text: None)
+        self._metrics = JsonLines(run_dir / METRICS_FILE, self._on_problem)
+        self._events = JsonLines(run_dir / EVENTS_FILE, self._on_problem)
+        self._with_tensorboard = config.observe.tensorboard
+        self._tensorboard: TensorBoardLog | None = None
+
+    def metrics(self, record: Mapping[str, Any]) -> None:
+        """Append one record; its quantities become TensorBoard scalars over environment steps."""
+        self._metrics.append(record)
+        if not self._with_tensorboard:
+            return
+        if self._tensorboard is None:
+            from tianji.observe.tensorboard import TensorBoardLog
+
+            self._tensorboard = TensorBoardLog(self._run_dir, self._on_problem)
+        step = int(record.get("env_steps") or 0)
+        self._tensorboard.add(time.time(), step, to_scalars(record))
+
+    def event(self, kind: str, role: str, text: str) -> None:
+        """Append something that happened once: a restart, a checkpoint, a failure."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._events.append({"time": now, "kind": kind, "role": role, "text": text})
+
+    def close(self) -> None:
+        self._metrics.close()
+        self._events.close()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
+
+class JsonLines:
+    """A file of one JSON object per line, each on disk as soon as it is appended."""
+
+    def __init__(self, path: Path, on_problem: Callable[[str], None]) -> None:
+        self._path = path
+        self._on_problem = on_problem
+        self._file: IO[bytes] | None = None
+        self._lock = threading.Lock()
+        self._torn = False
+        self.lost_lines = 0
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        line = json.dumps(to_plain(record), allow_nan=False).encode() + b"\n"
+        with self._lock:
+            try:
+                self._write(line)
+            except OSError as error:
+                self._torn = True
+                self.lost_lines += 1
+                if self.lost_lines == 1:
+                    self._on_problem(f"{self._path.name} loses lines: {error.strerror}.")
+
+    def _write(self, line: bytes) -> None:
+        if self._file is None:
+            self._torn = _ends_torn(self._path)
+            self._file = self._path.open("ab", buffering=0)
+        data = b"\n" + line if self._torn else line
+        written = self._file.write(data)
+        self._torn = written != len(data)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+
+def _ends_torn(path: Path) -> bool:
+    """Whether a process died in the middle of the last line."""
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) != b"\n"
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a file of JSON lines; torn lines are passed over."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record

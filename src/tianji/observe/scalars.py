@@ -1,0 +1,49 @@
+"""A record of metrics as flat scalars, named `room/quantity_unit`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+_SINGLE = {
+    "mean_return_100": "actor/mean_return_100",
+    "episodes": "actor/episodes",
+    "updates": "learner/updates",
+    "version": "learner/version",
+    "restarts": "supervisor/restarts",
+    "discarded_items": "buffer/discarded_items",
+    "wall_s": "supervisor/wall_s",
+}
+_NESTED = {
+    ("rates_per_s", "produced"): "actor/produced_steps_per_s",
+    ("rates_per_s", "received"): "buffer/received_steps_per_s",
+    ("rates_per_s", "trained"): "learner/trained_steps_per_s",
+    ("rates_per_s", "unique_trained"): "learner/unique_trained_steps_per_s",
+    ("lag_versions", "mean"): "buffer/lag_mean_versions",
+    ("lag_versions", "p95"): "buffer/lag_p95_versions",
+    ("lag_versions", "max"): "buffer/lag_max_versions",
+    ("ratio", "target"): "buffer/ratio_target",
+    ("ratio", "actual"): "buffer/ratio_actual",
+}
+_PER_ROLE = ("busy_share", "paced_share", "rss_bytes")
+
+
+def to_scalars(record: Mapping[str, Any]) -> dict[str, float]:
+    """Every finite number of a record that has a name here.
+
+    >>> to_scalars({"busy_share": {"actor-0": 0.5}, "learner": {"approx_kl": 0.01}})
+    {'actor-0/busy_share': 0.5, 'learner/approx_kl': 0.01}
+    """
+    found: dict[str, Any] = {name: record.get(key) for key, name in _SINGLE.items()}
+    for (group, key), name in _NESTED.items():
+        found[name] = record.get(group, {}).get(key)
+    for quantity in _PER_ROLE:
+        found |= {f"{role}/{quantity}": value for role, value in record.get(quantity, {}).items()}
+    found |= {f"learner/{key}": value for key, value in record.get("learner", {}).items()}
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, Real) and math.isfinite(value)
+    }

@@ -1,0 +1,323 @@
+"""Exit codes, and who reads what: programs standard output, people standard error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tianji.cli.main import main
+from tianji.config.files import save_config
+from tianji.config.overrides import make_config
+from tianji.config.run import RunConfig
+from tianji.errors import TianjiError
+
+SUMMARY: dict[str, Any] = {
+    "stopped_because": "target_reached",
+    "run_dir": "runs/one",
+    "env": "CartPole-v1",
+    "target_return": 475.0,
+    "mean_return_100": 480.25,
+    "time_to_target_s": 3.2,
+    "wall_s": 3.5,
+    "env_steps": 41000,
+    "updates": 3200,
+}
+
+
+def python(code: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.fixture
+def in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, module: str, **functions: Any) -> None:
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**functions))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train --gama 1",
+        "train no-such-preset",
+        "resume",
+        "resume no-such-run",
+        "eval no-such-run",
+        "eval",
+        "eval x --episodes 0",
+        "eval x --episods 3",
+        "export no-such-run",
+        "no-such-verb",
+    ],
+)
+def test_bad_input_is_2_with_one_json_object(
+    line: str, in_tmp: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*line.split(), "--json"]) == 2
+    out, err = capfd.readouterr()
+    report = json.loads(out)
+    assert out.count("\n") == 1
+    assert report["exit_code"] == 2
+    assert report["error"].split("\n")[0] in err
+    assert "Traceback" not in err
+    assert list(in_tmp.iterdir()) == []
+
+
+def test_without_json_standard_output_stays_empty(
+    in_tmp: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--gama", "1"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "Did you mean '--gamma'?" in err
+
+
+def test_a_real_process_agrees(tmp_path: Path) -> None:
+    code = "import sys; from tianji.cli.main import main; sys.exit(main())"
+    done = python(code, "train", "--json", "--gamma", "7", "--seed=-1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["exit_code"] == 2
+    assert "2 mistakes" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_version_import_neither_torch_nor_gymnasium(tmp_path: Path) -> None:
+    lines = [["--help"], ["--version"], ["train", "--help"], ["resume", "--help"]]
+    lines += [["eval", "--help"], ["export", "--help"], ["doctor", "--help"], ["presets"]]
+    code = (
+        "import sys; from tianji.cli.main import main\n"
+        f"codes = [main(line) for line in {lines}]\n"
+        "heavy = {'torch', 'gymnasium', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(f'{codes} {heavy}' if heavy or any(codes) else 0)"
+    )
+    done = python(code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_c_libraries_print_does_not_reach_standard_output(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from types import SimpleNamespace; from tianji.cli.main import main\n"
+        "def export_run(*_):\n"
+        "    os.write(1, b'noise from C'); os.system('echo noise'); return {'output': 'p'}\n"
+        "sys.modules['tianji.observe.export'] = SimpleNamespace(export_run=export_run)\n"
+        "os.makedirs('runs/one'); open('runs/one/config.yaml', 'w').close()\n"
+        "sys.exit(main(['export', 'one', '--json']))"
+    )
+    done = python(code, cwd=tmp_path)
+    assert json.loads(done.stdout)["run"] == "runs/one"
+    assert "noise from C" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_code"),
+    [
+        ("target_reached", 0),
+        ("max_env_steps", 0),
+        ("max_wall", 0),
+        ("interrupted", 130),
+        ("failed", 1),
+    ],
+)
+def test_the_exit_code_of_a_run_says_why_it_stopped(
+    reason: str,
+    exit_code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[RunConfig] = []
+
+    def train_config(config: RunConfig, started_ns: int) -> dict[str, Any]:
+        asked.append(config)
+        print("a library that prints")
+        return {**SUMMARY, "stopped_because": reason, "nothing": float("nan")}
+
+    stand_in(monkeypatch, "tianji.run", train_config=train_config)
+    assert main(["train", "cartpole-ppo", "--seed", "3", "--json"]) == exit_code
+    out, err = capfd.readouterr()
+    assert json.loads(out) == {**SUMMARY, "stopped_because": reason, "nothing": None}
+    assert "a library that prints" in err
+    assert asked == [make_config("cartpole-ppo", seed=3)]
+
+
+def test_the_closing_block_names_the_folder_the_return_and_what_to_try(
+    monkeypatch: pytest.MonkeyPatch, in_tmp: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = in_tmp / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "curve.png").touch()
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: SUMMARY)
+    assert main(["train"]) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    for words in (
+        "Target reached",
+        "480.2 over the last 100 episodes (target 475)",
+        "3.2 s of training",
+        "41,000 environment steps",
+        "runs/one/curve.png",
+        "tianji eval one --video",
+        "tianji export one",
+        "tianji train --env YOUR-ENV",
+    ):
+        assert words in err
+    assert "tianji resume" not in err
+
+
+@pytest.mark.parametrize(
+    ("raised", "exit_code", "told"),
+    [
+        (TianjiError("the learner is lost"), 1, "the learner is lost"),
+        (KeyboardInterrupt(), 130, "Interrupted."),
+        (ZeroDivisionError("by zero"), 1, "ZeroDivisionError: by zero"),
+    ],
+)
+def test_exceptions_become_words_and_exit_codes(
+    raised: BaseException,
+    exit_code: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def train_config(config: RunConfig, started_ns: int) -> dict[str, Any]:
+        raise raised
+
+    stand_in(monkeypatch, "tianji.run", train_config=train_config)
+    assert main(["train", "--json"]) == exit_code
+    out, err = capfd.readouterr()
+    assert json.loads(out) == {"error": told, "exit_code": exit_code}
+    assert err.startswith(told)
+    assert ("Traceback" in err) == isinstance(raised, ZeroDivisionError)
+
+
+def test_a_failed_run_tells_the_first_cause(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failed = {**SUMMARY, "stopped_because": "failed", "first_cause": "actor 0: no world"}
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: failed)
+    assert main(["train"]) == 1
+    err = capfd.readouterr().err
+    assert "actor 0: no world" in err
+    assert "tianji doctor --env CartPole-v1" in err
+    assert "tianji eval" not in err
+
+
+def test_the_first_cause_is_told_first(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def train_config(config: RunConfig, started_ns: int) -> dict[str, Any]:
+        try:
+            raise OSError("disk full")
+        except OSError as error:
+            raise RuntimeError("could not save") from error
+
+    stand_in(monkeypatch, "tianji.run", train_config=train_config)
+    assert main(["train"]) == 1
+    err = capfd.readouterr().err
+    assert err.startswith("OSError: disk full")
+    assert "RuntimeError: could not save" in err
+
+
+@pytest.fixture
+def run_dir(in_tmp: Path) -> Path:
+    folder = Path("runs") / "one"
+    folder.mkdir(parents=True)
+    save_config(make_config("cartpole-ppo"), folder / "config.yaml")
+    return folder
+
+
+def test_resume_hands_over_the_run_and_the_changes(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[Any] = []
+
+    def resume_run(*given: Any, started_ns: int) -> dict[str, Any]:
+        calls.append(given)
+        return {**SUMMARY, "stopped_because": "max_env_steps"}
+
+    stand_in(monkeypatch, "tianji.run", resume_run=resume_run)
+    assert main(["resume", "one", "--max-env-steps", "9", "--json"]) == 0
+    assert calls == [(run_dir, {"max_env_steps": 9})]
+    assert "tianji resume one" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "film"),
+    [([], None), (["--video"], "runs/one/video.mp4"), (["--video", "a.mp4"], "a.mp4")],
+)
+def test_eval_hands_over_its_options_and_reports(
+    words: list[str],
+    film: str | None,
+    run_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    figures = {"mean": 9.0, "std": 1.0, "min": 8.0, "max": 10.0, "median": 9.0, "episodes": 5}
+    calls: list[Any] = []
+
+    def evaluate_run(*given: Any) -> dict[str, Any]:
+        calls.append(given)
+        return {**figures, "video": film}
+
+    stand_in(monkeypatch, "tianji.observe.evaluate", evaluate_run=evaluate_run)
+    assert main(["eval", "one", "--episodes", "5", "--seed", "2", *words, "--json"]) == 0
+    assert calls == [(run_dir, 5, 2, Path(film) if film else None, "best")]
+    out, err = capfd.readouterr()
+    assert json.loads(out) == {"run": "runs/one", "video": film, **figures}
+    assert "9.0 ± 1.0 mean return over 5 episodes" in err
+
+
+def test_export_hands_over_its_options_and_reports(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[Any] = []
+
+    def export_run(*given: Any) -> dict[str, Any]:
+        calls.append(given)
+        return {"output": "p.onnx"}
+
+    stand_in(monkeypatch, "tianji.observe.export", export_run=export_run)
+    assert main(["export", "one", "--json"]) == 0
+    assert main(["export", "one", "--output", "p.onnx", "--checkpoint", "last"]) == 0
+    assert calls == [(run_dir, None, "best"), (run_dir, Path("p.onnx"), "last")]
+    out, err = capfd.readouterr()
+    assert json.loads(out) == {"run": "runs/one", "output": "p.onnx"}
+    assert "Wrote p.onnx" in err
+
+
+def test_help_in_json_lists_every_setting(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "cartpole-dqn", "--help", "--json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    options = {row["option"]: row for row in report["settings"]}
+    assert options["--algorithm"]["default"] == "dqn"
+    assert options["--gamma"]["allowed"] == "a number from 0 to 1"
+    assert options["--[no-]tensorboard"]["path"] == "observe.tensorboard"
+    assert "--env-kwargs.KEY" in options
+
+
+def test_help_shows_what_a_preset_would_use(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "acrobot-ppo", "--help"]) == 0
+    assert "default: Acrobot-v1" in capfd.readouterr().out
+
+
+def test_other_json_help_and_version_are_one_object_too(capfd: pytest.CaptureFixture[str]) -> None:
+    for words, key in ((["--help"], "help"), (["--version"], "version"), ([], "help")):
+        assert main([*words, "--json"]) == 0
+        assert list(json.loads(capfd.readouterr().out)) == [key]
+
+
+def test_presets_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["presets", "--json"]) == 0
+    out, err = capfd.readouterr()
+    names = [preset["name"] for preset in json.loads(out)["presets"]]
+    assert "cartpole-ppo" in names
+    assert all(name in err for name in names)

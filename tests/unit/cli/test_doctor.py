@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from tianji.cli.main import main
+from tianji.envs.check import Finding
+from tianji.observe import doctor
+
+
+def levels(findings: list[Finding]) -> set[str]:
+    return {finding.level for finding in findings}
+
+
+def test_doctor_says_in_json_and_in_words_what_it_found(capfd: pytest.CaptureFixture[str]) -> None:
+    exit_code = main(["doctor", "--json"])
+    out, err = capfd.readouterr()
+    report = json.loads(out)
+    assert report["ok"] == (exit_code == 0)
+    assert all(set(finding) == {"level", "what", "advice"} for finding in report["findings"])
+    for words in (
+        "Python 3",
+        "torch",
+        "cores usable",
+        "GiB of memory",
+        "/dev/shm",
+        "memfd",
+        "disk",
+    ):
+        assert words in err
+
+
+def test_doctor_checks_an_environment_when_asked(capfd: pytest.CaptureFixture[str]) -> None:
+    machine = len(doctor.check_machine())
+    line = "doctor --json --env CartPole-v1 --env-kwargs.sutton-barto-reward true"
+    assert main(line.split()) == 0
+    assert len(json.loads(capfd.readouterr().out)["findings"]) > machine
+
+
+def test_an_error_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "PACKAGES", ("torch", "no-such-package"))
+    assert main(["doctor", "--json"]) == 1
+    out, err = capfd.readouterr()
+    assert json.loads(out)["ok"] is False
+    assert "no-such-package is not installed." in err
+
+
+def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "EXTRAS", {"box2d": ("no_such_module",)})
+    (finding,) = doctor.check_extras()
+    assert finding.advice == 'pip install "tianji[box2d]"'
+
+
+def test_one_core_and_little_memory_are_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = doctor.read_machine().__class__(cores=(0,), memory_bytes=2**20)
+    monkeypatch.setattr(doctor, "read_machine", lambda: small)
+    assert levels([*doctor.check_cores(), *doctor.check_memory()]) == {"warn"}
+
+
+def test_a_quota_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "cpu_quota", lambda: 1.5)
+    (finding,) = doctor.check_cores()
+    assert "the control group allows 1.5" in finding.what
+
+
+def test_no_memfd_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> int:
+        raise OSError("not here")
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    assert "error" in levels(list(doctor.check_shared_memory()))
+
+
+def test_too_little_shm_is_warned_about(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    full = doctor.shutil.disk_usage(tmp_path)._replace(free=2**20)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: full)
+    assert [f.level for f in doctor.check_shared_memory(tmp_path)] == ["ok", "warn"]
+    assert [f.level for f in doctor.check_disk(tmp_path)] == ["warn"]
+
+
+@pytest.mark.parametrize(("parent", "level"), [(1, "warn"), (77, "ok")])
+def test_orphans_that_hold_segments_are_named(tmp_path: Path, parent: int, level: str) -> None:
+    descriptors = tmp_path / "4242" / "fd"
+    descriptors.mkdir(parents=True)
+    (descriptors / "3").symlink_to("/memfd:tianji-slots (deleted)")
+    (tmp_path / "4242" / "status").write_text(f"Name:\tpython\nPPid:\t{parent}\n")
+    (finding,) = doctor.check_leftovers(tmp_path)
+    assert finding.level == level
+    assert ("4242" in finding.what) == (level == "warn")
+
+
+def test_a_segment_of_our_own_is_seen() -> None:
+    before = next(iter(doctor.check_leftovers())).what
+    descriptor = os.memfd_create("tianji-test")
+    try:
+        assert next(iter(doctor.check_leftovers())).what != before or "in progress" in before
+    finally:
+        os.close(descriptor)
+
+
+def test_low_limits_are_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (64, 64))
+    findings = list(doctor.check_limits())
+    assert levels(findings) == {"warn"}
+    assert findings[0].advice.startswith("ulimit -n")
+
+
+def test_thread_variables_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    (finding,) = doctor.check_thread_variables()
+    assert "OMP_NUM_THREADS=7" in finding.what

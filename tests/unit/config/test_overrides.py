@@ -1,0 +1,190 @@
+"""One schema, three ways in: files, command line, Python."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from tianji.config.overrides import Resolved, make_config, resolve_tokens
+from tianji.config.run import CheckpointConfig
+from tianji.errors import UsageError
+
+
+def resolve_line(line: str) -> Resolved:
+    return resolve_tokens(shlex.split(line))
+
+
+GOOD = [
+    ("--gamma 0.9", "algorithm.gamma", 0.9),
+    ("--gamma=0.9", "algorithm.gamma", 0.9),
+    ("--algorithm.gamma 0.9", "algorithm.gamma", 0.9),
+    ("--gamma 0.9 --gamma 0.8", "algorithm.gamma", 0.8),
+    ("--learning-rate 1e-4", "algorithm.learning_rate", 1e-4),
+    ("--learning_rate 1e-4", "algorithm.learning_rate", 1e-4),
+    ("--hidden 32,16", "model.hidden", (32, 16)),
+    ("--hidden [32,16]", "model.hidden", (32, 16)),
+    ("--hidden=", "model.hidden", ()),
+    ("--checkpoint.period-s 5", "checkpoint.period_s", 5.0),
+    ("--keep-last 2", "checkpoint.keep_last", 2),
+    ("--max-env-steps 1e6", "max_env_steps", 1_000_000),
+    ("--max-env-steps 250_000", "max_env_steps", 250_000),
+    ("--target-return -200", "target_return", -200.0),
+    ("--target-return none", "target_return", None),
+    ("--tensorboard", "observe.tensorboard", True),
+    ("--no-tensorboard", "observe.tensorboard", False),
+    ("--no-observe.tensorboard", "observe.tensorboard", False),
+    ("--tensorboard false", "observe.tensorboard", False),
+    ("--tensorboard=off", "observe.tensorboard", False),
+    ("--checkpoint.replay", "checkpoint.replay", True),
+    ("--no-checkpoint.replay", "checkpoint.replay", False),
+    ("--checkpoint.replay auto", "checkpoint.replay", "auto"),
+    ("--num-actors 3", "num_actors", 3),
+    ("--num-actors auto", "num_actors", "auto"),
+    ("--run 2024", "run", "2024"),
+    ("--run none", "run", None),
+    ("--engine inline", "engine", "inline"),
+    ("--env-kwargs.render-mode rgb_array", "env_kwargs", {"render_mode": "rgb_array"}),
+    ("--env-kwargs.size 3 --env-kwargs.wind 1e-3", "env_kwargs", {"size": 3, "wind": 1e-3}),
+    ("--env-kwargs.slippery", "env_kwargs", {"slippery": True}),
+    ("--env-kwargs.map [a,b]", "env_kwargs", {"map": ["a", "b"]}),
+    ("--env-kwargs '{size: 3}'", "env_kwargs", {"size": 3}),
+]
+
+
+@pytest.mark.parametrize(("line", "path", "value"), GOOD)
+def test_the_command_line_sets(line: str, path: str, value: Any) -> None:
+    config = resolve_line(f"cartpole-ppo {line}").config
+    assert attrgetter(path)(config) == value
+
+
+BAD = [
+    ("--gama 0.9", "Unknown setting '--gama'. Did you mean '--gamma'? `tianji train --help`"),
+    ("--check-point.period-s 9", "Did you mean '--checkpoint.period-s'?"),
+    ("--period-s 9", "'--checkpoint.period-s', '--evaluate.period-s', '--observe.period-s'"),
+    ("--checkpoint 9", "'--checkpoint.period-s', '--checkpoint.keep-last', '--checkpoint.replay'"),
+    ("--gamma 1.5", "gamma = 1.5: must be a number from 0 to 1."),
+    ("--gamma nan", "gamma = nan: must be a number from 0 to 1."),
+    ("--gamma", "'--gamma' needs a value: --algorithm.gamma must be a number from 0 to 1."),
+    ("--gamma --seed 1", "'--gamma' needs a value"),
+    ("--learning-rate inf", "learning_rate = inf: must be a number above 0."),
+    ("--num-envs 0", "num_envs = 0: must be a whole number of at least 1."),
+    ("--num-envs 2.5", "num_envs = 2.5: must be a whole number of at least 1."),
+    ("--num-actors no", "num_actors = no: must be a whole number of at least 1, or 'auto'."),
+    ("--hidden 64,0", "hidden = 64,0: must be values separated by commas (each a whole number"),
+    ("--engine ray", "engine = ray: must be one of 'local', 'inline'."),
+    ("--tensorboard maybe", "tensorboard = maybe: must be true or false."),
+    ("--no-tensorboard true", "'--no-tensorboard' takes no value, but 'true' follows it."),
+    ("--no-gamma", "Unknown setting '--no-gamma'."),
+    ("--algorithm pppo", "Unknown algorithm 'pppo'."),
+    ("--env-kwargs 3", "env_kwargs = 3: must be a mapping"),
+    ("--env-kwargs.a [1", "Cannot read the value of '--env-kwargs.a'"),
+    ("lunarlander-dqn", "these words stand alone: cartpole-ppo, lunarlander-dqn"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD)
+def test_a_mistake_is_told_in_one_sentence(line: str, message: str) -> None:
+    with pytest.raises(UsageError) as told:
+        resolve_line(f"cartpole-ppo {line}")
+    assert message in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(UsageError) as told:
+        resolve_line("--gama 1 --seed -1 --num-envs 0 --num-actors x --period-s 3")
+    text = str(told.value)
+    assert text.startswith("5 mistakes")
+    assert all(name in text for name in ("--gama", "seed", "num_envs", "num_actors", "--period-s"))
+
+
+def test_an_unknown_algorithm_hides_no_other_mistake() -> None:
+    with pytest.raises(UsageError) as told:
+        resolve_line("--algorithm pppo --setting-of-pppo 3 --num-envs 0 --engine")
+    text = str(told.value)
+    assert text.startswith("3 mistakes")
+    assert all(part in text for part in ("'pppo'", "num_envs = 0", "'--engine' needs a value"))
+    assert "--setting-of-pppo" not in text
+
+
+def test_a_setting_of_another_algorithm_says_whose_it_is() -> None:
+    with pytest.raises(UsageError, match=r"\(ppo has it; this run uses dqn\.\)"):
+        resolve_line("--algorithm dqn --gae-lambda 0.9")
+
+
+def test_python_takes_flat_nested_and_dotted_names() -> None:
+    flat = make_config("cartpole-ppo", gamma=0.9, keep_last=7)
+    nested = make_config("cartpole-ppo", algorithm={"gamma": 0.9}, checkpoint={"keep_last": 7})
+    dotted = make_config("cartpole-ppo", **{"algorithm.gamma": 0.9, "checkpoint.keep_last": 7})
+    assert flat == nested == dotted
+    assert (flat.algorithm.gamma, flat.checkpoint.keep_last) == (0.9, 7)
+
+
+def test_python_takes_records() -> None:
+    checkpoint = CheckpointConfig(keep_last=9)
+    assert make_config(None, checkpoint=checkpoint).checkpoint == checkpoint
+
+
+def test_python_and_the_command_line_agree() -> None:
+    line = "cartpole-ppo --gamma 0.97 --hidden 8,8 --seed 5 --env-kwargs.a 1"
+    assert resolve_line(line).config == make_config(
+        "cartpole-ppo", gamma=0.97, hidden=(8, 8), seed=5, env_kwargs={"a": 1}
+    )
+
+
+def test_python_names_are_suggested_as_python_writes_them() -> None:
+    with pytest.raises(UsageError, match="Did you mean 'learning_rate'"):
+        make_config(None, learning_rat=1)
+    with pytest.raises(UsageError, match="algorithm = 3: must be text"):
+        make_config(None, algorithm=3)
+
+
+def test_objects_are_refused_as_environment_keywords() -> None:
+    with pytest.raises(UsageError, match="env_kwargs: goal is a object; numbers, text"):
+        make_config(None, env_kwargs={"goal": object()})
+
+
+def test_no_arguments_mean_ppo_on_cartpole() -> None:
+    assert resolve_line("").config == make_config("cartpole-ppo")
+    assert make_config(None, gamma=0.5) == make_config("cartpole-ppo", gamma=0.5)
+
+
+def test_an_algorithm_alone_means_its_cartpole_preset() -> None:
+    resolved = resolve_line("--algorithm dqn")
+    assert resolved.config == make_config("cartpole-dqn")
+    assert resolved.notes == ()
+
+
+def test_another_environment_alone_starts_from_the_schema() -> None:
+    config = make_config(None, env="MountainCar-v0")
+    assert (config.algorithm.name, config.target_return) == ("ppo", None)
+    assert config.num_envs == type(config).model_fields["num_envs"].default
+
+
+def test_another_algorithm_drops_the_numbers_of_the_preset_and_says_so() -> None:
+    resolved = resolve_line("cartpole-ppo --algorithm dqn --learning-rate 0.5")
+    defaults = type(resolved.config.algorithm)(name="dqn", learning_rate=0.5)
+    assert resolved.config.algorithm == defaults
+    assert resolved.config.target_return == make_config("cartpole-ppo").target_return
+    assert "'cartpole-ppo' are for ppo and are dropped" in resolved.notes[0]
+
+
+def test_another_environment_drops_the_target_of_the_preset_and_says_so() -> None:
+    resolved = resolve_line("cartpole-ppo --env MountainCar-v0")
+    assert resolved.config.target_return is None
+    assert resolved.config.algorithm == make_config("cartpole-ppo").algorithm
+    assert "target_return of preset 'cartpole-ppo' belong to CartPole-v1" in resolved.notes[0]
+
+
+def test_a_preset_that_fits_is_named() -> None:
+    assert "tianji train acrobot-ppo" in resolve_line("--env Acrobot-v1").notes[0]
+
+
+def test_notes_reach_people_who_call_from_python(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "tianji"):
+        make_config("cartpole-ppo", algorithm="dqn")
+    assert "are dropped" in caplog.text

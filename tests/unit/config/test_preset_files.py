@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tianji.config.files import save_config
+from tianji.config.overrides import make_config
+from tianji.config.presets import list_presets, load_preset
+from tianji.errors import UsageError
+
+PROMISED = {
+    "cartpole-ppo",
+    "cartpole-dqn",
+    "cartpole-impala",
+    "acrobot-ppo",
+    "lunarlander-dqn",
+    "hopper-ppo",
+}
+
+
+def test_the_promised_presets_are_there() -> None:
+    assert set(list_presets()) >= PROMISED
+
+
+@pytest.mark.parametrize("name", list_presets())
+def test_every_preset_resolves_and_says_what_it_learns(name: str) -> None:
+    preset = load_preset(name)
+    config = make_config(name)
+    assert preset.name == name
+    assert preset.about.endswith(".")
+    assert str(config.algorithm.name) in name
+    assert config.env in preset.about
+    assert config.target_return is not None
+
+
+def test_an_unknown_preset_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"Did you mean 'cartpole-ppo'.*Known: .*lunarlander-dqn"):
+        load_preset("cartpoleppo")
+
+
+def test_a_file_of_ones_own_works_in_place_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("about: Mine.\nconfig: {env: Pendulum-v1, gamma: 9e-1, algorithm: ppo}\n")
+    config = make_config(str(path), seed=4)
+    assert (config.env, config.algorithm.gamma, config.seed) == ("Pendulum-v1", 0.9, 4)
+
+
+def test_the_config_of_a_run_is_a_preset_too(tmp_path: Path) -> None:
+    config = make_config("cartpole-dqn", seed=9)
+    save_config(config, tmp_path / "config.yaml")
+    assert make_config(str(tmp_path / "config.yaml")) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("config: {gama: 1}", "Preset '.*mine.yaml': Unknown setting 'gama'. Did you mean 'gamma'"),
+        ("config: {gamma: 3}", "gamma = 3: must be a number from 0 to 1"),
+        ("config: 3", "'config' of preset .* must be a mapping"),
+        ("- a", "holds no settings"),
+        ("a: [", "Cannot read preset"),
+        ("config: {}\nseed: 3", "unknown keys beside name, about and config: seed"),
+    ],
+)
+def test_mistakes_in_a_file_name_the_file_or_the_setting(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        make_config(str(path))
+
+
+def test_a_missing_file_is_told() -> None:
+    with pytest.raises(UsageError, match=r"Cannot read 'nowhere/mine.yaml'"):
+        load_preset("nowhere/mine.yaml")

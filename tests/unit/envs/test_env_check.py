@@ -1,0 +1,126 @@
+"""Each thing that can be wrong with an environment is found, and said."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+from gymnasium.vector import SyncVectorEnv, VectorWrapper
+
+from tianji.envs import check
+from tianji.envs.check import check_environment
+from tianji.envs.worlds import Continuous, Counting, DictWorld, Flaky, NaNRewards
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(check, "MAX_ROWS", 60)
+
+
+def troubles(env, kwargs=None):
+    found = check_environment(env, kwargs or {})
+    return [finding for finding in found if finding.level != "ok"]
+
+
+def good_words(env):
+    return " ".join(finding.what for finding in check_environment(env, {}))
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "Acrobot-v1", DictWorld])
+def test_nothing_is_wrong_with_a_good_environment(env):
+    assert troubles(env) == []
+
+
+def test_what_is_good_is_said_too():
+    words = good_words("CartPole-v1")
+    for part in ("float32", "own vector environment", "steps/s", "same seed", "500", "state"):
+        assert part in words
+
+
+class Endless(Counting):
+    def __init__(self):
+        super().__init__(length=10**9)
+
+
+class Unseeded(Continuous):
+    def begin(self, seeded):
+        self.target = np.random.default_rng().uniform(-1, 1, 1).astype(np.float32)
+
+
+class Stubborn(Continuous):
+    def begin(self, seeded):
+        self.target = np.full(1, 0.5, np.float32)
+
+
+class Outside(Continuous):
+    def observe(self):
+        return self.target + 5
+
+
+class Infinite(Continuous):
+    def observe(self):
+        return self.target * np.inf
+
+
+class Forgetful(Counting):
+    def get_state(self):
+        return {**super().get_state(), "total": 0}
+
+
+class Unbounded(Continuous):
+    def __init__(self):
+        super().__init__()
+        self.action_space = Box(-np.inf, np.inf, (1,), np.float32)
+
+
+class Amnesiac(Counting):
+    """Shows the same at the end of an episode as at its beginning."""
+
+    def observe(self):
+        return super().observe() * 0 + self.steps % self.length
+
+
+class Generous(VectorWrapper):
+    """Says that it resets in the next step, but rewards that step."""
+
+    def step(self, actions):
+        obs, reward, *rest = self.env.step(actions)
+        return obs, reward + 1, *rest
+
+
+def make_generous(num_envs):
+    return Generous(SyncVectorEnv([Counting] * num_envs))
+
+
+@pytest.mark.parametrize(
+    ("env", "level", "words"),
+    [
+        (Endless, "warn", "No episode ended"),
+        (Unseeded, "warn", "same seed and actions give different"),
+        (Stubborn, "warn", "Different seeds give the same"),
+        (Outside, "warn", "leaves its space"),
+        (Infinite, "error", "NaN or infinite values"),
+        (NaNRewards, "error", "Rewards are NaN"),
+        (Forgetful, "error", "does not go on from it"),
+        (Unbounded, "warn", "no finite bounds"),
+        (Amnesiac, "warn", "final observation of every episode equals"),
+        (make_generous, "error", "gives a reward in the step that should only reset"),
+        (Flaky, "error", "this world fails in step 20"),
+        ("CartPol-v1", "error", "Did you mean 'CartPole-v1'"),
+    ],
+)
+def test_what_is_wrong_is_found_and_comes_with_advice(env, level, words):
+    found = [finding for finding in troubles(env) if words in finding.what]
+    assert [finding.level for finding in found] == [level]
+    assert found[0].advice
+
+
+def test_a_vector_environment_that_differs_from_the_single_one_is_pointed_out():
+    gym.register(
+        "Twofold-v0",
+        entry_point="tianji.envs.worlds:Pixels",
+        vector_entry_point="gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv",
+    )
+    try:
+        assert "gymnasium.make() gives" in " ".join(f.what for f in troubles("Twofold-v0"))
+    finally:
+        del gym.registry["Twofold-v0"]

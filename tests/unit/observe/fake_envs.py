@@ -1,0 +1,67 @@
+"""Environments whose episodes are known in advance."""
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+
+class Countdown(gym.Env):
+    """Episodes last 2, 9, 2, 9, ... steps and give 1 per step; the first of all lasts `first`."""
+
+    observation_space = spaces.Box(0, 10, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    made = 0
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+        self.index = Countdown.made
+        Countdown.made += 1
+        self.episode = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.episode = 0 if seed is not None else self.episode + 1
+        self.left = 2 if (self.index + self.episode) % 2 == 0 else 9
+        return np.full(2, self.left, np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        return np.full(2, self.left, np.float32), 1.0, self.left == 0, False, {}
+
+    def render(self):
+        return np.full((31, 40, 3), 20 * self.left, np.uint8)
+
+
+class Arm(gym.Env):
+    """A dictionary of observations and continuous actions."""
+
+    observation_space = spaces.Dict(
+        {"camera": spaces.Box(0, 255, (4, 4, 3), np.uint8), "angle": spaces.Box(-1, 1, (3,))}
+    )
+    action_space = spaces.Box(-1, 1, (2,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert np.shape(action) == (2,)
+        self.steps += 1
+        return self.observation_space.sample(), 0.5, False, self.steps == 5, {}
+
+
+class FromOne(gym.Env):
+    """Actions are 1 and 2."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float64)
+    action_space = spaces.Discrete(2, start=1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.uniform(-1, 1, 2), {}
+
+    def step(self, action):
+        assert action in (1, 2)
+        return self.np_random.uniform(-1, 1, 2), 0.0, True, False, {}

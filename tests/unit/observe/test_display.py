@@ -1,0 +1,219 @@
+"""What a person sees, on terminals of different widths and on none."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tianji.observe import display
+from tianji.observe.display import Display
+from tianji.observe.numbers import ASCII, UNICODE, to_columns, to_count, to_duration, to_value
+from tianji.observe.outlook import Outlook
+from tianji.observe.panel import Panel
+
+
+def make_config(**changes):
+    values = {
+        "env": "CartPole-v1", "algorithm": SimpleNamespace(name="ppo"), "engine": "local",
+        "seed": 1, "run": "cartpole-v1-ppo-s1", "target_return": 475.0,
+        "max_env_steps": 1_000_000, "max_wall_s": None, "max_lag": 2,
+    }  # fmt: skip
+    return SimpleNamespace(**{**values, **changes})
+
+
+def make_record(num_actors=2, **changes):
+    actors = [f"actor-{i}" for i in range(num_actors)]
+    values = {
+        "wall_s": 12.0,
+        "env_steps": 410_000,
+        "updates": 3200,
+        "version": 160,
+        "episodes": 1204,
+        "mean_return_100": 312.44,
+        "rates_per_s": {"produced": 33_100, "received": 33_000, "trained": 662_000,
+                        "unique_trained": 32_900},
+        "lag_versions": {"mean": 1.12, "p95": 2, "max": 3},
+        "lag_histogram": [1, 8, 4, 1, 0, 0],
+        "ratio": {"target": 1.0, "actual": 0.998},
+        "busy_share": {**dict.fromkeys(actors, 0.57), "buffer": 0.08, "learner": 0.99},
+        "paced_share": dict.fromkeys(actors, 0.43),
+        "activity": {**dict.fromkeys(actors, "stepping"), "learner": "updating"},
+        "rss_bytes": {"learner": 310_000_000},
+        "restarts": 1,
+        "discarded_items": 0,
+        "learner": {"approx_kl": 0.01234, "entropy": 0.5432, "explained_variance": 0.91,
+                    "clip_fraction": 0.1, "grad_norm": 0.4, "policy_loss": -0.01, "v_loss": 12.0},
+    }  # fmt: skip
+    return {**values, **changes}
+
+
+def draw(record, width=80, config=None, marks=UNICODE):
+    panel = Panel(config or make_config(), marks)
+    panel.update(record)
+    return [line.plain for line in panel.lines(width, [("12:01:33 checkpoint", "")])]
+
+
+def test_the_panel_tells_everything_in_80_by_24():
+    lines = draw(make_record())
+    text = "\n".join(lines)
+    for part in (
+        "CartPole-v1", "ppo", "seed 1", "cartpole-v1-ppo-s1", "0:12", "312.4 of 475",
+        "410k of 1.00M", "41 %", "produced 33.1k", "received 33.0k", "trained 662k",
+        "unique 32.9k", "mean 1.12", "p95 2", "max 3 of 2", "▁█▄▁ 0-3 versions", "0.998 of 1",
+        "version 160", "updates 3,200", "restarts 1", "57 % busy", "43 % paced", "stepping",
+        "99 % busy", "310 MB", "updating", "approx_kl 0.0123", "12:01:33 checkpoint",
+    ):  # fmt: skip
+        assert part in text
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("num_actors", [6, 7, 64])
+def test_many_actors_share_one_line(width, num_actors):
+    lines = draw(make_record(num_actors), width)
+    assert len(lines) <= 24 and max(map(len, lines[:-1])) <= width
+    shown = [line for line in lines if line.startswith("actor-")]
+    assert len(shown) == (6 if num_actors == 6 else 0)
+    assert any(line.startswith(f"{num_actors} actors") for line in lines) == (num_actors > 6)
+
+
+def test_before_the_first_record_and_the_first_episode_the_panel_says_so():
+    assert "starting" in "".join(line.plain for line in Panel(make_config(), ASCII).lines(80, []))
+    assert "no episode has finished yet" in "\n".join(draw(make_record(mean_return_100=None)))
+
+
+def test_a_terminal_without_unicode_gets_plain_characters():
+    assert "\n".join(draw(make_record(), marks=ASCII)).isascii()
+
+
+def test_a_record_with_nothing_in_it_can_be_drawn():
+    assert draw({})
+    assert draw({"env_steps": 1})
+
+
+def test_the_time_left_follows_the_recent_rate_and_the_nearer_limit():
+    steady = Outlook(make_config())
+    assert steady.left_s() is None
+    for second in range(40):
+        rate = 1_000 if second < 15 else 10_000
+        steady.update({"wall_s": float(second), "env_steps": rate * second})
+    assert steady.left_s() == pytest.approx((1_000_000 - 390_000) / 10_000)
+
+    limited = Outlook(make_config(max_wall_s=60.0))
+    limited.update({"wall_s": 50.0, "env_steps": 1})
+    assert limited.left_s() == 10.0
+
+
+def test_the_way_to_the_target_begins_at_the_first_return():
+    outlook = Outlook(make_config(target_return=-100.0))
+    shares = []
+    for mean_return in (None, -500.0, -400.0, -450.0, -100.0):
+        outlook.update({"mean_return_100": mean_return})
+        shares.append(outlook.return_share())
+    assert shares == [None, 0.0, 0.25, 0.125, 1.0]
+    assert outlook.best_return == -100.0
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(display.time, "monotonic", lambda: now.s)
+    return now
+
+
+def test_plain_lines_come_every_few_seconds_and_only_with_news(clock, capsys):
+    shown = Display(make_config(), "plain")
+    shown.start()
+    capsys.readouterr()
+    shown.update(make_record(env_steps=0))
+    assert capsys.readouterr().err == ""
+    shown.update(make_record(env_steps=np.int64(100_000), mean_return_100=float("nan")))
+    assert "100k steps (10 %)  return - of 475" in capsys.readouterr().err
+    clock.s += 1
+    shown.update(make_record(env_steps=200_000))
+    assert capsys.readouterr().err == ""
+    clock.s += 5
+    shown.update(make_record(env_steps=200_000))
+    assert "return 312.4 of 475" in capsys.readouterr().err
+    clock.s += 5
+    shown.update(make_record(env_steps=200_000))
+    shown.stop()
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "")
+
+
+def test_plain_says_what_happens_at_once(capsys):
+    shown = Display(make_config(), "plain")
+    shown.event("checkpoint v00000160", "info")
+    shown.event("actor-1 was killed", "warning")
+    assert capsys.readouterr().err == "checkpoint v00000160\nwarning: actor-1 was killed\n"
+
+
+def test_off_shows_errors_alone(capsys):
+    shown = Display(make_config(), "off")
+    shown.start()
+    shown.update(make_record())
+    shown.event("a", "info")
+    shown.event("b", "warning")
+    shown.event("learner: loss is not finite", "error")
+    shown.stop()
+    assert capsys.readouterr() == ("", "error: learner: loss is not finite\n")
+
+
+def test_without_a_terminal_auto_is_plain(capsys):
+    shown = Display(make_config())
+    shown.start()
+    assert capsys.readouterr().err == "CartPole-v1, ppo, local engine, seed 1\n"
+
+
+def test_the_live_display_leaves_its_last_state_and_warnings_on_standard_error(clock, capsys):
+    shown = Display(make_config(), "live")
+    shown.start()
+    shown.update(make_record(version=1))
+    shown.event("actor-1 [was] killed", "warning")
+    shown.update(make_record(version=2))
+    shown.stop()
+    shown.stop()
+    out, err = capsys.readouterr()
+    assert out == "" and "actor-1 [was] killed" in err
+    assert "version 2" in err
+
+
+def test_the_live_display_is_drawn_four_times_a_second_at_most(clock, monkeypatch):
+    shown = Display(make_config(), "live")
+    shown.start()
+    drawn = []
+    monkeypatch.setattr(Panel, "lines", lambda *_: drawn.append(clock.s) or iter(()))
+    for _ in range(40):
+        clock.s += 0.1
+        shown.update(make_record())
+    shown.stop()
+    assert 10 <= len(drawn) <= 17
+
+
+@pytest.mark.parametrize("mode", ["live", "plain"])
+def test_showing_imports_no_torch(mode):
+    code = f"""if True:
+        import sys, types
+        from tianji.observe.display import Display
+        import tianji.observe.summary, tianji.observe.run_log
+        config = types.SimpleNamespace(env="a", algorithm=types.SimpleNamespace(name="b"),
+            engine="c", seed=1, run=None, max_wall_s=None, max_env_steps=9, target_return=None,
+            max_lag=1)
+        shown = Display(config, {mode!r}); shown.start(); shown.update({{}}); shown.stop()
+        sys.exit("torch" in sys.modules)
+    """
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_numbers_are_short():
+    assert [to_count(n) for n in (None, 950.4, 41_000, 999_600, 1_234_567, 3e9)] == [
+        "-", "950", "41.0k", "1.00M", "1.23M", "3.00G"
+    ]  # fmt: skip
+    assert [to_value(n) for n in (0.01234, -312.4, 123_456.0)] == ["0.0123", "-312", "123k"]
+    assert [to_duration(s) for s in (3.2, 72, 7260)] == ["0:03", "1:12", "2:01:00"]
+    assert to_columns([1, 800, 0, 400], UNICODE) == "▁█ ▄"

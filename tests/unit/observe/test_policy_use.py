@@ -1,0 +1,180 @@
+"""Loading, evaluating, filming and exporting a trained policy."""
+
+import importlib.util
+import json
+
+import fake_envs
+import gymnasium as gym
+import imageio_ffmpeg
+import numpy as np
+import onnx
+import pytest
+import torch
+from fake_algorithm import Linear
+
+from tianji.checkpoint.save import rotate, write_checkpoint
+from tianji.checkpoint.schema import Snapshot
+from tianji.config.files import save_config
+from tianji.config.run import RunConfig
+from tianji.envs.build import build_world
+from tianji.envs.interface import Spaces
+from tianji.errors import CheckpointError, TianjiError, UsageError
+from tianji.observe.evaluate import evaluate_run
+from tianji.observe.export import export_run
+from tianji.observe.play import play_episodes
+from tianji.observe.policy import load_policy
+
+SPACES = {
+    "CartPole-v1": gym.make("CartPole-v1"),
+    "fake_envs:Countdown": fake_envs.Countdown,
+    "fake_envs:Arm": fake_envs.Arm,
+    "fake_envs:FromOne": fake_envs.FromOne,
+}
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """A folder as training leaves it: config.yaml and checkpoints with random weights."""
+
+    def make(env, returns=(1.0,), **algorithm):
+        config = RunConfig(env=env, algorithm={"name": "fake_algorithm:ALGORITHM", **algorithm})
+        save_config(config, tmp_path / "config.yaml")
+        spaces = Spaces(SPACES[env].observation_space, SPACES[env].action_space)
+        for version, mean_return in enumerate(returns, 1):
+            torch.manual_seed(version)
+            facts = {"mean_return_100": mean_return}
+            snapshot = Snapshot(version, Linear(spaces).state_dict(), {"x": 1}, facts)
+            write_checkpoint(tmp_path, snapshot)
+        rotate(tmp_path, 3)
+        return tmp_path
+
+    return make
+
+
+def test_the_best_checkpoint_is_loaded_unless_another_is_named(make_run):
+    run = make_run("CartPole-v1", returns=(5.0, 9.0, 7.0))
+    assert load_policy(run).version == 2
+    assert load_policy(run, "last").version == 3
+    assert load_policy(run, "v00000001").version == 1
+    assert load_policy(run).config.env == "CartPole-v1"
+
+
+def test_a_policy_acts_on_one_observation_and_on_a_batch(make_run):
+    policy = load_policy(make_run("CartPole-v1"))
+    batch = np.random.default_rng(0).normal(size=(50, 4))
+    actions = policy.act(batch)
+    assert actions.shape == (50,) and set(actions) == {0, 1}
+    assert [policy.act(obs) for obs in batch] == list(actions)
+    assert gym.make("CartPole-v1").action_space.contains(policy.act(batch[0]))
+
+
+def test_a_policy_acts_on_dictionaries(make_run):
+    policy = load_policy(make_run("fake_envs:Arm"))
+    space = fake_envs.Arm.observation_space
+    one = space.sample()
+    batch = {key: np.stack([value, value]) for key, value in one.items()}
+    assert policy.act(one).shape == (2,) and policy.act(one).dtype == np.float32
+    np.testing.assert_allclose(policy.act(batch), np.stack([policy.act(one)] * 2), rtol=1e-5)
+
+
+def test_actions_are_those_of_the_environment_where_they_do_not_begin_at_zero(make_run):
+    policy = load_policy(make_run("fake_envs:FromOne"))
+    assert set(policy.act(np.random.default_rng(0).normal(size=(50, 2)))) == {1, 2}
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3), np.zeros((2, 2, 4)), 0.0], ids=["3", "2x2x4", "0"])
+def test_an_observation_of_another_shape_is_refused_in_words(make_run, wrong):
+    policy = load_policy(make_run("CartPole-v1"))
+    with pytest.raises(UsageError, match=r"this policy takes \(4,\), or a batch of them"):
+        policy.act(wrong)
+
+
+def test_a_missing_entry_of_a_dictionary_is_named(make_run):
+    policy = load_policy(make_run("fake_envs:Arm"))
+    with pytest.raises(UsageError, match="no entry 'angle'"):
+        policy.act({"camera": np.zeros((4, 4, 3), np.uint8)})
+
+
+def test_weights_that_do_not_fit_the_network_are_refused(make_run):
+    run = make_run("CartPole-v1")
+    write_checkpoint(run, Snapshot(9, {"layer.weight": torch.ones(3, 3)}))
+    with pytest.raises(CheckpointError, match=r"v00000009 does not fit the network"):
+        load_policy(run, "last")
+
+
+@pytest.mark.parametrize("num_envs", [1, 4, 7])
+def test_short_episodes_are_not_favoured_and_the_number_is_exact(num_envs):
+    fake_envs.Countdown.made = 0
+    world = build_world("fake_envs:Countdown", {}, num_envs)
+    played = play_episodes(lambda obs: np.zeros(num_envs, int), world, 28, seed=0)
+    assert sorted(played.lengths) == [2] * 14 + [9] * 14
+    assert played.returns == [float(length) for length in played.lengths]
+
+
+def test_an_evaluation_reports_mean_and_spread_as_json(make_run):
+    report = evaluate_run(make_run("CartPole-v1", returns=(3.0, 1.0)), 5, seed=3)
+    assert len(report["returns"]) == report["episodes"] == 5
+    assert report["mean"] == pytest.approx(np.mean(report["returns"]))
+    assert report["std"] == pytest.approx(np.std(report["returns"]))
+    assert report["min"] <= report["median"] <= report["max"]
+    assert report["checkpoint"] == "v00000001" and report["video"] is None
+    assert json.loads(json.dumps(report)) == report
+
+
+def test_the_same_seed_gives_the_same_episodes(make_run):
+    run = make_run("CartPole-v1")
+    assert evaluate_run(run, 4, seed=3) == evaluate_run(run, 4, seed=3)
+    assert evaluate_run(run, 4, seed=3) != evaluate_run(run, 4, seed=4)
+
+
+def test_an_environment_with_a_dictionary_of_observations_is_evaluated(make_run):
+    report = evaluate_run(make_run("fake_envs:Arm"), 3, seed=0)
+    assert report["returns"] == [2.5, 2.5, 2.5]
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "fake_envs:Countdown"])
+def test_a_video_shows_one_episode_from_its_first_frame_to_its_last(make_run, tmp_path, env):
+    fake_envs.Countdown.made = 0
+    path = tmp_path / "films" / "episode.mp4"
+    report = evaluate_run(make_run(env), 1, seed=0, video=path)
+    assert report["video"] == str(path)
+    frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
+    if env == "CartPole-v1":
+        assert frames == report["lengths"][0] + 1
+    assert seconds > 0
+
+
+def test_an_environment_that_cannot_be_drawn_is_said_so(make_run, tmp_path):
+    with pytest.raises(UsageError, match="must take render_mode='rgb_array'"):
+        evaluate_run(make_run("fake_envs:Arm"), 1, seed=0, video=tmp_path / "film.mp4")
+
+
+def test_a_missing_video_extra_is_found_before_any_episode(make_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install 'tianji\[video\]'"):
+        evaluate_run(tmp_path / "no run", 1, seed=0, video=tmp_path / "film.mp4")
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "fake_envs:Arm", "fake_envs:FromOne"])
+def test_an_exported_policy_acts_as_the_policy_does(make_run, env):
+    run = make_run(env)
+    report = export_run(run)
+    assert report["output"] == str(run / "policy.onnx") and report["max_difference"] < 1e-4
+    names = [entry.name for entry in onnx.load(run / "policy.onnx").graph.input]
+    assert names == list(report["inputs"])
+    assert names == (["obs.angle", "obs.camera"] if env == "fake_envs:Arm" else ["obs"])
+    assert not list(run.glob("*draft*"))
+
+
+def test_an_export_that_acts_differently_is_not_kept(make_run):
+    run = make_run("CartPole-v1", wrong_export=True)
+    with pytest.raises(TianjiError, match="does not act as the policy does"):
+        export_run(run)
+    assert not list(run.glob("*.onnx*"))
+
+
+def test_a_missing_export_extra_is_named(make_run, monkeypatch):
+    run = make_run("CartPole-v1")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name != "onnxruntime" or None)
+    with pytest.raises(UsageError, match=r"needs onnxruntime.*pip install 'tianji\[export\]'"):
+        export_run(run)

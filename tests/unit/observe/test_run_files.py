@@ -1,0 +1,171 @@
+"""metrics.jsonl, events.jsonl, TensorBoard events and summary.json."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+from tianji.observe import tensorboard
+from tianji.observe.run_log import JsonLines, RunLog, read_lines
+from tianji.observe.scalars import to_scalars
+from tianji.observe.summary import build_summary, read_summary, write_summary
+
+DESIGN_KEYS = {
+    "env", "algorithm", "engine", "seed", "stopped_because", "target_return", "mean_return_100",
+    "time_to_target_s", "start_up_s", "wall_s", "env_steps", "updates", "version", "rates_per_s",
+    "lag_versions", "ratio", "discarded_items", "restarts", "busy_share",
+}  # fmt: skip
+RECORD = {
+    "wall_s": 1.5,
+    "env_steps": 8192,
+    "version": 4,
+    "mean_return_100": float("nan"),
+    "rates_per_s": {"produced": np.float32(5461.0), "received": 5461.0},
+    "lag_versions": {"mean": 1.0, "p95": 2, "max": 3},
+    "lag_histogram": [1, 2, 1],
+    "busy_share": {"actor-0": 0.5, "learner": 0.9},
+    "activity": {"actor-0": "stepping"},
+    "learner": {"approx_kl": 0.01},
+}
+
+
+def config(tensorboard=True):
+    return SimpleNamespace(
+        env="CartPole-v1",
+        algorithm=SimpleNamespace(name="ppo"),
+        engine="local",
+        seed=1,
+        target_return=475.0,
+        observe=SimpleNamespace(tensorboard=tensorboard),
+    )
+
+
+def read_scalars(run_dir):
+    (file,) = run_dir.glob("events.out.tfevents.*")
+    events = [event for event in EventFileLoader(str(file)).Load() if event.HasField("summary")]
+    return [(e.step, {v.tag: v.tensor.float_val[0] for v in e.summary.value}) for e in events]
+
+
+def test_metrics_are_json_lines_without_nan(tmp_path):
+    log = RunLog(tmp_path, config(tensorboard=False))
+    log.metrics(RECORD)
+    on_disk_before_close = list(read_lines(tmp_path / "metrics.jsonl"))
+    log.metrics(RECORD)
+    log.close()
+    text = (tmp_path / "metrics.jsonl").read_text()
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
+    assert len(lines) == 2 and lines[0] == on_disk_before_close[0]
+    assert lines[0]["mean_return_100"] is None
+    assert lines[0]["rates_per_s"]["produced"] == 5461.0
+    assert not list(tmp_path.glob("*tfevents*"))
+
+
+def test_tensorboard_reads_every_record_over_environment_steps(tmp_path):
+    log = RunLog(tmp_path, config())
+    log.metrics(RECORD)
+    log.metrics({**RECORD, "env_steps": 16384, "learner": {"approx_kl": 0.02}})
+    log.close()
+    found = read_scalars(tmp_path)
+    assert [step for step, _ in found] == [8192, 16384]
+    assert [round(s["learner/approx_kl"], 4) for _, s in found] == [0.01, 0.02]
+
+
+def test_tensorboard_is_not_imported_by_the_first_metrics():
+    code = """if True:
+        import sys, pathlib, types
+        from tianji.observe.run_log import RunLog
+        log = RunLog(pathlib.Path("/nowhere"), types.SimpleNamespace(
+            observe=types.SimpleNamespace(tensorboard=True)))
+        log.metrics({})
+        log.event("kind", "role", "text")
+        sys.exit("torch" in sys.modules or "tensorboard" in sys.modules)
+    """
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_scalars_have_a_room_a_quantity_and_a_unit():
+    found = to_scalars(RECORD)
+    assert found["actor/produced_steps_per_s"] == 5461.0
+    assert found["buffer/lag_p95_versions"] == 2.0
+    assert found["actor-0/busy_share"] == 0.5
+    assert "actor/mean_return_100" not in found, "a number that is not finite is no scalar"
+
+
+def test_events_say_when_what_and_who(tmp_path):
+    log = RunLog(tmp_path, config())
+    log.event("restart", "actor-1", "killed by signal 9")
+    log.close()
+    (event,) = read_lines(tmp_path / "events.jsonl")
+    assert (event["kind"], event["role"], event["text"]) == (
+        "restart",
+        "actor-1",
+        "killed by signal 9",
+    )
+    assert event["time"].endswith("+00:00")
+
+
+def test_a_run_that_goes_on_after_a_torn_line_appends_whole_ones(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"env_steps": 1}\n{"env_st')
+    log = RunLog(tmp_path, config(tensorboard=False))
+    log.metrics({"env_steps": 2})
+    log.close()
+    assert [record["env_steps"] for record in read_lines(path)] == [1, 2]
+
+
+def test_a_disk_that_refuses_costs_lines_and_is_said_once(tmp_path):
+    problems = []
+    lines = JsonLines(tmp_path / "missing" / "metrics.jsonl", problems.append)
+    for _ in range(3):
+        lines.append({"env_steps": 1})
+    assert lines.lost_lines == 3
+    assert problems == ["metrics.jsonl loses lines: No such file or directory."]
+    (tmp_path / "missing").mkdir()
+    lines.append({"env_steps": 4})
+    assert [r["env_steps"] for r in read_lines(tmp_path / "missing" / "metrics.jsonl")] == [4]
+
+
+def test_tensorboard_that_cannot_write_says_so_and_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(tensorboard, "START_DELAY_S", 0.0)
+    problems = []
+    log = tensorboard.TensorBoardLog(tmp_path / "missing", problems.append)
+    log.add(0.0, 1, {"a/b": 1.0})
+    log.close()
+    assert len(problems) == 1 and problems[0].startswith("TensorBoard events stop here")
+
+
+def test_a_summary_has_the_keys_that_scripts_rely_on(tmp_path):
+    facts = {"stopped_because": "target_reached", "mean_return_100": 480.0, "env_steps": 41_000}
+    summary = build_summary(config(), tmp_path, facts)
+    assert set(summary) >= DESIGN_KEYS
+    assert set(summary) - DESIGN_KEYS == {
+        "run_dir", "episodes", "best_mean_return_100", "lag_histogram", "checkpoint"
+    }  # fmt: skip
+    assert (summary["env"], summary["target_return"], summary["env_steps"]) == (
+        "CartPole-v1", 475.0, 41_000
+    )  # fmt: skip
+
+
+def test_a_summary_of_a_run_that_failed_at_once_is_whole_and_names_the_cause(tmp_path):
+    cause = "actor-1: environment raised ZeroDivisionError"
+    facts = {"mean_return_100": float("nan"), "ratio": {"target": 1.0}}
+    summary = build_summary(config(), tmp_path, facts, cause)
+    write_summary(tmp_path, summary)
+    text = (tmp_path / "summary.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == summary == read_summary(tmp_path)
+    assert summary["stopped_because"] == "failed" and summary["first_cause"] == cause
+    assert summary["mean_return_100"] is None
+    assert summary["ratio"] == {"target": 1.0, "actual": None}
+
+
+def test_a_summary_that_is_not_there_is_none(tmp_path):
+    assert read_summary(tmp_path) is None
+
+
+def test_a_wrong_key_is_a_programming_error(tmp_path):
+    with pytest.raises(AssertionError, match="env_step'"):
+        build_summary(config(), tmp_path, {"env_step": 1})
