@@ -1,6 +1,6 @@
 """What the machine allows: the bare work with nothing of ours (or anybody's) around it.
 
-These are the floors that the benchmarks hold everybody against. They run on one torch thread.
+The benchmarks hold everybody against these. They run on one torch thread.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import pairwise
 import gymnasium as gym
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 CARTPOLE = "CartPole-v1"
@@ -35,6 +36,37 @@ def mlp(num_in: int, hidden: Sequence[int], num_out: int) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(widths[-1], num_out))
 
 
+Forward = Callable[[NDArray[np.float32]], object]
+
+
+def torch_forward(hidden: Sequence[int]) -> Forward:
+    """A plain nn.Sequential, called under inference_mode."""
+    net = mlp(4, hidden, 2)
+
+    def forward(obs: NDArray[np.float32]) -> object:
+        with torch.inference_mode():
+            return net(torch.from_numpy(obs))
+
+    return forward
+
+
+def numpy_forward(hidden: Sequence[int]) -> Forward:
+    """The same network as bare numpy products: for small networks most of torch's time is calls."""
+    linears = [layer for layer in mlp(4, hidden, 2) if isinstance(layer, nn.Linear)]
+    weights = [linear.weight.detach().numpy().T.copy() for linear in linears]
+    biases = [linear.bias.detach().numpy() for linear in linears]
+
+    def forward(obs: NDArray[np.float32]) -> object:
+        x = obs
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            x = x @ weight
+            x += bias
+            np.tanh(x, x)
+        return x @ weights[-1] + biases[-1]
+
+    return forward
+
+
 class BareActor:
     """Vector CartPole stepped with actions drawn beforehand, plus one forward pass each step.
 
@@ -42,26 +74,26 @@ class BareActor:
     fresh policy does, so that the resets cost the same.
     """
 
-    def __init__(self, num_envs: int, hidden: Sequence[int] = (64, 64), seed: int = 1) -> None:
+    def __init__(self, num_envs: int, forward: Forward, seed: int = 1) -> None:
         self._envs = gym.make_vec(CARTPOLE, num_envs, vectorization_mode="vector_entry_point")
         self._obs, _ = self._envs.reset(seed=seed)
-        self._net = mlp(4, hidden, 2)
+        self._forward = forward
         self._actions = np.random.default_rng(seed).integers(0, 2, (1024, num_envs))
         self._num_envs = num_envs
 
     def run(self, num_steps: int) -> int:
         """Step every environment num_steps times; returns the environment steps."""
-        envs, net, actions, obs = self._envs, self._net, self._actions, self._obs
-        with torch.inference_mode():
-            for t in range(num_steps):
-                net(torch.from_numpy(obs))
-                obs = envs.step(actions[t % len(actions)])[0]
+        envs, forward, actions, obs = self._envs, self._forward, self._actions, self._obs
+        for t in range(num_steps):
+            forward(obs)
+            obs = envs.step(actions[t % len(actions)])[0]
         self._obs = obs
         return num_steps * self._num_envs
 
 
 def bare_actor_steps_per_s(num_envs: int, hidden: Sequence[int], min_s: float = 1.0) -> float:
-    actor = BareActor(num_envs, hidden)
+    """The fastest we know how to step and infer."""
+    actor = BareActor(num_envs, numpy_forward(hidden))
     return num_envs * 32 / seconds_per_call(lambda: actor.run(32), min_s)
 
 
@@ -88,7 +120,6 @@ class BareUpdate:
             torch.mm(left, right, out=out)
 
 
-def bare_update_s(batch: int, hidden: Sequence[int], min_s: float = 0.5) -> float:
-    """Seconds of arithmetic in one CartPole actor-critic update with two networks."""
-    bare = BareUpdate(batch, [(4, *hidden, 2), (4, *hidden, 1)])
-    return seconds_per_call(bare.run, min_s)
+def bare_update_s(batch: int, shapes: Sequence[Sequence[int]], min_s: float = 0.5) -> float:
+    """Seconds of arithmetic in one update of networks with these layer widths."""
+    return seconds_per_call(BareUpdate(batch, shapes).run, min_s)

@@ -8,6 +8,7 @@ actor.run(num_unrolls=8)
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from tianji.algorithms.registry import load_algorithm
@@ -29,7 +30,9 @@ def make_spec(preset: str, **values: Any) -> RunSpec:
     """The plan of a run on this machine, with one actor."""
     config = make_config(preset, num_actors=1, **values)
     found = probe(config.env, config.env_kwargs)
-    return RunSpec(config, resolve(config, read_machine(), found), found.spaces, config.env)
+    plan = resolve(config, read_machine(), found)
+    # Nothing here writes files, so the folder is only a name.
+    return RunSpec(config, plan, found.spaces, config.env, Path("runs"))
 
 
 def _bells(count: int) -> list[Bell]:

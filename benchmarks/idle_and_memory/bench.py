@@ -99,7 +99,7 @@ def watch(run: LiveRun, minutes: float, period_s: float) -> tuple[dict[str, Watc
         for role, pid in pids.items():
             now = memory(pid)
             samples = watched.setdefault(role, Watched())
-            samples.seconds.append(elapsed)
+            samples.seconds.append(round(elapsed, 1))
             samples.own.append(now.own)
             samples.rss.append(now.rss)
         shared.append(sum(memfd_bytes(list(pids.values())).values()))

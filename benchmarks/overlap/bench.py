@@ -44,12 +44,15 @@ def run(setting: Setting, engine: str, seed: int, max_env_steps: int) -> Figures
         env={"PYTHONPATH": str(ROOT)},
     )
     busy_s = summary["busy_s"]
+    minibatch = summary["config"]["algorithm"]["minibatch_size"]
     actors = [seconds for role, seconds in busy_s.items() if role.startswith("actor")]
     return {
         "setting": setting.name,
         "options": list(setting.options),
         "engine": engine,
-        "trained_per_s": summary["rates_per_s"]["trained"],
+        # Counted from the first environment step to the last version, every epoch counted.
+        "trained_per_s": summary["updates"] * minibatch / summary["wall_s"],
+        "reported_rates_per_s": summary["rates_per_s"],
         "env_steps": summary["env_steps"],
         "wall_s": summary["wall_s"],
         "collect_s": sum(actors),

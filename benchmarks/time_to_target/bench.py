@@ -155,15 +155,28 @@ def best_of(
 def floor_s(runs: list[Figures]) -> list[float | None]:
     """Seconds that the steps and the updates of our runs would take as bare arithmetic: stepping
     plus forward passes on one core, the updates' matrix products on another, side by side."""
-    finished = [run for run in runs if run.get("time_to_target_s") is not None]
-    if not finished:
-        return []
     torch.set_num_threads(1)
-    config = finished[0]["config"]
+    config = runs[0]["config"]
     hidden = config["model"]["hidden"]
+    policy, value = (4, *hidden, 2), (4, *hidden, 1)
+    networks = [policy, value] if config["algorithm"]["name"] == "ppo" else [policy]
+    update_s = bare_update_s(config["algorithm"]["minibatch_size"], networks)
     steps_per_s = bare_actor_steps_per_s(config["num_envs"], hidden)
-    update_s = bare_update_s(config["algorithm"]["minibatch_size"], hidden)
-    return [max(run["env_steps"] / steps_per_s, run["updates"] * update_s) for run in finished]
+    return [max(run["env_steps"] / steps_per_s, run["updates"] * update_s) for run in runs]
+
+
+def show_floors(report: Report, runs_by_name: dict[str, list[Figures]]) -> None:
+    """How far our runs that got there are from the work they could not have done without."""
+    rows = []
+    for name, runs in runs_by_name.items():
+        finished = [run for run in runs if run.get("time_to_target_s") is not None]
+        if finished:
+            own, floors = column(finished, "time_to_target_s"), floor_s(finished)
+            times = ratio(median(own), median(floors))
+            rows.append([name, spread(own), spread(floors), f"{times:.1f}"])
+    if rows:
+        title = "Ours against the bare arithmetic of the same steps and updates"
+        report.table(title, ["what", "ours s", "bare s", "ours / bare"], rows)
 
 
 def show(
@@ -198,31 +211,23 @@ def show(
     report.table(title, headers, rows)
 
 
+def is_ours(name: str) -> bool:
+    return name.startswith("tianji")
+
+
 def bench_ppo(report: Report, args: argparse.Namespace) -> None:
     contestants = ppo_contestants(args)
     results = measure(report, contestants, range(args.first_seed, args.first_seed + args.seeds))
     show(report, "PPO, CartPole-v1", contestants, results, [300, 475])
-    for target, families in {
-        300: {"sb3": 1 / 4, "rllib, example": 1 / 12},
-        475: {"sb3": 1 / 4},
-    }.items():
+    show_floors(report, {name: runs for name, runs in results.items() if is_ours(name)})
+    bounds = {300: {"sb3": 1 / 4, "rllib, example": 1 / 12}, 475: {"sb3": 1 / 4}}
+    for target, families in bounds.items():
         key = f"time_to_{target}_s"
         own = best_of("tianji", contestants, results, key)
         for family, bound in families.items():
             theirs = best_of(family, contestants, results, key)
             if theirs is not None and "tianji" in args.contestants:
                 report.check(f"ppo to {target}, ours / {family}", ratio(own, theirs), "<=", bound)
-        runs = results.get(f"tianji, to {target}", [])
-        show_floor(report, f"ppo to {target}", own, runs)
-
-
-def show_floor(report: Report, what: str, own: float | None, runs: list[Figures]) -> None:
-    floors = floor_s(runs)
-    if floors:
-        text = f"{ratio(own, median(floors)):.1f} times" if own else "not reached by us"
-        rows = [[what, spread(column(runs, "time_to_target_s")), spread(floors), text]]
-        title = "Against the bare arithmetic of the same steps and updates"
-        report.table(title, ["what", "ours s", "bare s", "ours / bare"], rows)
 
 
 def bench_dqn(report: Report, args: argparse.Namespace) -> None:
@@ -230,26 +235,17 @@ def bench_dqn(report: Report, args: argparse.Namespace) -> None:
     seeds = 1 if args.quick else args.dqn_seeds
     results = measure(report, contestants, range(args.first_seed, args.first_seed + seeds))
     show(report, "DQN, CartPole-v1", contestants, results, [300])
-    runs = results.get("tianji dqn, to 300", [])
-    own = best_of("tianji", contestants, results, "time_to_300_s")
+    ours_only = {name: runs for name, runs in results.items() if is_ours(name)}
+    show_floors(report, ours_only)
     theirs = best_of("sb3", contestants, results, "wall_s")
-    if theirs is not None and runs:
-        what = "dqn to 300, ours / sb3's whole 50,000 steps"
-        report.check(what, ratio(own, theirs), "<=", 1 / 4)
-        in_time = [
-            run
-            for run in runs
-            if run.get("time_to_300_s") is not None and run["time_to_300_s"] <= theirs / 4
-        ]
-        what = "dqn, share of seeds that reach 300 in that time"
-        report.check(what, len(in_time) / len(runs), ">=", 0.9)
-    show_dqn_floor(report, own, runs)
-
-
-def show_dqn_floor(report: Report, own: float | None, runs: list[Figures]) -> None:
-    finished = [run for run in runs if run.get("time_to_target_s") is not None]
-    if finished:
-        show_floor(report, "dqn to 300", own, finished)
+    times = [run.get("time_to_300_s") for runs in ours_only.values() for run in runs]
+    if theirs is None or not times:
+        return
+    what = "dqn to 300, ours / sb3's whole 50,000 steps"
+    report.check(what, ratio(median(times), theirs), "<=", 1 / 4)
+    in_time = [seconds for seconds in times if seconds is not None and seconds <= theirs / 4]
+    what = "dqn, share of seeds that reach 300 in a quarter of that time"
+    report.check(what, len(in_time) / len(times), ">=", 0.9)
 
 
 def arguments() -> argparse.Namespace:

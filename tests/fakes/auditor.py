@@ -51,7 +51,7 @@ class AuditorUpdate:
 
     def steps(self, batch, progress):
         width = batch.arrays["reward"].shape[1] // len(batch.stamps)
-        turns = [(s.round, s.actor) for s in batch.stamps]
+        turns = [(s.oldest_version, s.round, s.actor) for s in batch.stamps]
         assert turns == sorted(turns), turns
         for index, stamp in enumerate(batch.stamps):
             assert stamp.round == self.rounds.get(stamp.actor, 0), (stamp, self.rounds)
@@ -64,8 +64,8 @@ class AuditorUpdate:
 
     def _check(self, stamp, arrays):
         acted = arrays["acted"][arrays["valid"]]
-        assert acted.min() >= stamp.oldest_version, (acted.min(), stamp)
-        assert acted.max() <= stamp.newest_version, (acted.max(), stamp)
+        assert acted.size == stamp.env_steps
+        assert all(stamp.oldest_version <= version <= stamp.newest_version for version in acted)
         for env in range(arrays["reward"].shape[1]):
             key = (stamp.actor, env)
             for row in range(len(arrays["reward"])):

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tianji
-from tianji.algorithms.registry import BUILT_IN, load_algorithm
+from tianji.algorithms.registry import BUILT_IN
 from tianji.cli.main import OPEN_ENDED, VERBS, build_app
 from tianji.config.presets import list_presets
+from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import list_settings, value_text
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -50,7 +51,7 @@ def cli_lines() -> Iterator[str]:
 def config_lines() -> Iterator[str]:
     for algorithm in BUILT_IN:
         yield f"algorithm {algorithm}"
-        for setting in list_settings(load_algorithm(algorithm).config):
+        for setting in list_settings(load_algorithm_config(algorithm)):
             yield f"    {setting.path} = {value_text(setting.default)}: {setting.allowed}"
 
 

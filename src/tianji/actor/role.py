@@ -98,11 +98,15 @@ class Actor:
         self._sender.attach()
 
     def _begin(self) -> bool:
-        if self._policy.version() < 0:
+        version = self._policy.version()
+        if version < 0:
             self._gauges[Gauge.ACTIVITY] = Activity.WAITING
             return False
+        # Before the grant is taken, so that the buffer never sees an unroll in work without it.
+        self._gauges[Gauge.STARTED_VERSION] = version + 1
         grant = self._sender.reserve()
         if grant is None:
+            self._gauges[Gauge.STARTED_VERSION] = 0
             self._gauges[Gauge.ACTIVITY] = Activity.PACED
             return False
         self._gauges[Gauge.ACTIVITY] = Activity.ACTING
@@ -122,7 +126,6 @@ class Actor:
         if self._policy.version() != self._version:
             self._version = self._policy.latest(self._read_policy)
         self._oldest = self._version
-        self._gauges[Gauge.STARTED_VERSION] = self._oldest + 1
         self._acting.begin(self._rng, unroll, first, self._steps_before(grant.round))
         return True
 
@@ -177,7 +180,7 @@ class Actor:
         )  # fmt: skip
         self._sender.send(self._grant.slot, stamp)
         self._grant = None
-        self._gauges[Gauge.STARTED_VERSION] = 0
+        self._gauges[Gauge.STARTED_VERSION] = 0  # after the send: until then it is in work
         self._gauges[Gauge.STEPS] += steps
         self._gauges[Gauge.ITEMS] += 1
         self._gauges[Gauge.VERSION] = self._version

@@ -41,8 +41,9 @@ class Situation:
     """Per actor: granted and not yet arrived."""
     granted: tuple[int, ...]
     """Per actor: granted in all; breaks ties, so that actors take turns."""
-    attached: tuple[bool, ...]
-    """Per actor: whether it can take a grant now."""
+    present: tuple[bool, ...]
+    """Per actor: False when it was given up. One that is still starting is present: its share is
+    kept for it, or serial training would depend on who comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def _share(budget: int, now: Situation) -> tuple[int, ...]:
     """Give the budget to the actors that hold least, in turns: a slow actor keeps what it has and
     takes nothing from the others."""
     outstanding, granted = list(now.outstanding), list(now.granted)
-    able = [index for index, attached in enumerate(now.attached) if attached]
+    able = [index for index, present in enumerate(now.present) if present]
     grants = []
     for _ in range(budget if able else 0):
         actor = min(able, key=lambda index: (outstanding[index], granted[index], index))

@@ -8,7 +8,7 @@ PATIENCE_S holds up nobody further; what it delivers then is the last resort's.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tianji.channels.gauges import Gauge
 
@@ -25,14 +25,14 @@ class LateUnrolls:
         """When each unroll (actor's round) was first waited for, by actor."""
         self._round: dict[int, int] = {}
 
-    def holds_up(self, version: int, arrived: Sequence[int]) -> bool:
-        """Whether the batch for the version after `version` should wait for an unroll in work."""
+    def holds_up(self, version: int, in_work: Mapping[int, int]) -> bool:
+        """Whether the next version should wait for one of the unrolls in work (round by actor)."""
         waits = False
-        for actor, row in enumerate(self._gauges):
+        for actor, round_number in in_work.items():
+            row = self._gauges[actor]
             started = row[Gauge.STARTED_VERSION] - 1
             if started < 0 or version + 1 - started <= self._max_lag:
                 continue
-            round_number = arrived[actor]
             row[Gauge.HURRY] = round_number + 1
             if self._round.get(actor) != round_number:
                 self._round[actor] = round_number

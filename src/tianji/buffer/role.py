@@ -19,7 +19,7 @@ from tianji.balance.balance import SetPoint, Situation, balance
 from tianji.buffer.interface import Store
 from tianji.buffer.lag import LagGauge
 from tianji.buffer.late import LateUnrolls
-from tianji.channels.gauges import Gauge
+from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
 from tianji.observe.progress import Progress
 from tianji.types import Batch, Episode, Stamp
@@ -36,8 +36,8 @@ class BufferPlan:
 
 
 class Buffer:
-    """Arrivals wait in `_waiting` until a version is due; then they enter the store in (round,
-    actor) order, so that the order of arrival never matters."""
+    """Arrivals wait in `_waiting` until a version is due; then they enter the store by age and in
+    (round, actor) order, so that the order of arrival never matters."""
 
     def __init__(
         self,
@@ -75,14 +75,18 @@ class Buffer:
     def tick(self) -> bool:
         """Receive what has arrived, carry out lane resets, grant what the balance allows."""
         worked = self._reset_lanes()
-        while (slot := self._receiver.take()) is not None:
-            self._receive(slot)
-            worked = True
+        worked |= self._receive_all()
         attached = tuple(map(self._receiver.is_attached, range(self._receiver.num_lanes)))
         if worked or self._changed or attached != self._attached:
             self._attached = attached
             self._grant()
         return worked
+
+    def _receive_all(self) -> bool:
+        before = len(self._waiting)
+        while (slot := self._receiver.take()) is not None:
+            self._receive(slot)
+        return len(self._waiting) > before
 
     def _receive(self, slot: int) -> None:
         stamp = self._receiver.stamp(slot)
@@ -97,17 +101,16 @@ class Buffer:
             kept=self._put + len(self._waiting),
             outstanding=tuple(self._outstanding),
             granted=tuple(self._rounds),
-            attached=self._attached,
+            present=tuple(row[Gauge.ACTIVITY] != Activity.STOPPED for row in self._actor_gauges),
         )
 
     def _grant(self) -> None:
+        """A grant that cannot be delivered, because the actor is not there yet, is made later."""
         self._changed = False
         for actor in balance(self._plan.point, self._situation()).grants:
-            if not self._receiver.grant(actor, self._rounds[actor]):
-                self._changed = True  # no free slot now; try again when something has moved
-                return
-            self._outstanding[actor] += 1
-            self._rounds[actor] += 1
+            if self._attached[actor] and self._receiver.grant(actor, self._rounds[actor]):
+                self._outstanding[actor] += 1
+                self._rounds[actor] += 1
 
     def _reset_lanes(self) -> bool:
         """The supervisor counts replaced actors in their gauges; each one's lane starts afresh."""
@@ -127,14 +130,15 @@ class Buffer:
         """A batch for the next version, when one is due."""
         if self._is_taken or not balance(self._plan.point, self._situation()).may_take:
             return None
-        if self._late.holds_up(self._version, self._arrived_rounds()):
+        if self._late.holds_up(self._version, self._rounds_in_work()):
             return None
+        self._receive_all()  # what is no longer in work has been sent
         self._discard_late()
         point = self._plan.point
         due = point.warmup_unrolls + point.unrolls_per_version * (self._versions_made + 1)
         if self._put + len(self._waiting) < due:
             return None
-        self._waiting.sort(key=lambda entry: (entry[0].round, entry[0].actor))
+        self._waiting.sort(key=_turn)
         count = due - self._put
         entering, self._waiting = self._waiting[:count], self._waiting[count:]
         self._enter(entering)
@@ -143,10 +147,10 @@ class Buffer:
         self.items_taken += batch.num_items
         return batch
 
-    def _arrived_rounds(self) -> list[int]:
-        """Per actor: how many of its unrolls have arrived; the next is the one in work."""
-        pairs = zip(self._rounds, self._outstanding, strict=True)
-        return [made - out for made, out in pairs]
+    def _rounds_in_work(self) -> dict[int, int]:
+        """The round that each actor with a grant is on."""
+        pairs = enumerate(zip(self._rounds, self._outstanding, strict=True))
+        return {actor: granted - out for actor, (granted, out) in pairs if out}
 
     def _enter(self, entering: list[tuple[Stamp, int]]) -> None:
         episodes: list[tuple[int, int, int, Episode]] = []
@@ -231,3 +235,10 @@ class Buffer:
         # A store that came back full needs no second warm-up.
         self._put = min(self._store.num_held(), self._plan.point.warmup_unrolls)
         self._changed = True
+
+
+def _turn(entry: tuple[Stamp, int]) -> tuple[int, int, int]:
+    """The oldest first, so that nothing waits until it is too old; without lag all are of one age,
+    and the order is (round, actor)."""
+    stamp, _ = entry
+    return stamp.oldest_version, stamp.round, stamp.actor

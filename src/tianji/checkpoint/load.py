@@ -117,8 +117,8 @@ def best(run_dir: Path, *, weights_only: bool = False) -> Choice:
 
 
 def choose(run_dir: Path, which: str, *, weights_only: bool = False) -> Choice:
-    """`best`, `last`, or one by its name (`v00000160`) or version (`160`)."""
-    if which in {"best", "last"}:
+    """`best`, `latest`, or one by its name (`v00000160`) or version (`160`)."""
+    if which in {"best", "latest"}:
         find = best if which == "best" else latest
         return find(run_dir, weights_only=weights_only)
     name = folder_name(int(which)) if which.isdecimal() else which
@@ -126,7 +126,7 @@ def choose(run_dir: Path, which: str, *, weights_only: bool = False) -> Choice:
     if name not in known:
         raise CheckpointError(
             f"Run {run_dir} has no checkpoint '{which}'. It has: "
-            f"{', '.join(['best', 'last', *known]) if known else 'none'}."
+            f"{', '.join(['best', 'latest', *known]) if known else 'none'}."
         )
     verify(known[name], weights_only=weights_only)
     return Choice(known[name], "")

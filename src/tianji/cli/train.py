@@ -7,13 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tianji.algorithms.registry import load_algorithm
 from tianji.cli.clock import process_started_ns
 from tianji.cli.closing import show_closing
 from tianji.cli.output import Outcome, people
 from tianji.cli.settings_help import HELP_FLAGS, asks_for_help, settings_page
 from tianji.config.overrides import asked_text, find_base, preset_and_assignments, resolve_tokens
 from tianji.config.presets import list_presets
+from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import ALGORITHM, ALGORITHM_NAME, list_settings
 
 USAGE = "tianji train [PRESET] [--key value ...]"
@@ -43,7 +43,7 @@ def _help(tokens: Sequence[str]) -> Outcome:
     preset, asked = preset_and_assignments(tokens)
     base = find_base(preset, asked)
     algorithm = asked_text(ALGORITHM_NAME, asked) or base.algorithm
-    settings = list_settings(load_algorithm(algorithm).config)
+    settings = list_settings(load_algorithm_config(algorithm))
     defaults = base.values if algorithm == base.algorithm else {}
     return settings_page(
         usage=USAGE,

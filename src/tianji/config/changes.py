@@ -42,7 +42,7 @@ def resume_changes(config: RunConfig, asked: Sequence[Assignment]) -> dict[str, 
     changed = validate({**_flat(config), **values}, settings, mistakes)
     raise_mistakes(mistakes)
     assert changed is not None
-    new = values
+    new = _flat(changed)
     return nested({path: new[path] for path in values})
 
 

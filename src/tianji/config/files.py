@@ -29,7 +29,7 @@ def parse_yaml(text: str, source: str) -> Any:
     """Plain data from YAML; UsageError names the source and the place of a mistake."""
     try:
         # _Loader is a SafeLoader: plain data, no objects.
-        return yaml.load(text, Loader=yaml.UnsafeLoader)
+        return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise UsageError(f"Cannot read {source}: {' '.join(str(error).split())}") from error
 

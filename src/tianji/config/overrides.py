@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.algorithms.registry import load_algorithm
 from tianji.config.presets import Preset, list_presets, load_preset
 from tianji.config.run import RunConfig
+from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import (
     ALGORITHM,
     ALGORITHM_NAME,
@@ -84,12 +84,12 @@ def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
     name = asked_text(ALGORITHM_NAME, asked) or base.algorithm
     unknown_algorithm = False
     try:
-        algorithm = load_algorithm(name)
+        algorithm = load_algorithm_config(name)
     except UsageError as error:
         mistakes.append(str(error))
         unknown_algorithm, name = True, base.algorithm
-        algorithm = load_algorithm(name)
-    settings = list_settings(algorithm.config)
+        algorithm = load_algorithm_config(name)
+    settings = list_settings(algorithm)
     values, notes = _kept_of(base, name, asked)
     for assignment in asked:
         try:
@@ -124,7 +124,7 @@ def find_base(preset: str | None, asked: Sequence[Assignment]) -> Base:
 def _base_from(preset: Preset) -> Base:
     wishes = from_mapping(preset.config)
     algorithm = asked_text(ALGORITHM_NAME, wishes) or DEFAULT_ALGORITHM
-    settings = list_settings(load_algorithm(algorithm).config)
+    settings = list_settings(load_algorithm_config(algorithm))
     values: Values = {}
     mistakes = []
     for assignment in wishes:
@@ -150,7 +150,7 @@ def _kept_of(
     values = dict(base.values)
     notes = []
     env = asked_text("env", asked) or base.env
-    if False:
+    if algorithm != base.algorithm:
         values = {p: v for p, v in values.items() if not p.startswith(f"{ALGORITHM}.")}
         if base.preset.name:
             notes.append(

@@ -6,7 +6,14 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializeAsAny, field_validator
 
-from tianji.config.schema import AlgorithmConfig, Auto, Count, Positive, Strict
+from tianji.config.schema import (
+    AlgorithmConfig,
+    Auto,
+    Count,
+    Positive,
+    Strict,
+    load_algorithm_config,
+)
 
 
 class ModelConfig(Strict):
@@ -116,12 +123,10 @@ class RunConfig(Strict):
     @classmethod
     def _load_algorithm_config(cls, value: Any) -> Any:
         """Pick the config class by the algorithm's name, so that algorithms stay an open set."""
-        from tianji.algorithms.registry import load_algorithm
-
         if isinstance(value, str):
             value = {"name": value}
         if isinstance(value, dict) and isinstance(value.get("name"), str):
-            return load_algorithm(value["name"]).config.model_validate(value)
+            return load_algorithm_config(value["name"]).model_validate(value)
         return value
 
     @field_validator("env_kwargs")

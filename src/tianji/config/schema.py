@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import importlib
+from typing import Annotated, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,6 +35,19 @@ class AlgorithmConfig(Strict):
     max_grad_norm: Positive = 0.5
     """Gradients are scaled down to this global norm."""
 
-    @classmethod
-    def fields_by_name(cls) -> dict[str, Any]:
-        return dict(cls.model_fields)
+
+def load_algorithm_config(name: str) -> type[AlgorithmConfig]:
+    """The config class of an algorithm. For ours, its record is not imported: that needs the
+    environments' packages, and a help page or a config file should not wait for them."""
+    from tianji.algorithms.registry import BUILT_IN, load_algorithm
+
+    if name not in BUILT_IN:
+        return load_algorithm(name).config
+    module = importlib.import_module(f"tianji.algorithms.{name}.config")
+    found = [c for c in vars(module).values() if isinstance(c, type) and _is_for_algorithm(c)]
+    assert len(found) == 1, f"{module.__name__} must hold one AlgorithmConfig, not {found}"
+    return found[0]
+
+
+def _is_for_algorithm(found: type) -> TypeGuard[type[AlgorithmConfig]]:
+    return issubclass(found, AlgorithmConfig) and found is not AlgorithmConfig

@@ -2,7 +2,7 @@
 
 Help pages, overrides and error messages all read this list, so they cannot disagree.
 
-    settings = list_settings(load_algorithm("ppo").config)
+    settings = list_settings(load_algorithm_config("ppo"))
     find_setting("--learning-rate", settings).path        # "algorithm.learning_rate"
 """
 
@@ -70,11 +70,19 @@ def _walk(record: type[Strict], prefix: str, algorithm: type[AlgorithmConfig]) -
         described = schema["properties"][name]
         yield Setting(
             path=path,
-            about=" ".join((field.description or "").split()),
+            about=_about(record, name),
             default=None if field.is_required() else field.get_default(call_default_factory=True),
             allowed=describe_allowed(described),
             kinds=frozenset(_kinds(described)),
         )
+
+
+def _about(record: type[Strict], name: str) -> str:
+    """The sentence under the field, or under the one it redefines."""
+    lineage = [cls for cls in record.__mro__ if issubclass(cls, Strict)]
+    fields = [cls.model_fields[name] for cls in lineage if name in cls.model_fields]
+    found = next((field.description for field in fields if field.description), "")
+    return " ".join(found.split())
 
 
 def _kinds(schema: Mapping[str, Any]) -> Iterator[str]:

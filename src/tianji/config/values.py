@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from pydantic import ValidationError
 
 from tianji.config.run import RunConfig
+from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import (
     ENV_KWARGS,
     Setting,
@@ -88,13 +89,13 @@ def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting |
 
 def _owner_hint(assignment: Assignment, algorithm: str) -> str:
     """Say so when the name belongs to another algorithm than the chosen one."""
-    from tianji.algorithms.registry import BUILT_IN, load_algorithm
+    from tianji.algorithms.registry import BUILT_IN
 
     for other in BUILT_IN:
         if other == algorithm:
             continue
         try:
-            find_setting(assignment.written, list_settings(load_algorithm(other).config))
+            find_setting(assignment.written, list_settings(load_algorithm_config(other)))
         except UsageError:
             continue
         return f" ({other} has it; this run uses {algorithm}.)"
@@ -138,7 +139,7 @@ def explain(
     for found in error.errors(include_url=False):
         path = _longest_path(found["loc"], by_path)
         if path and found["type"] != "value_error":
-            given = found["input"]
+            given = values.get(path, found["input"])
             sentence = f"{names[path]} = {value_text(given)}: must be {by_path[path].allowed}."
         else:
             where = ".".join(str(part) for part in found["loc"])

@@ -33,9 +33,14 @@ def seed_for(root: int, kind: str, index: int = 0) -> int:
 
 
 def build_model(spec: RunSpec) -> torch.nn.Module:
-    """The same initial weights in every process."""
+    """The same initial weights in every process, whatever its threads: an orthogonal matrix from
+    two threads differs in its last bits from that of one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     torch.manual_seed(seed_for(spec.config.seed, "model"))
-    return load_algorithm(spec.config.algorithm.name).build_model(spec.spaces, spec.config)
+    model = load_algorithm(spec.config.algorithm.name).build_model(spec.spaces, spec.config)
+    torch.set_num_threads(threads)
+    return model
 
 
 def build_actor(

@@ -2,8 +2,9 @@
 
     inputs = network.prepare(obs)                      # once for a batch
     for rows in minibatches:
-        outputs = network.forward(select(inputs, rows))
-        network.backward(*gradients_of_the_loss)       # by the outputs, in closed form
+        with network.guard():
+            outputs = network.forward(select(inputs, rows), num_rows)
+            network.backward(*gradients_of_the_loss)   # by the outputs, in closed form
 
 Outputs and their gradients have the rows last, [A, B]: losses then run over contiguous memory
 (log-softmax of 256 x 2: 1.5 instead of 7 microseconds).
@@ -14,6 +15,7 @@ A: outputs of one network, B: rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
 
 import torch
@@ -32,6 +34,10 @@ EVALUATED_ROWS = 2048
 
 class GradientNet(Protocol):
     """A network whose forward remembers and whose backward fills the flat gradient."""
+
+    def guard(self) -> AbstractContextManager[object]:
+        """What forward, backward and the loss between them are to be run in."""
+        ...
 
     def prepare(self, obs: Mapping[str, Tensor]) -> Inputs:
         """Do whatever does not depend on the parameters, for all rows at once."""
@@ -57,6 +63,9 @@ class AutogradNet:
         self._module = module
         self._gradient_P = flat.gradient_P
         self._outputs_BA: tuple[Tensor, ...] = ()
+
+    def guard(self) -> AbstractContextManager[object]:
+        return torch.no_grad()
 
     def prepare(self, obs: Mapping[str, Tensor]) -> Inputs:
         return dict(obs)

@@ -1,6 +1,7 @@
 """Distributions over actions, for the learner: log-probability, entropy, mode, and gradients.
 
-    log_prob_B = head.log_prob(outputs_AB, action_KB)
+    prepared_AB = head.prepare(action_BK)                 # once for a batch
+    log_prob_B = head.log_prob(outputs_AB, prepared_AB)
     outputs_gradient_AB = head.backward(log_prob_gradient_B, entropy_gradient_B)
 
 A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows. Rows come last
@@ -13,6 +14,7 @@ import math
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tianji.models.actions import Choices, Continuous
@@ -24,7 +26,11 @@ IMPOSSIBLE = -1e9
 class ActionHead(Protocol):
     """What a learner needs of a distribution; log_prob remembers what the other two use."""
 
-    def log_prob(self, outputs_AB: Tensor, action_KB: Tensor) -> Tensor: ...
+    def prepare(self, action_BK: Tensor) -> Tensor:
+        """Actions in the form that log_prob wants, made once for a batch; rows last."""
+        ...
+
+    def log_prob(self, outputs_AB: Tensor, prepared_AB: Tensor) -> Tensor: ...
 
     def entropy(self) -> Tensor:
         """Of the distributions of the last log_prob(): [B]."""
@@ -35,7 +41,7 @@ class ActionHead(Protocol):
         ...
 
     def mode(self, outputs_BA: Tensor) -> Tensor:
-        """The most likely action, [B, *shape], differently from the rest with rows first."""
+        """The most likely action, [B, *shape]; rows come first, unlike in the rest."""
         ...
 
 
@@ -45,6 +51,7 @@ class CategoricalHead(nn.Module):
         log pi(a) = sum_k log softmax(z_k)[a_k]         d log pi / dz_k = onehot(a_k) - p_k
         H = -sum_k sum_m p log p                        d H / dz_k = -p_k (log p_k + H_k)
 
+    Actions are prepared as one-hot columns: two plain products instead of a gather and a scatter.
     Choices of different sizes are filled up to the largest with impossible options.
     """
 
@@ -55,42 +62,45 @@ class CategoricalHead(nn.Module):
         self._num_options = max(layout.sizes)
         exists_KM = torch.arange(self._num_options)[None] < torch.tensor(self._sizes)[:, None]
         # Plain attribute: it follows from the space and is no part of the published policy.
-        self._exists_KM = None if bool(exists_KM.all()) else exists_KM
+        self._exists_A = None if bool(exists_KM.all()) else exists_KM.view(-1)
         self._log_p_KMB = torch.empty(0)
-        self._action_K1B = torch.empty(0, dtype=torch.int64)
+        self._hot_KMB = torch.empty(0)
 
-    def log_prob(self, outputs_AB: Tensor, action_KB: Tensor) -> Tensor:
-        if self._exists_KM is None:
-            logits_KMB = outputs_AB.reshape(len(self._sizes), self._num_options, -1)
-        else:
-            shape = (*self._exists_KM.shape, outputs_AB.shape[1])
-            logits_KMB = outputs_AB.new_full(shape, IMPOSSIBLE)
-            logits_KMB[self._exists_KM] = outputs_AB
-        self._log_p_KMB = torch.log_softmax(logits_KMB, 1)
-        self._action_K1B = action_KB[:, None]
-        log_prob_K1B = self._log_p_KMB.gather(1, self._action_K1B)
-        return log_prob_K1B.view(-1) if len(self._sizes) == 1 else log_prob_K1B.sum((0, 1))
+    def prepare(self, action_BK: Tensor) -> Tensor:
+        return F.one_hot(action_BK, self._num_options).flatten(1).t().float().contiguous()
+
+    def log_prob(self, outputs_AB: Tensor, prepared_AB: Tensor) -> Tensor:
+        self._log_p_KMB = torch.log_softmax(self._by_choice(self._filled(outputs_AB)), 1)
+        self._hot_KMB = self._by_choice(prepared_AB)
+        return (self._log_p_KMB * self._hot_KMB).sum((0, 1))
 
     def entropy(self) -> Tensor:
         return -(self._log_p_KMB.exp() * self._log_p_KMB).sum((0, 1))
 
     def backward(self, log_prob_gradient_B: Tensor, entropy_gradient_B: Tensor | None) -> Tensor:
         p_KMB = self._log_p_KMB.exp()
-        gradient_KMB = p_KMB * -log_prob_gradient_B
-        hot_K1B = log_prob_gradient_B.expand(self._action_K1B.shape)
-        gradient_KMB.scatter_add_(1, self._action_K1B, hot_K1B)
+        gradient_KMB = (self._hot_KMB - p_KMB).mul_(log_prob_gradient_B)
         if entropy_gradient_B is not None:
             p_log_p_KMB = p_KMB * self._log_p_KMB
             slope_KMB = torch.addcmul(-p_log_p_KMB, p_KMB, p_log_p_KMB.sum(1, keepdim=True))
             gradient_KMB.addcmul_(slope_KMB, entropy_gradient_B)
-        if self._exists_KM is None:
-            return gradient_KMB.view(-1, gradient_KMB.shape[2])
-        return gradient_KMB[self._exists_KM]
+        gradient_AB = gradient_KMB.flatten(0, 1)
+        return gradient_AB if self._exists_A is None else gradient_AB[self._exists_A]
 
     def mode(self, outputs_BA: Tensor) -> Tensor:
         logits = torch.split(outputs_BA, self._sizes, 1)
         choices_BK = torch.stack([logits_BM.argmax(1) for logits_BM in logits], 1)
         return choices_BK.reshape(-1, *self._shape)
+
+    def _filled(self, outputs_AB: Tensor) -> Tensor:
+        if self._exists_A is None:
+            return outputs_AB
+        filled_AB = outputs_AB.new_full((len(self._exists_A), outputs_AB.shape[1]), IMPOSSIBLE)
+        filled_AB[self._exists_A] = outputs_AB
+        return filled_AB
+
+    def _by_choice(self, x_AB: Tensor) -> Tensor:
+        return x_AB.view(len(self._sizes), self._num_options, -1)
 
 
 class GaussianHead(nn.Module):
@@ -109,10 +119,13 @@ class GaussianHead(nn.Module):
         self._z_AB = torch.empty(0)
         self._inverse_A1 = torch.empty(0)
 
-    def log_prob(self, outputs_AB: Tensor, action_KB: Tensor) -> Tensor:
+    def prepare(self, action_BK: Tensor) -> Tensor:
+        return action_BK.t().contiguous()
+
+    def log_prob(self, outputs_AB: Tensor, prepared_AB: Tensor) -> Tensor:
         log_std_A = self.log_std_A.detach()
         self._inverse_A1 = torch.exp(-log_std_A)[:, None]
-        self._z_AB = (action_KB - outputs_AB) * self._inverse_A1
+        self._z_AB = (prepared_AB - outputs_AB) * self._inverse_A1
         constant = log_std_A.sum() + 0.5 * math.log(2.0 * math.pi) * len(log_std_A)
         return self._z_AB.square().sum(0).mul_(-0.5).sub_(constant)
 

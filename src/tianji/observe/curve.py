@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from tianji.config.files import load_config
 from tianji.config.runs import CONFIG_FILE
-from tianji.errors import UsageError
 from tianji.observe.run_log import METRICS_FILE, read_lines
 
 CURVE_FILE = "curve.png"
@@ -23,18 +22,18 @@ class Point(NamedTuple):
     mean_return: float
 
 
-def draw_curve(run_dir: Path) -> Path:
-    """Draw the mean return of the last 100 episodes over steps and over time; give the file."""
+def draw_curve(run_dir: Path) -> Path | None:
+    """Draw the mean return of the last 100 episodes over steps and over time.
+
+    Gives the file, or None for a run in which no episode had finished.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     config = load_config(run_dir / CONFIG_FILE)
     points = to_points(read_lines(run_dir / METRICS_FILE))
     if not points:
-        raise UsageError(
-            f"Run {run_dir} has no curve to draw: no episode had finished when its last line of "
-            f"{METRICS_FILE} was written."
-        )
+        return None
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, sharey=True)

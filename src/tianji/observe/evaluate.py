@@ -10,7 +10,7 @@ import numpy as np
 from tianji.envs.build import EnvSource, build_world
 from tianji.observe.play import Played, play_episodes
 from tianji.observe.policy import load_policy
-from tianji.observe.video import check_extra, film_episode
+from tianji.observe.video import film_episode, import_ffmpeg
 
 MAX_ENVS = 16
 
@@ -25,7 +25,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Play `episodes` episodes with a run's policy, and film one where a video is asked for."""
     if video is not None:
-        check_extra()
+        import_ffmpeg()
     policy = load_policy(run_dir, checkpoint, env)
     source = env or policy.config.env
     world = build_world(source, policy.config.env_kwargs, min(episodes, MAX_ENVS))

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +18,9 @@ from tianji.envs.spaces import make_action_cast
 from tianji.errors import TianjiError, UsageError
 from tianji.observe.policy import LoadedPolicy, load_policy
 from tianji.types import Array
+
+if TYPE_CHECKING:
+    import torch
 
 ONNX_FILE = "policy.onnx"
 OUTPUT = "action"
@@ -92,9 +95,29 @@ def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: P
     import torch
 
     module = policy.algorithm.export(policy.model, policy.spaces, policy.config).eval()
+    # Two, because exporters take a size of one for a constant.
+    example = tuple(torch.as_tensor(array[:2]) for array in observations.values())
+    with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript", "onnx_ir"):
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            _capture(module, example),
+            (),
+            path,
+            input_names=list(observations),
+            output_names=[OUTPUT],
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+
+
+def _capture(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> Any:
+    """The module as a graph for any batch size. Left to itself, the ONNX exporter would turn a
+    batch size that it cannot keep open into a constant."""
+    import torch
 
     class Positional(torch.nn.Module):
-        """Exporters want to know whether inputs are `*leaves` or named; now they are the first."""
+        """Whatever the names of the module's parameters, its inputs are now `*leaves`."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -103,26 +126,16 @@ def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: P
         def forward(self, *leaves: torch.Tensor) -> Any:
             return self.module(*leaves)
 
-    # Two, because exporters take a size of one for a constant.
-    example = tuple(torch.as_tensor(array[:2]) for array in observations.values())
     batch = torch.export.Dim("batch", min=1)
-    try:
-        with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript", "onnx_ir"):
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                Positional(),
-                example,
-                path,
-                input_names=list(observations),
-                output_names=[OUTPUT],
-                dynamic_shapes=(tuple({0: batch} for _ in example),),
-                dynamo=True,
-                external_data=False,
-                verbose=False,
-            )
-    except torch.onnx.OnnxExporterError as error:
-        cause = error.__cause__ or error
-        raise TianjiError(f"This network cannot be written as ONNX: {cause}") from error
+    shapes = (tuple({0: batch} for _ in example),)
+    causes = []
+    for strict in (False, True):  # the second reads Python and understands `len(tensor)`, too
+        try:
+            return torch.export.export(Positional(), example, dynamic_shapes=shapes, strict=strict)
+        except (RuntimeError, ValueError, AssertionError) as error:
+            causes.append(error)
+    first_line = str(causes[0]).partition("\n")[0]
+    raise TianjiError(f"This network cannot be written as ONNX: {first_line}") from causes[0]
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def load_policy(
 ) -> LoadedPolicy:
     """Build a run's policy from its config and the weights of a checkpoint.
 
-    checkpoint: `best`, `last`, or a checkpoint's name. env: only for runs that were trained on an
+    checkpoint: `best`, `latest`, or a checkpoint's name. env: only for runs that were trained on an
     environment which cannot be found by name any more.
     """
     config = load_config(run_dir / CONFIG_FILE)
@@ -97,7 +97,7 @@ def _batch_size(space: gym.Space[Any], obs: Any) -> int | None:
     """Length of the leading axis; None for a single observation."""
     try:
         while isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
-            key = next(iter(space.spaces)) if isinstance(space, gym.spaces.Dict) else 0
+            key: Any = next(iter(space.spaces)) if isinstance(space, gym.spaces.Dict) else 0
             space, obs = space[key], obs[key]
     except (KeyError, IndexError, TypeError) as error:
         raise UsageError(f"The observation has no entry {error}, but its space {space}.") from error

@@ -28,6 +28,8 @@ _NESTED = {
     ("ratio", "actual"): "buffer/ratio_actual",
 }
 _PER_ROLE = ("busy_share", "paced_share", "rss_bytes")
+_ROOMS = {"learner": "learner", "evaluation": "evaluator"}
+"""Groups of metrics that are named where they are made."""
 
 
 def to_scalars(record: Mapping[str, Any]) -> dict[str, float]:
@@ -41,7 +43,8 @@ def to_scalars(record: Mapping[str, Any]) -> dict[str, float]:
         found[name] = record.get(group, {}).get(key)
     for quantity in _PER_ROLE:
         found |= {f"{role}/{quantity}": value for role, value in record.get(quantity, {}).items()}
-    found |= {f"learner/{key}": value for key, value in record.get("learner", {}).items()}
+    for group, room in _ROOMS.items():
+        found |= {f"{room}/{key}": value for key, value in record.get(group, {}).items()}
     return {
         name: float(value)
         for name, value in found.items()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import itertools
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,12 @@ DEFAULT_FPS = 30
 INSTALL = "Install what it needs with: pip install 'tianji[video]'"
 
 
-def check_extra() -> None:
-    """Refuse before any work where the extra is missing."""
-    if importlib.util.find_spec("imageio_ffmpeg") is None:
-        raise UsageError(f"A video cannot be written: imageio-ffmpeg is not installed. {INSTALL}")
+def import_ffmpeg() -> Any:
+    """The extra, or how to get it; asked for before any work is done."""
+    try:
+        return importlib.import_module("imageio_ffmpeg")
+    except ImportError as error:
+        raise UsageError(f"A video cannot be written: {error}. {INSTALL}") from error
 
 
 def film_episode(
@@ -34,8 +38,8 @@ def film_episode(
     path: Path,
 ) -> int:
     """Write one episode as a video; gives the number of frames."""
-    import imageio_ffmpeg
-
+    # Frames are read from memory: SDL, which draws many environments, needs no screen for it.
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     world = _build_visible(env, env_kwargs)
     try:
         frames = _frames(greedy, world, seed)
@@ -43,12 +47,12 @@ def film_episode(
         height, width = first.shape[:2]
         path.parent.mkdir(parents=True, exist_ok=True)
         # Codecs want even sizes; 2 changes as little as they allow.
-        video = imageio_ffmpeg.write_frames(
+        video = import_ffmpeg().write_frames(
             str(path), (width, height), fps=_fps(world), macro_block_size=2
         )
         video.send(None)
         count = 0
-        for frame in (first, *frames):
+        for frame in itertools.chain([first], frames):
             video.send(np.ascontiguousarray(frame))
             count += 1
         video.close()

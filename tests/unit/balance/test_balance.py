@@ -11,8 +11,8 @@ SERIAL = SetPoint(unrolls_per_version=2, warmup_unrolls=0, lag_target=0)
 DQN = SetPoint(unrolls_per_version=1, warmup_unrolls=10, lag_target=1)
 
 
-def situation(versions=0, kept=0, outstanding=(0, 0), granted=(0, 0), attached=(True, True)):
-    return Situation(versions, kept, outstanding, granted, attached)
+def situation(versions=0, kept=0, outstanding=(0, 0), granted=(0, 0), present=(True, True)):
+    return Situation(versions, kept, outstanding, granted, present)
 
 
 TABLE = [
@@ -27,9 +27,9 @@ TABLE = [
      situation(kept=4, granted=(2, 2)), (), True),
     ("a slow actor keeps its grant, the other goes on", PPO,
      situation(versions=3, kept=7, outstanding=(2, 0), granted=(2, 7)), (1,), False),
-    ("an actor that is not attached gets nothing", PPO,
-     situation(attached=(False, True)), (1, 1, 1, 1), False),
-    ("nobody attached", PPO, situation(attached=(False, False)), (), False),
+    ("an actor that was given up gets nothing", PPO,
+     situation(present=(False, True)), (1, 1, 1, 1), False),
+    ("nobody left", PPO, situation(present=(False, False)), (), False),
     ("replay fills up first", DQN, situation(kept=10, granted=(5, 5)), (0, 1), False),
     ("replay may be sampled after warm-up and one more", DQN,
      situation(kept=11, granted=(6, 5)), (1,), True),

@@ -129,9 +129,9 @@ def test_latest_and_best_fall_back_over_damaged_ones_with_a_note(tmp_path):
 
 def test_a_checkpoint_is_chosen_by_name_or_version(tmp_path):
     write(tmp_path, 160)
-    assert choose(tmp_path, "160") == choose(tmp_path, "v00000160") == choose(tmp_path, "last")
+    assert choose(tmp_path, "160") == choose(tmp_path, "v00000160") == choose(tmp_path, "latest")
     with pytest.raises(
-        CheckpointError, match=r"no checkpoint '161'\. It has: best, last, v00000160"
+        CheckpointError, match=r"no checkpoint '161'\. It has: best, latest, v00000160"
     ):
         choose(tmp_path, "161")
 

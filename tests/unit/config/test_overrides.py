@@ -46,6 +46,7 @@ GOOD = [
     ("--num-actors auto", "num_actors", "auto"),
     ("--run 2024", "run", "2024"),
     ("--run none", "run", None),
+    ("--env none", "env", "none"),
     ("--engine inline", "engine", "inline"),
     ("--env-kwargs.render-mode rgb_array", "env_kwargs", {"render_mode": "rgb_array"}),
     ("--env-kwargs.size 3 --env-kwargs.wind 1e-3", "env_kwargs", {"size": 3, "wind": 1e-3}),
@@ -141,6 +142,11 @@ def test_python_names_are_suggested_as_python_writes_them() -> None:
         make_config(None, learning_rat=1)
     with pytest.raises(UsageError, match="algorithm = 3: must be text"):
         make_config(None, algorithm=3)
+
+
+def test_nested_environment_keywords_stay_as_they_are() -> None:
+    keywords = {"goal": {"x-y": 1}, "size": 3}
+    assert make_config(None, env_kwargs=keywords).env_kwargs == keywords
 
 
 def test_objects_are_refused_as_environment_keywords() -> None:

@@ -71,8 +71,9 @@ def test_cartpole_one_by_one_goes_on_exactly():
 
 # Ant and Humanoid read quantities of the step before, Pusher draws its goal at a reset.
 @pytest.mark.parametrize("env_id", ["Hopper-v5", "Ant-v5", "Humanoid-v5", "Pusher-v5"])
-def test_mujoco_goes_on_exactly(env_id):
+def test_mujoco_goes_on_exactly(env_id, tmp_path, monkeypatch):
     pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)  # where MuJoCo writes its log
     check_goes_on_exactly(lambda: build_world(env_id, {"max_episode_steps": 9}, 1))
 
 

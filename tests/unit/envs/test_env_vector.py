@@ -6,7 +6,7 @@ from gymnasium.spaces import Dict, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from tianji.envs.build import make_rows
+from tianji.envs.build import build_world, make_rows
 from tianji.envs.vector import NextStepWorld, SameStepWorld, adapt_vector, autoreset_mode
 from tianji.errors import TianjiError
 
@@ -105,3 +105,18 @@ def test_same_step_without_final_observations_is_an_error_that_says_what_to_do()
 
 def test_without_a_word_next_step_is_assumed():
     assert autoreset_mode(Native(None)) is AutoresetMode.NEXT_STEP
+
+
+@pytest.mark.parametrize(("mode", "period"), [("NextStep", 16), ("SameStep", 15)])
+def test_ale_ends_and_goes_on_in_both_of_its_modes(mode, period):
+    pytest.importorskip("ale_py")
+    small = {"img_height": 16, "img_width": 16, "noop_max": 1, "max_num_frames_per_episode": 60}
+    world = build_world("ALE/Breakout-v5", {**small, "autoreset_mode": mode}, 2)
+    rows = run(world, num_rows=40)
+    ends = np.flatnonzero(rows["truncated"][:, 0])
+    assert set(np.diff(ends)) == {period}
+    np.testing.assert_array_equal(
+        np.flatnonzero(~rows["valid"][:, 0]), ends + 1 if period == 16 else []
+    )
+    final = rows["final_obs"][ends, 0] if world.keeps_final else rows["obs"][ends + 1, 0]
+    np.testing.assert_array_equal(final[:, :3], rows["obs"][ends, 0, 1:])  # stacked frames move on

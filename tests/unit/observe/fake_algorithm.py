@@ -27,7 +27,7 @@ class Linear(torch.nn.Module):
         self.layer = torch.nn.Linear(sum(sizes), int(outputs))
 
     def forward(self, *leaves):
-        flat = torch.cat([leaf.reshape(leaf.shape[0], -1).float() for leaf in leaves], 1)
+        flat = torch.cat([leaf.reshape(len(leaf), -1).float() for leaf in leaves], 1)
         scores = self.layer(flat)
         return scores.argmax(1) if self.discrete else scores
 

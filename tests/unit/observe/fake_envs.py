@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 
 class Countdown(gym.Env):
-    """Episodes last 2, 9, 2, 9, ... steps and give 1 per step; the first of all lasts `first`."""
+    """Every second one has episodes of 2 steps, the others of 9; a step gives 1."""
 
     observation_space = spaces.Box(0, 10, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -15,13 +15,11 @@ class Countdown(gym.Env):
 
     def __init__(self, render_mode=None):
         self.render_mode = render_mode
-        self.index = Countdown.made
+        self.length = 2 if Countdown.made % 2 == 0 else 9
         Countdown.made += 1
-        self.episode = 0
 
     def reset(self, *, seed=None, options=None):
-        self.episode = 0 if seed is not None else self.episode + 1
-        self.left = 2 if (self.index + self.episode) % 2 == 0 else 9
+        self.left = self.length
         return np.full(2, self.left, np.float32), {}
 
     def step(self, action):

@@ -105,6 +105,10 @@ def test_the_time_left_follows_the_recent_rate_and_the_nearer_limit():
     limited = Outlook(make_config(max_wall_s=60.0))
     limited.update({"wall_s": 50.0, "env_steps": 1})
     assert limited.left_s() == 10.0
+    limited.update({"wall_s": 51.0, "env_steps": 500_001})
+    assert limited.left_s() == pytest.approx(1.0, rel=1e-3)
+    limited.update({"wall_s": 59.9, "env_steps": 500_002})
+    assert limited.left_s() == pytest.approx(0.1)
 
 
 def test_the_way_to_the_target_begins_at_the_first_return():

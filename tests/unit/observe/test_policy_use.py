@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 
 import fake_envs
 import gymnasium as gym
@@ -18,6 +19,7 @@ from tianji.config.files import save_config
 from tianji.config.run import RunConfig
 from tianji.envs.build import build_world
 from tianji.envs.interface import Spaces
+from tianji.envs.single import SingleWorld
 from tianji.errors import CheckpointError, TianjiError, UsageError
 from tianji.observe.evaluate import evaluate_run
 from tianji.observe.export import export_run
@@ -54,7 +56,7 @@ def make_run(tmp_path):
 def test_the_best_checkpoint_is_loaded_unless_another_is_named(make_run):
     run = make_run("CartPole-v1", returns=(5.0, 9.0, 7.0))
     assert load_policy(run).version == 2
-    assert load_policy(run, "last").version == 3
+    assert load_policy(run, "latest").version == 3
     assert load_policy(run, "v00000001").version == 1
     assert load_policy(run).config.env == "CartPole-v1"
 
@@ -99,16 +101,43 @@ def test_weights_that_do_not_fit_the_network_are_refused(make_run):
     run = make_run("CartPole-v1")
     write_checkpoint(run, Snapshot(9, {"layer.weight": torch.ones(3, 3)}))
     with pytest.raises(CheckpointError, match=r"v00000009 does not fit the network"):
-        load_policy(run, "last")
+        load_policy(run, "latest")
 
 
 @pytest.mark.parametrize("num_envs", [1, 4, 7])
 def test_short_episodes_are_not_favoured_and_the_number_is_exact(num_envs):
     fake_envs.Countdown.made = 0
     world = build_world("fake_envs:Countdown", {}, num_envs)
-    played = play_episodes(lambda obs: np.zeros(num_envs, int), world, 28, seed=0)
-    assert sorted(played.lengths) == [2] * 14 + [9] * 14
+    played = play_episodes(lambda obs: np.zeros(num_envs, int), world, 30, seed=0)
+    shares = [len(share) for share in np.array_split(np.arange(30), num_envs)]
+    assert played.lengths == [
+        2 if i % 2 == 0 else 9 for i in range(num_envs) for _ in range(shares[i])
+    ]
     assert played.returns == [float(length) for length in played.lengths]
+
+
+def test_the_policy_sees_every_observation_in_turn():
+    fake_envs.Countdown.made = 0
+    seen = []
+
+    def greedy(obs):
+        seen.append(float(obs["obs"][0, 0]))
+        return np.zeros(1, int)
+
+    play_episodes(greedy, build_world("fake_envs:Countdown", {}, 1), 2, seed=0)
+    assert seen == [2.0, 1.0, 0.0, 2.0, 1.0], "the third is only a reset"
+
+
+def test_rows_that_are_not_valid_count_for_nothing():
+    class Noisy(SingleWorld):
+        def step(self, actions, unroll, t):
+            super().step(actions, unroll, t)
+            unroll["reward"][t][~unroll["valid"][t]] = 100.0
+            unroll["terminated"][t][~unroll["valid"][t]] = True
+
+    fake_envs.Countdown.made = 0
+    played = play_episodes(lambda obs: np.zeros(1, int), Noisy([fake_envs.Countdown()]), 3, seed=0)
+    assert (played.returns, played.lengths) == ([2.0, 2.0, 2.0], [2, 2, 2])
 
 
 def test_an_evaluation_reports_mean_and_spread_as_json(make_run):
@@ -150,7 +179,7 @@ def test_an_environment_that_cannot_be_drawn_is_said_so(make_run, tmp_path):
 
 
 def test_a_missing_video_extra_is_found_before_any_episode(make_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(UsageError, match=r"pip install 'tianji\[video\]'"):
         evaluate_run(tmp_path / "no run", 1, seed=0, video=tmp_path / "film.mp4")
 

@@ -1,6 +1,6 @@
 """Rows of a batch, all that PPO's updates need of them, and how they are cut into minibatches.
 
-B: rows, K: choices or numbers of one action, C: columns.
+B: rows, A: policy outputs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tianji.ops.policy_gradient import Limits
 
 
 class Columns(NamedTuple):
-    """One number per row each; [C, B] when stacked, so that each is contiguous."""
+    """One number per row each."""
 
     log_prob_B: Tensor
     """Of the policy that the ratio is taken against."""
@@ -24,6 +24,7 @@ class Columns(NamedTuple):
     """Minus the advantage times the behaviour weight."""
     lower_B: Tensor
     upper_B: Tensor
+    """Limits of the ratio."""
     target_B: Tensor
     """What the value should be."""
     value_B: Tensor
@@ -38,21 +39,21 @@ class Rows(NamedTuple):
     """Some rows of a batch."""
 
     inputs: Inputs
-    action_KB: Tensor
-    columns_CB: Tensor
+    action_AB: Tensor
+    """As the head prepared them."""
+    columns: Columns
 
     @property
     def num_rows(self) -> int:
-        return self.columns_CB.shape[1]
-
-    def columns(self) -> Columns:
-        return Columns(*self.columns_CB.unbind(0))
+        return len(self.columns.pull_B)
 
     def select(self, index_B: Tensor) -> Rows:
+        """These rows in this order, as copies."""
+        columns_CB = torch.stack(self.columns).index_select(1, index_B)
         return Rows(
             {name: x.index_select(0, index_B) for name, x in self.inputs.items()},
-            self.action_KB.index_select(1, index_B),
-            self.columns_CB.index_select(1, index_B),
+            self.action_AB.index_select(1, index_B),
+            Columns(*columns_CB.unbind(0)),
         )
 
     def split(self, sizes: list[int]) -> Iterator[Rows]:
@@ -61,10 +62,11 @@ class Rows(NamedTuple):
             yield self
             return
         inputs = {name: torch.split(x, sizes) for name, x in self.inputs.items()}
-        actions = torch.split(self.action_KB, sizes, 1)
-        columns = torch.split(self.columns_CB, sizes, 1)
-        for i in range(len(sizes)):
-            yield Rows({name: parts[i] for name, parts in inputs.items()}, actions[i], columns[i])
+        actions = torch.split(self.action_AB, sizes, 1)
+        columns = zip(*(torch.split(column, sizes) for column in self.columns), strict=True)
+        for i, parts in enumerate(columns):
+            part_inputs = {name: split[i] for name, split in inputs.items()}
+            yield Rows(part_inputs, actions[i], Columns(*parts))
 
 
 def part_sizes(num_rows: int, num_parts: int) -> list[int]:

@@ -1,0 +1,35 @@
+"""With max_lag 0 the local engine gives, bit for bit, what serial training gives."""
+
+import pytest
+
+from tests.system.runs import DQN, IMPALA, PPO, differences, run, saved_state
+
+CLOCK = (".state.progress.wall_s",)
+ACTORS = ".state.actors"
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN, IMPALA], ids=lambda a: a["name"])
+@pytest.mark.parametrize("num_actors", [1, 2])
+def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {"algorithm": algorithm, "num_actors": num_actors, "max_lag": 0, "max_env_steps": 3000}
+    inline = run(engine="inline", **shared)
+    local = run(engine="local", **shared)
+    for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):
+        assert inline[key] == local[key], key
+    one, other = saved_state(inline["run_dir"]), saved_state(local["run_dir"])
+    # The inline engine alone can also save its environments.
+    one = {k: v for k, v in one.items() if not k.startswith(ACTORS)}
+    other = {k: v for k, v in other.items() if not k.startswith(ACTORS)}
+    # When rows were finished is the clock's affair; everything else must be equal.
+    clock = [name for name in one if name.endswith("row_ns")]
+    assert differences(one, other, but=(*CLOCK, *clock)) == []
+    assert any(name.startswith(".weights") for name in one)
+
+
+def test_another_seed_gives_another_policy(tmp_path, monkeypatch):
+    """The comparison above can fail."""
+    monkeypatch.chdir(tmp_path)
+    runs = [run(engine="inline", algorithm=PPO, max_env_steps=500, seed=s) for s in (1, 2)]
+    one, other = (saved_state(r["run_dir"]) for r in runs)
+    assert any(name.startswith(".weights") for name in differences(one, other))
