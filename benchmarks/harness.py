@@ -19,6 +19,7 @@ import math
 import os
 import platform
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -35,6 +36,9 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 BULKY = ("metrics", "plan", "config", "run_dir", "lag_histogram", "checkpoint")
 OUR_PACKAGES = ("tianji", "torch", "gymnasium", "numpy")
+
+OTHERS = "others_cores"  # cores that other processes used while a contestant ran
+QUIET_CORES = 0.1
 
 T = TypeVar("T")
 
@@ -138,7 +142,7 @@ def run_json(
     cwd: Path | None = None,
 ) -> dict[str, Any]:
     """Run a command whose last line on standard output is one JSON object."""
-    started = time.monotonic()
+    started, busy_before, own_before = time.monotonic(), _machine_busy_s(), _children_s()
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd or tempfile.gettempdir(),
@@ -158,7 +162,23 @@ def run_json(
         )
     answer: dict[str, Any] = json.loads(lines[-1])
     answer["process_s"] = process_s
+    others_s = _machine_busy_s() - busy_before - (_children_s() - own_before)
+    answer[OTHERS] = round(max(0.0, others_s) / process_s, 3)
     return answer
+
+
+def _machine_busy_s() -> float:
+    """Seconds of processor time that anybody on this machine used so far, stolen time included."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (
+        int(ticks) for ticks in Path("/proc/stat").read_text().split()[1:9]
+    )
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _children_s() -> float:
+    """Seconds of processor time of all contestants so far, with the processes they waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def tianji_command(*arguments: str) -> list[str]:
@@ -239,11 +259,28 @@ class Report:
 
     def finish(self) -> int:
         self._content["machine"]["load_average_end"] = [round(x, 2) for x in os.getloadavg()]
+        self._warn_if_disturbed()
         self._write()
         if self._out:
             print(f"\nwritten: {os.path.relpath(self._out)}")
         missed = [check for check in self._content["checks"] if not check["met"]]
         return 1 if missed and self._args.strict else 0
+
+    def _warn_if_disturbed(self) -> None:
+        """A busy machine spoils figures, so the run says it of itself."""
+        others = [row[OTHERS] for row in self._content["raw"] if OTHERS in row]
+        if not others:
+            return
+        self._content["machine"]["others_cores"] = {
+            "median": statistics.median(others),
+            "max": max(others),
+        }
+        if max(others) > QUIET_CORES:
+            print(
+                "\nThe machine was not quiet: other processes used "
+                f"{statistics.median(others):.2f} cores (median), {max(others):.2f} at most. "
+                "Repeat this on a quiet machine."
+            )
 
     def _write(self) -> None:
         if self._out:

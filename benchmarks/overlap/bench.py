@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.harness import ROOT, Report, alternate, median, parser, say, spread, train
+from benchmarks.harness import OTHERS, ROOT, Report, alternate, median, parser, say, spread, train
 
 WORKING = "benchmarks.overlap.working:make"
 NEVER = "100000"  # no return is this high
@@ -50,6 +50,7 @@ def run(setting: Setting, engine: str, seed: int, max_env_steps: int) -> Figures
         "setting": setting.name,
         "options": list(setting.options),
         "engine": engine,
+        OTHERS: summary[OTHERS],
         # Counted from the first environment step to the last version, every epoch counted.
         "trained_per_s": summary["updates"] * minibatch / summary["wall_s"],
         "reported_rates_per_s": summary["rates_per_s"],

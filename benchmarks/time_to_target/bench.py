@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks.harness import (
+    OTHERS,
     ROOT,
     ContestantFailed,
     Report,
@@ -74,10 +75,13 @@ def ours(preset: str, target: float, max_s: float) -> Callable[[int], Figures]:
 
 def peer(script: str, max_s: float, *arguments: str) -> Callable[[int], Figures]:
     def run(seed: int) -> Figures:
-        return run_json(
+        figures = run_json(
             [PEERS_PYTHON, PEERS / script, "--seed", seed, "--max-s", max_s, *arguments],
             timeout_s=max_s + START_UP_LIMIT_S,
         )
+        if script.startswith("rllib"):
+            del figures[OTHERS]  # Ray's daemons are its own, but are not its children
+        return figures
 
     return run
 

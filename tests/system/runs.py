@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from tianji.checkpoint.load import latest, read_checkpoint
-from tianji.config.overrides import make_config
-from tianji.run import train_config
+from tianji.config.run import RunConfig
+from tianji.run import resume_run, train_config
 
 QUIET = {"display": "off", "tensorboard": False}
 PPO = {"name": "ppo", "unroll_length": 16, "epochs": 2, "minibatch_size": 64}
@@ -21,9 +21,14 @@ IMPALA = {"name": "impala", "unroll_length": 16}
 
 
 def run(**values):
-    """Train without a preset; returns the summary."""
-    settings = {"env": "CartPole-v1", "num_envs": 8, "observe": QUIET, **values}
-    return train_config(make_config(None, **settings))
+    """Train with these settings alone; returns the summary."""
+    settings = {"num_envs": 8, "observe": QUIET, **values}
+    return train_config(RunConfig.model_validate(settings))
+
+
+def resume(run_dir, **changes):
+    """Continue a run; returns the summary."""
+    return resume_run(Path(run_dir), changes)
 
 
 def saved_state(run_dir):

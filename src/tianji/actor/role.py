@@ -56,7 +56,7 @@ class Actor:
         self._policy = policy
         self._sender = sender
         self._gauges = gauges
-        self._rng = np.random.default_rng(np.random.SeedSequence(plan.seed))
+        self._rng = np.random.default_rng()
         self._ledger = EpisodeLedger(world.num_envs)
         self._carry: dict[str, np.ndarray[Any, Any]] | None = None
         self._grant: Grant | None = None
@@ -118,7 +118,7 @@ class Actor:
             self._gauges[Gauge.FIRST_STEP_NS] = self._started_ns
         first = self._first_row
         if self._carry is None:
-            self._begin_episodes(unroll)
+            self._begin_episodes(unroll, grant.round)
         else:
             for name, rows in self._carry.items():
                 unroll[name][: len(rows)] = rows
@@ -137,8 +137,14 @@ class Actor:
     def _steps_before(self, round_number: int) -> int:
         return round_number * self._plan.num_actors * self._plan.steps_per_unroll
 
-    def _begin_episodes(self, unroll: Unroll) -> None:
-        """Fresh environments. Their first observation belongs to the first row that is written."""
+    def _begin_episodes(self, unroll: Unroll, round_number: int) -> None:
+        """Fresh environments. Their first observation belongs to the first row that is written.
+
+        Random numbers follow from the seed and the round, so that an actor that takes over, after
+        a death or a resume, does not live through the same episodes again.
+        """
+        sequence = np.random.SeedSequence(self._plan.seed, spawn_key=(round_number,))
+        self._rng = np.random.default_rng(sequence)
         self._world.reset(int(self._rng.integers(2**31)), unroll)
         first = self._first_row
         for name in self._observation_names(unroll):

@@ -13,7 +13,7 @@ from tianji.engines.build import build_actor, build_evaluator
 from tianji.engines.control import Control, Stop, Word
 from tianji.engines.interface import Report, Reports
 from tianji.engines.learner_side import LearnerSide
-from tianji.engines.loop import run_loop
+from tianji.engines.loop import run_loop, timed_tick
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import tianji
 
@@ -56,13 +56,19 @@ class Attachment:
             ShmBoardReader(self._policy_fd),
             row,
         )
-        run_loop(actor, [row], control.bells[self._worker], self._control.is_stopping)
+        run_loop(
+            lambda: timed_tick(actor, row),
+            [row],
+            control.bells[self._worker],
+            self._control.is_stopping,
+        )
         actor.close()
 
     def _run_evaluator(self, reports: Reports) -> None:
         row = self._control.gauges.rows[self._worker]
         evaluator = build_evaluator(self._spec, ShmBoardReader(self._policy_fd), row, reports)
-        run_loop(evaluator, [row], self._control.bells[self._worker], self._control.is_stopping)
+        bell, is_over = self._control.bells[self._worker], self._control.is_stopping
+        run_loop(lambda: timed_tick(evaluator, row), [row], bell, is_over)
         evaluator.close()
 
     def _run_learner_side(self, reports: Reports, resume: bool, is_restart: bool) -> None:
@@ -110,7 +116,7 @@ class Attachment:
             return bool(reasons)
 
         rows = [control.gauges.rows["buffer"], control.gauges.rows["learner"]]
-        run_loop(side, rows, control.bells["learner"], is_over)
+        run_loop(side.tick, rows, control.bells["learner"], is_over)
         return reasons[0]
 
 

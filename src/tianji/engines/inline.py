@@ -6,19 +6,19 @@ used by the version that made it: this is what the other engines are compared wi
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import torch
 
 from tianji.actor.role import Actor
-from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
 from tianji.engines.build import build_actor
 from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.learner_side import LearnerSide
+from tianji.engines.loop import timed_tick
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
@@ -68,9 +68,10 @@ class InlineEngine:
         )
 
     def _loop(self, stop: StopRequest) -> str:
-        side, learner_row = self._side, self._gauges.rows["learner"]
+        side = self._side
         while True:
-            worked = self._timed(learner_row, side, self._threads)
+            _use_threads(self._threads)
+            worked = side.tick()
             if side.learner.is_between_versions:
                 if stop.level > Stop.NO:
                     return "interrupted"
@@ -81,19 +82,12 @@ class InlineEngine:
             self._observer.tick()
             if worked:
                 continue
-            moved = [self._timed(self._gauges.rows[f"actor-{i}"], actor, 1)
-                     for i, actor in enumerate(self._actors)]  # fmt: skip
+            _use_threads(1)
+            moved = [
+                timed_tick(actor, self._gauges.rows[f"actor-{i}"])
+                for i, actor in enumerate(self._actors)
+            ]
             assert any(moved), "no role has anything to do: the balance is wrong"
-
-    @staticmethod
-    def _timed(row: memoryview[int], role: Any, threads: int) -> bool:
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        before_ns = time.monotonic_ns()
-        worked: bool = role.tick()
-        row[Gauge.HEARTBEAT_NS] = after_ns = time.monotonic_ns()
-        row[Gauge.BUSY_NS] += after_ns - before_ns
-        return worked
 
     def _actor_states(self) -> dict[str, Any] | None:
         states = {f"actor-{i}": actor.state() for i, actor in enumerate(self._actors)}
@@ -105,6 +99,12 @@ class InlineEngine:
             return
         for index, actor in enumerate(self._actors):
             actor.load_state(states[f"actor-{index}"])
+
+
+def _use_threads(count: int) -> None:
+    """What the plan gives to the side that works now, as in the other engines."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
 
 
 NEW_EPISODES = (

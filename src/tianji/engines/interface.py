@@ -29,8 +29,6 @@ class Report(TypedDict, total=False):
     text: str
     traceback: str
     because: str
-    is_final: bool
-    """error: trying again would end the same way."""
     record: dict[str, Any]
 
 

@@ -24,10 +24,11 @@ from tianji.checkpoint.schema import Snapshot as Saved
 from tianji.checkpoint.writer import Writer
 from tianji.engines.build import build_buffer, build_model
 from tianji.engines.interface import Report, Reports
+from tianji.engines.loop import timed_tick
 from tianji.engines.spec import RunSpec
 from tianji.learner.role import Learner
 from tianji.models.flat import Snapshot
-from tianji.observe.progress import Progress
+from tianji.observe.progress import WINDOW, Progress
 
 ActorStates = Callable[[], dict[str, Any] | None]
 """The actors' states for an exact resume, or None where they are out of reach."""
@@ -50,6 +51,8 @@ class LearnerSide:
         self._reports = reports
         self._actor_states = actor_states
         self._row = gauges.rows["learner"]
+        self._buffer_row = gauges.rows["buffer"]
+        self._buffer_row[Gauge.ACTIVITY] = Activity.RECEIVING
         self._actor_rows = [row for name, row in gauges.rows.items() if name.startswith("actor-")]
         self._model = build_model(spec)
         self._update = load_algorithm(config.algorithm.name).build_update(
@@ -59,7 +62,7 @@ class LearnerSide:
         self.policy = make_policy(snapshot.nbytes)
         self.progress = Progress(config)
         self.buffer: Buffer = build_buffer(
-            spec, receiver, self.progress, gauges.rows["buffer"], self._actor_rows
+            spec, receiver, self.progress, self._buffer_row, self._actor_rows
         )
         self.learner = Learner(
             self._update,
@@ -81,8 +84,8 @@ class LearnerSide:
         self._next_report_ns = now_ns
 
     def tick(self) -> bool:
-        worked = self.buffer.tick()
-        if self.learner.tick():
+        worked = timed_tick(self.buffer, self._buffer_row)
+        if timed_tick(self.learner, self._row):
             worked = True
             if self.learner.is_between_versions:
                 self._after_version(time.monotonic_ns())
@@ -138,7 +141,7 @@ class LearnerSide:
     def _snapshot(self, now_ns: int) -> Saved:
         """Copies of everything, so that the writer's thread can take its time."""
         progress = self.progress
-        mean_return = progress.mean_return if progress.episodes else None
+        is_rated = progress.episodes >= WINDOW  # fewer episodes make a lucky best
         return Saved(
             version=self.learner.version,
             weights={k: v.detach().clone() for k, v in self._model.state_dict().items()},
@@ -155,7 +158,7 @@ class LearnerSide:
                 "env_steps": progress.env_steps,
                 "updates": self._row[Gauge.UPDATES],
                 "wall_s": progress.wall_s(now_ns),
-                "mean_return_100": mean_return,
+                "mean_return_100": progress.mean_return if is_rated else None,
             },
         )
 

@@ -4,7 +4,8 @@ The supervisor does nothing in the data path. It starts the workers, sleeps unti
 something, ends or falls silent, or a person presses Ctrl-C, and does what is needed:
 
     an actor died        its lane is reset, a new one starts after a back-off; training goes on
-    the learner died     a new one starts from the last checkpoint; the actors stay
+    the learner died     a new one starts from the last checkpoint; the actors stay. An exception
+                         in it ends the run: it would come again
     a role is silent     it is asked where it hangs (stack dump), killed, and replaced
     too many restarts    that actor is given up; without any actor, or learner, the run has failed
 """
@@ -176,7 +177,7 @@ class LocalEngine:
         hopeless = (
             health.restarts >= limit
             or health.fruitless >= MAX_FRUITLESS
-            or (worker == "learner" and error.get("is_final", False))
+            or (worker == "learner" and bool(error))  # it would meet the same exception again
         )
         if hopeless:
             self._give_up(worker, cause)

@@ -23,26 +23,30 @@ class Sleeper(Protocol):
     def wait(self, timeout_s: float) -> bool: ...
 
 
+def timed_tick(role: Role, gauges: memoryview[int]) -> bool:
+    """One tick, with its time and a sign of life in the role's gauges."""
+    before_ns = time.monotonic_ns()
+    worked = role.tick()
+    gauges[Gauge.HEARTBEAT_NS] = after_ns = time.monotonic_ns()
+    gauges[Gauge.BUSY_NS] += after_ns - before_ns
+    return worked
+
+
 def run_loop(
-    role: Role,
+    tick: Callable[[], bool],
     gauges: Sequence[memoryview[int]],
     bell: Sleeper,
     is_over: Callable[[], bool],
 ) -> None:
-    """Tick until `is_over`. Busy and waiting time go to the gauges of the worker's roles."""
-    last_ns = time.monotonic_ns()
+    """Tick until `is_over`; the time spent asleep goes to the gauges of the worker's roles."""
     while not is_over():
-        worked = role.tick()
-        now_ns = time.monotonic_ns()
+        if tick():
+            continue
+        before_ns = time.monotonic_ns()
+        bell.wait(IDLE_HEARTBEAT_S)
+        after_ns = time.monotonic_ns()
         for row in gauges:
-            row[Gauge.HEARTBEAT_NS] = now_ns
-            row[Gauge.BUSY_NS] += now_ns - last_ns
-        last_ns = now_ns
-        if not worked:
-            bell.wait(IDLE_HEARTBEAT_S)
-            last_ns = time.monotonic_ns()
-            for row in gauges:
-                row[Gauge.HEARTBEAT_NS] = last_ns
-                row[Gauge.WAIT_NS] += last_ns - now_ns
+            row[Gauge.HEARTBEAT_NS] = after_ns
+            row[Gauge.WAIT_NS] += after_ns - before_ns
     for row in gauges:
         row[Gauge.ACTIVITY] = Activity.STOPPED

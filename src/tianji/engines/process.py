@@ -78,7 +78,7 @@ class WorkerProcess:
         os.lseek(start_fd, 0, os.SEEK_SET)
         threads = dict.fromkeys(THREAD_VARIABLES, str(message.threads))
         popen = subprocess.Popen(
-            [sys.executable, "-m", "tianji.engines.worker", str(start_fd)],
+            [sys.executable, "-m", "tianji.engines.worker", str(start_fd), message.worker],
             stdin=subprocess.DEVNULL,
             stdout=2,  # standard output is for the command's own line
             pass_fds=[start_fd, report_write, *message.fds.values()],

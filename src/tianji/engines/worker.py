@@ -1,9 +1,9 @@
 """The one entry point of every process of the local engine.
 
-    python -m tianji.engines.worker FD
+    python -m tianji.engines.worker FD NAME
 
 FD is a file that holds the start message: which worker this is, the plan, and the file descriptors
-of the shared memory it inherits. The thread budget is in the environment before anything loads.
+of the shared memory it inherits. NAME is for people who look at the list of processes. The thread budget is in the environment before anything loads.
 """
 
 from __future__ import annotations
@@ -56,13 +56,10 @@ def main() -> None:
     try:
         _run(head, pickled, reports)
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
-        from tianji.errors import TianjiError
-
         reports({
             "kind": "error",
             "text": f"{type(error).__name__}: {error}",
             "traceback": traceback.format_exc(),
-            "is_final": isinstance(error, TianjiError),
         })  # fmt: skip
         sys.exit(1)
 

@@ -87,13 +87,13 @@ class StackedGradient:
             views.activate()
             x_KBF = views.y_KBF
         tops_FB = self._now[-1].y_FB if self._now else x_KBF.mT.unbind(0)
-        return tuple(
-            torch.addmm(layer.bias, layer.weight, x_FB)
-            for layer, x_FB in zip(self._outputs, tops_FB, strict=True)
-        )
+        tops = zip(self._outputs, tops_FB, strict=True)
+        return tuple([torch.addmm(layer.bias, layer.weight, x_FB) for layer, x_FB in tops])
 
     def backward(self, *gradients_AB: Tensor) -> None:
-        x_KBF = self._x_KBF[:, : gradients_AB[0].shape[1]]
+        x_KBF, num_trained = self._x_KBF, gradients_AB[0].shape[1]
+        if x_KBF.shape[1] != num_trained:
+            x_KBF = x_KBF[:, :num_trained]
         tops_BF = self._now[-1].trained_BF if self._now else x_KBF.unbind(0)
         for layer, gradient_AB, x_BF in zip(self._outputs, gradients_AB, tops_BF, strict=True):
             torch.mm(gradient_AB, x_BF, out=layer.weight_gradient)

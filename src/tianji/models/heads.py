@@ -23,6 +23,14 @@ IMPOSSIBLE = -1e9
 """Logit of an option that is not there: probability 0, and still finite in an entropy."""
 
 
+class _Memory:
+    """What log_prob() leaves for entropy() and backward(). Not attributes of the module: setting
+    those costs more than a small operation does."""
+
+    first: Tensor
+    second: Tensor
+
+
 class ActionHead(Protocol):
     """What a learner needs of a distribution; log_prob remembers what the other two use."""
 
@@ -63,27 +71,35 @@ class CategoricalHead(nn.Module):
         exists_KM = torch.arange(self._num_options)[None] < torch.tensor(self._sizes)[:, None]
         # Plain attribute: it follows from the space and is no part of the published policy.
         self._exists_A = None if bool(exists_KM.all()) else exists_KM.view(-1)
-        self._log_p_KMB = torch.empty(0)
-        self._hot_KMB = torch.empty(0)
+        self._memory = _Memory()
 
     def prepare(self, action_BK: Tensor) -> Tensor:
-        return F.one_hot(action_BK, self._num_options).flatten(1).t().float().contiguous()
+        hot_BKM = F.one_hot(action_BK, self._num_options)
+        return hot_BKM.flatten(1).t().to(torch.float32, memory_format=torch.contiguous_format)
 
     def log_prob(self, outputs_AB: Tensor, prepared_AB: Tensor) -> Tensor:
-        self._log_p_KMB = torch.log_softmax(self._by_choice(self._filled(outputs_AB)), 1)
-        self._hot_KMB = self._by_choice(prepared_AB)
-        return (self._log_p_KMB * self._hot_KMB).sum((0, 1))
+        # A single choice needs no axis of its own, which spares three calls per update.
+        is_single = len(self._sizes) == 1
+        filled_KMB = outputs_AB if is_single else self._by_choice(self._filled(outputs_AB))
+        hot_KMB = prepared_AB if is_single else self._by_choice(prepared_AB)
+        log_p_KMB = torch.log_softmax(filled_KMB, -2)
+        self._memory.first, self._memory.second = log_p_KMB, hot_KMB
+        return self._sum(log_p_KMB * hot_KMB)
 
     def entropy(self) -> Tensor:
-        return -(self._log_p_KMB.exp() * self._log_p_KMB).sum((0, 1))
+        log_p_KMB = self._memory.first
+        return -self._sum(log_p_KMB.exp() * log_p_KMB)
 
     def backward(self, log_prob_gradient_B: Tensor, entropy_gradient_B: Tensor | None) -> Tensor:
-        p_KMB = self._log_p_KMB.exp()
-        gradient_KMB = (self._hot_KMB - p_KMB).mul_(log_prob_gradient_B)
+        log_p_KMB, hot_KMB = self._memory.first, self._memory.second
+        p_KMB = log_p_KMB.exp()
+        gradient_KMB = (hot_KMB - p_KMB).mul_(log_prob_gradient_B)
         if entropy_gradient_B is not None:
-            p_log_p_KMB = p_KMB * self._log_p_KMB
-            slope_KMB = torch.addcmul(-p_log_p_KMB, p_KMB, p_log_p_KMB.sum(1, keepdim=True))
+            p_log_p_KMB = p_KMB * log_p_KMB
+            slope_KMB = torch.addcmul(-p_log_p_KMB, p_KMB, p_log_p_KMB.sum(-2, keepdim=True))
             gradient_KMB.addcmul_(slope_KMB, entropy_gradient_B)
+        if len(self._sizes) == 1:
+            return gradient_KMB
         gradient_AB = gradient_KMB.flatten(0, 1)
         return gradient_AB if self._exists_A is None else gradient_AB[self._exists_A]
 
@@ -102,6 +118,10 @@ class CategoricalHead(nn.Module):
     def _by_choice(self, x_AB: Tensor) -> Tensor:
         return x_AB.view(len(self._sizes), self._num_options, -1)
 
+    def _sum(self, x_KMB: Tensor) -> Tensor:
+        """Over all options of all choices."""
+        return x_KMB.sum(0) if x_KMB.ndim == 2 else x_KMB.sum((0, 1))
+
 
 class GaussianHead(nn.Module):
     """A Gaussian whose mean is the output and whose deviation does not depend on the state (Box).
@@ -116,32 +136,33 @@ class GaussianHead(nn.Module):
         self.log_std_A = nn.Parameter(torch.zeros(layout.num_outputs))
         self._low_A = torch.from_numpy(layout.low.copy())
         self._high_A = torch.from_numpy(layout.high.copy())
-        self._z_AB = torch.empty(0)
-        self._inverse_A1 = torch.empty(0)
+        self._memory = _Memory()
 
     def prepare(self, action_BK: Tensor) -> Tensor:
         return action_BK.t().contiguous()
 
     def log_prob(self, outputs_AB: Tensor, prepared_AB: Tensor) -> Tensor:
         log_std_A = self.log_std_A.detach()
-        self._inverse_A1 = torch.exp(-log_std_A)[:, None]
-        self._z_AB = (prepared_AB - outputs_AB) * self._inverse_A1
+        inverse_A1 = torch.exp(-log_std_A)[:, None]
+        z_AB = (prepared_AB - outputs_AB) * inverse_A1
+        self._memory.first, self._memory.second = z_AB, inverse_A1
         constant = log_std_A.sum() + 0.5 * math.log(2.0 * math.pi) * len(log_std_A)
-        return self._z_AB.square().sum(0).mul_(-0.5).sub_(constant)
+        return z_AB.square().sum(0).mul_(-0.5).sub_(constant)
 
     def entropy(self) -> Tensor:
         log_std_A = self.log_std_A.detach()
         total = log_std_A.sum() + 0.5 * math.log(2.0 * math.pi * math.e) * len(log_std_A)
-        return total.expand(self._z_AB.shape[1])
+        return total.expand(self._memory.first.shape[1])
 
     def backward(self, log_prob_gradient_B: Tensor, entropy_gradient_B: Tensor | None) -> Tensor:
-        z_gradient_AB = self._z_AB * log_prob_gradient_B
-        slope_A = (z_gradient_AB * self._z_AB).sum(1) - log_prob_gradient_B.sum()
+        z_AB, inverse_A1 = self._memory.first, self._memory.second
+        z_gradient_AB = z_AB * log_prob_gradient_B
+        slope_A = (z_gradient_AB * z_AB).sum(1) - log_prob_gradient_B.sum()
         if entropy_gradient_B is not None:
             slope_A += entropy_gradient_B.sum()
         assert self.log_std_A.grad is not None, "flatten() the module first"
         self.log_std_A.grad.copy_(slope_A)
-        return z_gradient_AB * self._inverse_A1
+        return z_gradient_AB * inverse_A1
 
     def mode(self, outputs_BA: Tensor) -> Tensor:
         return torch.clamp(outputs_BA, self._low_A, self._high_A).reshape(-1, *self._shape)

@@ -32,6 +32,7 @@ class RunObserver:
         self._record: dict[str, Any] = {}
         self._restarts = 0
         self._next_ns = 0
+        self._has_shown_traceback = False
 
     def start(self) -> None:
         self._display.start()
@@ -63,7 +64,11 @@ class RunObserver:
             return
         self._restarts += kind == "restart"
         text = report["text"]
-        self._log.event(kind, role, report.get("traceback") or text)
+        traceback = report.get("traceback", "")
+        self._log.event(kind, role, traceback or text)
+        if traceback and not self._has_shown_traceback:
+            self._has_shown_traceback = True  # the first one is the cause; others often follow
+            text = f"{text}\n{traceback}"
         self._display.event(f"{role}: {text}", LEVELS.get(kind, "info"))
 
     def _on_evaluation(self, record: Mapping[str, Any]) -> None:
@@ -97,5 +102,7 @@ class RunObserver:
         self._display.event(text, "warning")
 
     def close(self) -> None:
+        if self._watch is not None:
+            self._display.update(self._complete(self._watch))
         self._display.stop()
         self._log.close()

@@ -85,11 +85,16 @@ def _between(first: _Sample, last: _Sample) -> dict[str, Any]:
         name: max(0, getattr(last, name) - getattr(first, name)) / elapsed_s
         for name in ("produced", "received", "trained", "unique_trained")
     }
-    busy = {}
-    for name in last.busy_ns:
-        busy_s = (last.busy_ns[name] - first.busy_ns.get(name, 0)) / 1e9
-        busy[name] = min(1.0, max(0.0, busy_s / elapsed_s))
-    return {"rates_per_s": rates, "busy_share": busy}
+    return {
+        "rates_per_s": rates,
+        "busy_share": _shares(first.busy_ns, last.busy_ns, elapsed_s),
+        "paced_share": _shares(first.wait_ns, last.wait_ns, elapsed_s),
+    }
+
+
+def _shares(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> dict[str, float]:
+    spent_s = {name: (last[name] - first.get(name, 0)) / 1e9 for name in last}
+    return {name: min(1.0, max(0.0, spent / elapsed_s)) for name, spent in spent_s.items()}
 
 
 def resident_bytes(pid: int) -> int | None:

@@ -41,14 +41,19 @@ def surrogate_gradient(ratio_B: Tensor, pull_B: Tensor, limits: Limits) -> Tenso
     return (ratio_B * pull_B).mul_(ratio_B == bounded_B)
 
 
-def clipped_value_error(value_B: Tensor, old_B: Tensor, target_B: Tensor, clip: float) -> Tensor:
-    """e whose square is max((V - R)^2, (V_clipped - R)^2), V_clipped = V_old +- clip.
+def clip_value(
+    value_B: Tensor, old_B: Tensor, clip: float, error_B: Tensor, gradient_B: Tensor
+) -> None:
+    """Turn the error V - R and its gradient into those of max((V - R)^2, (V_clipped - R)^2).
 
-    Where the clipped error is the larger one it does not depend on V: the gradient there is 0.
+    V_clipped = V_old + clamp(V - V_old, -clip, clip). Where its error is the larger one, that one
+    is taken, and it does not depend on V: the gradient is 0 there. In place.
     """
-    error_B = value_B - target_B
-    clipped_B = old_B + (value_B - old_B).clamp(-clip, clip) - target_B
-    return torch.where(error_B.abs() >= clipped_B.abs(), error_B, clipped_B)
+    moved_B = value_B - old_B
+    clipped_B = error_B + moved_B.clamp(-clip, clip).sub_(moved_B)
+    is_clipped_B = clipped_B.abs() > error_B.abs()
+    gradient_B.masked_fill_(is_clipped_B, 0.0)
+    error_B.copy_(torch.where(is_clipped_B, clipped_B, error_B))
 
 
 def approximate_kl(log_ratio: Tensor) -> Tensor:

@@ -55,10 +55,20 @@ class Experience:
             self.valid_TN[:, part],
         )
 
-    def action_KR(self) -> Tensor:
-        """All actions, rows last."""
-        action_RK = self.action.reshape(self.valid_TN.size, -1)
-        return torch.from_numpy(np.ascontiguousarray(action_RK.T))
+    def obs_rows(self) -> dict[str, Tensor]:
+        """All observations [(T + 1) * N, ...], the last N only to bootstrap from."""
+        return {
+            key: to_tensor(array.reshape(-1, *array.shape[2:])) for key, array in self.obs.items()
+        }
+
+    def action_RK(self) -> Tensor:
+        return torch.from_numpy(self.action.reshape(self.valid_TN.size, -1))
+
+    def valid_rows(self) -> slice | Tensor:
+        """Where the valid steps are among all rows, to index with."""
+        if self.valid_TN.all():
+            return slice(self.valid_TN.size)
+        return torch.from_numpy(np.flatnonzero(self.valid_TN))
 
     def next_value(self, network: GradientNet, value_T1N: Floats) -> Floats:
         """Value of what each step led to; with final observations apart, those of cut episodes."""

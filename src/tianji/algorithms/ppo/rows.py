@@ -21,7 +21,7 @@ class Columns(NamedTuple):
     log_prob_B: Tensor
     """Of the policy that the ratio is taken against."""
     pull_B: Tensor
-    """Minus the advantage times the behaviour weight."""
+    """Minus the advantage times the behaviour weight, divided by the rows of a minibatch."""
     lower_B: Tensor
     upper_B: Tensor
     """Limits of the ratio."""

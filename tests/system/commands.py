@@ -1,0 +1,101 @@
+"""Real runs by the command line, watched and disturbed from outside."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+DEADLINE_S = 60
+SMALL = [
+    "--num-envs", "4", "--unroll-length", "8", "--observe.period-s", "0.05",
+    "--no-tensorboard", "--checkpoint.period-s", "0.2", "--minibatch-size", "16",
+    "--epochs", "2", "--run", "run", "--algorithm", "ppo",
+]  # fmt: skip
+
+
+class Command:
+    """`tianji ...` in a folder, as a process."""
+
+    def __init__(self, folder: Path, *words: str, prefix: tuple[str, ...] = ()) -> None:
+        self.folder = folder
+        self.run_dir = folder / "runs" / "run"
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "tianji", *words],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def workers(self) -> dict[str, psutil.Process]:
+        """The worker processes by name."""
+        found = {}
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                words = child.cmdline()
+            except psutil.NoSuchProcess:
+                continue
+            if "tianji.engines.worker" in words:
+                found[words[-1]] = child
+        return found
+
+    def records(self) -> list[dict]:
+        path = self.run_dir / "metrics.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def events(self) -> list[dict]:
+        path = self.run_dir / "events.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def wait_for(self, condition, what: str):
+        """Until the condition gives something true; the run must not end before."""
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            if found := condition():
+                return found
+            assert self.process.poll() is None, f"ended before {what}: {self.process.stderr.read()}"
+            time.sleep(0.02)
+        raise AssertionError(f"no {what} within {DEADLINE_S} s")
+
+    def wait_for_version(self, version: int) -> None:
+        def reached() -> bool:
+            return any(record["version"] >= version for record in self.records())
+
+        self.wait_for(reached, f"version {version}")
+
+    def finish(self) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error; no worker may be left."""
+        out, err = self.process.communicate(timeout=DEADLINE_S)
+        assert_nothing_is_left(self.folder)
+        return self.process.returncode, out, err
+
+    def summary(self) -> dict:
+        return json.loads((self.run_dir / "summary.json").read_text())
+
+
+def tianji_processes(folder: Path) -> list[psutil.Process]:
+    """Processes of TianJi that work in this folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        try:
+            words = process.info["cmdline"] or []
+            if any("tianji.engines.worker" in w for w in words) and process.cwd() == str(folder):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def assert_nothing_is_left(folder: Path) -> None:
+    """No process, and so no shared memory either: segments are memfds, gone with their holders."""
+    deadline = time.monotonic() + 5
+    while tianji_processes(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert tianji_processes(folder) == []
+    assert not [p.name for p in Path("/dev/shm").glob("*tianji*")]

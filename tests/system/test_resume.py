@@ -1,0 +1,98 @@
+"""Resume: exact where the environments offer their state, honest where they do not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.system.runs import DQN, IMPALA, PPO, differences, resume, run, saved_state
+
+CLOCK = ".state.progress.wall_s"
+NORMALIZED = {"normalize": {"observations": True, "rewards": True}}
+
+
+def clocks(state):
+    return [name for name in state if name.endswith("row_ns") or name == CLOCK]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [(PPO, {}), (PPO, NORMALIZED), (DQN, {}), (IMPALA, {})],
+    ids=["ppo", "ppo-normalized", "dqn", "impala"],
+)
+@pytest.mark.parametrize("env", ["CartPole-v1", "tianji.envs.worlds:Counting"])
+def test_2n_steps_equal_n_and_resume_and_n(algorithm, more, env, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {"algorithm": algorithm, "engine": "inline", "num_actors": 2, "env": env, **more}
+    whole = run(run="whole", max_env_steps=4000, **shared)
+    half = run(run="half", max_env_steps=2000, **shared)
+    assert half["env_steps"] < whole["env_steps"]
+    resumed = resume(half["run_dir"], max_env_steps=4000)
+    for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):
+        assert resumed[key] == whole[key], key
+    one, other = saved_state(whole["run_dir"]), saved_state(resumed["run_dir"])
+    assert differences(one, other, but=clocks(one)) == []
+
+
+def test_without_state_a_resume_equals_a_run_that_begins_new_episodes_at_n(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {
+        "algorithm": PPO, "engine": "inline", "num_actors": 2,
+        "env": "tests.fakes.stateless:Stateless",
+    }  # fmt: skip
+    half = run(run="half", max_env_steps=2000, **shared)
+    resumed = resume(half["run_dir"], max_env_steps=4000)
+    begin_new_episodes_at(monkeypatch, 2000)
+    whole = run(run="whole", max_env_steps=4000, **shared)
+    one, other = saved_state(whole["run_dir"]), saved_state(resumed["run_dir"])
+    assert differences(one, other, but=clocks(one)) == []
+    assert "new episodes" in (Path(half["run_dir"]) / "events.jsonl").read_text()
+
+
+def begin_new_episodes_at(monkeypatch, env_steps):
+    """The reference: all environments of a run that goes on begin anew at that point."""
+    from tianji.engines.inline import InlineEngine
+
+    tick = InlineEngine._loop
+
+    def watched(self, stop):
+        side, after = self._side, self._side._after_version
+        pending = [True]
+
+        def after_version(now_ns):
+            after(now_ns)
+            if pending and side.progress.env_steps >= env_steps:
+                pending.clear()
+                for actor in self._actors:
+                    actor._carry = None
+
+        side._after_version = after_version
+        return tick(self, stop)
+
+    monkeypatch.setattr(InlineEngine, "_loop", watched)
+
+
+def test_the_local_engine_continues_counters_schedules_and_the_bound_on_lag(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {"algorithm": DQN, "engine": "local", "num_actors": 2, "max_lag": 1}
+    half = run(run="half", max_env_steps=3000, **shared)
+    resumed = resume(half["run_dir"], max_env_steps=6000)
+    assert resumed["env_steps"] >= 6000 > half["env_steps"]
+    assert resumed["version"] > half["version"]
+    assert resumed["updates"] > half["updates"]
+    assert resumed["lag_versions"]["max"] <= 1
+    assert resumed["wall_s"] > half["wall_s"]
+    steps = DQN["unroll_length"] * 8
+    # One version per round of all environments, warm-up only once: the store came back full.
+    assert abs(resumed["version"] - (6000 - DQN["warmup_steps"]) / steps) < 20
+    lines = (Path(half["run_dir"]) / "metrics.jsonl").read_text().splitlines()
+    versions = [json.loads(line)["version"] for line in lines]
+    assert versions == sorted(versions)
+
+
+def test_the_engine_may_change_on_resume(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    half = run(run="half", max_env_steps=1000, algorithm=PPO, engine="local")
+    resumed = resume(half["run_dir"], max_env_steps=2000, engine="inline")
+    assert resumed["engine"] == "inline"
+    assert resumed["env_steps"] >= 2000
