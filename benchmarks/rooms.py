@@ -20,7 +20,7 @@ from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.machine import read_machine
 from tianji.config.overrides import make_config
 from tianji.engines.build import RunSpec, build_actor, build_model
-from tianji.engines.loop import run_loop
+from tianji.engines.loop import run_loop, timed_tick
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot
 from tianji.programs.resolve import resolve
@@ -74,7 +74,12 @@ class ActorRoom:
         assert self.receiver.grant(0, self._round)
         self._round += 1
         taken: list[int] = []
-        run_loop(self._actor, [self._gauges], _Collect(self, taken), lambda: bool(taken))
+        run_loop(
+            lambda: timed_tick(self._actor, self._gauges),
+            [self._gauges],
+            _Collect(self, taken),
+            lambda: bool(taken),
+        )
         return taken[0]
 
     def take(self) -> int | None:

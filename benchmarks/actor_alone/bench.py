@@ -85,9 +85,9 @@ def main() -> int:
     made = parser(__doc__ or "")
     made.add_argument("--rounds", type=int, default=20)
     args = made.parse_args()
+    report = Report("actor_alone", args)
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    report = Report("actor_alone", args)
     for num_envs in BOUNDS:
         bench(report, num_envs, *((3, 0.1) if args.quick else (args.rounds, 0.4)))
     return report.finish()

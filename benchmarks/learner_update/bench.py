@@ -78,12 +78,12 @@ def main() -> int:
     made.add_argument("--rounds", type=int, default=20)
     made.add_argument("--preset", default="cartpole-ppo")
     args = made.parse_args()
+    report = Report("learner_update", args)
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     # A run that stops early for a large divergence would do less work than the others.
     spec = make_spec(args.preset, algorithm={"target_kl": None, "learning_rate": 1e-6})
     sizes = sizes_of(spec)
-    report = Report("learner_update", args)
     report.note(sizes=str(sizes))
     runs = {"ours": ours(spec), "ordinary torch": OrdinaryPPO(sizes).run, "bare": bare(sizes)}
     results = measure(report, runs, 3 if args.quick else args.rounds)

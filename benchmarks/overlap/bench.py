@@ -58,7 +58,8 @@ def run(setting: Setting, engine: str, seed: int, max_env_steps: int) -> Figures
         "wall_s": summary["wall_s"],
         "collect_s": sum(actors),
         "num_actors": len(actors),
-        "update_s": busy_s["learner"],
+        # The buffer shares the learner's process, so its work stands on the learner's side.
+        "update_s": busy_s["learner"] + busy_s["buffer"],
         "busy_share": summary["busy_share"],
         "lag_versions": summary["lag_versions"],
     }

@@ -162,11 +162,16 @@ def floor_s(runs: list[Figures]) -> list[float | None]:
     torch.set_num_threads(1)
     config = runs[0]["config"]
     hidden = config["model"]["hidden"]
-    policy, value = (4, *hidden, 2), (4, *hidden, 1)
-    networks = [policy, value] if config["algorithm"]["name"] == "ppo" else [policy]
-    update_s = bare_update_s(config["algorithm"]["minibatch_size"], networks)
+    update_s = bare_update_s(*_update_sizes(config["algorithm"], hidden))
     steps_per_s = bare_actor_steps_per_s(config["num_envs"], hidden)
     return [max(run["env_steps"] / steps_per_s, run["updates"] * update_s) for run in runs]
+
+
+def _update_sizes(algorithm: Figures, hidden: list[int]) -> tuple[int, list[tuple[int, ...]]]:
+    """Rows of one update, and the layers of every network that it trains."""
+    if algorithm["name"] == "dqn":
+        return algorithm["batch_size"], [(4, *hidden, 2)]
+    return algorithm["minibatch_size"], [(4, *hidden, 2), (4, *hidden, 1)]
 
 
 def show_floors(report: Report, runs_by_name: dict[str, list[Figures]]) -> None:

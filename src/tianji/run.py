@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tianji.checkpoint.load import list_checkpoints
+from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import read_machine
 from tianji.config.run import RunConfig
@@ -48,7 +49,7 @@ def resume_run(
     if not list_checkpoints(run_dir):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
     old = load_config(run_dir / CONFIG_FILE)
-    config = RunConfig.model_validate({**old.model_dump(mode="json"), **changes})
+    config = with_changes(old, changes)
     spec = _resolve(config, env or config.env, run_dir)
     return _run(spec, resume=True, started_ns=started_ns)
 
@@ -78,11 +79,10 @@ def _run(spec: RunSpec, resume: bool, started_ns: int) -> Summary:
 
 
 def _facts(outcome: Outcome, observer: RunObserver, started_ns: int) -> dict[str, Any]:
-    record = {k: v for k, v in outcome["record"].items() if k != "learner"}
+    record = {k: v for k, v in outcome["record"].items() if k not in ("learner", "paced_share")}
     first_ns = observer.first_step_ns()
     return {
         **record,
-        **observer.whole(),
         "stopped_because": outcome["because"],
         "start_up_s": (first_ns - started_ns) / 1e9 if first_ns else None,
         "restarts": outcome["restarts"],

@@ -142,10 +142,10 @@ def test_a_killed_parent_takes_everything_with_it(tmp_path):
 
 @pytest.fixture
 def tiny_disk(tmp_path):
-    """A folder that is full at 1 MB."""
+    """A folder that is full at 4 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
     if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a tmpfs")
     yield folder
@@ -156,11 +156,9 @@ def test_a_full_disk_costs_checkpoints_not_the_run(tiny_disk):
     command = Command(tiny_disk, "train", *SMALL, *COUNTING, *FOREVER)
     command.wait_for(lambda: latest_version(command) >= 0, "first checkpoint")
     filler = tiny_disk / "filler"
-    with filler.open("wb") as file:
-        with pytest.raises(OSError):
-            while True:
-                file.write(b"0" * 4096)
-                file.flush()
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+        while True:
+            file.write(b"0" * 4096)
     command.wait_for(
         lambda: any(e["kind"] == "checkpoint_failed" for e in full_disk_events(command)),
         "word of the full disk",

@@ -46,11 +46,15 @@ def memory_available_bytes(group: Path = Path("/sys/fs/cgroup")) -> int:
         available = next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable"))
     except (OSError, StopIteration):
         pass
-    try:
-        limit = (group / "memory.max").read_text().strip()
-        used = int((group / "memory.current").read_text())
-        if limit != "max":
-            available = min(available, int(limit) - used)
-    except (OSError, ValueError):
-        pass
+    names = (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    )
+    for limit_name, used_name in names:  # cgroup v2, then v1
+        try:
+            limit = int((group / limit_name).read_text())
+            used = int((group / used_name).read_text())
+        except (OSError, ValueError):
+            continue  # no such file, or "max"
+        available = min(available, limit - used)
     return available

@@ -34,7 +34,7 @@ class NormalizeConfig(Strict):
     """Centre and scale observations by their running mean and deviation."""
     rewards: bool = False
     """Scale rewards by the running deviation of the discounted return."""
-    clip: Positive = 10.0
+    bound: Positive = 10.0
     """Normalised values are cut to this size."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import Annotated, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -37,16 +38,25 @@ class AlgorithmConfig(Strict):
 
 
 def load_algorithm_config(name: str) -> type[AlgorithmConfig]:
-    """The config class of an algorithm. For ours, its record is not imported: that needs the
-    environments' packages, and a help page or a config file should not wait for them."""
-    from tianji.algorithms.registry import BUILT_IN, load_algorithm
+    """The config class of an algorithm. For ours, nothing but its config is imported: help pages
+    and config files should not wait for what the algorithm itself needs."""
+    module = _config_module(name)
+    if module is None:
+        from tianji.algorithms.registry import load_algorithm
 
-    if name not in BUILT_IN:
         return load_algorithm(name).config
-    module = importlib.import_module(f"tianji.algorithms.{name}.config")
     found = [c for c in vars(module).values() if isinstance(c, type) and _is_for_algorithm(c)]
     assert len(found) == 1, f"{module.__name__} must hold one AlgorithmConfig, not {found}"
     return found[0]
+
+
+def _config_module(name: str) -> ModuleType | None:
+    if not name.isidentifier():
+        return None
+    try:
+        return importlib.import_module(f"tianji.algorithms.{name}.config")
+    except ModuleNotFoundError:
+        return None
 
 
 def _is_for_algorithm(found: type) -> TypeGuard[type[AlgorithmConfig]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.role import Buffer
+from tianji.channels.board import board_bytes
 from tianji.channels.gauges import Activity, Gauge, Gauges
 from tianji.channels.interface import BoardWriter, Receiver
 from tianji.checkpoint.load import latest, read_checkpoint
@@ -50,6 +51,7 @@ class LearnerSide:
         self._spec = spec
         self._reports = reports
         self._actor_states = actor_states
+        self._gauges = gauges
         self._row = gauges.rows["learner"]
         self._buffer_row = gauges.rows["buffer"]
         self._buffer_row[Gauge.ACTIVITY] = Activity.RECEIVING
@@ -74,10 +76,13 @@ class LearnerSide:
         )
         self._writer = Writer(spec.run_dir, config.checkpoint.keep_last, self._on_checkpoint)
         self._next_save_ns = self._next_report_ns = 0
+        self._trained_before = 0, 0
+        self._policy_bytes = board_bytes(snapshot.nbytes)
 
     def start(self) -> None:
         """Publish the first version, which starts the actors; save it, so that there is always
         something to go back to."""
+        self._trained_before = self._row[Gauge.STEPS], self._row[Gauge.UNIQUE_STEPS]
         self.learner.publish()
         now_ns = time.monotonic_ns()
         self._save(now_ns)
@@ -130,7 +135,24 @@ class LearnerSide:
                 "actual": buffer.items_taken / max(1, buffer.items_put),
             },
             "discarded_items": buffer.discarded,
+            "policy_bytes": self._policy_bytes,
             "learner": {**self.learner.metrics, **buffer.metrics()},
+        }
+
+    def _whole_session(self, now_ns: int) -> dict[str, Any]:
+        elapsed_ns = max(1, now_ns - (self.progress.started_ns or now_ns))
+        trained, unique = self._trained_before
+        totals = {
+            "produced": sum(row[Gauge.STEPS] for row in self._actor_rows),
+            "received": self._buffer_row[Gauge.RECEIVED_STEPS],
+            "trained": self._row[Gauge.STEPS] - trained,
+            "unique_trained": self._row[Gauge.UNIQUE_STEPS] - unique,
+        }
+        busy = {name: row[Gauge.BUSY_NS] for name, row in self._gauges.rows.items()}
+        return {
+            "rates_per_s": {name: steps / elapsed_ns * 1e9 for name, steps in totals.items()},
+            "busy_s": {name: ns / 1e9 for name, ns in busy.items()},
+            "busy_share": {name: min(1.0, ns / elapsed_ns) for name, ns in busy.items()},
         }
 
     def _save(self, now_ns: int) -> None:
@@ -189,8 +211,10 @@ class LearnerSide:
         return actors
 
     def close(self, save: bool) -> dict[str, Any]:
-        """Write the last checkpoint, wait for it, and return the last record."""
-        record = self.record(time.monotonic_ns())
+        """Write the last checkpoint, wait for it, and return the last record, with the rates and
+        shares of the whole session."""
+        now_ns = time.monotonic_ns()
+        record = {**self.record(now_ns), **self._whole_session(now_ns)}
         self._reports(Report(kind="metrics", role="learner", record=record))
         if save and self.learner.is_between_versions:
             self._save(time.monotonic_ns())

@@ -246,9 +246,12 @@ class LocalEngine:
     def _outcome(self, stop: StopRequest) -> Outcome:
         restarts = sum(health.restarts for health in self._health.values())
         record = self._done["record"] if self._done else {}
-        because = self._done["because"] if self._done else "failed"
-        if self._done is None and stop.level > Stop.NO and not self._failed:
-            because = "interrupted"
+        if self._failed:
+            because = "failed"
+        elif self._done is not None:
+            because = self._done["because"]
+        else:
+            because = "interrupted" if stop.level > Stop.NO else "failed"
         return Outcome(
             because=because, record=record, restarts=restarts, first_cause=self._first_cause
         )

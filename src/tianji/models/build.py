@@ -23,6 +23,6 @@ def build_net(
         return build_user_net(config.model.factory, spaces, widths)
     normalize = config.normalize
     encoder = Encoder(
-        observation_leaves(spaces.observation), normalize.observations, normalize.clip
+        observation_leaves(spaces.observation), normalize.observations, normalize.bound
     )
     return StackedNet(encoder, config.model.hidden, config.model.activation, widths, gains)

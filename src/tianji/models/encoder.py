@@ -5,11 +5,10 @@ B: rows, V: numbers of all leaves that are not images, F: features.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from gymnasium import spaces
 from torch import Tensor, nn
 
@@ -85,22 +84,21 @@ class _VectorLeaf:
         self.is_numbers = isinstance(leaf.space, spaces.Box)
         self.is_plain = self.is_numbers and leaf.dtype == "float32"
         self._scale = _scale(leaf)
-        self._sizes: list[int] = []
-        self._starts: list[int] = []
+        self._options: list[Tensor] = []
         if isinstance(leaf.space, spaces.Discrete):
-            self._sizes, self._starts = [int(leaf.space.n)], [int(leaf.space.start)]
+            self._options = [int(leaf.space.start) + torch.arange(int(leaf.space.n))]
         elif isinstance(leaf.space, spaces.MultiDiscrete):
-            self._sizes = [int(n) for n in leaf.space.nvec.flat]
-            self._starts = [int(start) for start in leaf.space.start.flat]
-        self.size = sum(self._sizes) if self._sizes else int(np.prod(leaf.shape))
+            pairs = zip(leaf.space.start.flat, leaf.space.nvec.flat, strict=True)
+            self._options = [int(start) + torch.arange(int(n)) for start, n in pairs]
+        options = sum(len(values) for values in self._options)
+        self.size = options if self._options else math.prod(leaf.shape)
 
     def encode(self, x: Tensor) -> Tensor:
         x = x.reshape(len(x), -1)
-        if not self._sizes:
+        if not self._options:
             return x.float() * self._scale if self._scale != 1.0 else x.float()
-        columns = zip(x.unbind(1), self._starts, self._sizes, strict=True)
-        hot = [F.one_hot(column.long() - start, size) for column, start, size in columns]
-        return torch.cat(hot, 1).float()
+        columns = zip(torch.split(x, 1, 1), self._options, strict=True)
+        return torch.cat([(column == values) for column, values in columns], 1).float()
 
 
 def _scale(leaf: Leaf) -> float:

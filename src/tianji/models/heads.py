@@ -27,8 +27,7 @@ class _Memory:
     """What log_prob() leaves for entropy() and backward(). Not attributes of the module: setting
     those costs more than a small operation does."""
 
-    first: Tensor
-    second: Tensor
+    saved: tuple[Tensor, Tensor]
 
 
 class ActionHead(Protocol):
@@ -83,15 +82,15 @@ class CategoricalHead(nn.Module):
         filled_KMB = outputs_AB if is_single else self._by_choice(self._filled(outputs_AB))
         hot_KMB = prepared_AB if is_single else self._by_choice(prepared_AB)
         log_p_KMB = torch.log_softmax(filled_KMB, -2)
-        self._memory.first, self._memory.second = log_p_KMB, hot_KMB
+        self._memory.saved = (log_p_KMB, hot_KMB)
         return self._sum(log_p_KMB * hot_KMB)
 
     def entropy(self) -> Tensor:
-        log_p_KMB = self._memory.first
+        log_p_KMB, _ = self._memory.saved
         return -self._sum(log_p_KMB.exp() * log_p_KMB)
 
     def backward(self, log_prob_gradient_B: Tensor, entropy_gradient_B: Tensor | None) -> Tensor:
-        log_p_KMB, hot_KMB = self._memory.first, self._memory.second
+        log_p_KMB, hot_KMB = self._memory.saved
         p_KMB = log_p_KMB.exp()
         gradient_KMB = (hot_KMB - p_KMB).mul_(log_prob_gradient_B)
         if entropy_gradient_B is not None:
@@ -145,17 +144,18 @@ class GaussianHead(nn.Module):
         log_std_A = self.log_std_A.detach()
         inverse_A1 = torch.exp(-log_std_A)[:, None]
         z_AB = (prepared_AB - outputs_AB) * inverse_A1
-        self._memory.first, self._memory.second = z_AB, inverse_A1
+        self._memory.saved = (z_AB, inverse_A1)
         constant = log_std_A.sum() + 0.5 * math.log(2.0 * math.pi) * len(log_std_A)
         return z_AB.square().sum(0).mul_(-0.5).sub_(constant)
 
     def entropy(self) -> Tensor:
         log_std_A = self.log_std_A.detach()
         total = log_std_A.sum() + 0.5 * math.log(2.0 * math.pi * math.e) * len(log_std_A)
-        return total.expand(self._memory.first.shape[1])
+        z_AB, _ = self._memory.saved
+        return total.expand(z_AB.shape[1])
 
     def backward(self, log_prob_gradient_B: Tensor, entropy_gradient_B: Tensor | None) -> Tensor:
-        z_AB, inverse_A1 = self._memory.first, self._memory.second
+        z_AB, inverse_A1 = self._memory.saved
         z_gradient_AB = z_AB * log_prob_gradient_B
         slope_A = (z_gradient_AB * z_AB).sum(1) - log_prob_gradient_B.sum()
         if entropy_gradient_B is not None:

@@ -91,10 +91,6 @@ class RunObserver:
             "rss_bytes": {name: size for name, size in memory.items() if size is not None},
         }
 
-    def whole(self) -> dict[str, Any]:
-        """Rates and shares of the whole run; empty when nothing ran."""
-        return self._watch.whole() if self._watch is not None else {}
-
     def first_step_ns(self) -> int:
         return self._watch.first_step_ns() if self._watch is not None else 0
 

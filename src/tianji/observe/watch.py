@@ -24,12 +24,11 @@ class _Sample(NamedTuple):
 
 
 class Watch:
-    """Looks at the gauges now and then; rates are over the last few seconds, or over all."""
+    """Looks at the gauges now and then; rates are over the last few seconds."""
 
     def __init__(self, gauges: Gauges) -> None:
         self._gauges = gauges
         self._samples: deque[_Sample] = deque()
-        self._first: _Sample | None = None
 
     def first_step_ns(self) -> int:
         """When the first environment step of all began; 0 before it."""
@@ -41,8 +40,6 @@ class Watch:
 
     def look(self) -> None:
         sample = self._sample()
-        if self._first is None and self.first_step_ns():
-            self._first = sample._replace(at_ns=self.first_step_ns(), produced=0, received=0)
         self._samples.append(sample)
         while len(self._samples) > 2 and sample.at_ns - self._samples[1].at_ns > WINDOW_S * 1e9:
             self._samples.popleft()
@@ -64,13 +61,6 @@ class Watch:
         if not self._samples:
             return {}
         return _between(self._samples[0], self._samples[-1])
-
-    def whole(self) -> dict[str, Any]:
-        """Rates and shares over the whole run, from its first environment step."""
-        last = self._sample()
-        found = _between(self._first or last, last)
-        found["busy_s"] = {name: busy / 1e9 for name, busy in last.busy_ns.items()}
-        return found
 
     def activities(self) -> dict[str, str]:
         return {

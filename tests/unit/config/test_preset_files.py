@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tianji.algorithms.registry import load_algorithm
 from tianji.config.files import save_config
 from tianji.config.overrides import make_config
 from tianji.config.presets import list_presets, load_preset
@@ -27,6 +28,8 @@ def test_the_promised_presets_are_there() -> None:
 def test_every_preset_resolves_and_says_what_it_learns(name: str) -> None:
     preset = load_preset(name)
     config = make_config(name)
+    cadence = load_algorithm(config.algorithm.name).cadence(config)
+    assert cadence.warmup_steps + cadence.steps_per_version < config.max_env_steps
     assert preset.name == name
     assert preset.about.endswith(".")
     assert str(config.algorithm.name) in name

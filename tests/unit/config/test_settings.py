@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tianji.config.schema import AlgorithmConfig
+from tianji.algorithms.registry import BUILT_IN, load_algorithm
+from tianji.config.schema import AlgorithmConfig, load_algorithm_config
 from tianji.config.settings import describe_allowed, find_setting, list_settings, short_names
 
 SETTINGS = list_settings(AlgorithmConfig)
@@ -56,3 +57,14 @@ def test_shared_last_parts_stay_dotted() -> None:
 
 def test_the_algorithm_is_named_algorithm() -> None:
     assert find_setting("--algorithm", SETTINGS).path == "algorithm.name"
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_config_found_without_the_record_is_the_record_s_own(name: str) -> None:
+    assert load_algorithm_config(name) is load_algorithm(name).config
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_setting_of_an_algorithm_has_a_sentence(name: str) -> None:
+    for setting in list_settings(load_algorithm_config(name)):
+        assert setting.about.endswith("."), setting.path

@@ -1,16 +1,17 @@
 """A batch of unrolls as PPO and IMPALA take it in: checked, normalised, ready for the network.
 
-T: time, N: environments side by side, R: T * N steps, K: choices or numbers of one action.
+T: time, N: environments side by side, R: rows, B: valid steps, K: choices or numbers of an action.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.model import ActorCritic
@@ -27,12 +28,21 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
 
+class RowOrder(NamedTuple):
+    """Rows as the network gets them: first those where valid steps begin, which are trained on,
+    then those where steps only end, which are only evaluated. All others are left out."""
+
+    num_valid: int
+    index_R: NDArray[np.int64] | None
+    """Of each row among all (T + 1) * N; None for all of them as they lie."""
+
+
 @dataclass(frozen=True)
 class Experience:
-    """Arrays [T, N, ...]; what is not valid is 0 in all but the observations."""
+    """Arrays [T, N, ...], 0 where a step is not valid, as far as observations do not matter."""
 
     obs: Mapping[str, Array]
-    """[T + 1, N, ...] by leaf key; rows that no valid step touches may hold anything."""
+    """[T + 1, N, ...] by leaf key; anything in rows that no valid step begins or ends with."""
     final_obs: Mapping[str, Array]
     """[T, N, ...] by leaf key, empty where obs[t + 1] is the true next observation."""
     action: Array
@@ -55,29 +65,60 @@ class Experience:
             self.valid_TN[:, part],
         )
 
-    def obs_rows(self) -> dict[str, Tensor]:
-        """All observations [(T + 1) * N, ...], the last N only to bootstrap from."""
-        return {
-            key: to_tensor(array.reshape(-1, *array.shape[2:])) for key, array in self.obs.items()
-        }
+    def rows(self) -> RowOrder:
+        valid_TN = self.valid_TN
+        if valid_TN.all():
+            return RowOrder(valid_TN.size, None)
+        begins = np.zeros((len(valid_TN) + 1, valid_TN.shape[1]), np.bool_)
+        begins[:-1] = valid_TN
+        ends = np.zeros_like(begins)
+        ends[1:] = valid_TN
+        index_R = np.concatenate([np.flatnonzero(begins), np.flatnonzero(ends & ~begins)])
+        return RowOrder(int(np.count_nonzero(valid_TN)), index_R)
 
-    def action_RK(self) -> Tensor:
-        return torch.from_numpy(self.action.reshape(self.valid_TN.size, -1))
+    def obs_rows(self, order: RowOrder) -> dict[str, Tensor]:
+        """Observations [R, ...] of all rows that matter."""
+        rows = {key: array.reshape(-1, *array.shape[2:]) for key, array in self.obs.items()}
+        if order.index_R is not None:
+            rows = {key: array[order.index_R] for key, array in rows.items()}
+        return {key: to_tensor(array) for key, array in rows.items()}
 
-    def valid_rows(self) -> slice | Tensor:
-        """Where the valid steps are among all rows, to index with."""
+    def values(self, order: RowOrder, value_R: Tensor) -> Floats:
+        """Values of those rows back in their places, [T + 1, N]; 0 elsewhere."""
+        shape = (len(self.valid_TN) + 1, self.valid_TN.shape[1])
+        given: Floats = value_R.numpy(force=True)
+        if order.index_R is None:
+            return given.reshape(shape)
+        value_T1N = np.zeros(shape, np.float32)
+        value_T1N.reshape(-1)[order.index_R] = given
+        return value_T1N
+
+    def valid(self, x_TN: Array) -> Tensor:
+        """The valid steps of an array, in the order of the rows: [B, ...]."""
         if self.valid_TN.all():
-            return slice(self.valid_TN.size)
-        return torch.from_numpy(np.flatnonzero(self.valid_TN))
+            return torch.from_numpy(x_TN.reshape(-1, *x_TN.shape[2:]))
+        return torch.from_numpy(x_TN[self.valid_TN])
 
-    def next_value(self, network: GradientNet, value_T1N: Floats) -> Floats:
-        """Value of what each step led to; with final observations apart, those of cut episodes."""
+    def action_BK(self) -> Tensor:
+        """Actions of the valid steps."""
+        action = self.valid(self.action)
+        return action.reshape(len(action), -1)
+
+    def cut_value(self, network: GradientNet) -> Floats:
+        """Values of the final observations of cut episodes, where those are kept apart: [C]."""
+        cut_TN = self.truncated_TN
+        if not self.final_obs or not cut_TN.any():
+            return np.empty(0, np.float32)
+        final = {key: to_tensor(array[cut_TN]) for key, array in self.final_obs.items()}
+        _, value_1C = network.evaluate(network.prepare(final))
+        value_C: Floats = value_1C[0].numpy(force=True)
+        return value_C
+
+    def next_value(self, value_T1N: Floats, cut_value_C: Floats) -> Floats:
+        """Value of what each step truly led to."""
         next_value_TN = value_T1N[1:].copy()
-        cut_TN = self.truncated_TN & self.valid_TN
-        if self.final_obs and cut_TN.any():
-            final = {key: to_tensor(array[cut_TN]) for key, array in self.final_obs.items()}
-            _, value_1C = network.evaluate(network.prepare(final))
-            next_value_TN[cut_TN] = value_1C[0].numpy(force=True)
+        if len(cut_value_C):
+            next_value_TN[self.truncated_TN] = cut_value_C
         return next_value_TN
 
 
@@ -92,7 +133,7 @@ class Intake:
             self._statistics = ObservationStatistics(self._encoder.normalizer)
         self._reward_scale: RewardScale | None = None
         if config.normalize.rewards:
-            self._reward_scale = RewardScale(config.algorithm.gamma, config.normalize.clip)
+            self._reward_scale = RewardScale(config.algorithm.gamma, config.normalize.bound)
 
     def take(self, batch: Batch) -> Experience:
         """Count the batch in the statistics, which the policy uses from now on."""

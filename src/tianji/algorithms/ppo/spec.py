@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tianji.algorithms.actor_critic.checks import check_spaces, fields
-from tianji.algorithms.interface import Acting, Algorithm, Cadence, Update
+from tianji.algorithms.actor_critic.record import build_acting, build_model, cadence, export, fields
+from tianji.algorithms.actor_critic.record import check as check_spaces
+from tianji.algorithms.interface import Algorithm, Update
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
@@ -14,12 +15,6 @@ if TYPE_CHECKING:
     import torch
 
     from tianji.config.run import RunConfig
-
-
-def cadence(config: RunConfig) -> Cadence:
-    """One version for every round of all environments."""
-    length = config.algorithm.unroll_length
-    return Cadence(length, 1, config.num_envs * length, 0, "queue", 1.0)
 
 
 def check(spaces: Spaces, config: RunConfig) -> None:
@@ -34,28 +29,10 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-def build_model(spaces: Spaces, config: RunConfig) -> torch.nn.Module:
-    from tianji.algorithms.actor_critic import model
-
-    return model.build_model(spaces, config)
-
-
-def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Acting:
-    from tianji.algorithms.actor_critic import policy
-
-    return policy.build_acting(model, spaces, config)
-
-
 def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
     from tianji.algorithms.ppo import update
 
     return update.build_update(model, spaces, config)
-
-
-def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:
-    from tianji.algorithms.actor_critic import model as networks
-
-    return networks.export(model, spaces, config)
 
 
 ALGORITHM = Algorithm(

@@ -10,7 +10,7 @@ epochs x minibatches updates of
 which corrects for lag in w and bounds the step in r (Hilton, Cobbe and Schulman 2022). Gradients by
 the network's outputs are in closed form (ops/policy_gradient.py, models/heads.py).
 
-T: time, N: environments, R: rows of the batch, B: rows of a minibatch, A: policy outputs.
+T: time, N: environments, R: valid rows of the batch, B: rows of a minibatch, A: policy outputs.
 """
 
 from __future__ import annotations
@@ -86,16 +86,16 @@ class PPOUpdate:
     def _take(self, batch: Batch, clip: float) -> tuple[Rows, Taken]:
         """Evaluate the batch once; keep its valid rows with all that is known about them."""
         experience = self._intake.take(batch)
-        inputs = self._network.prepare(experience.obs_rows())
+        order = experience.rows()
+        inputs = self._network.prepare(experience.obs_rows(order))
         outputs_AR, value_1R = self._network.evaluate(inputs)
-        value_T1N = value_1R.numpy(force=True).reshape(-1, experience.valid_TN.shape[1])
-        advantage_TN = self._advantage(experience, value_T1N)
+        value_T1N = experience.values(order, value_1R[0])
+        advantage_R = experience.valid(self._advantage(experience, value_T1N))
 
-        keep = experience.valid_rows()
-        action_AR = self._head.prepare(experience.action_RK()[keep])
+        keep = slice(order.num_valid)
+        action_AR = self._head.prepare(experience.action_BK())
         proximal_R = self._head.log_prob(outputs_AR[:, keep], action_AR)
-        behaviour_R = torch.from_numpy(experience.log_prob_TN.reshape(-1))[keep]
-        advantage_R = torch.from_numpy(advantage_TN.reshape(-1))[keep]
+        behaviour_R = experience.valid(experience.log_prob_TN)
         value_R = value_1R[0, keep]
         weight_R = (proximal_R - behaviour_R).exp().clamp(max=self._config.max_behaviour_weight)
         minibatch_rows = max(1, len(value_R)) / self._num_parts(batch)
@@ -117,7 +117,7 @@ class PPOUpdate:
         return gae(
             experience.reward_TN,
             value_T1N[:-1],
-            experience.next_value(self._network, value_T1N),
+            experience.next_value(value_T1N, experience.cut_value(self._network)),
             experience.terminated_TN,
             experience.truncated_TN,
             experience.valid_TN,

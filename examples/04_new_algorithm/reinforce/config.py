@@ -1,0 +1,19 @@
+"""What a person can ask of REINFORCE."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tianji.config.schema import AlgorithmConfig
+
+
+class ReinforceConfig(AlgorithmConfig):
+    """REINFORCE with a learned baseline (Williams 1992).
+
+    gamma, learning_rate, unroll_length and max_grad_norm come with AlgorithmConfig.
+    """
+
+    learning_rate: float = Field(1e-3, gt=0.0)
+    """Step size of the optimiser."""
+    entropy: float = Field(0.01, ge=0.0)
+    """Weight of the entropy bonus; too much keeps the policy random."""

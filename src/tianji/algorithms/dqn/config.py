@@ -1,0 +1,48 @@
+"""What a person can ask of DQN."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from tianji.config.schema import AlgorithmConfig, Count, Fraction, Positive
+
+
+class DQNConfig(AlgorithmConfig):
+    """Deep Q-learning (Mnih et al. 2015) with double targets, dueling streams, n-step returns."""
+
+    name: str = "dqn"
+    learning_rate_final: float | None = Field(None, ge=0.0)
+    """Step size at max_env_steps, reached in a straight line; empty keeps it constant."""
+    unroll_length: Count = 4
+    """Steps of every environment in one unroll; a version is made for every round of unrolls."""
+    max_grad_norm: Positive = 10.0
+    """Gradients are scaled down to this global norm."""
+    batch_size: Count = 128
+    """Transitions of one update."""
+    updates_per_version: Count = 8
+    """Updates for every round of unrolls. Times batch_size, divided by num_envs * unroll_length:
+    how often a transition is used on average; more learns faster until it overfits."""
+    replay_size: Count = 100_000
+    """Steps kept to sample from."""
+    warmup_steps: Count = 1000
+    """Steps collected before the first update."""
+    n_step: Count = 1
+    """Rewards summed before bootstrapping; more spread reward faster, and less on-policy."""
+    double: bool = True
+    """Choose the next action by the online network, value it by the target network."""
+    dueling: bool = False
+    """Separate networks for the state's value and the actions' advantages."""
+    loss: Literal["huber", "mse"] = "huber"
+    """Huber grows only linearly for large errors."""
+    target_period_updates: Count = 500
+    """Updates between copies of the online network to the target; not used with target_tau."""
+    target_tau: float | None = Field(None, gt=0.0, le=1.0)
+    """Instead, move the target this share of the way in every update."""
+    epsilon_start: Fraction = 1.0
+    """Share of random actions at the start."""
+    epsilon_final: Fraction = 0.05
+    """Share of random actions from epsilon_decay_steps on."""
+    epsilon_decay_steps: Count = 10_000
+    """Environment steps over which the share falls in a straight line."""

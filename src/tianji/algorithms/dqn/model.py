@@ -1,0 +1,73 @@
+"""The Q network, or the two streams of a dueling one.
+
+B: rows, A: actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from tianji.algorithms.dqn.config import DQNConfig
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import observation_leaves
+from tianji.models.actions import Choices, action_layout
+from tianji.models.build import build_net
+from tianji.models.export import GreedyPolicy
+from tianji.models.flat import flatten
+from tianji.models.heads import CategoricalHead
+from tianji.models.stacked import StackedNet
+from tianji.models.user import UserNet
+from tianji.ops.td import dueling
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+
+SCORES = 0
+"""The network whose largest output names the best action: Q values, or advantages, which differ
+from them by the same number for all actions."""
+
+
+class QNetwork(nn.Module):
+    """Q values from one network, or from separate advantages and a value."""
+
+    def __init__(self, net: StackedNet | UserNet, is_dueling: bool) -> None:
+        super().__init__()
+        self.net = net
+        self.is_dueling = is_dueling
+
+    def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
+        """Q values [B, A]."""
+        return self.combine(tuple(x_BA.t() for x_BA in self.net(obs))).t()
+
+    def combine(self, outputs_AB: tuple[Tensor, ...]) -> Tensor:
+        """Q values [A, B] of the networks' outputs."""
+        return dueling(*outputs_AB) if self.is_dueling else outputs_AB[0]
+
+    def scores(self, obs: Mapping[str, Tensor]) -> Tensor:
+        """Whatever ranks the actions, [B, A]."""
+        return self.net.one(obs, SCORES)
+
+
+def num_actions(spaces: Spaces) -> int:
+    layout = action_layout(spaces.action)
+    assert isinstance(layout, Choices), "checked before"
+    return layout.num_outputs
+
+
+def build_model(spaces: Spaces, config: RunConfig) -> QNetwork:
+    assert isinstance(config.algorithm, DQNConfig)
+    is_dueling = config.algorithm.dueling
+    widths = (num_actions(spaces), 1) if is_dueling else (num_actions(spaces),)
+    model = QNetwork(build_net(spaces, config, widths, [1.0] * len(widths)), is_dueling)
+    flatten(model)
+    return model
+
+
+def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
+    assert isinstance(model, QNetwork)
+    keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
+    mode = CategoricalHead(Choices((num_actions(spaces),), ())).mode
+    return GreedyPolicy(model, model.scores, mode, keys, spaces.action)

@@ -1,0 +1,75 @@
+"""The actor's side of DQN: the best action, or now and then a random one.
+
+R: rows of an unroll, N: environments, A: actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import nn
+
+from tianji.algorithms.dqn.config import DQNConfig
+from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
+from tianji.envs.interface import Spaces
+from tianji.models.inference import ObservationReader, build_inference
+from tianji.ops.schedules import linear_by_steps
+from tianji.types import Array, Unroll
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+
+
+class EpsilonGreedyActing:
+    """Which steps are random, and what they do, is drawn for a whole unroll at once."""
+
+    def __init__(self, model: QNetwork, spaces: Spaces, config: DQNConfig) -> None:
+        self._config = config
+        self._num_actions = num_actions(spaces)
+        self._inference = build_inference(model.net, SCORES)
+        self._reader = ObservationReader(spaces.observation)
+        self._scores_NA = np.empty((0, 0), np.float32)
+        self._is_random_RN: Array = np.empty((0, 0), np.bool_)
+        self._random_RN: Array = np.empty((0, 0), np.int64)
+
+    def epsilon(self, steps_before: int) -> float:
+        config = self._config
+        return linear_by_steps(
+            config.epsilon_start, config.epsilon_final, steps_before, config.epsilon_decay_steps
+        )
+
+    def begin(
+        self, rng: np.random.Generator, unroll: Unroll, first_row: int, steps_before: int
+    ) -> None:
+        shape = unroll["action"].shape
+        if len(self._scores_NA) != shape[1]:
+            self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
+        self._is_random_RN = rng.random(shape, np.float32) < self.epsilon(steps_before)
+        self._random_RN = rng.integers(self._num_actions, size=shape)
+        self._inference.refresh()
+
+    def act(self, unroll: Unroll, t: int) -> Array:
+        action_N: Array = unroll["action"][t]
+        self._inference(self._reader.row(unroll, t), self._scores_NA)
+        self._scores_NA.argmax(1, action_N)
+        np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
+        return action_N
+
+    def finish(self, unroll: Unroll, first_row: int) -> None:
+        """Nothing is left to fill."""
+
+    def greedy(self, obs: Mapping[str, Array]) -> Array:
+        arrays = self._reader.batch(obs)
+        scores_NA = np.empty((len(next(iter(arrays.values()))), self._num_actions), np.float32)
+        self._inference.refresh()
+        self._inference(arrays, scores_NA)
+        best_N: Array = scores_NA.argmax(1)
+        return best_N
+
+
+def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> EpsilonGreedyActing:
+    assert isinstance(model, QNetwork) and isinstance(config.algorithm, DQNConfig)
+    model.eval()
+    return EpsilonGreedyActing(model, spaces, config.algorithm)

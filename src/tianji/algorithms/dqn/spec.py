@@ -1,0 +1,116 @@
+"""DQN's record. No torch at import: the supervisor reads this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gymnasium import spaces as gym_spaces
+
+from tianji.algorithms.dqn.config import DQNConfig
+from tianji.algorithms.interface import Acting, Algorithm, Cadence, Update
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import observation_leaves
+from tianji.errors import UsageError
+from tianji.models.actions import action_layout
+from tianji.models.settings import check_model
+from tianji.types import Field
+
+if TYPE_CHECKING:
+    import torch
+
+    from tianji.config.run import RunConfig
+
+
+def cadence(config: RunConfig) -> Cadence:
+    """One version, of several updates, for every round of all environments."""
+    assert isinstance(config.algorithm, DQNConfig)
+    algorithm = config.algorithm
+    steps = config.num_envs * algorithm.unroll_length
+    return Cadence(
+        unroll_length=algorithm.unroll_length,
+        lookahead=algorithm.n_step,
+        steps_per_version=steps,
+        warmup_steps=algorithm.warmup_steps,
+        store="replay",
+        ratio=algorithm.updates_per_version * algorithm.batch_size / steps,
+        capacity_steps=algorithm.replay_size,
+        num_updates=algorithm.updates_per_version,
+    )
+
+
+def check(spaces: Spaces, config: RunConfig) -> None:
+    assert isinstance(config.algorithm, DQNConfig)
+    observation_leaves(spaces.observation)
+    check_model(config)
+    if not isinstance(spaces.action, gym_spaces.Discrete):
+        raise UsageError(
+            f"DQN needs a Discrete action space, and this environment's is {spaces.action}. Use "
+            "ppo or impala for it, or wrap the environment so that its actions are one choice."
+        )
+    if config.algorithm.dueling and config.model.factory is not None:
+        raise UsageError(
+            f"dueling is a shape of TianJi's own networks, and model.factory is "
+            f"'{config.model.factory}'. Set dueling to false, and combine the two streams there."
+        )
+    if config.normalize.rewards:
+        raise UsageError(
+            "normalize.rewards follows returns through whole unrolls, and DQN learns from single "
+            "transitions. Set it to false; the Huber loss and max_grad_norm bound large rewards."
+        )
+    _check_sizes(config, config.algorithm)
+
+
+def _check_sizes(config: RunConfig, algorithm: DQNConfig) -> None:
+    if algorithm.warmup_steps > algorithm.replay_size:
+        raise UsageError(
+            f"warmup_steps {algorithm.warmup_steps} is more than replay_size "
+            f"{algorithm.replay_size}: the first update would never come. Raise replay_size."
+        )
+    per_round = config.num_envs * algorithm.unroll_length
+    if algorithm.replay_size < per_round:
+        raise UsageError(
+            f"replay_size {algorithm.replay_size} is less than one round of unrolls: num_envs "
+            f"{config.num_envs} * unroll_length {algorithm.unroll_length} = {per_round} steps. "
+            "Raise replay_size."
+        )
+
+
+def fields(spaces: Spaces) -> tuple[Field, ...]:
+    return (action_layout(spaces.action).field,)
+
+
+def build_model(spaces: Spaces, config: RunConfig) -> torch.nn.Module:
+    from tianji.algorithms.dqn import model
+
+    return model.build_model(spaces, config)
+
+
+def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Acting:
+    from tianji.algorithms.dqn import policy
+
+    return policy.build_acting(model, spaces, config)
+
+
+def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
+    from tianji.algorithms.dqn import update
+
+    return update.build_update(model, spaces, config)
+
+
+def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:
+    from tianji.algorithms.dqn import model as networks
+
+    return networks.export(model, spaces, config)
+
+
+ALGORITHM = Algorithm(
+    name="dqn",
+    config=DQNConfig,
+    cadence=cadence,
+    check=check,
+    fields=fields,
+    build_model=build_model,
+    build_acting=build_acting,
+    build_update=build_update,
+    export=export,
+)

@@ -1,0 +1,19 @@
+"""Settings of networks that contradict each other. No torch in here: planning needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tianji.errors import UsageError
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+
+
+def check_model(config: RunConfig) -> None:
+    if config.model.factory is not None and config.normalize.observations:
+        raise UsageError(
+            "normalize.observations works with TianJi's own networks, and model.factory is "
+            f"'{config.model.factory}'. Set normalize.observations to false and normalise inside "
+            "your network, or leave model.factory empty."
+        )

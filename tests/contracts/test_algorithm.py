@@ -1,0 +1,230 @@
+"""What every algorithm owes the rooms around it, whatever the spaces."""
+
+import copy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tests.fakes.experience import ACTIONS, OBSERVATIONS, Rig, queue_batch
+
+from tianji.envs.spaces import make_action_cast, observation_leaves
+from tianji.errors import TrainingDiverged
+from tianji.models.flat import Snapshot
+from tianji.types import Batch
+
+NAMES = ("ppo", "dqn", "impala")
+QUEUED = ("ppo", "impala")
+CASES = [(name, obs, "discrete") for name in NAMES for obs in OBSERVATIONS]
+CASES += [(name, "vector", action) for name in QUEUED for action in ACTIONS if action != "discrete"]
+
+every_algorithm = pytest.mark.parametrize("name", NAMES)
+every_case = pytest.mark.parametrize(("name", "observation", "action"), CASES)
+
+
+@every_algorithm
+def test_the_record_does_not_import_torch(name):
+    code = (
+        f"import sys, tianji.algorithms.{name}.spec\n"
+        "from tianji.config.run import RunConfig\n"
+        f"config = RunConfig(algorithm='{name}')\n"
+        f"tianji.algorithms.{name}.spec.ALGORITHM.cadence(config)\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@every_algorithm
+def test_a_version_takes_whole_rounds(name):
+    rig = Rig(name)
+    cadence = rig.algorithm.cadence(rig.config)
+    assert cadence.steps_per_version % (rig.config.num_envs * cadence.unroll_length) == 0
+    if cadence.store == "queue":
+        assert (cadence.ratio, cadence.lookahead, cadence.warmup_steps) == (1.0, 1, 0)
+    else:
+        items = cadence.ratio * cadence.steps_per_version
+        assert items == rig.config.algorithm.batch_size * cadence.num_updates
+
+
+@every_case
+def test_acting_gives_actions_of_the_space(name, observation, action):
+    rig = Rig(name, observation, action)
+    unroll = rig.unroll(1)
+    given = rig.acting.act(unroll, 0)
+    for one in make_action_cast(rig.spaces.action)(given):
+        assert rig.spaces.action.contains(one)
+    greedy = rig.acting.greedy({k: a[0] for k, a in unroll.items() if k.startswith("obs")})
+    for one in make_action_cast(rig.spaces.action)(greedy):
+        assert rig.spaces.action.contains(one)
+
+
+@every_case
+def test_acting_is_a_function_of_the_generator(name, observation, action):
+    rig = Rig(name, observation, action)
+    np.testing.assert_array_equal(rig.unroll(5)["action"], rig.unroll(5)["action"])
+    assert (rig.unroll(5)["action"] != rig.unroll(6)["action"]).any()
+
+
+@every_case
+def test_training_moves_the_parameters_and_reports_finite_numbers(name, observation, action):
+    rig = Rig(name, observation, action)
+    before = rig.parameters()
+    metrics = rig.train(rig.batch(1))
+    assert not torch.equal(rig.parameters(), before)
+    assert {"grad_norm", "learning_rate"} < set(metrics)
+    assert all(type(value) is float and np.isfinite(value) for value in metrics.values())
+
+
+@every_algorithm
+@pytest.mark.parametrize("normalize", [False, True])
+def test_resuming_is_exact(name, normalize):
+    """2N updates are N updates, save, load, N updates, bit for bit."""
+    settings = {"observations": normalize, "rewards": normalize and name != "dqn"}
+    whole, half = (Rig(name, normalize=settings) for _ in range(2))
+    batches = [whole.batch(seed) for seed in range(4)]
+    for batch in batches[:2]:
+        whole.train(batch)
+    weights, state = copy.deepcopy(whole.model.state_dict()), whole.update.state()
+    for batch in batches[2:]:
+        whole.train(batch)
+    half.model.load_state_dict(weights)
+    half.update.load_state(state)
+    for batch in batches[2:]:
+        half.train(batch)
+    assert torch.equal(half.parameters(), whole.parameters())
+    torch.testing.assert_close(half.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
+    torch.testing.assert_close(half.update.state(), whole.update.state(), rtol=0, atol=0)
+
+
+@every_algorithm
+def test_state_is_a_copy(name):
+    rig = Rig(name, normalize={"observations": True})
+    rig.train(rig.batch(1))
+    state = rig.update.state()
+    kept = {key: tensor.clone() for key, tensor in state.items()}
+    rig.train(rig.batch(2))
+    torch.testing.assert_close(state, kept, rtol=0, atol=0)
+    assert any(not torch.equal(kept[key], now) for key, now in rig.update.state().items())
+
+
+@every_algorithm
+def test_only_the_last_step_of_a_batch_reports(name):
+    rig = Rig(name)
+    given = list(rig.update.steps(rig.batch(1), 0.0))
+    assert len(given) >= 1
+    assert all(not metrics for metrics in given[:-1])
+    assert given[-1]
+
+
+@every_algorithm
+def test_minibatch_steps_are_those_of_one_update(name):
+    rig = Rig(name)
+    batch = rig.batch(1)
+    num_updates = len(list(rig.update.steps(batch, 0.0)))
+    epochs = getattr(rig.config.algorithm, "epochs", 1)
+    expected = batch.num_steps * epochs / num_updates
+    assert rig.update.minibatch_steps(batch) == pytest.approx(expected, abs=1)
+
+
+@pytest.mark.parametrize("name", QUEUED)
+@pytest.mark.parametrize("action", ["discrete", "multidiscrete", "box"])
+@pytest.mark.parametrize("settings", [{}, {"observations": True, "rewards": True}])
+def test_rows_that_are_not_valid_never_matter(name, action, settings):
+    """Whatever they hold, NaN and impossible actions included, training gives the same bits."""
+    clean, dirty = (Rig(name, action=action, normalize=settings) for _ in range(2))
+    unroll = clean.unroll(2)
+    invalid = ~unroll["valid"]
+    assert invalid.any()
+    poisoned = {key: array.copy() for key, array in unroll.items()}
+    poisoned["reward"][invalid] = np.nan
+    poisoned["log_prob"][invalid] = np.inf
+    poisoned["terminated"][invalid] = poisoned["truncated"][invalid] = True
+    poisoned["action"][invalid] = 10**6
+    clean_metrics = clean.train(queue_batch(unroll))
+    dirty_metrics = dirty.train(queue_batch(poisoned))
+    assert dirty_metrics == clean_metrics
+    assert torch.equal(dirty.parameters(), clean.parameters())
+
+
+@pytest.mark.parametrize("name", QUEUED)
+def test_an_unroll_handed_over_short_trains_on_what_it_has(name):
+    """Rows that were never acted hold garbage, observations included."""
+    clean, dirty = Rig(name), Rig(name)
+    unroll = clean.unroll(2)
+    unroll["valid"][5:] = False
+    poisoned = {key: array.copy() for key, array in unroll.items()}
+    poisoned["obs"][6:] = np.nan
+    poisoned["action"][5:] = -(10**6)
+    clean.train(queue_batch(unroll))
+    dirty.train(queue_batch(poisoned))
+    assert torch.equal(dirty.parameters(), clean.parameters())
+
+
+@pytest.mark.parametrize("name", QUEUED)
+def test_a_batch_without_a_valid_step_changes_nothing(name):
+    rig = Rig(name)
+    unroll, before = rig.unroll(1), rig.parameters()
+    unroll["valid"][:] = False
+    assert rig.train(queue_batch(unroll)) == {}
+    assert torch.equal(rig.parameters(), before)
+
+
+@pytest.mark.parametrize("name", QUEUED)
+def test_final_observations_apart_give_the_same_as_in_line(name):
+    """Worlds that reset in the same step keep the final observation in `final_obs`."""
+    rows = Rig(name).unroll(4)
+    rows["valid"][:] = True
+    rows["terminated"][:] = rows["truncated"][:] = False
+    rows["truncated"][-1] = True
+    apart = {key: array.copy() for key, array in rows.items()}
+    apart["final_obs"] = np.full_like(rows["obs"][:-1], np.nan)
+    apart["final_obs"][-1] = rows["obs"][-1]
+    apart["obs"][-1] = 123.0
+    in_line, kept = Rig(name), Rig(name, keeps_final=True)
+    in_line.train(queue_batch(rows))
+    kept.train(queue_batch(apart))
+    torch.testing.assert_close(kept.parameters(), in_line.parameters())
+
+
+@every_algorithm
+@pytest.mark.parametrize(("field", "named"), [("reward", "reward"), ("obs", "observations")])
+def test_what_is_not_finite_stops_training_and_is_named(name, field, named):
+    rig = Rig(name)
+    batch = rig.batch(1)
+    arrays = {key: array.copy() for key, array in batch.arrays.items()}
+    arrays[field][0, 0] = np.nan
+    if "valid" in arrays:
+        arrays["valid"][0, 0] = True
+    before = rig.parameters()
+    with pytest.raises(TrainingDiverged, match=f"at update 1.*{named}.*lower learning rate"):
+        rig.train(Batch(arrays, batch.stamps, batch.num_items, batch.num_steps))
+    assert torch.equal(rig.parameters(), before)
+
+
+@every_case
+def test_the_exported_policy_is_the_greedy_one(name, observation, action):
+    rig = Rig(name, observation, action)
+    rig.train(rig.batch(1))
+    unroll = rig.unroll(3)
+    obs = {key: array[0] for key, array in unroll.items() if key.startswith("obs")}
+    exported = rig.algorithm.export(rig.model, rig.spaces, rig.config)
+    leaves = observation_leaves(rig.spaces.observation)
+    tensors = [torch.from_numpy(obs[f"obs.{x.key}" if x.key else "obs"]) for x in leaves]
+    with torch.no_grad():
+        got = exported(*tensors).numpy()
+    expected = make_action_cast(rig.spaces.action)(rig.acting.greedy(obs))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@every_case
+def test_an_actor_that_reads_the_published_policy_acts_like_the_learner(name, observation, action):
+    rig = Rig(name, observation, action, normalize={"observations": True})
+    other = Rig(name, observation, action, normalize={"observations": True}, seed=9)
+    source, target = Snapshot(rig.model), Snapshot(other.model)
+    rig.train(rig.batch(1))
+    buffer = np.zeros(source.nbytes, np.uint8)
+    source.write_to(buffer)
+    target.read_from(buffer)
+    mine, theirs = rig.unroll(3), other.unroll(3)
+    np.testing.assert_array_equal(theirs["action"], mine["action"])

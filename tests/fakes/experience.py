@@ -1,0 +1,149 @@
+"""Hand-made spaces, unrolls and batches for the tests of algorithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from tianji.algorithms.interface import Acting, Algorithm, Update
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.run import RunConfig
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import observation_fields
+from tianji.types import Array, Batch, Field, Stamp
+
+VECTOR = spaces.Box(-1.0, 1.0, (4,), np.float32)
+IMAGE = spaces.Box(0, 255, (12, 12, 3), np.uint8)
+TREE = spaces.Dict(
+    {
+        "arm": spaces.Dict({"angle": spaces.Box(-1.0, 1.0, (3,), np.float64)}),
+        "mode": spaces.Discrete(3, start=1),
+        "camera": spaces.Box(0, 255, (3, 12, 12), np.uint8),
+    }
+)
+OBSERVATIONS = {"vector": VECTOR, "image": IMAGE, "tree": TREE}
+ACTIONS = {
+    "discrete": spaces.Discrete(3),
+    "multidiscrete": spaces.MultiDiscrete([3, 2]),
+    "multibinary": spaces.MultiBinary(3),
+    "box": spaces.Box(-0.5, 0.5, (2,), np.float32),
+}
+
+STEP_FIELDS = (
+    Field("reward", "float32"),
+    Field("terminated", "bool"),
+    Field("truncated", "bool"),
+    Field("valid", "bool"),
+)
+
+
+def empty_unroll(fields: tuple[Field, ...], num_rows: int, num_envs: int) -> dict[str, Array]:
+    rows = {"step": num_rows, "obs": num_rows + 1}
+    return {f.name: np.zeros((rows[f.per], num_envs, *f.shape), f.dtype) for f in fields}
+
+
+def random_observations(space: spaces.Space[Any], fields: dict[str, Array], seed: int) -> None:
+    """Fill every observation array, obs and final_obs, with samples of its kind."""
+    rng = np.random.default_rng(seed)
+    for name, array in fields.items():
+        if "obs" not in name:
+            continue
+        if array.dtype == np.uint8:
+            array[:] = rng.integers(256, size=array.shape)
+        elif array.dtype == np.int64:
+            array[:] = rng.integers(1, 4, size=array.shape)
+        else:
+            array[:] = rng.standard_normal(array.shape)
+
+
+def random_episodes(unroll: dict[str, Array], seed: int) -> None:
+    """Episodes that end in both ways, each followed by a row in which it is only reset."""
+    rng = np.random.default_rng(seed)
+    num_rows, num_envs = unroll["valid"].shape
+    unroll["reward"][:] = rng.standard_normal((num_rows, num_envs))
+    unroll["valid"][:] = True
+    for n in range(num_envs):
+        for t in range(num_rows):
+            if t and (unroll["terminated"][t - 1, n] or unroll["truncated"][t - 1, n]):
+                unroll["valid"][t, n] = False
+            elif rng.random() < 0.2:
+                unroll[rng.choice(["terminated", "truncated"])][t, n] = True
+
+
+class Rig:
+    """One algorithm with its model, acting and update, and batches to feed it."""
+
+    def __init__(
+        self,
+        name: str,
+        observation: str = "vector",
+        action: str = "discrete",
+        keeps_final: bool = False,
+        settings: dict[str, Any] | None = None,
+        **config: Any,
+    ) -> None:
+        self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[action])
+        small = {"minibatch_size": 16} if name == "ppo" else {}
+        small |= {"batch_size": 16, "updates_per_version": 3} if name == "dqn" else {}
+        algorithm = {"name": name, "unroll_length": 8, **small, **(settings or {})}
+        self.config = RunConfig(algorithm=algorithm, num_envs=4, **config)
+        self.algorithm: Algorithm = load_algorithm(name)
+        self.algorithm.check(self.spaces, self.config)
+        self.keeps_final = keeps_final
+        torch.manual_seed(self.config.seed)
+        self.model = self.algorithm.build_model(self.spaces, self.config)
+        self.acting: Acting = self.algorithm.build_acting(self.model, self.spaces, self.config)
+        self.model.train()
+        self.update: Update = self.algorithm.build_update(self.model, self.spaces, self.config)
+
+    def unroll(self, seed: int, num_rows: int = 8, num_envs: int = 4) -> dict[str, Array]:
+        """Acted by the current policy, on made-up observations."""
+        fields = observation_fields(self.spaces.observation, self.keeps_final)
+        unroll = empty_unroll(
+            (*fields, *self.algorithm.fields(self.spaces), *STEP_FIELDS), num_rows, num_envs
+        )
+        random_observations(self.spaces.observation, unroll, seed)
+        random_episodes(unroll, seed)
+        self.acting.begin(np.random.default_rng(seed), unroll, 0, 0)
+        for t in range(num_rows):
+            self.acting.act(unroll, t)
+        self.acting.finish(unroll, 0)
+        return unroll
+
+    def batch(self, seed: int) -> Batch:
+        if self.algorithm.cadence(self.config).store == "queue":
+            return queue_batch(self.unroll(seed))
+        return self.replay_batch(seed)
+
+    def replay_batch(self, seed: int) -> Batch:
+        settings = self.config.algorithm.model_dump()
+        shape = (settings["updates_per_version"], settings["batch_size"])
+        rng = np.random.default_rng(seed)
+        flat: dict[str, Array] = {}
+        for prefix in ("obs", "next_obs"):
+            for field in observation_fields(self.spaces.observation, keeps_final=False):
+                name = prefix + field.name.removeprefix("obs")
+                flat[name] = np.zeros((*shape, *field.shape), field.dtype)
+        random_observations(self.spaces.observation, flat, seed)
+        flat["action"] = rng.integers(3, size=shape)
+        flat["reward"] = rng.standard_normal(shape).astype(np.float32)
+        flat["discount"] = np.where(rng.random(shape) < 0.2, 0.0, 0.99).astype(np.float32)
+        return Batch(flat, (), shape[0] * shape[1], shape[0] * shape[1])
+
+    def train(self, batch: Batch, progress: float = 0.0) -> dict[str, float]:
+        """All updates of a batch; returns the metrics."""
+        metrics: dict[str, float] = {}
+        for given in self.update.steps(batch, progress):
+            metrics = dict(given) or metrics
+        return metrics
+
+    def parameters(self) -> torch.Tensor:
+        return torch.cat([p.detach().reshape(-1).clone() for p in self.model.parameters()])
+
+
+def queue_batch(unroll: dict[str, Array]) -> Batch:
+    num_steps = int(np.count_nonzero(unroll["valid"]))
+    return Batch(unroll, (Stamp(0, 0, 0, 0, num_steps, 0, 0),), 1, num_steps)

@@ -1,0 +1,80 @@
+"""Action heads against torch.distributions and automatic gradients."""
+
+import pytest
+import torch
+from gymnasium import spaces
+from tests.fakes.experience import ACTIONS
+from torch.distributions import Categorical, Normal
+
+from tianji.models.actions import Choices, action_layout
+from tianji.models.flat import flatten
+from tianji.models.heads import CategoricalHead, build_head
+
+ROWS = 50
+
+
+def made(kind):
+    """A head, random outputs and random actions."""
+    torch.manual_seed(3)
+    layout = action_layout(ACTIONS[kind])
+    head = build_head(layout)
+    flatten(head)
+    outputs = torch.randn(layout.num_outputs, ROWS, requires_grad=True)
+    if isinstance(layout, Choices):
+        action = torch.stack([torch.randint(n, (ROWS,)) for n in layout.sizes], 1)
+    else:
+        head.log_std_A.data.copy_(torch.tensor([0.3, -0.7]))
+        action = torch.randn(ROWS, 2)
+    return layout, head, outputs, action
+
+
+def reference(layout, head, outputs, action):
+    """log-probability and entropy, by the book and differentiable."""
+    if isinstance(layout, Choices):
+        logits = torch.split(outputs.t(), list(layout.sizes), 1)
+        parts = [Categorical(logits=x) for x in logits]
+        log_prob = sum(p.log_prob(a) for p, a in zip(parts, action.unbind(1), strict=True))
+        return log_prob, sum(p.entropy() for p in parts)
+    normal = Normal(outputs.t(), head.log_std_A.exp())
+    return normal.log_prob(action).sum(1), normal.entropy().sum(1)
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_log_prob_and_entropy_are_by_the_book(kind):
+    layout, head, outputs, action = made(kind)
+    log_prob, entropy = reference(layout, head, outputs, action)
+    torch.testing.assert_close(
+        head.log_prob(outputs.detach(), head.prepare(action)), log_prob.detach()
+    )
+    torch.testing.assert_close(head.entropy(), entropy.detach())
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+@pytest.mark.parametrize("with_entropy", [False, True])
+def test_backward_is_the_automatic_gradient(kind, with_entropy):
+    layout, head, outputs, action = made(kind)
+    slope, entropy_slope = torch.randn(2, ROWS)
+    log_prob, entropy = reference(layout, head, outputs, action)
+    loss = (log_prob * slope).sum() + with_entropy * (entropy * entropy_slope).sum()
+    wanted = torch.autograd.grad(loss, [outputs, *head.parameters()])
+    head.log_prob(outputs.detach(), head.prepare(action))
+    got = head.backward(slope, entropy_slope if with_entropy else None)
+    torch.testing.assert_close(got, wanted[0])
+    for parameter, gradient in zip(head.parameters(), wanted[1:], strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_mode_takes_the_best_option_of_every_choice():
+    head = CategoricalHead(action_layout(spaces.MultiDiscrete([3, 2])))
+    outputs = torch.tensor([[0.0, 2.0, 1.0, 5.0, 4.0]])
+    assert head.mode(outputs).tolist() == [[1, 0]]
+
+
+def test_mode_of_a_gaussian_is_its_mean_cut_to_the_bounds():
+    head = build_head(action_layout(ACTIONS["box"]))
+    assert head.mode(torch.tensor([[0.25, -9.0]])).tolist() == [[0.25, -0.5]]
+
+
+def test_one_choice_gives_actions_without_an_axis_of_their_own():
+    head = build_head(action_layout(spaces.Discrete(3)))
+    assert head.mode(torch.tensor([[0.0, 2.0, 1.0]])).tolist() == [1]

@@ -1,0 +1,79 @@
+"""Sampling in actors: the right frequencies, and the log-probability that the learner computes."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from tests.fakes.experience import ACTIONS
+
+from tianji.models.actions import action_layout
+from tianji.models.heads import build_head
+from tianji.models.sampling import build_sampler
+
+ROWS, ENVS = 50, 40
+
+
+def drawn(kind, outputs):
+    """An unroll of draws from the same outputs: head, sampler, as stored, as given to the world."""
+    layout = action_layout(ACTIONS[kind])
+    head = build_head(layout)
+    sampler = build_sampler(layout, head)
+    sampler.begin(np.random.default_rng(0), ROWS, ENVS)
+    action = np.zeros((ROWS, ENVS, *layout.shape), layout.field.dtype)
+    given = []
+    for t in range(ROWS):
+        sampler.outputs_RNA[t] = outputs
+        given.append(np.array(sampler.sample(t, action[t])))
+    return head, sampler, action, np.stack(given)
+
+
+def test_draws_have_the_probabilities_of_the_softmax():
+    logits = np.array([0.0, 1.0, -1.0], np.float32)
+    _, _, action, given = drawn("discrete", logits)
+    frequencies = np.bincount(action.reshape(-1), minlength=3) / action.size
+    np.testing.assert_allclose(frequencies, np.exp(logits) / np.exp(logits).sum(), atol=0.03)
+    np.testing.assert_array_equal(given, action)
+
+
+def test_every_choice_of_a_multidiscrete_is_drawn_by_itself():
+    logits = np.array([0.0, 0.0, 9.0, 1.0, -1.0], np.float32)
+    _, _, action, _ = drawn("multidiscrete", logits)
+    assert (action[..., 0] == 2).mean() > 0.99
+    assert (action[..., 1] == 0).mean() == pytest.approx(1 / (1 + np.exp(-2.0)), abs=0.03)
+
+
+def test_gaussian_draws_are_stored_whole_and_cut_for_the_world():
+    _, _, action, given = drawn("box", np.array([0.4, -0.4], np.float32))
+    assert action.std() == pytest.approx(1.0, abs=0.1)
+    assert abs(given).max() == 0.5
+    np.testing.assert_array_equal(given, np.clip(action, -0.5, 0.5))
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_log_prob_is_what_the_learner_computes(kind):
+    layout = action_layout(ACTIONS[kind])
+    outputs = np.linspace(-1, 1, layout.num_outputs, dtype=np.float32)
+    head, sampler, action, _ = drawn(kind, outputs)
+    log_prob = np.full((ROWS, ENVS), 7.0, np.float32)
+    sampler.log_prob(action, log_prob, slice(1, 40))
+    rows = torch.from_numpy(action.reshape(ROWS * ENVS, -1))
+    same = torch.from_numpy(np.repeat(outputs[:, None], ROWS * ENVS, 1))
+    expected = head.log_prob(same, head.prepare(rows)).numpy().reshape(ROWS, ENVS)
+    np.testing.assert_allclose(log_prob[1:40], expected[1:40], rtol=1e-4, atol=1e-5)
+    assert (log_prob[0] == 7.0).all() and (log_prob[40:] == 7.0).all()
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_mode_is_the_heads(kind):
+    layout = action_layout(ACTIONS[kind])
+    head = build_head(layout)
+    outputs = np.random.default_rng(0).normal(size=(9, layout.num_outputs)).astype(np.float32)
+    expected = head.mode(torch.from_numpy(outputs)).numpy()
+    np.testing.assert_array_equal(build_sampler(layout, head).mode(outputs), expected)
+
+
+def test_unbounded_boxes_are_not_cut():
+    layout = action_layout(spaces.Box(-np.inf, np.inf, (1,), np.float32))
+    head = build_head(layout)
+    sampler = build_sampler(layout, head)
+    assert sampler.mode(np.array([[1e6]], np.float32)) == 1e6

@@ -1,0 +1,66 @@
+"""Unrolls in work that would be too old: asked for, waited for, and given up on."""
+
+import pytest
+
+from tests.fakes.scripted import gauge_row
+from tianji.buffer import late
+from tianji.buffer.late import PATIENCE_S, LateUnrolls
+from tianji.channels.gauges import Gauge
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [50.0]
+    monkeypatch.setattr(late.time, "monotonic", lambda: now[0])
+    return now
+
+
+def rows(*started):
+    """Gauges of actors whose unrolls began under these versions; None: nothing is in work."""
+    made = [gauge_row() for _ in started]
+    for row, version in zip(made, started, strict=True):
+        row[Gauge.STARTED_VERSION] = 0 if version is None else version + 1
+    return made
+
+
+@pytest.mark.parametrize(
+    ("max_lag", "version", "started", "is_late"),
+    [
+        (1, 4, 4, False),
+        (1, 4, 3, True),
+        (0, 4, 4, True),
+        (3, 4, 2, False),
+        (3, 4, 1, True),
+        (1, 9, None, False),
+    ],
+)
+def test_late_is_what_the_next_version_would_make_too_old(clock, max_lag, version, started, is_late):
+    gauges = rows(started)
+    assert LateUnrolls(max_lag, gauges).holds_up(version, {0: 6}) is is_late
+    assert gauges[0][Gauge.HURRY] == (7 if is_late else 0)
+
+
+def test_patience_is_counted_from_the_first_time_it_waited(clock):
+    unrolls = LateUnrolls(1, rows(0))
+    assert unrolls.holds_up(5, {0: 2})
+    clock[0] += PATIENCE_S / 2
+    assert unrolls.holds_up(5, {0: 2})
+    clock[0] += PATIENCE_S / 2
+    assert not unrolls.holds_up(5, {0: 2})
+    assert not unrolls.holds_up(6, {0: 2}), "it is waited for again"
+
+
+def test_every_round_gets_its_own_patience(clock):
+    unrolls = LateUnrolls(1, rows(0))
+    assert unrolls.holds_up(5, {0: 2})
+    clock[0] += PATIENCE_S
+    assert not unrolls.holds_up(5, {0: 2})
+    assert unrolls.holds_up(7, {0: 3})
+
+
+def test_one_that_is_waited_for_no_longer_does_not_hide_another(clock):
+    unrolls = LateUnrolls(1, rows(0, 0))
+    unrolls.holds_up(5, {0: 2})
+    clock[0] += PATIENCE_S
+    assert unrolls.holds_up(5, {0: 2, 1: 4})
+    assert not LateUnrolls(1, rows(0, 0)).holds_up(5, {})

@@ -1,0 +1,266 @@
+"""The replay store: what is sampled, what it is made of, and what is given up."""
+
+import numpy as np
+import pytest
+
+from tests.fakes.scripted import scripted_layout
+from tianji.buffer.replay import Replay
+from tianji.channels.inproc import InprocStream
+from tianji.types import Field, Stamp
+
+LENGTH, ENVS = 4, 2
+GAMMA = 0.5
+
+
+class Rig:
+    """A store over slots whose every step has a reward of its own: 100 slot + 10 row + env."""
+
+    def __init__(self, capacity=3, lookahead=1, batch=(2, 8), keeps_final=False, seed=0, more=()):
+        rows = LENGTH + lookahead - 1
+        layout = scripted_layout(rows, ENVS, keeps_final, more)
+        self.stream = InprocStream(layout, capacity + 4, num_lanes=1)
+        self.arrays = self.stream.arrays
+        slot, row, env = np.ogrid[: capacity + 4, :rows, :ENVS]
+        self.arrays["valid"][:] = True
+        self.arrays["reward"][:] = 100 * slot + 10 * row + env
+        self.arrays["action"][:] = self.arrays["reward"]
+        slot, row, env = np.ogrid[: capacity + 4, : rows + 1, :ENVS]
+        self.arrays["obs"][:] = (100 * slot + 10 * row + env)[..., None]
+        self.store = Replay(
+            self.stream, capacity, LENGTH, lookahead, *batch, GAMMA, seed, save_items=True
+        )
+
+    def put(self, oldest=0, steps=LENGTH * ENVS):
+        slot = self.stream.claim()
+        assert self.store.put(slot, Stamp(0, 0, oldest, oldest, steps, 0, 0)) == steps
+        return slot
+
+    def end(self, name, slot, row, env):
+        """The episode of an environment ends in this row; the next one is a reset."""
+        self.arrays[name][slot, row, env] = True
+        if row + 1 < self.arrays["valid"].shape[1]:
+            self.arrays["valid"][slot, row + 1, env] = False
+
+    def sampled(self, slot, row, env, tries=40):
+        """The item that begins at this place, as it is found in batches."""
+        for _ in range(tries):
+            found = self.store.take(0).arrays
+            hits = np.argwhere(found["action"] == 100 * slot + 10 * row + env)
+            if len(hits):
+                return {name: array[tuple(hits[0])] for name, array in found.items()}
+        raise AssertionError("was never sampled")
+
+
+def places(rig):
+    """Every place an item may begin at, by the action in it."""
+    held = np.array(rig.store._held)
+    valid = rig.arrays["valid"][held, :LENGTH]
+    return rig.arrays["action"][held, :LENGTH][valid].tolist()
+
+
+def test_a_batch_has_the_shape_that_was_asked_for():
+    rig = Rig(batch=(3, 5))
+    rig.put()
+    batch = rig.store.take(0)
+    assert batch.num_items == batch.num_steps == 15
+    assert {name: array.shape for name, array in batch.arrays.items()} == {
+        "obs": (3, 5, 3), "next_obs": (3, 5, 3),
+        "action": (3, 5), "reward": (3, 5), "discount": (3, 5),
+    }  # fmt: skip
+
+
+def test_sampling_is_uniform_over_the_valid_transitions_and_finds_no_other():
+    rig = Rig(capacity=3, lookahead=2, batch=(1, 30_000), seed=7)
+    slots = [rig.put() for _ in range(3)]
+    rig.arrays["valid"][slots[0], 1:3, 0] = False
+    rig.arrays["valid"][slots[1]] = False
+    rig.arrays["valid"][slots[1], 2, 1] = True
+    expected = places(rig)
+    assert len(expected) == 6 + 1 + 8, "rows that only look ahead begin no item"
+    actions, counts = np.unique(rig.store.take(0).arrays["action"], return_counts=True)
+    assert actions.tolist() == sorted(expected)
+    mean = 30_000 / len(expected)
+    chi_square = ((counts - mean) ** 2 / mean).sum()
+    assert chi_square < 36.1, "less likely than 1 in 1000 with 14 degrees of freedom"
+
+
+def test_the_rewards_of_rows_that_are_not_valid_reach_nobody():
+    rig = Rig(lookahead=3, batch=(1, 500))
+    slot = rig.put()
+    rig.end("terminated", slot, 1, 0)
+    rig.arrays["reward"][~rig.arrays["valid"]] = np.nan
+    assert np.isfinite(rig.store.take(0).arrays["reward"]).all()
+
+
+def test_a_transition_leads_to_the_row_after_it():
+    rig = Rig()
+    slot = rig.put()
+    item = rig.sampled(slot, 3, 1)
+    assert item["obs"].tolist() == [100 * slot + 31] * 3
+    assert item["next_obs"].tolist() == [100 * slot + 41] * 3
+    assert (item["reward"], item["discount"]) == (100 * slot + 31, GAMMA)
+
+
+@pytest.mark.parametrize(("end", "discount"), [("terminated", 0.0), ("truncated", GAMMA)])
+def test_the_end_of_an_episode_leads_to_its_final_observation(end, discount):
+    rig = Rig()
+    slot = rig.put()
+    rig.end(end, slot, 1, 0)
+    item = rig.sampled(slot, 1, 0)
+    assert item["next_obs"][0] == 100 * slot + 20
+    assert item["discount"] == discount
+    assert rig.sampled(slot, 1, 1)["discount"] == GAMMA, "the other environment goes on"
+
+
+@pytest.mark.parametrize(("end", "discount"), [("terminated", 0.0), ("truncated", GAMMA)])
+def test_final_observations_that_are_kept_apart_are_found(end, discount):
+    rig = Rig(keeps_final=True)
+    slot = rig.put()
+    rig.arrays["final_obs"][:] = -1.0
+    rig.arrays["final_obs"][slot, 1, 0] = 77.0
+    rig.arrays[end][slot, 1, 0] = True
+    item = rig.sampled(slot, 1, 0)
+    assert item["next_obs"].tolist() == [77.0] * 3
+    assert item["discount"] == discount
+    assert rig.sampled(slot, 0, 0)["next_obs"][0] == 100 * slot + 10
+    assert rig.sampled(slot, 2, 0)["next_obs"][0] == 100 * slot + 30
+
+
+def test_every_leaf_of_a_dictionary_has_its_next_and_its_final_observation():
+    more = (Field("obs.arm", "int64", (), "obs"), Field("final_obs.arm", "int64"))
+    rig = Rig(keeps_final=True, more=more)
+    slot = rig.put()
+    rig.arrays["obs.arm"][slot] = np.arange(LENGTH + 1)[:, None]
+    rig.arrays["final_obs.arm"][slot] = -5
+    rig.arrays["truncated"][slot, 2, 1] = True
+    assert rig.sampled(slot, 2, 0)["next_obs.arm"] == 3
+    assert rig.sampled(slot, 2, 1)["next_obs.arm"] == -5
+    assert rig.sampled(slot, 2, 1)["obs.arm"] == 2
+
+
+def test_n_steps_are_summed_and_bootstrapped_from_where_they_lead():
+    rig = Rig(lookahead=3)
+    slot = rig.put()
+    item = rig.sampled(slot, 3, 0)
+    rewards = [100 * slot + 10 * row for row in (3, 4, 5)]
+    assert item["reward"] == rewards[0] + GAMMA * rewards[1] + GAMMA**2 * rewards[2]
+    assert item["discount"] == GAMMA**3
+    assert item["next_obs"][0] == 100 * slot + 60
+
+
+def test_n_steps_stop_at_the_end_of_the_episode():
+    rig = Rig(lookahead=3, keeps_final=True)
+    slot = rig.put()
+    rig.arrays["final_obs"][slot, 2, 1] = 55.0
+    rig.arrays["truncated"][slot, 2, 1] = True
+    item = rig.sampled(slot, 1, 1)
+    assert item["reward"] == 100 * slot + 11 + GAMMA * (100 * slot + 21)
+    assert item["discount"] == GAMMA**2
+    assert item["next_obs"][0] == 55.0
+
+
+def test_the_oldest_unroll_is_pushed_out_first_and_its_slot_comes_back():
+    rig = Rig(capacity=2, batch=(1, 200))
+    first, second = rig.put(), rig.put()
+    free = len(rig.stream._free)
+    third = rig.put()
+    assert rig.store.num_held() == 2
+    assert len(rig.stream._free) == free, "one slot was taken, one came back"
+    assert rig.stream._free[-1] == first
+    found = set((rig.store.take(0).arrays["action"] // 100).ravel().tolist())
+    assert found == {second, third}
+
+
+def test_the_same_seed_samples_the_same_and_another_does_not():
+    batches = []
+    for seed in (1, 1, 2):
+        rig = Rig(seed=seed)
+        rig.put()
+        batches.append(rig.store.take(0).arrays["action"].tolist())
+    assert batches[0] == batches[1] != batches[2]
+
+
+def test_what_is_used_for_the_first_time_is_counted_once():
+    rig = Rig(capacity=1, batch=(1, 400))
+    rig.put()
+    assert rig.store.finish(rig.store.take(0)) == LENGTH * ENVS
+    assert rig.store.finish(rig.store.take(0)) == 0
+    rig.put()
+    assert rig.store.finish(rig.store.take(0)) == LENGTH * ENVS, "a new unroll is fresh again"
+
+
+def test_first_uses_are_the_distinct_items_of_the_batches():
+    rig = Rig(batch=(1, 6), seed=3)
+    rig.put()
+    rig.put()
+    seen = set()
+    for _ in range(5):
+        batch = rig.store.take(0)
+        before = len(seen)
+        seen |= set(batch.arrays["action"].ravel().tolist())
+        assert rig.store.finish(batch) == len(seen) - before
+    assert len(seen) > 6
+
+
+def test_age_is_measured_when_an_item_is_used_and_starts_anew_after_each_report():
+    rig = Rig(capacity=4, batch=(1, 50))
+    rig.put(oldest=3)
+    rig.store.take(7)
+    assert rig.store.metrics() == {"age_versions": 4.0, "fill": 0.25}
+    assert rig.store.metrics()["age_versions"] == 0.0
+    rig.put(oldest=5)
+    rig.store.take(5)
+    age = rig.store.metrics()["age_versions"]
+    assert 0.0 < age < 2.0
+
+
+def filled(seed=0):
+    """A store that has been used: pushed out, sampled, and filled up again."""
+    rig = Rig(capacity=3, lookahead=2, batch=(2, 9), seed=seed, keeps_final=True)
+    for number in range(5):
+        slot = rig.put(oldest=number)
+        rig.end("truncated", slot, number % LENGTH, 0)
+        rig.store.finish(rig.store.take(number))
+    return rig
+
+
+def test_a_restored_store_goes_on_bit_for_bit():
+    rig, other = filled(), Rig(capacity=3, lookahead=2, batch=(2, 9), seed=99, keeps_final=True)
+    for array in other.arrays.values():
+        array[:] = 0
+    other.stream.claim()  # slots need not be the same ones
+    other.store.load_state(rig.store.state())
+    assert other.store.num_held() == rig.store.num_held() == 3
+    rig.store.metrics()
+    for version in (5, 6, 7):
+        one, two = rig.store.take(version), other.store.take(version)
+        for name in one.arrays:
+            assert one.arrays[name].tobytes() == two.arrays[name].tobytes(), name
+        assert rig.store.finish(one) == other.store.finish(two)
+        assert rig.store.metrics() == other.store.metrics()
+    for one in (rig, other):
+        slot = one.put(oldest=8)
+        for array in one.arrays.values():
+            array[slot] = 1
+    first, second = rig.store.take(8), other.store.take(8)
+    assert first.arrays["reward"].tobytes() == second.arrays["reward"].tobytes()
+
+
+def test_a_saved_state_is_a_copy():
+    rig = filled()
+    state = rig.store.state()
+    before = state["items"]["reward"].copy()
+    rig.arrays["reward"][:] = -1.0
+    rig.store.take(9)
+    assert (state["items"]["reward"] == before).all()
+
+
+def test_without_its_items_a_store_comes_back_empty_with_its_random_numbers():
+    rig = filled()
+    rig.store._save_items = False
+    state = rig.store.state()
+    assert set(state) == {"rng"}
+    other = Rig(seed=99)
+    other.store.load_state(state)
+    assert other.store.num_held() == 0
+    assert other.store._rng.bit_generator.state == rig.store._rng.bit_generator.state

@@ -1,0 +1,126 @@
+"""The inline engine: every role in turn, in this process."""
+
+from functools import partial
+
+import pytest
+
+from tests.unit.engines.sides import make_spec
+from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
+from tianji.engines.control import Stop
+from tianji.engines.inline import NEW_EPISODES, InlineEngine
+from tianji.envs.worlds import Flaky
+from tianji.programs.program import tianji
+
+STEPS = 8  # of a version: 4 rows, 2 environments
+
+
+class Watcher:
+    """An observer that asks to stop when a version has been reported."""
+
+    def __init__(self):
+        self.reports = []
+        self.stop = type("StopRequest", (), {"level": Stop.NO})()
+        self.stop_at, self.how = None, Stop.FINISH
+        self.ticks = 0
+
+    def report(self, report):
+        self.reports.append(report)
+        record = report.get("record", {})
+        if report["kind"] == "metrics" and record["version"] == self.stop_at:
+            self.stop.level = self.how
+
+    def watch(self, gauges, pids=None):
+        self.gauges = gauges
+
+    def tick(self):
+        self.ticks += 1
+
+    def texts(self, kind):
+        return [report["text"] for report in self.reports if report["kind"] == kind]
+
+
+def run(run_dir, resume=False, watcher=None, **values):
+    spec = make_spec(run_dir, **values)
+    watcher = watcher or Watcher()
+    engine = InlineEngine(spec, tianji(spec.config, spec.plan), watcher)
+    return engine.run(watcher.stop, resume), watcher, engine
+
+
+def actors_closed(engine):
+    return all(actor._world._closed for actor in engine._actors)
+
+
+def test_it_trains_until_it_has_what_it_was_asked_for(tmp_path):
+    outcome, watcher, engine = run(tmp_path, max_env_steps=5 * STEPS, env_kwargs={"length": 50})
+    assert outcome["because"] == "max_env_steps"
+    assert (outcome["restarts"], outcome["first_cause"]) == (0, None)
+    assert outcome["record"]["version"] == 5
+    assert outcome["record"]["env_steps"] == 5 * STEPS
+    assert read_checkpoint(latest(tmp_path).path).version == 5
+    assert watcher.ticks > 0
+    assert actors_closed(engine)
+
+
+@pytest.mark.parametrize("max_lag", [0, 1, 3])
+def test_every_item_is_used_by_the_version_that_made_it(tmp_path, max_lag):
+    outcome, _, _ = run(tmp_path, max_env_steps=20 * STEPS, max_lag=max_lag, num_actors=2)
+    assert outcome["record"]["lag_versions"]["max"] == 0
+    assert outcome["record"]["discarded_items"] == 0
+
+
+@pytest.mark.parametrize("num_actors", [1, 2])
+def test_the_same_seed_gives_the_same_run(tmp_path, num_actors):
+    values = {"max_env_steps": 10 * STEPS, "num_actors": num_actors, "env_kwargs": {"spread": 5}}
+    one, other = (run(tmp_path / name, **values)[0]["record"] for name in "ab")
+    for key in ("env_steps", "version", "episodes", "mean_return_100"):
+        assert one[key] == other[key], key
+
+
+def test_a_stop_lets_it_finish_the_version_and_saves(tmp_path):
+    watcher = Watcher()
+    watcher.stop_at = 3
+    outcome, _, engine = run(tmp_path, watcher=watcher)
+    assert outcome["because"] == "interrupted"
+    assert outcome["record"]["version"] == 3
+    assert read_checkpoint(latest(tmp_path).path).version == 3
+    assert actors_closed(engine)
+
+
+def test_a_stop_now_saves_nothing_more(tmp_path):
+    watcher = Watcher()
+    watcher.stop_at, watcher.how = 3, Stop.NOW
+    outcome, _, _ = run(tmp_path, watcher=watcher)
+    assert outcome["because"] == "interrupted"
+    assert [read_checkpoint(path).version for path in list_checkpoints(tmp_path)] == [0]
+
+
+def test_a_world_that_fails_ends_the_run_with_its_exception_and_everything_is_closed(tmp_path):
+    spec = make_spec(tmp_path, env=partial(Flaky, "raise", 7))
+    watcher = Watcher()
+    engine = InlineEngine(spec, tianji(spec.config, spec.plan), watcher)
+    with pytest.raises(RuntimeError, match="this world fails in step 7"):
+        engine.run(watcher.stop, resume=False)
+    assert actors_closed(engine)
+
+
+def test_a_resumed_run_continues_its_episodes(tmp_path):
+    values = {"env_kwargs": {"length": 1000}}
+    run(tmp_path, max_env_steps=3 * STEPS, **values)
+    outcome, watcher, engine = run(tmp_path, resume=True, max_env_steps=6 * STEPS, **values)
+    assert outcome["record"]["version"] == 6
+    assert watcher.texts("note") == []
+    assert [env.unwrapped.total for env in engine._actors[0]._world.envs] == [24, 24]
+
+
+def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
+    values = {"env": "tests.fakes.stateless:Stateless"}
+    run(tmp_path, max_env_steps=3 * STEPS, **values)
+    outcome, watcher, _ = run(tmp_path, resume=True, max_env_steps=6 * STEPS, **values)
+    assert outcome["record"]["version"] >= 6
+    assert watcher.texts("note") == [NEW_EPISODES]
+
+
+@pytest.mark.xfail(strict=True, reason="the inline engine builds no evaluator")
+def test_an_evaluation_that_was_asked_for_is_made(tmp_path):
+    _, watcher, _ = run(tmp_path, max_env_steps=50 * STEPS, evaluate={"period_s": 1e-6})
+    assert any(report["kind"] == "evaluation" for report in watcher.reports)

@@ -1,0 +1,261 @@
+"""The learner's side alone: unrolls are delivered by hand, checkpoints are real."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from tests.unit.engines.sides import make_spec
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.channels.layout import Layout
+from tianji.checkpoint.load import list_checkpoints, read_checkpoint
+from tianji.engines import learner_side
+from tianji.engines.learner_side import LearnerSide
+from tianji.types import Stamp
+
+STEPS = 8  # of an unroll: 4 rows, 2 environments
+UPDATES = 2  # of the scripted algorithm, for every batch
+
+
+class Rig:
+    def __init__(self, run_dir, actor_states=lambda: None, **values):
+        values = {"checkpoint": {"period_s": 1e9}, **values}
+        self.spec = make_spec(run_dir, **values)
+        plan = self.spec.plan
+        self.gauges = Gauges(("actor-0", "buffer", "learner"))
+        self.stream = InprocStream(Layout.from_json(plan.layout), plan.num_slots, 1)
+        self.sender = self.stream.sender(0)
+        self.reports = []
+        self.written = threading.Semaphore(0)
+        self.side = LearnerSide(
+            self.spec, self.stream, self._board, self.gauges, self._report, actor_states
+        )
+
+    def _report(self, report):
+        self.reports.append(report)
+        if report["kind"] == "checkpoint_written":
+            self.written.release()
+
+    def start(self):
+        """Start, and wait for the first checkpoint: a later one would take its place."""
+        self.side.start()
+        assert self.written.acquire(timeout=60)
+
+    def _board(self, nbytes):
+        self.board = InprocBoard(nbytes)
+        return self.board
+
+    def send(self, episode_return=None):
+        """The actor's next unroll; with a return, an episode ends in its last row."""
+        self.side.buffer.tick()
+        grant = self.sender.reserve()
+        unroll = self.sender.unroll(grant.slot)
+        unroll["valid"][:] = True
+        unroll["episode_length"][:] = 0
+        if episode_return is not None:
+            unroll["episode_return"][3, 0] = episode_return
+            unroll["episode_length"][3, 0] = 4
+        version = self.side.learner.version
+        self.sender.send(grant.slot, Stamp(0, grant.round, version, version, STEPS, 0, 0))
+
+    def make_version(self, episode_return=None):
+        self.send(episode_return)
+        while self.side.tick():
+            pass
+
+    def published(self):
+        seen = []
+        self.board.latest(lambda payload: seen.append(float(payload.view(np.float32)[0])))
+        return seen[0]
+
+    def of_kind(self, kind):
+        return [report for report in self.reports if report["kind"] == kind]
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = Rig(tmp_path)
+    made.start()
+    yield made
+    made.side._writer.close()
+
+
+def versions_saved(run_dir):
+    return [read_checkpoint(path).version for path in list_checkpoints(run_dir)]
+
+
+def test_the_start_publishes_the_first_version_and_saves_it(rig, tmp_path):
+    assert rig.board.version() == 0
+    assert rig.published() == 0.0
+    assert versions_saved(tmp_path) == [0]
+    assert "v00000000" in rig.of_kind("checkpoint_written")[0]["text"]
+
+
+def test_a_batch_that_arrived_becomes_a_version_and_a_line_of_metrics(rig):
+    assert not rig.side.tick()
+    rig.make_version()
+    assert rig.board.version() == 1
+    assert rig.published() == UPDATES, "what is published is the model after its updates"
+    (report,) = rig.of_kind("metrics")
+    record = report["record"]
+    assert (record["version"], record["updates"], record["env_steps"]) == (1, UPDATES, STEPS)
+    assert record["learner"] == {"loss": 1.0}
+    assert record["lag_versions"] == {"mean": 0.0, "p95": 0, "max": 0}
+    assert record["ratio"] == {"target": 1.0, "actual": 1.0}
+
+
+def test_metrics_come_no_more_often_than_they_were_asked_for(tmp_path):
+    observe = {"display": "off", "tensorboard": False, "period_s": 1e6}
+    rig = Rig(tmp_path, observe=observe)
+    rig.start()
+    for _ in range(3):
+        rig.make_version()
+    assert len(rig.of_kind("metrics")) == 1, "the first version is shown at once"
+    rig.side.close(save=False)
+
+
+def test_checkpoints_are_written_when_they_are_due(tmp_path, monkeypatch):
+    now_ns = [10**9]
+    monkeypatch.setattr(learner_side.time, "monotonic_ns", lambda: now_ns[0])
+    rig = Rig(tmp_path, checkpoint={"period_s": 5.0})
+    rig.start()
+    saved = []
+    monkeypatch.setattr(rig.side._writer, "submit", lambda snapshot: saved.append(snapshot.version))
+    for step_s in (3, 1, 1, 4, 1):
+        now_ns[0] += step_s * 10**9
+        rig.make_version()
+    assert saved == [3, 5]
+    rig.side._writer.close()
+
+
+def test_a_run_does_not_stop_inside_a_version(rig):
+    rig.side.progress.env_steps = rig.spec.config.max_env_steps
+    assert rig.side.stop_reason() == "max_env_steps"
+    rig.send()
+    rig.side.tick()
+    assert not rig.side.learner.is_between_versions
+    assert rig.side.stop_reason() is None
+
+
+def test_training_time_counts_from_the_first_step_of_any_actor(rig):
+    rig.side.stop_reason()
+    assert rig.side.record(50)["wall_s"] == 0.0
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 2 * 10**9
+    assert rig.side.record(5 * 10**9)["wall_s"] == 3.0
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 4 * 10**9
+    assert rig.side.record(5 * 10**9)["wall_s"] == 3.0, "a replaced actor begins no new run"
+
+
+def test_closing_saves_the_last_version_unless_it_must_stop_now(tmp_path):
+    for name, save, expected in (("kept", True, [0, 1]), ("left", False, [0])):
+        rig = Rig(tmp_path / name)
+        (tmp_path / name).mkdir()
+        rig.start()
+        rig.make_version()
+        record = rig.side.close(save=save)
+        assert record["version"] == 1
+        assert rig.of_kind("metrics")[-1]["record"] == record
+        assert versions_saved(tmp_path / name) == expected
+
+
+def test_a_version_that_is_half_made_is_not_saved(tmp_path):
+    rig = Rig(tmp_path)
+    rig.start()
+    rig.send()
+    rig.side.tick()
+    rig.side.close(save=True)
+    assert versions_saved(tmp_path) == [0]
+
+
+def test_the_last_record_has_the_rates_of_the_whole_session(tmp_path, monkeypatch):
+    now_ns = [10**9]
+    monkeypatch.setattr(learner_side.time, "monotonic_ns", lambda: now_ns[0])
+    rig = Rig(tmp_path)
+    rig.start()
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 2 * 10**9
+    rig.gauges.rows["actor-0"][Gauge.STEPS] = 40
+    rig.gauges.rows["actor-0"][Gauge.BUSY_NS] = 10**9
+    for _ in range(3):
+        rig.make_version()
+    now_ns[0] = 6 * 10**9
+    record = rig.side.close(save=False)
+    assert record["rates_per_s"] == {
+        "produced": 10.0, "received": 3 * STEPS / 4, "trained": 3 * UPDATES * (STEPS // 2) / 4,
+        "unique_trained": 3 * STEPS / 4,
+    }  # fmt: skip
+    assert record["busy_share"]["actor-0"] == 0.25
+    assert record["busy_s"]["actor-0"] == 1.0
+
+
+def saved_run(tmp_path, versions=3, actor_states=lambda: None):
+    rig = Rig(tmp_path, actor_states)
+    rig.start()
+    for number in range(versions):
+        rig.make_version(episode_return=float(number))
+    rig.side.close(save=True)
+    return rig
+
+
+def test_a_resumed_side_goes_on_where_the_checkpoint_was(tmp_path):
+    old = saved_run(tmp_path, actor_states=lambda: {"actor-0": {"at": 7}})
+    new = Rig(tmp_path)
+    assert new.side.resume(highest_version=-1) == {"actor-0": {"at": 7}}
+    new.start()
+    assert (new.board.version(), new.published()) == (3, 3 * UPDATES)
+    one, other = old.side.record(0), new.side.record(0)
+    for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):
+        assert one[key] == other[key], key
+    assert other["lag_histogram"] == [3]
+    assert other["ratio"]["actual"] == 1.0
+    new.make_version()
+    assert new.board.version() == 4
+    assert new.side._update.state()["seen"] == 4
+    assert new.side.buffer.state()["rounds"] == [4]
+    new.side.close(save=False)
+
+
+def test_rates_of_a_resumed_session_leave_out_what_was_trained_before(tmp_path, monkeypatch):
+    saved_run(tmp_path)
+    now_ns = [10**9]
+    monkeypatch.setattr(learner_side.time, "monotonic_ns", lambda: now_ns[0])
+    new = Rig(tmp_path)
+    new.side.resume(highest_version=-1)
+    new.start()
+    new.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 10**9
+    new.make_version()
+    now_ns[0] = 2 * 10**9
+    rates = new.side.close(save=False)["rates_per_s"]
+    assert rates["trained"] == UPDATES * (STEPS // 2)
+    assert rates["unique_trained"] == STEPS
+
+
+def test_versions_never_fall_below_what_was_published(tmp_path):
+    saved_run(tmp_path)
+    new = Rig(tmp_path)
+    new.side.resume(highest_version=9)
+    new.start()
+    assert new.board.version() == 10
+    new.make_version()
+    assert new.board.version() == 11
+    assert new.side.buffer.lag.summary()["max"] == 0, "lag is counted from where it goes on"
+    new.side.close(save=False)
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_that_is_said(tmp_path):
+    saved_run(tmp_path)
+    newest = list_checkpoints(tmp_path)[-1]
+    (newest / "weights.safetensors").write_bytes(b"torn")
+    new = Rig(tmp_path)
+    new.side.resume(highest_version=-1)
+    assert new.side.learner.version == 0
+    (note,) = new.of_kind("note")
+    assert newest.name in note["text"]
+    new.side._writer.close()
+
+
+def test_a_mean_of_few_episodes_is_no_claim_to_be_the_best(tmp_path):
+    saved_run(tmp_path, versions=3)
+    manifests = [read_checkpoint(path).facts for path in list_checkpoints(tmp_path)]
+    assert [facts["mean_return_100"] for facts in manifests] == [None, None]
+    assert [facts["env_steps"] for facts in manifests] == [0, 3 * STEPS]

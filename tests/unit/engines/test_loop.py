@@ -1,0 +1,101 @@
+"""The loop of a worker, with a role, a bell and a clock that do what the test says."""
+
+import pytest
+
+from tests.fakes.scripted import gauge_row
+from tianji.channels.gauges import Activity, Gauge
+from tianji.engines import loop
+from tianji.engines.loop import IDLE_HEARTBEAT_S, run_loop, timed_tick
+
+
+class Clock:
+    """Time passes only where the test says so."""
+
+    def __init__(self, monkeypatch):
+        self.now_ns = 1000
+        monkeypatch.setattr(loop.time, "monotonic_ns", lambda: self.now_ns)
+
+
+class Role:
+    """Works as the script says; a tick takes 10 ns."""
+
+    def __init__(self, clock, works):
+        self.clock, self.works, self.ticks = clock, list(works), 0
+
+    def tick(self):
+        self.clock.now_ns += 10
+        self.ticks += 1
+        return self.works.pop(0)
+
+    def is_over(self):
+        return not self.works
+
+
+class Bell:
+    """Sleeping takes 500 ns."""
+
+    def __init__(self, clock):
+        self.clock, self.waits = clock, []
+
+    def wait(self, timeout_s):
+        self.clock.now_ns += 500
+        self.waits.append(timeout_s)
+        return False
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def run(clock, works, rows=1):
+    role, bell = Role(clock, works), Bell(clock)
+    gauges = [gauge_row() for _ in range(rows)]
+    run_loop(lambda: timed_tick(role, gauges[0]), gauges, bell, role.is_over)
+    return role, bell, gauges
+
+
+def test_it_sleeps_only_when_there_was_no_work(clock):
+    role, bell, _ = run(clock, [True, True, False, True])
+    assert role.ticks == 4
+    assert bell.waits == [IDLE_HEARTBEAT_S]
+
+
+def test_time_at_work_and_time_asleep_are_counted_apart(clock):
+    _, _, (row,) = run(clock, [True, False, True, False])
+    assert row[Gauge.BUSY_NS] == 4 * 10
+    assert row[Gauge.WAIT_NS] == 2 * 500
+
+
+def test_every_role_of_the_worker_sleeps_and_gives_signs_of_life(clock):
+    _, _, gauges = run(clock, [False, False], rows=2)
+    assert [row[Gauge.WAIT_NS] for row in gauges] == [1000, 1000]
+    assert [row[Gauge.HEARTBEAT_NS] for row in gauges] == [clock.now_ns] * 2
+
+
+def test_a_tick_is_a_sign_of_life_too(clock):
+    _, _, (row,) = run(clock, [True, True])
+    assert row[Gauge.HEARTBEAT_NS] == clock.now_ns
+
+
+def test_a_run_that_is_over_before_it_began_does_nothing(clock):
+    role, bell, (row,) = run(clock, [])
+    assert role.ticks == 0 and bell.waits == []
+    assert row[Gauge.ACTIVITY] == Activity.STOPPED
+
+
+def test_at_the_end_every_role_says_that_it_stopped(clock):
+    _, _, gauges = run(clock, [True], rows=2)
+    assert [row[Gauge.ACTIVITY] for row in gauges] == [Activity.STOPPED] * 2
+
+
+def test_an_exception_leaves_the_loop_and_shows_what_it_was_doing(clock):
+    row = gauge_row()
+    row[Gauge.ACTIVITY] = Activity.ACTING
+
+    def fail():
+        raise RuntimeError("the world ended")
+
+    with pytest.raises(RuntimeError, match="the world ended"):
+        run_loop(fail, [row], Bell(clock), lambda: False)
+    assert row[Gauge.ACTIVITY] == Activity.ACTING

@@ -1,0 +1,81 @@
+"""Ctrl-C once, Ctrl-C twice, and everything as it was afterwards."""
+
+import os
+import select
+import signal
+import threading
+
+import pytest
+
+from tianji.engines.control import Stop
+from tianji.engines.signals import catch_signals
+
+
+@pytest.fixture(autouse=True)
+def unchanged_handlers():
+    """A test that leaves a handler behind would change the tests after it."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    assert {number: signal.getsignal(number) for number in before} == before
+
+
+def is_readable(fd):
+    return bool(select.select([fd], [], [], 0)[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_to_finish_and_the_second_to_stop_now(number):
+    with catch_signals() as stop:
+        assert (stop.level, is_readable(stop.fd)) == (Stop.NO, False)
+        signal.raise_signal(number)
+        assert (stop.level, is_readable(stop.fd)) == (Stop.FINISH, True)
+        signal.raise_signal(number)
+        assert stop.level == Stop.NOW
+        signal.raise_signal(number)
+        assert stop.level == Stop.NOW
+
+
+def test_whoever_sleeps_on_it_is_woken_for_every_signal():
+    with catch_signals() as stop:
+        stop.ask()
+        os.read(stop.fd, 64)
+        assert not is_readable(stop.fd)
+        stop.ask()
+        assert is_readable(stop.fd)
+
+
+def test_signals_mean_what_they_did_when_the_run_is_over():
+    seen = []
+    before = signal.signal(signal.SIGTERM, lambda *_: seen.append("mine"))
+    try:
+        with pytest.raises(ValueError, match="failed"), catch_signals() as stop:
+            raise ValueError("failed")
+        signal.raise_signal(signal.SIGTERM)
+        assert seen == ["mine"]
+        assert stop.level == Stop.NO
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_its_descriptors_are_closed():
+    with catch_signals() as stop:
+        pass
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(stop.fd)
+
+
+def test_outside_the_main_thread_signals_keep_their_meaning():
+    levels = []
+
+    def run():
+        with catch_signals() as stop:
+            levels.append(stop.level)
+            handler.append(signal.getsignal(signal.SIGINT))
+
+    handler = []
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert levels == [Stop.NO]
+    assert handler == [before]

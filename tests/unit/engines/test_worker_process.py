@@ -1,0 +1,157 @@
+"""A worker's process: what it is told, what it says, and how its end is told."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.fakes.scripted import SPACES
+from tests.unit.programs.test_resolve import config, plan_for
+from tianji.engines.process import StartMessage, WorkerProcess
+from tianji.engines.spec import RunSpec
+
+
+def message(tmp_path, env="CartPole-v1", worker="actor-0", **more):
+    asked = config(num_actors=2)
+    spec = RunSpec(asked, plan_for(asked), SPACES, env, tmp_path)
+    values = {"threads": 1, "fds": {}, "resume": False, "is_restart": False, **more}
+    return StartMessage(worker=worker, spec=spec, **values)
+
+
+def start(code):
+    """A process of a few lines in place of a worker; it may write reports to descriptor W."""
+    read, write = os.pipe()
+    popen = subprocess.Popen(
+        [sys.executable, "-S", "-c", f"import os; W = {write}\n{code}"], pass_fds=[write]
+    )
+    os.close(write)
+    return WorkerProcess(popen, read)
+
+
+def finish(process):
+    process._popen.wait(30)
+    assert process.has_ended()
+
+
+def test_the_start_message_is_a_line_of_json_and_what_json_cannot_hold(tmp_path):
+    made = message(tmp_path, threads=3, fds={"slots": 5}, resume=True)
+    line, _, rest = made.encode(report_fd=9).partition(b"\n")
+    head = json.loads(line)
+    assert (head["worker"], head["threads"], head["report_fd"]) == ("actor-0", 3, 9)
+    assert (head["fds"], head["resume"], head["is_restart"]) == ({"slots": 5}, True, False)
+    assert head["parent_pid"] == os.getpid()
+    assert head["plan"]["num_actors"] == 2
+    assert head["config"]["algorithm"]["unroll_length"] == 4
+    assert all(os.path.isabs(entry) for entry in head["sys_path"])
+    assert pickle.loads(rest) == (SPACES, None)
+
+
+def test_a_callable_environment_travels_by_value(tmp_path):
+    answer = 42
+    made = message(tmp_path, env=lambda: answer)
+    _, _, rest = made.encode(report_fd=9).partition(b"\n")
+    _, env = pickle.loads(rest)
+    assert env() == 42
+
+
+def test_reports_come_line_by_line_however_they_are_cut():
+    process = start(r"""
+os.write(W, b'{"kind": "note", "te')
+os.write(W, b'xt": "one"}\n{"kind": "note", "text": "two"}\n{"kind"')
+""")
+    finish(process)
+    assert [report["text"] for report in process.read_reports()] == ["one", "two"]
+    assert process.read_reports() == [], "half a line is no report"
+    process.close()
+
+
+def test_a_worker_with_nothing_to_say_is_not_waited_for():
+    process = start("input()")
+    assert process.read_reports() == []
+    assert not process.has_ended()
+    process.kill()
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("raise SystemExit(3)", "ended with exit code 3"),
+        ("", "ended with exit code 0"),
+        ("os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("os.abort()", "killed by SIGABRT"),
+    ],
+)
+def test_how_a_worker_ended_is_told_in_words(code, how):
+    process = start(f"import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n{code}")
+    finish(process)
+    assert process.how_it_ended() == how
+
+
+def test_a_worker_that_we_killed_ended_for_our_reason():
+    process = start("input()")
+    process.kill("no sign of life for 60 s")
+    assert process.has_ended() and process.is_killed
+    assert process.how_it_ended() == "no sign of life for 60 s"
+
+
+def test_killing_one_that_has_ended_changes_nothing():
+    process = start("raise SystemExit(3)")
+    finish(process)
+    process.kill("too late")
+    assert not process.is_killed
+    assert process.how_it_ended() == "ended with exit code 3"
+    process.dump_stack()
+
+
+def test_a_silent_worker_is_asked_where_it_hangs():
+    process = start(r"""
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: (os.write(W, b'{"kind": "here"}\n'), os._exit(0)))
+os.write(W, b'{"kind": "ready"}\n')
+signal.pause()
+""")
+    reports = []
+    while not reports:
+        reports = process.read_reports()
+    process.dump_stack()
+    finish(process)
+    assert process.read_reports() == [{"kind": "here"}]
+
+
+def test_its_end_can_be_waited_for_and_its_descriptors_are_closed():
+    process = start("")
+    finish(process)
+    fds = (process.report_fd, process.pid_fd)
+    assert all(os.fstat(fd) for fd in fds)
+    process.close()
+    for fd in fds:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+
+
+def test_a_real_worker_reports_its_exception_with_its_name_and_ends_with_1(tmp_path):
+    process = WorkerProcess.start(message(tmp_path))
+    finish(process)
+    (report,) = process.read_reports()
+    assert (report["kind"], report["role"]) == ("error", "actor-0")
+    assert report["text"] == "KeyError: 'control'", "it was given no shared memory"
+    assert report["traceback"].startswith("Traceback")
+    assert process.how_it_ended() == "ended with exit code 1"
+
+
+def test_a_worker_without_its_parent_ends_itself(tmp_path):
+    made = message(tmp_path)
+    line, _, rest = made.encode(report_fd=1).partition(b"\n")
+    orphan = json.dumps({**json.loads(line), "parent_pid": 1}).encode()
+    start_fd = os.memfd_create("start")
+    os.write(start_fd, orphan + b"\n" + rest)
+    os.lseek(start_fd, 0, os.SEEK_SET)
+    done = subprocess.run(
+        [sys.executable, "-m", "tianji.engines.worker", str(start_fd)],
+        pass_fds=[start_fd], check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL

@@ -1,0 +1,92 @@
+"""What the machine lets us use, read from control groups that are files of ours."""
+
+import os
+
+import pytest
+
+from tianji.config import machine
+from tianji.config.machine import Machine, cpu_quota, memory_available_bytes, read_machine
+
+MIB = 1 << 20
+
+
+def write(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "50000\n"}, 4.0),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu.max": "nonsense\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "100000\n"}, None),
+        ({}, None),
+    ],
+    ids=["v2", "v2 without a limit", "v1", "v1 without a limit", "unreadable", "half", "no group"],
+)
+def test_the_quota_of_the_group_in_cores(tmp_path, files, quota):
+    assert cpu_quota(write(tmp_path, files)) == quota
+
+
+def test_the_newer_kind_of_group_is_asked_first(tmp_path):
+    files = {
+        "cpu.max": "100000 100000\n",
+        "cpu/cpu.cfs_quota_us": "400000\n",
+        "cpu/cpu.cfs_period_us": "100000\n",
+    }
+    assert cpu_quota(write(tmp_path, files)) == 1.0
+
+
+def test_the_memory_left_to_the_group_is_its_limit_less_what_it_uses(tmp_path):
+    write(tmp_path, {"memory.max": f"{64 * MIB}\n", "memory.current": f"{24 * MIB}\n"})
+    assert memory_available_bytes(tmp_path) == 40 * MIB
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"memory.max": "max\n", "memory.current": "1000\n"},
+        {"memory.max": f"{1 << 60}\n", "memory.current": "1000\n"},
+        {"memory.max": f"{MIB}\n"},
+        {},
+    ],
+    ids=["no limit", "a limit beyond the machine", "half", "no group"],
+)
+def test_without_a_limit_that_matters_it_is_what_the_machine_has_free(tmp_path, files):
+    write(tmp_path, files)
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 64 * MIB < memory_available_bytes(tmp_path) <= physical
+
+
+@pytest.mark.xfail(strict=True, reason="memory.current counts files in the page cache as used")
+def test_the_cache_that_the_kernel_gives_back_on_demand_counts_as_free(tmp_path):
+    files = {
+        "memory.max": f"{64 * MIB}\n",
+        "memory.current": f"{60 * MIB}\n",
+        "memory.stat": f"anon {10 * MIB}\nfile {50 * MIB}\ninactive_file {45 * MIB}\n",
+    }
+    assert memory_available_bytes(write(tmp_path, files)) == 49 * MIB
+
+
+@pytest.mark.parametrize(
+    ("mask", "quota", "cores"),
+    [
+        ({3, 1, 2}, None, (1, 2, 3)),
+        ({0, 1, 2, 3}, 2.0, (0, 1)),
+        ({0, 1, 2, 3}, 2.9, (0, 1)),
+        ({4, 5}, 0.5, (4,)),
+        ({4, 5}, 16.0, (4, 5)),
+    ],
+)
+def test_the_cores_are_those_of_the_mask_cut_to_the_quota(monkeypatch, mask, quota, cores):
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _pid: mask)
+    monkeypatch.setattr(machine, "cpu_quota", lambda: quota)
+    monkeypatch.setattr(machine, "memory_available_bytes", lambda: 7)
+    assert read_machine() == Machine(cores, 7)

@@ -1,0 +1,43 @@
+"""The program is data: roles, workers, wires."""
+
+from tests.unit.programs.test_resolve import config, plan_for
+from tianji.programs.program import tianji
+
+
+def program(**values):
+    asked = config(num_actors=2, **values)
+    plan = plan_for(asked)
+    return tianji(asked, plan), plan
+
+
+def test_each_actor_is_a_worker_and_the_buffer_lives_with_the_learner():
+    made, _ = program()
+    assert made.workers() == ("actor-0", "actor-1", "learner")
+    assert {role.name: role.worker for role in made.roles} == {
+        "actor-0": "actor-0", "actor-1": "actor-1", "buffer": "learner", "learner": "learner"
+    }  # fmt: skip
+    assert [(role.name, role.index) for role in made.of_kind("actor")] == [
+        ("actor-0", 0), ("actor-1", 1)
+    ]  # fmt: skip
+
+
+def test_an_evaluator_exists_only_when_it_is_asked_for():
+    without, _ = program()
+    assert without.of_kind("evaluator") == ()
+    made, _ = program(evaluate={"period_s": 5})
+    (evaluator,) = made.of_kind("evaluator")
+    assert evaluator.worker == "evaluator"
+    assert made.workers()[-1] == "evaluator"
+
+
+def test_wires_follow_the_data_and_name_only_roles_that_exist():
+    made, plan = program(evaluate={"period_s": 5})
+    names = {role.name for role in made.roles}
+    ends = [(w.name, w.channel, w.sources, w.targets, w.capacity) for w in made.wires]
+    actors = ("actor-0", "actor-1")
+    assert ends == [
+        ("experience", "stream", actors, ("buffer",), plan.num_slots),
+        ("batches", "stream", ("buffer",), ("learner",), 1),
+        ("policy", "board", ("learner",), (*actors, "evaluator"), 1),
+    ]
+    assert all({*wire.sources, *wire.targets} <= names for wire in made.wires)
