@@ -6,18 +6,20 @@ of them and is taken off here.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App
-from cyclopts.exceptions import CycloptsError
 from rich.console import Console
 
 from tianji.cli.output import Outcome, only_json_on_stdout, people
 from tianji.errors import TianjiError, UsageError
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 INTERRUPTED = 130
 JSON_FLAG = "--json"
@@ -41,6 +43,8 @@ OPEN_ENDED = ("train", "resume")
 
 def build_app() -> App:
     """The verbs by name, none of them imported yet."""
+    from cyclopts import App
+
     app = App(
         name="tianji",
         help=ABOUT,
@@ -96,7 +100,15 @@ def run_safely(tokens: Sequence[str], console: Console) -> Outcome:
 
 
 def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
-    """Parse and call; the library draws the help of most verbs on the console itself."""
+    """Parse and call; the library draws the help of most verbs on the console itself.
+
+    Open-ended verbs read their words themselves and need no parser: the person is waiting for
+    the first step, and importing the parser takes a tenth of a second.
+    """
+    if tokens and tokens[0] in OPEN_ENDED:
+        return _import_verb(tokens[0])(*tokens[1:])
+    from cyclopts.exceptions import CycloptsError
+
     try:
         outcome = build_app()(
             tokens,
@@ -109,6 +121,12 @@ def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
         verb = f"{tokens[0]} " if tokens and tokens[0] in VERBS else ""
         raise UsageError(f"{error} See `tianji {verb}--help`.") from error
     return outcome if isinstance(outcome, Outcome) else Outcome({})
+
+
+def _import_verb(verb: str) -> Callable[..., Outcome]:
+    module, _, name = VERBS[verb][0].partition(":")
+    found: Callable[..., Outcome] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def first_cause(error: BaseException) -> BaseException:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from tianji.cli.clock import process_started_ns
 from tianji.cli.closing import show_closing
 from tianji.cli.output import Outcome
@@ -26,7 +22,7 @@ Only what is listed may change; all else is as the run began. Schedules run over
 new limit stretches what is left of them. Defaults are the run's own."""
 
 
-def resume(*settings: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> Outcome:
+def resume(*settings: str) -> Outcome:
     """Continue a run from its last checkpoint."""
     if asks_for_help(settings):
         return _help()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from tianji.cli.clock import process_started_ns
 from tianji.cli.closing import show_closing
@@ -27,7 +24,7 @@ Presets: {presets}; `tianji presets` tells what they learn. The path of a YAML f
 Below: the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
 
 
-def train(*settings: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> Outcome:
+def train(*settings: str) -> Outcome:
     """Train a policy."""
     if asks_for_help(settings):
         return _help([token for token in settings if token not in HELP_FLAGS])

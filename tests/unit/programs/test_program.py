@@ -1,6 +1,6 @@
 """The program is data: roles, workers, wires."""
 
-from tests.unit.programs.test_resolve import config, plan_for
+from tests.unit.programs.plans import config, plan_for
 from tianji.programs.program import tianji
 
 

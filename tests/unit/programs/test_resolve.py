@@ -5,32 +5,13 @@ import json
 import pytest
 
 from tests.fakes.scripted import SPACES, scripted_layout
+from tests.unit.programs.plans import GIB, REPLAY, SCRIPTED, config, plan_for
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.shm import lane_bytes
-from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig
-from tianji.envs.build import Probe
 from tianji.errors import UsageError
-from tianji.programs.resolve import SAFE_MEMORY_SHARE, resolve
+from tianji.programs.resolve import SAFE_MEMORY_SHARE
 from tianji.types import Field
-
-SCRIPTED = {"name": "tests.fakes.scripted:ALGORITHM", "unroll_length": 4}
-REPLAY = {
-    **SCRIPTED, "store": "replay", "lookahead": 3, "warmup_steps": 33, "capacity_steps": 100,
-    "steps_per_version": 16, "ratio": 8.0, "num_updates": 4,
-}  # fmt: skip
-GIB = 1 << 30
-
-
-def config(algorithm=SCRIPTED, **values):
-    return RunConfig(**{"num_envs": 8, "algorithm": algorithm, **values})
-
-
-def plan_for(asked, cores=4, memory_bytes=GIB, keeps_final=False):
-    probe = Probe(SPACES, keeps_final, "in words", offers_state=False, max_episode_steps=None)
-    return resolve(asked, Machine(tuple(range(cores)), memory_bytes), probe)
-
 
 @pytest.mark.parametrize(
     ("cores", "num_envs", "num_actors"),
@@ -73,8 +54,7 @@ def test_the_learner_has_the_threads_that_actors_leave(cores, num_actors, asked,
 
 
 def test_every_worker_is_pinned_to_cores_of_its_own():
-    probe = Probe(SPACES, False, "in words", offers_state=False, max_episode_steps=None)
-    plan = resolve(config(num_actors=2), Machine((1, 4, 5, 7), GIB), probe)
+    plan = plan_for(config(num_actors=2), cores=(1, 4, 5, 7))
     assert plan.cores == {"learner": (1, 4), "actor-0": (5,), "actor-1": (7,)}
 
 

@@ -61,10 +61,10 @@ class PPOUpdate:
 
     def steps(self, batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
         config = self._config
+        if not batch.arrays["valid"].any():
+            return
         learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
         rows, taken = self._take(batch, linear(config.clip, config.clip_final, progress))
-        if not rows.num_rows:
-            return
         sizes = part_sizes(rows.num_rows, self._num_parts(batch))
         trace = Trace(taken, sizes, config.epochs)
         for epoch in range(config.epochs):
@@ -98,7 +98,7 @@ class PPOUpdate:
         behaviour_R = experience.valid(experience.log_prob_TN)
         value_R = value_1R[0, keep]
         weight_R = (proximal_R - behaviour_R).exp().clamp(max=self._config.max_behaviour_weight)
-        minibatch_rows = max(1, len(value_R)) / self._num_parts(batch)
+        minibatch_rows = order.num_valid / self._num_parts(batch)
         push_R = self._normalize(advantage_R)
         limits = surrogate_limits(push_R, clip)
         columns = Columns(

@@ -1,0 +1,159 @@
+"""What the documentation says is run, parsed or looked up here."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import sys
+
+import pytest
+
+import tianji
+from tests.docs import pages
+from tests.docs.pages import DOCS, PAGES
+from tianji.cli.main import VERBS, build_app, main
+from tianji.config.changes import resume_changes
+from tianji.config.overrides import resolve_tokens
+from tianji.config.presets import list_presets, load_preset
+from tianji.config.tokens import split_tokens
+from tianji.observe.summary import build_summary
+
+WITH_PYTHON = [page for page in PAGES if pages.script(page)]
+CHEAP = ("presets", "doctor", "--version")
+WORDS = (
+    "step", "transition", "unroll", "episode", "row", "round", "item", "batch", "minibatch",
+    "update", "version", "lag", "age", "ratio", "warm-up", "allowance", "grant", "paced", "slot",
+    "lane", "stream", "board", "reduce", "gauge", "bell", "role", "worker", "group",
+    "contribution", "world", "program", "plan", "engine", "preset", "run", "busy share",
+    "time to target", "start-up",
+)  # fmt: skip
+OTHER_WORDS = ("rollout", "trajectory", "timestep", "train step", "replay ratio", "utilisation")
+
+
+@pytest.fixture
+def in_new_folder(tmp_path, monkeypatch):
+    """As a reader's own folder: current, and first among the places of modules."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("TERM", "dumb")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=pages.name)
+def test_the_python_of_a_page_runs(page, in_new_folder):
+    for file, text in pages.files(page).items():
+        (in_new_folder / file).write_text(text)
+    (in_new_folder / "page.py").write_text(pages.script(page))
+    runpy.run_path("page.py", run_name="__main__")
+
+
+def test_the_first_environment_of_the_readme_is_short():
+    first = next(b for b in pages.blocks(pages.ROOT / "README.md") if b.language == "python")
+    assert len([line for line in first.text.splitlines() if line.strip()]) < 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=pages.name)
+def test_every_command_of_a_page_parses(page, monkeypatch):
+    monkeypatch.syspath_prepend(str(pages.NEW_ALGORITHM))
+    for words in pages.commands(page):
+        parse(words)
+    for words in pages.mentions(page):
+        # In running text an option may stand for itself, without a value.
+        parse([*words, "1"] if words[-1].startswith("--env") else words)
+
+
+def parse(words):
+    """Fail where `tianji WORDS` would be refused before anything starts."""
+    words = [word for word in words if word != "--json"]
+    if words[0] in ("--help", "--version"):
+        return
+    verb, *rest = words
+    assert verb in VERBS, f"`tianji {verb}` does not exist"
+    if "--help" in rest:
+        rest.remove("--help")
+    if verb == "train":
+        resolve_tokens([word for word in rest if not word.endswith(".yaml")])
+    elif verb == "resume":
+        resume_changes(tianji.make_config("cartpole-ppo"), split_tokens(rest)[1])
+    elif rest or verb not in ("eval", "export"):
+        build_app().parse_args([verb, *rest], exit_on_error=False, print_error=False)
+
+
+def test_a_command_that_does_not_exist_is_noticed():
+    for words in (["trian"], ["train", "--gama", "1"], ["eval", "RUN", "--episode", "3"]):
+        with pytest.raises(Exception, match=r"exist|Unknown"):
+            parse(words)
+
+
+def cheap_commands():
+    every = [tuple(words) for page in PAGES for words in pages.commands(page)]
+    return sorted({words for words in every if words[0] in CHEAP and "my_module" not in str(words)})
+
+
+@pytest.mark.parametrize("words", cheap_commands(), ids=" ".join)
+def test_a_cheap_command_runs(words, in_new_folder):
+    for file, text in pages.files(DOCS / "howto/custom-environment.md").items():
+        (in_new_folder / file).write_text(text)
+    assert main(words) == 0
+
+
+def test_the_mistakes_shown_for_train_are_the_ones_it_tells(capfd, in_new_folder):
+    text = (DOCS / "commands/train.md").read_text()
+    command, told = re.search(r"\$ tianji (.+?)\n(.+?)```", text, re.DOTALL).groups()
+    assert main([*command.split(), "--json"]) == 2
+    assert json.loads(capfd.readouterr().out)["error"] == told.strip()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=pages.name)
+def test_every_relative_link_resolves(page):
+    missing = [link for link in pages.links(page) if not (page.parent / link).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=pages.name)
+def test_what_a_page_takes_from_the_sources_is_there(page, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    generate = __import__("generate")
+    assert not generate.MARKER.search(generate.on_page_markdown(page.read_text()))
+
+
+def test_the_glossary_covers_the_words():
+    rows = re.findall(r"^\| ([^|]+) \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    assert [word for word in WORDS if word not in rows] == []
+
+
+def test_no_page_uses_another_word_for_the_same_thing():
+    others = re.compile(rf"\b({'|'.join(OTHER_WORDS)})s?\b", re.IGNORECASE)
+    used = {
+        pages.name(page): others.findall(pages.prose(page))
+        for page in PAGES
+        if page.name != "glossary.md"
+    }
+    assert {page: words for page, words in used.items() if words} == {}
+
+
+def test_the_python_reference_has_every_public_name():
+    reference = (DOCS / "reference/python.md").read_text()
+    assert [name for name in tianji.__all__ if f"<!-- api: {name} -->" not in reference] == []
+
+
+def test_every_key_of_the_summary_is_explained(tmp_path):
+    explained = (DOCS / "concepts/observing.md").read_text()
+    keys = build_summary(tianji.make_config("cartpole-ppo"), tmp_path, {})
+    assert [key for key in keys if f"`{key}`" not in explained] == []
+
+
+def test_the_readme_lists_every_preset_with_its_target():
+    readme = (pages.ROOT / "README.md").read_text()
+    for preset in list_presets():
+        target = load_preset(preset).config["target_return"]
+        assert re.search(rf"^\| `{preset}`.*\| {target} \|$", readme, re.MULTILINE), preset
+
+
+def test_every_command_and_algorithm_has_a_page():
+    from tianji.algorithms.registry import BUILT_IN
+
+    expected = [DOCS / f"commands/{verb}.md" for verb in VERBS]
+    expected += [DOCS / f"algorithms/{algorithm}.md" for algorithm in BUILT_IN]
+    assert [page for page in expected if not page.exists()] == []

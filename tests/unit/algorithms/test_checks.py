@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from gymnasium import spaces
+from tests.fakes.experience import ACTIONS, VECTOR
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.run import RunConfig
+from tianji.envs.interface import Spaces
+from tianji.errors import UsageError
+
+DISCRETE = ACTIONS["discrete"]
+
+
+def check(name, action=DISCRETE, observation=VECTOR, settings=None, **config):
+    run = RunConfig(algorithm={"name": name, **(settings or {})}, **config)
+    load_algorithm(name).check(Spaces(observation, action), run)
+
+
+@pytest.mark.parametrize("name", ["ppo", "impala", "dqn"])
+def test_defaults_work_for_cartpole(name):
+    check(name)
+
+
+@pytest.mark.parametrize("action", ["box", "multidiscrete", "multibinary"])
+def test_dqn_needs_one_choice(action):
+    with pytest.raises(UsageError, match=r"DQN needs a Discrete action space.*Use ppo or impala"):
+        check("dqn", ACTIONS[action])
+
+
+@pytest.mark.parametrize("name", ["ppo", "impala"])
+def test_actions_without_a_distribution_are_refused(name):
+    with pytest.raises(UsageError, match=r"Action space .*is not supported.*ActionWrapper"):
+        check(name, spaces.Tuple([DISCRETE, DISCRETE]))
+    with pytest.raises(UsageError, match="Box of floats"):
+        check(name, spaces.Box(0, 9, (2,), np.int64))
+
+
+@pytest.mark.parametrize("name", ["ppo", "impala", "dqn"])
+def test_observations_without_a_shape_are_refused(name):
+    with pytest.raises(UsageError, match="Observation space"):
+        check(name, observation=spaces.Text(5))
+
+
+def test_a_minibatch_must_fit_into_the_batch():
+    with pytest.raises(UsageError, match=r"512 is larger.* 8 \* unroll_length 32 = 256"):
+        check("ppo", settings={"minibatch_size": 512})
+
+
+def test_impala_cannot_cut_more_parts_than_environments():
+    with pytest.raises(UsageError, match=r"minibatches 9 is more than num_envs 8"):
+        check("impala", settings={"minibatches": 9})
+
+
+@pytest.mark.parametrize(
+    ("settings", "config", "message"),
+    [
+        ({"warmup_steps": 500, "replay_size": 400}, {}, "warmup_steps 500 .* replay_size 400"),
+        ({"replay_size": 31, "warmup_steps": 1}, {}, r"num_envs 8 \* unroll_length 4 = 32"),
+        ({}, {"normalize": {"rewards": True}}, "normalize.rewards"),
+        ({"dueling": True}, {"model": {"factory": "a:b"}}, "dueling .* 'a:b'"),
+    ],
+)
+def test_dqn_refuses_settings_that_contradict_each_other(settings, config, message):
+    with pytest.raises(UsageError, match=message):
+        check("dqn", settings=settings, **config)
+
+
+@pytest.mark.parametrize("name", ["ppo", "impala", "dqn"])
+def test_users_networks_normalise_for_themselves(name):
+    with pytest.raises(UsageError, match=r"normalize.observations .* 'a:b'"):
+        check(name, model={"factory": "a:b"}, normalize={"observations": True})
+
+
+def test_dqn_looks_as_far_ahead_as_its_returns():
+    run = RunConfig(algorithm={"name": "dqn", "n_step": 3, "unroll_length": 4}, num_envs=16)
+    cadence = load_algorithm("dqn").cadence(run)
+    assert (cadence.lookahead, cadence.steps_per_version, cadence.ratio) == (3, 64, 16.0)
+    assert cadence.capacity_steps == run.algorithm.replay_size

@@ -1,0 +1,107 @@
+"""DQN's learner against the same loss, written plainly and differentiated automatically."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.fakes.experience import Rig
+
+from tianji.models.flat import flatten
+
+ONE = {"updates_per_version": 1, "max_grad_norm": 1e9}
+
+
+def reference(rig, arrays, target_model):
+    config = rig.config.algorithm
+    x = {name: torch.from_numpy(array[0]) for name, array in arrays.items()}
+    q = rig.model({"": x["obs"]}).gather(1, x["action"][:, None])[:, 0]
+    with torch.no_grad():
+        next_target = target_model({"": x["next_obs"]})
+        chooser = rig.model({"": x["next_obs"]}) if config.double else next_target
+        best = chooser.argmax(1, keepdim=True)
+        target = x["reward"] + x["discount"] * next_target.gather(1, best)[:, 0]
+    if config.loss == "huber":
+        loss = F.huber_loss(q, target)
+    else:
+        loss = 0.5 * (q - target).square().mean()
+    gradients = torch.autograd.grad(loss, list(rig.model.parameters()))
+    return torch.cat([g.reshape(-1) for g in gradients]), loss, q, target
+
+
+@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("dueling", [True, False])
+@pytest.mark.parametrize(("loss", "activation"), [("huber", "relu"), ("mse", "gelu")])
+def test_one_update_follows_the_gradient_of_the_written_loss(double, dueling, loss, activation):
+    settings = {**ONE, "double": double, "dueling": dueling, "loss": loss}
+    rig = Rig("dqn", settings=settings, model={"activation": activation})
+    target_model = copy.deepcopy(rig.model)
+    flatten(rig.model).vector_P.mul_(1.3)  # so that online and target differ
+    batch = rig.batch(1)
+    expected, loss_value, q, target = reference(rig, batch.arrays, target_model)
+    metrics = rig.train(batch)
+    torch.testing.assert_close(flatten(rig.model).gradient_P, expected, rtol=1e-3, atol=1e-5)
+    assert metrics["loss/td"] == pytest.approx(float(loss_value), rel=1e-4)
+    assert metrics["q_mean"] == pytest.approx(float(q.mean()), rel=1e-3, abs=1e-5)
+    assert metrics["q_max"] == pytest.approx(float(q.max()), rel=1e-3, abs=1e-5)
+    assert metrics["target_mean"] == pytest.approx(float(target.mean()), rel=1e-3, abs=1e-5)
+
+
+def target_of(rig):
+    return rig.update.state()["target/parameters"]
+
+
+def test_a_hard_target_is_copied_every_so_many_updates():
+    rig = Rig("dqn", settings={"updates_per_version": 1, "target_period_updates": 3})
+    start = rig.parameters()
+    for update in range(1, 7):
+        rig.train(rig.batch(update))
+        assert torch.equal(target_of(rig), rig.parameters()) is (update % 3 == 0)
+        if update < 3:
+            assert torch.equal(target_of(rig), start)
+
+
+def test_a_soft_target_moves_a_share_of_the_way():
+    rig = Rig("dqn", settings={"updates_per_version": 1, "target_tau": 0.25})
+    start = rig.parameters()
+    rig.train(rig.batch(1))
+    expected = start + 0.25 * (rig.parameters() - start)
+    torch.testing.assert_close(target_of(rig), expected)
+
+
+def test_normalisation_is_the_same_for_both_networks():
+    rig = Rig("dqn", "tree", normalize={"observations": True})
+    rig.train(rig.batch(1))
+    target = rig.update._target._model
+    assert target.net.encoder.normalizer is rig.model.net.encoder.normalizer
+
+
+def test_random_actions_become_rarer_with_the_steps_of_the_run():
+    settings = {"epsilon_start": 1.0, "epsilon_final": 0.1, "epsilon_decay_steps": 1000}
+    rig = Rig("dqn", settings=settings)
+    unroll = rig.unroll(1, num_rows=200, num_envs=50)
+    greedy = rig.acting.greedy({"obs": unroll["obs"][:-1].reshape(-1, 4)}).reshape(200, 50)
+    for steps_before, epsilon in [(0, 1.0), (500, 0.55), (1000, 0.1), (10**9, 0.1)]:
+        rig.acting.begin(np.random.default_rng(0), unroll, 0, steps_before)
+        for t in range(200):
+            rig.acting.act(unroll, t)
+        # A third of the random actions are the best ones by chance.
+        share = (unroll["action"] != greedy).mean() * 3 / 2
+        assert share == pytest.approx(epsilon, abs=0.03)
+
+
+def test_user_networks_are_trained():
+    factory = {"factory": "tests.unit.models.user_networks:q_values"}
+    rig = Rig("dqn", settings=ONE, model=factory)
+    batch = rig.batch(1)
+    expected, *_ = reference(rig, batch.arrays, copy.deepcopy(rig.model))
+    assert rig.train(batch)["grad_norm"] == pytest.approx(float(expected.norm()), rel=1e-3)
+
+
+def test_dueling_ranks_actions_by_their_advantages():
+    rig = Rig("dqn", settings={"dueling": True})
+    obs = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    with torch.no_grad():
+        q = rig.model({"": torch.from_numpy(obs)})
+    np.testing.assert_array_equal(rig.acting.greedy({"obs": obs}), q.argmax(1).numpy())

@@ -1,0 +1,75 @@
+"""IMPALA's learner against the same loss, written plainly and differentiated automatically."""
+
+import numpy as np
+import pytest
+import torch
+from tests.fakes.experience import Rig, queue_batch
+from torch.distributions import Categorical
+
+from tianji.models.flat import flatten
+from tianji.ops.vtrace import vtrace
+
+
+def reference(rig, unroll):
+    config = rig.config.algorithm
+    T, N = unroll["valid"].shape
+    outputs, value = rig.model({"": torch.from_numpy(unroll["obs"].reshape(-1, 4))})
+    value = value.reshape(T + 1, N)
+    policy = Categorical(logits=outputs[: T * N].reshape(T, N, -1))
+    log_prob = policy.log_prob(torch.from_numpy(unroll["action"]))
+    old = value.detach().numpy()
+    flags = (unroll["terminated"], unroll["truncated"], unroll["valid"])
+    log_ratio = log_prob.detach().numpy() - unroll["log_prob"]
+    traced = vtrace(log_ratio, unroll["reward"], old[:-1], old[1:], *flags, config.gamma)
+    valid = torch.from_numpy(unroll["valid"])
+    advantage, target = torch.from_numpy(traced.advantage_TN), torch.from_numpy(traced.target_TN)
+    losses = {
+        "loss/policy": -(advantage * log_prob)[valid].mean(),
+        "loss/value": 0.5 * (value[:-1] - target)[valid].square().mean(),
+        "entropy": policy.entropy()[valid].mean(),
+    }
+    total = losses["loss/policy"] + config.value_loss * losses["loss/value"]
+    total = total - config.entropy * losses["entropy"]
+    gradients = torch.autograd.grad(total, list(rig.model.parameters()))
+    return torch.cat([g.reshape(-1) for g in gradients]), losses
+
+
+@pytest.mark.parametrize("activation", ["tanh", "gelu"])
+def test_one_update_follows_the_gradient_of_the_written_loss(activation):
+    rig = Rig("impala", settings={"max_grad_norm": 1e9}, model={"activation": activation})
+    unroll = rig.unroll(1)
+    unroll["log_prob"] += np.random.default_rng(0).normal(0, 0.5, (8, 4)).astype(np.float32)
+    expected, losses = reference(rig, unroll)
+    metrics = rig.train(queue_batch(unroll))
+    torch.testing.assert_close(flatten(rig.model).gradient_P, expected, rtol=1e-3, atol=1e-5)
+    for name, value in losses.items():
+        assert metrics[name] == pytest.approx(float(value), rel=1e-4, abs=1e-5)
+
+
+def test_a_batch_is_cut_along_its_environments():
+    whole, parts = Rig("impala"), Rig("impala", settings={"minibatches": 3})
+    unroll = whole.unroll(1)
+    unroll["valid"][:] = True
+    assert len(list(whole.update.steps(queue_batch(unroll), 0.0))) == 1
+    given = list(parts.update.steps(queue_batch(unroll), 0.0))
+    assert [bool(metrics) for metrics in given] == [False, False, True]
+
+
+def test_importance_weights_are_measured():
+    rig = Rig("impala")
+    unroll = rig.unroll(1)
+    unroll["valid"][:] = True
+    assert rig.train(queue_batch(unroll))["rho_clipped"] == 0.0
+    fresh = Rig("impala")
+    unroll["log_prob"][:4] -= np.log(2.0).astype(np.float32)
+    metrics = fresh.train(queue_batch(unroll))
+    assert metrics["rho"] == pytest.approx(1.5, rel=1e-4)
+    assert metrics["rho_clipped"] == 0.5
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
+def test_both_optimisers_train(optimizer):
+    rig = Rig("impala", settings={"optimizer": optimizer})
+    before = rig.parameters()
+    rig.train(rig.batch(1))
+    assert not torch.equal(rig.parameters(), before)

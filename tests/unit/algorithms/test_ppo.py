@@ -1,0 +1,156 @@
+"""PPO's learner against the same loss, written plainly and differentiated automatically."""
+
+import numpy as np
+import pytest
+import torch
+from tests.fakes.experience import Rig, queue_batch
+from torch.distributions import Categorical, Normal
+
+from tianji.algorithms.ppo.rows import part_sizes
+from tianji.models.flat import flatten
+from tianji.ops.gae import gae
+
+SETTINGS = {"epochs": 1, "minibatch_size": 32, "entropy": 0.03, "value_clip": 0.1}
+
+
+def reference_gradient(rig, unroll):
+    """The gradient of the first update, by the formula in the module's docstring."""
+    config, model = rig.config.algorithm, rig.model
+    T, N = unroll["valid"].shape
+    obs = torch.from_numpy(unroll["obs"].reshape(-1, 4))
+    outputs, value = model({"": obs})
+    value = value.reshape(T + 1, N)
+    old = value.detach().numpy()
+    flags = (unroll["terminated"], unroll["truncated"], unroll["valid"])
+    advantage = gae(unroll["reward"], old[:-1], old[1:], *flags, config.gamma, config.gae_lambda)
+    valid = torch.from_numpy(unroll["valid"].reshape(-1))
+    target = torch.from_numpy((advantage + old[:-1]).reshape(-1))[valid]
+    advantage = torch.from_numpy(advantage.reshape(-1))[valid]
+    advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
+    action = torch.from_numpy(unroll["action"].reshape(T * N, -1))[valid]
+    outputs = outputs[: T * N][valid]
+    if rig.spaces.action.shape == ():
+        policy = Categorical(logits=outputs)
+        log_prob, entropy = policy.log_prob(action[:, 0]), policy.entropy()
+    else:
+        policy = Normal(outputs, model.head.log_std_A.exp())
+        log_prob, entropy = policy.log_prob(action).sum(1), policy.entropy().sum(1)
+    behaviour = torch.from_numpy(unroll["log_prob"].reshape(-1))[valid]
+    proximal = log_prob.detach() if config.decoupled else behaviour
+    weight = (proximal - behaviour).exp().clamp(max=config.max_behaviour_weight)
+    ratio = (log_prob - proximal).exp()
+    clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+    policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).mean()
+    value_loss = (value[:-1].reshape(-1)[valid] - target).square().mean()
+    loss = policy_loss + config.value_loss * value_loss - config.entropy * entropy.mean()
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    return torch.cat([g.reshape(-1) for g in gradients]), policy_loss, value_loss
+
+
+@pytest.mark.parametrize("decoupled", [True, False])
+@pytest.mark.parametrize("action", ["discrete", "box"])
+@pytest.mark.parametrize("activation", ["tanh", "gelu"])
+def test_one_update_follows_the_gradient_of_the_written_loss(decoupled, action, activation):
+    settings = {**SETTINGS, "decoupled": decoupled, "max_grad_norm": 1e9}
+    rig = Rig("ppo", action=action, settings=settings, model={"activation": activation})
+    unroll = rig.unroll(1)
+    unroll["log_prob"] += np.random.default_rng(0).normal(0, 0.5, (8, 4)).astype(np.float32)
+    expected, policy_loss, value_loss = reference_gradient(rig, unroll)
+    metrics = rig.train(queue_batch(unroll))
+    torch.testing.assert_close(flatten(rig.model).gradient_P, expected, rtol=1e-3, atol=1e-5)
+    assert metrics["loss/policy"] == pytest.approx(float(policy_loss), abs=1e-5)
+    assert metrics["loss/value"] == pytest.approx(float(value_loss), rel=1e-4)
+    assert metrics["grad_norm"] == pytest.approx(float(expected.norm()), rel=1e-3)
+
+
+def test_lag_is_corrected_by_weights_that_are_cut():
+    rig = Rig("ppo", settings={"max_behaviour_weight": 1.5})
+    unroll = rig.unroll(1)
+    unroll["valid"][:] = True
+    unroll["log_prob"][:4] -= np.log(1.25).astype(np.float32)
+    unroll["log_prob"][4:] -= np.log(9.0).astype(np.float32)
+    assert rig.train(queue_batch(unroll))["behaviour_weight"] == pytest.approx((1.25 + 1.5) / 2)
+
+
+def test_without_lag_weights_are_one():
+    rig = Rig("ppo")
+    assert rig.train(rig.batch(1))["behaviour_weight"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_batch_makes_epochs_times_minibatches_updates_however_many_rows_are_valid():
+    rig = Rig("ppo", settings={"epochs": 3, "minibatch_size": 10})
+    for seed in range(3):
+        assert len(list(rig.update.steps(rig.batch(seed), 0.0))) == 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "num_parts", "sizes"),
+    [(256, 1, [256]), (10, 4, [3, 3, 2, 2]), (8, 4, [2, 2, 2, 2]), (3, 4, [1, 1, 1])],
+)
+def test_parts_are_nearly_equal_and_lose_no_row(num_rows, num_parts, sizes):
+    assert part_sizes(num_rows, num_parts) == sizes
+
+
+def test_every_epoch_sees_every_row_once_in_an_order_of_its_own():
+    rig = Rig("ppo", settings={"epochs": 2, "minibatch_size": 8})
+    seen = []
+    forward = rig.update._network.forward
+
+    def watching(inputs, num_rows):
+        seen.append(inputs["features"].clone())
+        return forward(inputs, num_rows)
+
+    unroll = rig.unroll(1)
+    list(rig.update.steps(queue_batch(unroll), 0.0))  # evaluates first, then trains
+    rig.update._network.forward = watching
+    list(rig.update.steps(queue_batch(unroll), 0.0))
+    valid = torch.from_numpy(unroll["obs"][:-1][unroll["valid"]])
+    epochs = torch.cat(seen[1:]).split(len(valid))
+    assert len(epochs) == 2
+    for epoch in epochs:
+        torch.testing.assert_close(_sorted(epoch), _sorted(valid))
+    assert not torch.equal(epochs[0], epochs[1])
+
+
+def _sorted(rows):
+    return rows[rows[:, 0].argsort()]
+
+
+def test_the_epochs_left_are_skipped_once_the_policy_moved_far_enough():
+    far = Rig("ppo", settings={"epochs": 8, "target_kl": 1e-4, "learning_rate": 0.01})
+    near = Rig("ppo", settings={"epochs": 8, "target_kl": 100.0, "learning_rate": 0.01})
+    updates = len(list(far.update.steps(far.batch(1), 0.0)))
+    assert 2 <= updates < 16 == len(list(near.update.steps(near.batch(1), 0.0)))
+
+
+def test_schedules_follow_progress():
+    rig = Rig("ppo", settings={"learning_rate": 1.0, "learning_rate_final": 0.0})
+    before = rig.parameters()
+    assert rig.train(rig.batch(1), progress=1.0)["learning_rate"] == 0.0
+    assert torch.equal(rig.parameters(), before)
+    assert rig.train(rig.batch(1), progress=0.25)["learning_rate"] == 0.75
+
+
+def test_clip_fraction_counts_ratios_beyond_the_clip_of_the_moment():
+    settings = {"clip": 100.0, "clip_final": 1e-9, "epochs": 2, "learning_rate": 0.01}
+    start, end = (Rig("ppo", settings=settings) for _ in range(2))
+    assert start.train(start.batch(1), progress=0.0)["clip_fraction"] == 0.0
+    assert end.train(end.batch(1), progress=1.0)["clip_fraction"] > 0.4
+
+
+def test_values_that_explain_the_targets_are_reported_so():
+    rig = Rig("ppo", settings={"gamma": 0.0, "learning_rate": 0.02, "epochs": 200})
+    unroll = rig.unroll(1)
+    unroll["reward"][:] = unroll["obs"][:-1, :, 0]
+    first = rig.train(queue_batch(unroll))["explained_variance"]
+    rig.unroll(1)
+    assert rig.train(queue_batch(unroll))["explained_variance"] > 0.95 > first
+
+
+def test_user_networks_are_trained():
+    factory = {"factory": "tests.unit.models.user_networks:WithPolicy"}
+    rig = Rig("ppo", settings=SETTINGS, model=factory)
+    unroll = rig.unroll(1)
+    expected, _, _ = reference_gradient(rig, unroll)
+    norm = rig.train(queue_batch(unroll))["grad_norm"]
+    assert norm == pytest.approx(float(expected.norm()), rel=1e-3)

@@ -1,0 +1,175 @@
+"""The observer: reports in, log lines and words for people out."""
+
+import pytest
+
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.config.run import RunConfig
+from tianji.observe import observer as module
+from tianji.observe.observer import RunObserver
+from tianji.observe.run_log import read_lines
+
+S = 10**9
+RESULT = {"version": 7, "episodes": 10, "mean_return": 300.0, "std_return": 2.5}
+
+
+class Screen:
+    """What a person would see."""
+
+    def __init__(self, config, mode):
+        self.records, self.events, self.calls = [], [], []
+
+    def start(self):
+        self.calls.append("start")
+
+    def update(self, record):
+        self.records.append(record)
+
+    def event(self, text, level):
+        self.events.append((text, level))
+
+    def stop(self):
+        self.calls.append("stop")
+
+
+class Rig:
+    def __init__(self, tmp_path, monkeypatch):
+        self.run_dir = tmp_path
+        self.now_ns = 10 * S
+        monkeypatch.setattr(module, "Display", Screen)
+        monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now_ns)
+        observe = {"period_s": 2.0, "tensorboard": False}
+        self.observer = RunObserver(RunConfig(algorithm="ppo", observe=observe), tmp_path)
+        self.screen = self.observer._display
+        self.gauges = Gauges(("actor-0", "buffer", "learner"))
+
+    def watch(self, **pids):
+        self.observer.watch(self.gauges, pids)
+
+    def report(self, kind, **more):
+        self.observer.report({"kind": kind, "role": "actor-0", **more})
+
+    def metrics(self):
+        return list(read_lines(self.run_dir / "metrics.jsonl"))
+
+    def events(self):
+        return list(read_lines(self.run_dir / "events.jsonl"))
+
+
+@pytest.fixture
+def rig(tmp_path, monkeypatch):
+    made = Rig(tmp_path, monkeypatch)
+    yield made
+    made.observer.close()
+
+
+def test_it_starts_and_stops_what_people_see(rig):
+    rig.observer.start()
+    rig.observer.close()
+    assert rig.screen.calls == ["start", "stop"]
+
+
+def test_a_record_becomes_a_line_with_what_only_this_process_knows(rig):
+    rig.watch()
+    rig.report("metrics", record={"version": 1})
+    rig.gauges.rows["actor-0"][Gauge.STEPS] = 30
+    rig.now_ns += 1 * S
+    rig.report("metrics", record={"version": 3, "env_steps": 30})
+    line = rig.metrics()[-1]
+    assert (line["version"], line["env_steps"], line["restarts"]) == (3, 30, 0)
+    assert line["rates_per_s"]["produced"] == 30.0
+    assert line["activity"]["learner"] == "starting"
+    assert rig.screen.events == [], "a record is no event"
+
+
+def test_the_memory_of_every_process_is_in_the_record_unless_it_is_gone(rig):
+    import os
+
+    rig.watch(learner=os.getpid(), gone=2**22 + 1)
+    rig.report("metrics", record={})
+    assert set(rig.metrics()[0]["rss_bytes"]) == {"learner"}
+    rig.observer.watch(rig.gauges, {})
+    rig.report("metrics", record={})
+    assert rig.metrics()[1]["rss_bytes"] == {}
+
+
+def test_the_display_is_refreshed_when_it_is_due(rig):
+    rig.observer.tick()
+    assert rig.screen.records == [], "there is nothing to look at yet"
+    rig.watch()
+    for passed in (0, 1, 0.999, 0.001, 1):
+        rig.now_ns += int(passed * S)
+        rig.observer.tick()
+    assert len(rig.screen.records) == 2
+
+
+def test_between_two_records_the_display_shows_the_last_one(rig):
+    rig.watch()
+    rig.report("metrics", record={"version": 3})
+    rig.observer.tick()
+    assert rig.screen.records[-1]["version"] == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"),
+    [
+        ("note", "info"),
+        ("checkpoint_written", "info"),
+        ("checkpoint_failed", "warning"),
+        ("restart", "warning"),
+        ("error", "error"),
+    ],
+)
+def test_an_event_is_logged_and_told_as_urgently_as_it_is(rig, kind, level):
+    rig.report(kind, text="something happened")
+    assert rig.screen.events == [("actor-0: something happened", level)]
+    (line,) = rig.events()
+    assert (line["kind"], line["role"]) == (kind, "actor-0")
+    assert line["text"] == "something happened"
+
+
+def test_only_the_first_traceback_is_shown_and_all_are_logged(rig):
+    for number in (1, 2):
+        rig.report("error", text=f"error {number}", traceback=f"Traceback {number}")
+    shown = [text for text, _ in rig.screen.events]
+    assert shown == ["actor-0: error 1\nTraceback 1", "actor-0: error 2"]
+    assert [line["text"] for line in rig.events()] == ["Traceback 1", "Traceback 2"]
+
+
+def test_restarts_are_counted_in_every_later_record(rig):
+    rig.watch()
+    rig.report("restart", text="killed by SIGKILL. Restart 1 of 5.")
+    rig.report("restart", text="killed by SIGKILL. Restart 2 of 5.")
+    rig.report("metrics", record={"version": 3})
+    assert rig.metrics()[0]["restarts"] == 2
+
+
+def test_an_evaluation_is_told_and_logged_in_words(rig):
+    rig.watch()
+    rig.report("evaluation", record=RESULT)
+    text = "mean return 300.0 +- 2.5 over 10 episodes of version 7"
+    assert rig.screen.events == [(f"evaluator: {text}", "info")]
+    assert rig.events()[0]["text"] == text
+    rig.observer.tick()
+    assert rig.screen.records[-1]["evaluation"] == RESULT
+
+
+def test_an_evaluation_is_in_the_next_line_of_metrics(rig):
+    rig.watch()
+    rig.report("metrics", record={"version": 7})
+    rig.report("evaluation", record=RESULT)
+    rig.report("metrics", record={"version": 8})
+    assert rig.metrics()[-1]["evaluation"] == RESULT
+
+
+def test_a_log_that_cannot_be_written_is_told_and_stops_nothing(rig):
+    (rig.run_dir / "events.jsonl").mkdir()
+    rig.report("note", text="something happened")
+    assert any(level == "warning" for _, level in rig.screen.events)
+    assert rig.screen.events[-1] == ("actor-0: something happened", "info")
+
+
+def test_the_first_step_is_known_once_there_is_something_to_watch(rig):
+    assert rig.observer.first_step_ns() == 0
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 5
+    rig.watch()
+    assert rig.observer.first_step_ns() == 5
