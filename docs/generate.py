@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -96,7 +96,7 @@ def as_text(docstring: str) -> str:
     return "\n".join(["```text", docstring, "```"])
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines

@@ -97,4 +97,3 @@ class Batch:
     """Items taken, counted as the algorithm counts items."""
     num_steps: int
     """Environment steps in it (for replay: sampled steps)."""
-

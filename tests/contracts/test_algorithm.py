@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from tests.fakes.experience import ACTIONS, OBSERVATIONS, Rig, queue_batch
 
+from tests.fakes.experience import ACTIONS, OBSERVATIONS, Rig, queue_batch
 from tianji.envs.spaces import make_action_cast, observation_leaves
 from tianji.errors import TrainingDiverged
 from tianji.models.flat import Snapshot
@@ -159,6 +159,20 @@ def test_an_unroll_handed_over_short_trains_on_what_it_has(name):
     clean.train(queue_batch(unroll))
     dirty.train(queue_batch(poisoned))
     assert torch.equal(dirty.parameters(), clean.parameters())
+
+
+@every_algorithm
+def test_acting_leaves_rows_alone_that_it_did_not_act(name):
+    rig = Rig(name)
+    unroll = rig.unroll(2)
+    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces)):
+        array[5:] = -77
+    rig.acting.begin(np.random.default_rng(0), unroll, 0, 0)
+    for t in range(5):
+        rig.acting.act(unroll, t)
+    rig.acting.finish(unroll, 0)
+    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces)):
+        assert (array[5:] == -77).all() and (array[:5] != -77).all()
 
 
 @pytest.mark.parametrize("name", QUEUED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import runpy
-import sys
 
 import pytest
 
@@ -93,9 +92,14 @@ def cheap_commands():
 
 @pytest.mark.parametrize("words", cheap_commands(), ids=" ".join)
 def test_a_cheap_command_runs(words, in_new_folder):
-    for file, text in pages.files(DOCS / "howto/custom-environment.md").items():
-        (in_new_folder / file).write_text(text)
+    (in_new_folder / "chase.py").write_text(chase_module())
     assert main(words) == 0
+
+
+def chase_module():
+    """The class of the README, as the file that it speaks of."""
+    first = next(b for b in pages.blocks(pages.ROOT / "README.md") if b.language == "python")
+    return first.text.partition("summary, policy")[0]
 
 
 def test_the_mistakes_shown_for_train_are_the_ones_it_tells(capfd, in_new_folder):
@@ -157,3 +161,22 @@ def test_every_command_and_algorithm_has_a_page():
     expected = [DOCS / f"commands/{verb}.md" for verb in VERBS]
     expected += [DOCS / f"algorithms/{algorithm}.md" for algorithm in BUILT_IN]
     assert [page for page in expected if not page.exists()] == []
+
+
+def test_every_key_of_the_metrics_is_explained(in_new_folder):
+    explained = (DOCS / "concepts/observing.md").read_text()
+    trained = tianji.train("cartpole-ppo", engine="inline", display="off", max_env_steps=1000)
+    metrics = in_new_folder / trained.summary["run_dir"] / "metrics.jsonl"
+    keys = json.loads(metrics.read_text().splitlines()[-1])
+    assert [key for key in keys if not re.search(rf"`{key}[.`]", explained)] == []
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "impala"])
+def test_every_metric_of_an_algorithm_is_explained_on_its_page(algorithm, in_new_folder):
+    explained = (DOCS / f"algorithms/{algorithm}.md").read_text()
+    settings = {"engine": "inline", "display": "off", "max_env_steps": 1500}
+    trained = tianji.train(f"cartpole-{algorithm}", **settings)
+    metrics = in_new_folder / trained.summary["run_dir"] / "metrics.jsonl"
+    found = json.loads(metrics.read_text().splitlines()[-1])["learner"]
+    assert found
+    assert [name for name in found if f"`{name}`" not in explained] == []

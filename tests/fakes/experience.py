@@ -26,8 +26,8 @@ TREE = spaces.Dict(
 )
 OBSERVATIONS = {"vector": VECTOR, "image": IMAGE, "tree": TREE}
 ACTIONS = {
-    "discrete": spaces.Discrete(3),
-    "multidiscrete": spaces.MultiDiscrete([3, 2]),
+    "discrete": spaces.Discrete(3, start=2),
+    "multidiscrete": spaces.MultiDiscrete([2, 3], start=[0, 4]),
     "multibinary": spaces.MultiBinary(3),
     "box": spaces.Box(-0.5, 0.5, (2,), np.float32),
 }
@@ -59,15 +59,16 @@ def random_observations(space: spaces.Space[Any], fields: dict[str, Array], seed
             array[:] = rng.standard_normal(array.shape)
 
 
-def random_episodes(unroll: dict[str, Array], seed: int) -> None:
-    """Episodes that end in both ways, each followed by a row in which it is only reset."""
+def random_episodes(unroll: dict[str, Array], seed: int, has_reset_rows: bool = True) -> None:
+    """Episodes that end in both ways, each followed by a row in which it is only reset, or not."""
     rng = np.random.default_rng(seed)
     num_rows, num_envs = unroll["valid"].shape
     unroll["reward"][:] = rng.standard_normal((num_rows, num_envs))
     unroll["valid"][:] = True
     for n in range(num_envs):
         for t in range(num_rows):
-            if t and (unroll["terminated"][t - 1, n] or unroll["truncated"][t - 1, n]):
+            ended = t and (unroll["terminated"][t - 1, n] or unroll["truncated"][t - 1, n])
+            if ended and has_reset_rows:
                 unroll["valid"][t, n] = False
             elif rng.random() < 0.2:
                 unroll[rng.choice(["terminated", "truncated"])][t, n] = True

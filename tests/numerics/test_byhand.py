@@ -3,8 +3,8 @@
 import pytest
 import torch
 from gymnasium import spaces
-from tests.fakes.experience import TREE, VECTOR
 
+from tests.fakes.experience import TREE, VECTOR
 from tianji.envs.spaces import observation_leaves
 from tianji.models.activation import BY_HAND
 from tianji.models.byhand import StackedGradient

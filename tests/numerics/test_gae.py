@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes.experience import STEP_FIELDS, empty_unroll, random_episodes
 
+from tests.fakes.experience import STEP_FIELDS, empty_unroll, random_episodes
 from tianji.ops.gae import gae
 
 
@@ -28,8 +28,9 @@ def literal_gae(r, v, next_v, terminated, truncated, valid, gamma, lam):
 
 
 def episodes(seed, num_rows=12, num_envs=3):
+    """Random ones, of worlds with reset rows (odd seeds) and of worlds without."""
     unroll = empty_unroll(STEP_FIELDS, num_rows, num_envs)
-    random_episodes(unroll, seed)
+    random_episodes(unroll, seed, has_reset_rows=bool(seed % 2))
     value, next_value = np.random.default_rng(seed).standard_normal(
         (2, num_rows, num_envs), np.float32
     )

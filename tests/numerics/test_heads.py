@@ -3,9 +3,9 @@
 import pytest
 import torch
 from gymnasium import spaces
-from tests.fakes.experience import ACTIONS
 from torch.distributions import Categorical, Normal
 
+from tests.fakes.experience import ACTIONS
 from tianji.models.actions import Choices, action_layout
 from tianji.models.flat import flatten
 from tianji.models.heads import CategoricalHead, build_head

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes.experience import STEP_FIELDS, empty_unroll, random_episodes
 
+from tests.fakes.experience import STEP_FIELDS, empty_unroll, random_episodes
 from tianji.ops.nstep import n_step_return
 
 
@@ -27,7 +27,7 @@ def store(seed, num_slots=3, num_rows=8, num_envs=2):
     slots = []
     for s in range(num_slots):
         unroll = empty_unroll(STEP_FIELDS, num_rows, num_envs)
-        random_episodes(unroll, seed + s)
+        random_episodes(unroll, seed + s, has_reset_rows=bool(seed % 2))
         slots.append(unroll)
     return {name: np.stack([u[name] for u in slots]) for name in slots[0]}
 

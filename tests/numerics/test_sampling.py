@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from tests.fakes.experience import ACTIONS
 
+from tests.fakes.experience import ACTIONS
 from tianji.models.actions import action_layout
 from tianji.models.heads import build_head
 from tianji.models.sampling import build_sampler
@@ -36,10 +36,10 @@ def test_draws_have_the_probabilities_of_the_softmax():
 
 
 def test_every_choice_of_a_multidiscrete_is_drawn_by_itself():
-    logits = np.array([0.0, 0.0, 9.0, 1.0, -1.0], np.float32)
+    logits = np.array([1.0, -1.0, 0.0, 0.0, 9.0], np.float32)
     _, _, action, _ = drawn("multidiscrete", logits)
-    assert (action[..., 0] == 2).mean() > 0.99
-    assert (action[..., 1] == 0).mean() == pytest.approx(1 / (1 + np.exp(-2.0)), abs=0.03)
+    assert (action[..., 0] == 0).mean() == pytest.approx(1 / (1 + np.exp(-2.0)), abs=0.03)
+    assert (action[..., 1] == 2).mean() > 0.99
 
 
 def test_gaussian_draws_are_stored_whole_and_cut_for_the_world():

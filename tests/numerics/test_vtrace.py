@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.numerics.test_gae import episodes
 
+from tests.numerics.test_gae import episodes
 from tianji.ops.gae import gae
 from tianji.ops.vtrace import vtrace
 

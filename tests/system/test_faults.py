@@ -184,7 +184,7 @@ def test_a_small_dev_shm_does_not_matter(tmp_path):
     """Shared memory is memfds, which no mount limits."""
     if os.getuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("needs a mount namespace of its own")
-    shell = "mount -t tmpfs -o size=4k tmpfs /dev/shm && exec \"$@\""
+    shell = 'mount -t tmpfs -o size=4k tmpfs /dev/shm && exec "$@"'
     prefix = ("unshare", "-m", "sh", "-c", shell, "sh")
     words = [*SMALL, *COUNTING, "--max-env-steps", "1000", "--json"]
     code, out, err = Command(tmp_path, "train", *words, prefix=prefix).finish()
@@ -194,7 +194,7 @@ def test_a_small_dev_shm_does_not_matter(tmp_path):
 
 def test_a_run_that_does_not_fit_is_refused_with_the_arithmetic(tmp_path):
     words = ["cartpole-dqn", "--replay-size", "100000000000", "--json"]
-    code, out, err = Command(tmp_path, "train", *words).finish()
+    code, out, _ = Command(tmp_path, "train", *words).finish()
     assert code == 2
     assert "slots x" in json.loads(out)["error"]
     assert not (tmp_path / "runs").exists(), "nothing was started"

@@ -1,10 +1,9 @@
-"""Acting and networks are those of TianJi's other actor-critic algorithms: nothing is new here.
+"""How REINFORCE acts: as PPO and IMPALA do, so nothing is new here.
 
-An algorithm with another way of acting writes a class with the methods of
-tianji.algorithms.interface.Acting in this file.
+An algorithm that acts in another way has a class with the methods of
+tianji.algorithms.interface.Acting in this file, and a build_acting() that makes one.
 """
 
-from tianji.algorithms.actor_critic.model import ActorCritic, build_model, export
 from tianji.algorithms.actor_critic.policy import build_acting
 
-__all__ = ["ActorCritic", "build_acting", "build_model", "export"]
+__all__ = ["build_acting"]

@@ -5,28 +5,38 @@ The supervisor imports this file, so torch is imported only inside of functions.
 
 from __future__ import annotations
 
+from gymnasium.spaces import Box, Discrete
+
 from reinforce.config import ReinforceConfig
-from tianji.algorithms.actor_critic.record import build_acting, build_model, check, export, fields
+from tianji.algorithms.actor_critic.record import build_model, export, fields
 from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.errors import UsageError
 
 
 def cadence(config) -> Cadence:
     """One version for every round of all environments, each item used once."""
     length = config.algorithm.unroll_length
-    return Cadence(
-        unroll_length=length,
-        lookahead=1,
-        steps_per_version=config.num_envs * length,
-        warmup_steps=0,
-        store="queue",
-        ratio=1.0,
-    )
+    steps = config.num_envs * length
+    return Cadence(length, 1, steps, warmup_steps=0, store="queue", ratio=1.0)
+
+
+def check(spaces, config) -> None:
+    if not (isinstance(spaces.observation, Box) and isinstance(spaces.action, Discrete)):
+        raise UsageError("REINFORCE needs a Box to observe and a Discrete action. Use ppo instead.")
+    if config.normalize.observations or config.normalize.rewards:
+        raise UsageError("REINFORCE does not normalise. Set normalize.* to false, or use ppo.")
+
+
+def build_acting(model, spaces, config):
+    from reinforce.policy import build_acting
+
+    return build_acting(model, spaces, config)
 
 
 def build_update(model, spaces, config):
     from reinforce.update import ReinforceUpdate
 
-    return ReinforceUpdate(model, spaces, config)
+    return ReinforceUpdate(model, config)
 
 
 ALGORITHM = Algorithm(

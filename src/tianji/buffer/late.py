@@ -24,6 +24,13 @@ class LateUnrolls:
         self._since: dict[int, float] = {}
         """When each unroll (actor's round) was first waited for, by actor."""
         self._round: dict[int, int] = {}
+        for row in actor_gauges:
+            row[Gauge.HURRY] = 0  # what a buffer before this one asked for, in other rounds
+
+    def forget(self, actor: int) -> None:
+        """The actor died: its unroll is no longer in work, and its round is made again."""
+        self._gauges[actor][Gauge.STARTED_VERSION] = self._gauges[actor][Gauge.HURRY] = 0
+        self._round.pop(actor, None)
 
     def holds_up(self, version: int, in_work: Mapping[int, int]) -> bool:
         """Whether the next version should wait for one of the unrolls in work (round by actor)."""

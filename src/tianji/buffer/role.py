@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
 from tianji.observe.progress import Progress
 from tianji.types import Batch, Episode, Stamp
+
+_Finished: TypeAlias = tuple[tuple[int, int, int, int], Episode]
+"""An episode behind its place in time: round, row, actor, environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class Buffer:
                 self._receive(slot)
             self._rounds[actor] -= self._outstanding[actor]
             self._outstanding[actor] = 0
+            self._late.forget(actor)
             worked = True
         return worked
 
@@ -153,7 +157,7 @@ class Buffer:
         return {actor: granted - out for actor, (granted, out) in pairs if out}
 
     def _enter(self, entering: list[tuple[Stamp, int]]) -> None:
-        episodes: list[tuple[int, int, int, Episode]] = []
+        episodes: list[_Finished] = []
         warmup = max(0, self._plan.point.warmup_unrolls - self._put)
         for number, (stamp, slot) in enumerate(entering):
             self.lag.add(self._version - stamp.oldest_version)
@@ -161,13 +165,13 @@ class Buffer:
             items = self._store.put(slot, stamp)
             if number >= warmup:
                 self.items_put += items
-        episodes.sort(key=lambda found: found[:3])
+        episodes.sort(key=lambda found: found[0])
         steps = sum(stamp.env_steps for stamp, _ in entering)
-        self._progress.add([found[3] for found in episodes], steps)
+        self._progress.add([episode for _, episode in episodes], steps)
         self._put += len(entering)
 
-    def _episodes(self, stamp: Stamp, slot: int) -> list[tuple[int, int, int, Episode]]:
-        """Finished episodes with their place in time: row, actor, environment."""
+    def _episodes(self, stamp: Stamp, slot: int) -> list[_Finished]:
+        """Finished episodes with their place in time."""
         lengths = self._receiver.arrays["episode_length"][slot]
         returns = self._receiver.arrays["episode_return"][slot]
         row_ns = self._receiver.arrays["row_ns"][slot]
@@ -178,7 +182,7 @@ class Buffer:
             episode = Episode(
                 int(row_ns[at]), float(returns[at, env]), int(lengths[at, env]), stamp.actor
             )
-            found.append((row, stamp.actor, env, episode))
+            found.append(((stamp.round, row, stamp.actor, env), episode))
         return found
 
     def _discard_late(self) -> None:

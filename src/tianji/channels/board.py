@@ -47,12 +47,11 @@ class ShmBoardWriter:
     """The only writer. It gives the board its size, because only it knows the model."""
 
     def __init__(self, fd: int, payload_bytes: int) -> None:
-        old_bytes = os.fstat(fd).st_size
-        if old_bytes == 0:
+        if os.fstat(fd).st_size == 0:
             os.ftruncate(fd, board_bytes(payload_bytes))
         segment = Segment.attach(fd)
         words = segment.words(0, _STAMPS + NUM_COPIES)
-        if old_bytes == 0:
+        if words[_PAYLOAD] == 0:  # new, or its writer died before the header was whole
             words[_VERSION] = -1
             fence()  # a reader that sees the size sees the -1 too
             words[_PAYLOAD] = payload_bytes

@@ -3,7 +3,8 @@
     python -m tianji.engines.worker FD NAME
 
 FD is a file that holds the start message: which worker this is, the plan, and the file descriptors
-of the shared memory it inherits. NAME is for people who look at the list of processes. The thread budget is in the environment before anything loads.
+of the shared memory it inherits. NAME is for people who look at the list of processes. The thread
+budget is in the environment before anything loads.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ class RunObserver:
         self._watch: Watch | None = None
         self._pids: dict[str, int] = {}
         self._record: dict[str, Any] = {}
+        self._evaluation: dict[str, Any] = {}
+        """For the next line of metrics."""
         self._restarts = 0
         self._next_ns = 0
         self._has_shown_traceback = False
@@ -55,7 +57,8 @@ class RunObserver:
         """Take a line from a role: a record for the log, or an event for people."""
         kind, role = report["kind"], report.get("role", "")
         if kind == "metrics" and self._watch is not None:
-            self._record = report["record"]
+            self._record = {**report["record"], **self._evaluation}
+            self._evaluation = {}
             self._watch.look()
             self._log.metrics(self._complete(self._watch))
             return
@@ -72,7 +75,8 @@ class RunObserver:
         self._display.event(f"{role}: {text}", LEVELS.get(kind, "info"))
 
     def _on_evaluation(self, record: Mapping[str, Any]) -> None:
-        self._record = {**self._record, "evaluation": dict(record)}
+        self._evaluation = {"evaluation": dict(record)}
+        self._record = {**self._record, **self._evaluation}
         text = (
             f"mean return {record['mean_return']:.1f} +- {record['std_return']:.1f} over "
             f"{record['episodes']} episodes of version {record['version']}"

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 from gymnasium import spaces
-from tests.fakes.experience import ACTIONS, VECTOR
 
+from tests.fakes.experience import ACTIONS, VECTOR
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.fakes.experience import Rig
 
+from tests.fakes.experience import Rig
 from tianji.models.flat import flatten
 
 ONE = {"updates_per_version": 1, "max_grad_norm": 1e9}
@@ -22,12 +22,9 @@ def reference(rig, arrays, target_model):
         chooser = rig.model({"": x["next_obs"]}) if config.double else next_target
         best = chooser.argmax(1, keepdim=True)
         target = x["reward"] + x["discount"] * next_target.gather(1, best)[:, 0]
-    if config.loss == "huber":
-        loss = F.huber_loss(q, target)
-    else:
-        loss = 0.5 * (q - target).square().mean()
+    loss = F.huber_loss(q, target) if config.loss == "huber" else F.mse_loss(q, target) / 2
     gradients = torch.autograd.grad(loss, list(rig.model.parameters()))
-    return torch.cat([g.reshape(-1) for g in gradients]), loss, q, target
+    return torch.cat([g.reshape(-1) for g in gradients]), loss.detach(), q.detach(), target
 
 
 @pytest.mark.parametrize("double", [True, False])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from tests.fakes.experience import Rig, queue_batch
 from torch.distributions import Categorical
 
+from tests.fakes.experience import Rig, queue_batch
 from tianji.models.flat import flatten
 from tianji.ops.vtrace import vtrace
 
@@ -43,7 +43,7 @@ def test_one_update_follows_the_gradient_of_the_written_loss(activation):
     metrics = rig.train(queue_batch(unroll))
     torch.testing.assert_close(flatten(rig.model).gradient_P, expected, rtol=1e-3, atol=1e-5)
     for name, value in losses.items():
-        assert metrics[name] == pytest.approx(float(value), rel=1e-4, abs=1e-5)
+        assert metrics[name] == pytest.approx(value.item(), rel=1e-4, abs=1e-5)
 
 
 def test_a_batch_is_cut_along_its_environments():

@@ -1,66 +1,105 @@
 """PPO's learner against the same loss, written plainly and differentiated automatically."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
-from tests.fakes.experience import Rig, queue_batch
-from torch.distributions import Categorical, Normal
+from torch.distributions import Categorical, Independent, Normal
 
+from tests.fakes.experience import Rig, queue_batch
 from tianji.algorithms.ppo.rows import part_sizes
 from tianji.models.flat import flatten
 from tianji.ops.gae import gae
 
-SETTINGS = {"epochs": 1, "minibatch_size": 32, "entropy": 0.03, "value_clip": 0.1}
+SETTINGS = {
+    "epochs": 1,
+    "minibatch_size": 32,
+    "entropy": 0.03,
+    "value_clip": 0.05,
+    "gae_lambda": 0.9,
+    "max_grad_norm": 1e9,
+}
 
 
-def reference_gradient(rig, unroll):
-    """The gradient of the first update, by the formula in the module's docstring."""
-    config, model = rig.config.algorithm, rig.model
-    T, N = unroll["valid"].shape
-    obs = torch.from_numpy(unroll["obs"].reshape(-1, 4))
-    outputs, value = model({"": obs})
-    value = value.reshape(T + 1, N)
-    old = value.detach().numpy()
-    flags = (unroll["terminated"], unroll["truncated"], unroll["valid"])
-    advantage = gae(unroll["reward"], old[:-1], old[1:], *flags, config.gamma, config.gae_lambda)
-    valid = torch.from_numpy(unroll["valid"].reshape(-1))
-    target = torch.from_numpy((advantage + old[:-1]).reshape(-1))[valid]
-    advantage = torch.from_numpy(advantage.reshape(-1))[valid]
-    advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
-    action = torch.from_numpy(unroll["action"].reshape(T * N, -1))[valid]
-    outputs = outputs[: T * N][valid]
+def policy_of(rig, outputs):
     if rig.spaces.action.shape == ():
-        policy = Categorical(logits=outputs)
-        log_prob, entropy = policy.log_prob(action[:, 0]), policy.entropy()
-    else:
-        policy = Normal(outputs, model.head.log_std_A.exp())
-        log_prob, entropy = policy.log_prob(action).sum(1), policy.entropy().sum(1)
+        return Categorical(logits=outputs)
+    return Independent(Normal(outputs, rig.model.head.log_std_A.exp()), 1)
+
+
+def reference_gradient(rig, unroll, before):
+    """The gradient of an update, by the formula in the module's docstring. `before` is the model
+    when the batch was taken, `rig.model` the one that is updated."""
+    config = rig.config.algorithm
+    T, N = unroll["valid"].shape
+    valid = torch.from_numpy(unroll["valid"].reshape(-1))
+    obs = {"": torch.from_numpy(unroll["obs"].reshape(-1, 4))}
+    action = torch.from_numpy(unroll["action"].reshape(T * N, *rig.spaces.action.shape))[valid]
+
+    def evaluate(model):
+        outputs, value = model(obs)
+        return outputs[: T * N][valid], value.reshape(T + 1, N)
+
+    with torch.no_grad():
+        outputs, old = evaluate(before)
+        proximal = policy_of(rig, outputs).log_prob(action)
+    flags = (unroll["terminated"], unroll["truncated"], unroll["valid"])
+    advantage = torch.from_numpy(
+        gae(unroll["reward"], old[:-1].numpy(), old[1:].numpy(), *flags, config.gamma, 0.9)
+    ).reshape(-1)[valid]
+    old = old[:-1].reshape(-1)[valid]
+    target = advantage + old
+    advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
+
+    outputs, value = evaluate(rig.model)
+    policy, value = policy_of(rig, outputs), value[:-1].reshape(-1)[valid]
     behaviour = torch.from_numpy(unroll["log_prob"].reshape(-1))[valid]
-    proximal = log_prob.detach() if config.decoupled else behaviour
     weight = (proximal - behaviour).exp().clamp(max=config.max_behaviour_weight)
-    ratio = (log_prob - proximal).exp()
+    ratio = (policy.log_prob(action) - (proximal if config.decoupled else behaviour)).exp()
     clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
-    policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).mean()
-    value_loss = (value[:-1].reshape(-1)[valid] - target).square().mean()
-    loss = policy_loss + config.value_loss * value_loss - config.entropy * entropy.mean()
-    gradients = torch.autograd.grad(loss, list(model.parameters()))
-    return torch.cat([g.reshape(-1) for g in gradients]), policy_loss, value_loss
+    surrogate = torch.minimum(ratio * advantage, clipped * advantage)
+    policy_loss = -(surrogate * weight if config.decoupled else surrogate).mean()
+    moved = old + (value - old).clamp(-config.value_clip, config.value_clip)
+    value_loss = torch.maximum((value - target) ** 2, (moved - target) ** 2).mean()
+    loss = policy_loss + config.value_loss * value_loss - config.entropy * policy.entropy().mean()
+    gradients = torch.autograd.grad(loss, list(rig.model.parameters()))
+    losses = {"loss/policy": policy_loss.item(), "loss/value": value_loss.item()}
+    return torch.cat([g.reshape(-1) for g in gradients]), losses
+
+
+def lagging_unroll(rig):
+    unroll = rig.unroll(1)
+    unroll["log_prob"] += np.random.default_rng(0).normal(0, 0.5, (8, 4)).astype(np.float32)
+    return unroll
 
 
 @pytest.mark.parametrize("decoupled", [True, False])
 @pytest.mark.parametrize("action", ["discrete", "box"])
 @pytest.mark.parametrize("activation", ["tanh", "gelu"])
 def test_one_update_follows_the_gradient_of_the_written_loss(decoupled, action, activation):
-    settings = {**SETTINGS, "decoupled": decoupled, "max_grad_norm": 1e9}
+    settings = {**SETTINGS, "decoupled": decoupled}
     rig = Rig("ppo", action=action, settings=settings, model={"activation": activation})
-    unroll = rig.unroll(1)
-    unroll["log_prob"] += np.random.default_rng(0).normal(0, 0.5, (8, 4)).astype(np.float32)
-    expected, policy_loss, value_loss = reference_gradient(rig, unroll)
+    unroll = lagging_unroll(rig)
+    expected, losses = reference_gradient(rig, unroll, rig.model)
     metrics = rig.train(queue_batch(unroll))
     torch.testing.assert_close(flatten(rig.model).gradient_P, expected, rtol=1e-3, atol=1e-5)
-    assert metrics["loss/policy"] == pytest.approx(float(policy_loss), abs=1e-5)
-    assert metrics["loss/value"] == pytest.approx(float(value_loss), rel=1e-4)
     assert metrics["grad_norm"] == pytest.approx(float(expected.norm()), rel=1e-3)
+    for name, loss in losses.items():
+        assert metrics[name] == pytest.approx(loss, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("decoupled", [True, False])
+def test_later_updates_are_held_to_the_policy_and_values_of_when_the_batch_was_taken(decoupled):
+    settings = {**SETTINGS, "decoupled": decoupled, "learning_rate": 0.02}
+    rig, once = Rig("ppo", settings={**settings, "epochs": 2}), Rig("ppo", settings=settings)
+    before = copy.deepcopy(rig.model)
+    unroll = lagging_unroll(rig)
+    once.train(queue_batch(unroll))
+    expected, _ = reference_gradient(once, unroll, before)
+    metrics = rig.train(queue_batch(unroll))
+    assert metrics["clip_fraction"] > 0.05
+    torch.testing.assert_close(flatten(rig.model).gradient_P, expected, rtol=1e-3, atol=1e-5)
 
 
 def test_lag_is_corrected_by_weights_that_are_cut():
@@ -151,6 +190,6 @@ def test_user_networks_are_trained():
     factory = {"factory": "tests.unit.models.user_networks:WithPolicy"}
     rig = Rig("ppo", settings=SETTINGS, model=factory)
     unroll = rig.unroll(1)
-    expected, _, _ = reference_gradient(rig, unroll)
+    expected, _ = reference_gradient(rig, unroll, rig.model)
     norm = rig.train(queue_batch(unroll))["grad_norm"]
     assert norm == pytest.approx(float(expected.norm()), rel=1e-3)

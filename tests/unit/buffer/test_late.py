@@ -34,7 +34,9 @@ def rows(*started):
         (1, 9, None, False),
     ],
 )
-def test_late_is_what_the_next_version_would_make_too_old(clock, max_lag, version, started, is_late):
+def test_late_is_what_the_next_version_would_make_too_old(
+    clock, max_lag, version, started, is_late
+):
     gauges = rows(started)
     assert LateUnrolls(max_lag, gauges).holds_up(version, {0: 6}) is is_late
     assert gauges[0][Gauge.HURRY] == (7 if is_late else 0)
@@ -62,5 +64,17 @@ def test_one_that_is_waited_for_no_longer_does_not_hide_another(clock):
     unrolls = LateUnrolls(1, rows(0, 0))
     unrolls.holds_up(5, {0: 2})
     clock[0] += PATIENCE_S
+    assert unrolls.holds_up(5, {1: 4, 0: 2})
     assert unrolls.holds_up(5, {0: 2, 1: 4})
     assert not LateUnrolls(1, rows(0, 0)).holds_up(5, {})
+
+
+def test_the_round_of_an_actor_that_died_is_waited_for_anew(clock):
+    gauges = rows(0)
+    unrolls = LateUnrolls(1, gauges)
+    unrolls.holds_up(5, {0: 2})
+    clock[0] += PATIENCE_S
+    unrolls.forget(0)
+    assert gauges[0][Gauge.HURRY] == gauges[0][Gauge.STARTED_VERSION] == 0
+    gauges[0][Gauge.STARTED_VERSION] = 1
+    assert unrolls.holds_up(5, {0: 2})

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from tests.fakes.experience import IMAGE, TREE, VECTOR
 
+from tests.fakes.experience import IMAGE, TREE, VECTOR
 from tianji.envs.spaces import observation_leaves
 from tianji.models.encoder import Encoder
 from tianji.models.torso import ImageTorso

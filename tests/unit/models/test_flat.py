@@ -53,6 +53,16 @@ def test_flattening_again_finds_the_same_memory(make):
     assert module.bias.tolist() == [3.0, 3.0]
 
 
+def test_modules_in_another_order_get_a_vector_of_their_own():
+    first, second = nn.Linear(2, 1), nn.Linear(3, 1)
+    flatten(nn.ModuleList([first, second]))
+    flat = flatten(nn.ModuleList([second, first]))
+    parameters = [second.weight, second.bias, first.weight, first.bias]
+    torch.testing.assert_close(flat.vector_P, torch.cat([p.detach().view(-1) for p in parameters]))
+    flat.vector_P.zero_()
+    assert not any(parameter.any() for parameter in parameters)
+
+
 def test_a_copy_has_its_own_memory():
     module = nn.Linear(3, 2)
     flat = flatten(module)

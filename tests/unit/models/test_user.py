@@ -1,8 +1,8 @@
 import pytest
 import torch
 from gymnasium import spaces
-from tests.fakes.experience import TREE, VECTOR
 
+from tests.fakes.experience import TREE, VECTOR
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
 from tianji.models.user import build_user_net
@@ -19,6 +19,13 @@ def test_outputs_are_brought_into_columns(name):
     assert outputs.shape == (5, 3)
     assert value.shape == (5, 1)
     torch.testing.assert_close(net.one(obs, 0), outputs)
+
+
+def test_actors_use_the_networks_own_policy_where_there_is_one():
+    net = build_user_net(f"{HERE}:WithPolicy", PLAIN, (3, 1))
+    net.module.was_asked = False
+    net.one({"": torch.randn(5, 4)}, 0)
+    assert net.module.was_asked
 
 
 def test_dictionaries_of_leaves_arrive_as_dictionaries():

@@ -17,6 +17,7 @@ class ActorCritic(nn.Module):
 
 class WithPolicy(ActorCritic):
     def policy(self, obs):
+        self.was_asked = True
         return self.forward(obs)[0]
 
 

@@ -13,6 +13,7 @@ from tianji.errors import UsageError
 from tianji.programs.resolve import SAFE_MEMORY_SHARE
 from tianji.types import Field
 
+
 @pytest.mark.parametrize(
     ("cores", "num_envs", "num_actors"),
     [(1, 8, 1), (2, 8, 1), (3, 8, 2), (4, 8, 2), (4, 9, 3), (5, 8, 4), (8, 7, 7), (64, 8, 8)],

@@ -39,7 +39,7 @@ class RowOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class Experience:
-    """Arrays [T, N, ...], 0 where a step is not valid, as far as observations do not matter."""
+    """Arrays [T, N, ...]; rows that are not valid may hold anything."""
 
     obs: Mapping[str, Array]
     """[T + 1, N, ...] by leaf key; anything in rows that no valid step begins or ends with."""
@@ -106,7 +106,7 @@ class Experience:
 
     def cut_value(self, network: GradientNet) -> Floats:
         """Values of the final observations of cut episodes, where those are kept apart: [C]."""
-        cut_TN = self.truncated_TN
+        cut_TN = self.truncated_TN & self.valid_TN
         if not self.final_obs or not cut_TN.any():
             return np.empty(0, np.float32)
         final = {key: to_tensor(array[cut_TN]) for key, array in self.final_obs.items()}
@@ -118,7 +118,7 @@ class Experience:
         """Value of what each step truly led to."""
         next_value_TN = value_T1N[1:].copy()
         if len(cut_value_C):
-            next_value_TN[self.truncated_TN] = cut_value_C
+            next_value_TN[self.truncated_TN & self.valid_TN] = cut_value_C
         return next_value_TN
 
 
@@ -150,16 +150,14 @@ class Intake:
             taken = {key: to_tensor(array[:-1][valid_TN]) for key, array in obs.items()}
             self._statistics.update(self._encoder.numbers(taken))
         final_names = {key: leaf_name(FINAL_OBS, key) for key in self._keys}
-        action = arrays["action"]
-        valid_action = valid_TN.reshape(*valid_TN.shape, *[1] * (action.ndim - 2))
         return Experience(
             obs=obs,
             final_obs={key: arrays[name] for key, name in final_names.items() if name in arrays},
-            action=np.where(valid_action, action, np.zeros((), action.dtype)),
-            log_prob_TN=np.where(valid_TN, arrays["log_prob"], np.float32(0.0)),
-            reward_TN=np.where(valid_TN, reward_TN, np.float32(0.0)),
-            terminated_TN=terminated_TN & valid_TN,
-            truncated_TN=truncated_TN & valid_TN,
+            action=arrays["action"],
+            log_prob_TN=arrays["log_prob"],
+            reward_TN=reward_TN,
+            terminated_TN=terminated_TN,
+            truncated_TN=truncated_TN,
             valid_TN=valid_TN,
         )
 

@@ -1,0 +1,64 @@
+"""One actor over channels in this process, with a world and a policy of known answers."""
+
+import numpy as np
+
+from tests.fakes.scripted import (
+    PAYLOAD_BYTES,
+    ScriptedActing,
+    ScriptedWorld,
+    gauge_row,
+    scripted_layout,
+    write_version,
+)
+from tianji.actor.role import Actor, ActorPlan
+from tianji.channels.inproc import InprocBoard, InprocStream
+
+
+class Rig:
+    """One actor, its lane and the policy board, with everything a test may want to turn."""
+
+    def __init__(self, length=4, lookahead=1, world=None, num_actors=1, seed=0, layout=None):
+        self.world = world or ScriptedWorld()
+        self.acting = ScriptedActing()
+        self.gauges = gauge_row()
+        self.board = InprocBoard(PAYLOAD_BYTES)
+        num_rows = length + lookahead - 1
+        num_envs = self.world.num_envs
+        layout = layout or scripted_layout(num_rows, num_envs, self.world.keeps_final)
+        self.stream = InprocStream(layout, num_slots=2, num_lanes=1)
+        self.poison()
+        plan = ActorPlan(0, num_actors, num_rows, lookahead, length * num_envs, seed)
+        self.actor = Actor(
+            plan, self.world, self.acting, self.acting.read_policy, self.board,
+            self.stream.sender(0), self.gauges,
+        )  # fmt: skip
+        self.first = lookahead - 1
+
+    def poison(self, slot=slice(None)):
+        """Whatever is not written is wrong."""
+        for array in self.stream.arrays.values():
+            array[slot] = np.nan if array.dtype.kind == "f" else True
+
+    def publish(self, version):
+        self.board.post(version, write_version(version))
+
+    def grant(self, number=0):
+        assert self.stream.grant(0, number)
+
+    def finish_unroll(self):
+        """Tick until the unroll in work has arrived; its stamp and a copy of its arrays."""
+        while (slot := self.stream.take()) is None:
+            assert self.actor.tick()
+        arrays = {name: array[slot].copy() for name, array in self.stream.arrays.items()}
+        stamp = self.stream.stamp(slot)
+        self.poison(slot)
+        self.stream.release(slot)
+        return stamp, arrays
+
+    def unroll(self, number=0):
+        self.grant(number)
+        return self.finish_unroll()
+
+    def tick(self, count):
+        for _ in range(count):
+            assert self.actor.tick()

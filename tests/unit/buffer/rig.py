@@ -1,0 +1,79 @@
+"""A buffer over lanes in this process: unrolls are put in and batches are taken by hand."""
+
+from tests.fakes.scripted import gauge_row, scripted_layout
+from tianji.balance.balance import SetPoint
+from tianji.buffer.queue import Queue
+from tianji.buffer.replay import Replay
+from tianji.buffer.role import Buffer, BufferPlan
+from tianji.channels.inproc import InprocStream
+from tianji.config.run import RunConfig
+from tianji.observe.progress import Progress
+from tianji.types import Stamp
+
+STEPS = 8  # of an unroll: 4 rows, 2 environments
+
+
+class Stream(InprocStream):
+    """Lanes may be without a sender."""
+
+    def __init__(self, num_slots, num_lanes):
+        super().__init__(scripted_layout(4, 2), num_slots, num_lanes)
+        self.missing = set()
+
+    def is_attached(self, lane):
+        return lane not in self.missing
+
+    def grant(self, lane, round_number):
+        return self.is_attached(lane) and super().grant(lane, round_number)
+
+
+class Rig:
+    def __init__(self, point=(2, 0, 1), max_lag=1, num_actors=2, replay=False, num_slots=12):
+        self.stream = Stream(num_slots, num_actors)
+        self.stream.arrays["valid"][:] = True
+        self.senders = [self.stream.sender(i) for i in range(num_actors)]
+        self.gauges = gauge_row()
+        self.actor_gauges = [gauge_row() for _ in range(num_actors)]
+        self.progress = Progress(RunConfig(algorithm="ppo"))
+        store = Queue(self.stream)
+        if replay:
+            store = Replay(self.stream, 6, 4, 1, 1, 16, 0.9, seed=0, save_items=True)
+        self.buffer = Buffer(
+            BufferPlan(SetPoint(*point), max_lag, first_row=0),
+            self.stream, store, self.progress, self.gauges, self.actor_gauges,
+        )  # fmt: skip
+        self.version = 0
+
+    def granted(self):
+        """The rounds that each actor may make."""
+        return [[grant.round for grant in lane] for lane in self.stream.granted]
+
+    def send(self, actor, oldest=None, steps=STEPS, episodes=()):
+        """Make the next unroll of an actor; episodes: (row, env, return, length, finished_ns)."""
+        grant = self.senders[actor].reserve()
+        unroll = self.senders[actor].unroll(grant.slot)
+        unroll["episode_length"][:] = 0
+        for row, env, episode_return, length, at_ns in episodes:
+            unroll["episode_return"][row, env] = episode_return
+            unroll["episode_length"][row, env] = length
+            unroll["row_ns"][row] = at_ns
+        oldest = self.version if oldest is None else oldest
+        stamp = Stamp(actor, grant.round, oldest, self.version, steps, 0, 0)
+        self.senders[actor].send(grant.slot, stamp)
+
+    def take(self):
+        self.buffer.tick()
+        return self.buffer.take()
+
+    def finish(self, batch):
+        self.version += 1
+        return self.buffer.finish(batch, self.version)
+
+    def make_version(self, *actors):
+        for actor in actors:
+            self.send(actor)
+        self.finish(self.take())
+
+
+def turns(batch):
+    return [(stamp.round, stamp.actor) for stamp in batch.stamps]

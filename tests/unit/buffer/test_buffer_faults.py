@@ -1,0 +1,148 @@
+"""Actors that are late, missing or replaced: nobody waits for long, nothing is lost unseen."""
+
+from tests.unit.buffer.rig import Rig, turns
+from tianji.balance.balance import SetPoint
+from tianji.buffer import late
+from tianji.buffer.queue import Queue
+from tianji.buffer.role import Buffer, BufferPlan
+from tianji.channels.gauges import Activity, Gauge
+from tianji.types import Stamp
+
+
+def test_an_actor_that_is_not_there_yet_keeps_its_share():
+    rig = Rig(point=(2, 0, 0))
+    rig.stream.missing.add(1)
+    rig.buffer.tick()
+    assert rig.granted() == [[0], []]
+    rig.stream.missing.clear()
+    rig.buffer.tick()
+    assert rig.granted() == [[0], [0]]
+
+
+def test_the_share_of_an_actor_that_was_given_up_goes_to_the_others():
+    rig = Rig(point=(2, 0, 0))
+    rig.actor_gauges[0][Gauge.ACTIVITY] = Activity.STOPPED
+    rig.buffer.tick()
+    assert rig.granted() == [[], [0, 1]]
+
+
+def test_after_a_reset_what_was_sent_is_kept_and_the_rest_is_made_again():
+    rig = Rig(point=(2, 0, 1))
+    rig.buffer.tick()
+    rig.send(0)
+    rig.senders[0].reserve()
+    rig.actor_gauges[0][Gauge.LANE_RESETS] += 1
+    assert rig.buffer.tick()
+    assert rig.actor_gauges[0][Gauge.LANE_RESETS_DONE] == 1
+    assert rig.granted() == [[1], [0, 1]], "rounds have a gap or a double"
+    rig.send(1)
+    assert turns(rig.take()) == [(0, 0), (0, 1)]
+
+
+def test_a_lane_is_reset_once_for_every_replacement():
+    rig = Rig(point=(2, 0, 1))
+    rig.buffer.tick()
+    rig.actor_gauges[1][Gauge.LANE_RESETS] = 1
+    rig.buffer.tick()
+    assert not rig.buffer.tick(), "the lane was reset again"
+    rig.actor_gauges[1][Gauge.LANE_RESETS] = 2
+    assert rig.buffer.tick()
+    assert rig.granted() == [[0, 1], [0, 1]]
+
+
+def in_work_since(rig, actor, version):
+    """What an actor shows while it makes an unroll that began under a version."""
+    rig.actor_gauges[actor][Gauge.STARTED_VERSION] = version + 1
+    return rig.senders[actor].reserve()
+
+
+def overtaken(monkeypatch):
+    """Actor 0 is still at its first unroll, of version 0, when version 2 is due; max_lag is 1."""
+    clock = [100.0]
+    monkeypatch.setattr(late.time, "monotonic", lambda: clock[0])
+    rig = Rig(point=(1, 0, 1), max_lag=1)
+    rig.buffer.tick()
+    grant = in_work_since(rig, 0, version=0)
+    rig.make_version(1)
+    rig.send(1)
+    return rig, grant, clock
+
+
+def deliver(rig, grant):
+    """Actor 0 hands over the unroll it has in work, which version 0 began."""
+    rig.senders[0].send(grant.slot, Stamp(0, grant.round, 0, 1, 2, 0, 0))
+    rig.actor_gauges[0][Gauge.STARTED_VERSION] = 0
+
+
+def test_an_unroll_that_would_be_too_old_is_hurried_and_waited_for(monkeypatch):
+    rig, grant, _ = overtaken(monkeypatch)
+    assert rig.take() is None
+    assert rig.actor_gauges[0][Gauge.HURRY] == grant.round + 1
+    assert rig.actor_gauges[1][Gauge.HURRY] == 0
+    deliver(rig, grant)
+    assert turns(rig.take()) == [(0, 0)], "the one that would be too old comes first"
+    assert rig.buffer.discarded == 0
+    assert rig.buffer.lag.summary()["max"] == 1
+
+
+def test_patience_ends_and_what_comes_too_late_is_discarded_and_counted(monkeypatch):
+    rig, grant, clock = overtaken(monkeypatch)
+    assert rig.take() is None
+    clock[0] += late.PATIENCE_S
+    batch = rig.take()
+    assert turns(batch) == [(1, 1)]
+    rig.finish(batch)
+    deliver(rig, grant)
+    assert rig.take() is None, "what is older than the bound was taken"
+    assert rig.buffer.discarded == 1
+    assert len(rig.stream._free) + sum(map(len, rig.stream.granted)) == 12, "a slot is lost"
+    before = [len(lane) for lane in rig.granted()]
+    rig.buffer.tick()
+    after = [len(lane) for lane in rig.granted()]
+    assert sum(after) == sum(before) + 1, "what was discarded is made again"
+
+
+def test_an_unroll_that_will_be_in_time_holds_up_nobody():
+    rig = Rig(point=(1, 0, 1), max_lag=1)
+    rig.buffer.tick()
+    in_work_since(rig, 0, version=0)
+    rig.send(1)
+    assert rig.take() is not None
+    assert rig.actor_gauges[0][Gauge.HURRY] == 0
+
+
+def test_what_arrives_while_the_batch_is_being_made_up_is_seen():
+    """It was in work a moment ago: its actor has sent it and shows nothing any more."""
+    rig = Rig(point=(1, 0, 1), max_lag=1)
+    rig.buffer.tick()
+    rig.send(1)
+    rig.buffer.tick()
+    rig.send(0)
+    assert turns(rig.buffer.take()) == [(0, 0)]
+
+
+def test_a_replaced_actor_does_not_hold_up_the_next_version(monkeypatch):
+    rig, *_ = overtaken(monkeypatch)
+    rig.actor_gauges[0][Gauge.LANE_RESETS] += 1
+    rig.senders[0].attach()
+    batch = rig.take()
+    assert batch is not None, "the version waits for an unroll that died with its actor"
+
+
+def test_a_replaced_actor_is_not_hurried_for_what_its_predecessor_did_not_finish(monkeypatch):
+    rig, grant, _ = overtaken(monkeypatch)
+    assert rig.take() is None
+    rig.actor_gauges[0][Gauge.LANE_RESETS] += 1
+    rig.buffer.tick()
+    assert rig.granted()[0][0] == grant.round
+    assert rig.actor_gauges[0][Gauge.HURRY] <= grant.round
+
+
+def test_a_new_buffer_hurries_nobody_for_what_the_old_one_waited_for(monkeypatch):
+    rig, *_ = overtaken(monkeypatch)
+    rig.actor_gauges[0][Gauge.HURRY] = 180
+    Buffer(
+        BufferPlan(SetPoint(1, 0, 1), 1, first_row=0),
+        rig.stream, Queue(rig.stream), rig.progress, rig.gauges, rig.actor_gauges,
+    )  # fmt: skip
+    assert rig.actor_gauges[0][Gauge.HURRY] == 0

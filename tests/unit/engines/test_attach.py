@@ -1,0 +1,86 @@
+"""A worker's roles on memory that it inherited, run in this process and told to stop at once."""
+
+import os
+
+import pytest
+
+from tests.unit.engines.sides import make_spec
+from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.layout import Layout
+from tianji.channels.shm import StreamMemory
+from tianji.checkpoint.load import list_checkpoints, read_checkpoint
+from tianji.engines.attach import Attachment
+from tianji.engines.control import Control, Stop, Word
+from tianji.programs.program import tianji
+
+POLICY_BYTES = 4  # the scripted model holds one number
+
+
+class Rig:
+    def __init__(self, run_dir):
+        self.spec = make_spec(run_dir, engine="local")
+        plan = self.spec.plan
+        self.control = Control.create(tianji(self.spec.config, plan))
+        stream = StreamMemory.create(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
+        self.policy_fd = os.memfd_create("policy")
+        self.fds = {
+            "control": self.control.segment.fd, "slots": stream.slots.fd,
+            "lanes": stream.lanes.fd, "policy": self.policy_fd,
+        }  # fmt: skip
+        self.control.stop(Stop.FINISH)
+        self.reports = []
+
+    def run_learner(self, resume=False, is_restart=False):
+        """Build the learner's worker, publish, and end at once."""
+        attachment = Attachment(self.spec, self.fds, "learner")
+        attachment.run(self.reports.append, resume=resume, is_restart=is_restart)
+        return ShmBoardReader(self.policy_fd).version()
+
+    def of_kind(self, kind):
+        return [report for report in self.reports if report["kind"] == kind]
+
+
+def test_a_learner_that_is_told_to_stop_publishes_saves_and_says_that_it_is_done(tmp_path):
+    rig = Rig(tmp_path)
+    assert rig.run_learner() == 0
+    (done,) = rig.of_kind("done")
+    assert done["because"] == "interrupted"
+    assert done["record"]["version"] == 0
+    assert [read_checkpoint(path).version for path in list_checkpoints(tmp_path)] == [0]
+    assert rig.of_kind("note") == []
+
+
+def test_the_first_policy_wakes_every_actor(tmp_path):
+    rig = Rig(tmp_path)
+    for bell in rig.control.bells.values():
+        bell.wait(0.0)
+    rig.run_learner()
+    assert rig.control.bells["actor-0"].wait(0.0)
+
+
+def test_a_restarted_learner_goes_on_above_what_was_published_and_says_what_is_lost(tmp_path):
+    rig = Rig(tmp_path)
+    rig.run_learner()
+    ShmBoardWriter(rig.policy_fd, POLICY_BYTES).post(7, lambda payload: None)
+    rig.control.words[Word.WALL_BEFORE_NS] = 5 * 10**9
+    assert rig.run_learner(is_restart=True) == 8
+    (note,) = rig.of_kind("note")
+    assert "continues as version 8" in note["text"]
+    assert "(up to version 7)" in note["text"]
+    assert rig.of_kind("done")[-1]["record"]["wall_s"] == 5.0, "the clock of the run goes on"
+
+
+@pytest.mark.xfail(strict=True, reason="without a checkpoint the restarted learner begins at 0")
+def test_versions_do_not_fall_when_the_learner_died_before_its_first_checkpoint(tmp_path):
+    rig = Rig(tmp_path)
+    ShmBoardWriter(rig.policy_fd, POLICY_BYTES).post(7, lambda payload: None)
+    assert rig.run_learner(is_restart=True) > 7
+
+
+def test_a_resumed_learner_says_that_its_environments_begin_anew(tmp_path):
+    rig = Rig(tmp_path)
+    rig.run_learner()
+    new = Rig(tmp_path)
+    new.run_learner(resume=True)
+    (note,) = new.of_kind("note")
+    assert "new episodes" in note["text"]
