@@ -12,7 +12,7 @@ train: $(VENV)/.core  ## set up, train PPO on CartPole-v1 to 475, show what was 
 
 test: check $(VENV)/.dev  ## set up, check everything, run the tests in their short form
 	$(BIN)/python -m pytest -m "not slow"
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test-slow: $(VENV)/.dev  ## the rest: longer learning, soak and fault runs
 	$(BIN)/python -m pytest -m slow
@@ -24,10 +24,10 @@ check: $(VENV)/.dev  ## format, lint, types, imports
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.dev
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 peers:  ## the systems that benchmarks/time_to_target compares with, apart from our own packages
-	$(PYTHON) benchmarks/time_to_target/setup_peers.py
+	benchmarks/time_to_target/setup_peers.sh
 
 wheel: $(VENV)/.core
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .

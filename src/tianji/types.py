@@ -55,7 +55,8 @@ class Stamp(NamedTuple):
     round: int
     """How many unrolls this actor made before it, in the whole run, restarts included."""
     oldest_version: int
-    """The oldest policy version that acted in it."""
+    """The oldest policy version that acted in its new rows. Rows that are repeated for n-step
+    returns were made under the version before, in serial training too, and do not count."""
     newest_version: int
     env_steps: int
     """Valid steps among the rows that are new in this unroll."""

@@ -189,8 +189,9 @@ def test_final_observations_apart_give_the_same_as_in_line(name):
     """Worlds that reset in the same step keep the final observation in `final_obs`."""
     rows = Rig(name).unroll(4)
     rows["valid"][:] = True
+    rows["valid"][0] = False
     rows["terminated"][:] = rows["truncated"][:] = False
-    rows["truncated"][-1] = True
+    rows["truncated"][0] = rows["truncated"][-1] = True
     apart = {key: array.copy() for key, array in rows.items()}
     apart["final_obs"] = np.full_like(rows["obs"][:-1], np.nan)
     apart["final_obs"][-1] = rows["obs"][-1]

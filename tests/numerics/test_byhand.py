@@ -6,12 +6,12 @@ from gymnasium import spaces
 
 from tests.fakes.experience import TREE, VECTOR
 from tianji.envs.spaces import observation_leaves
-from tianji.models.activation import BY_HAND
-from tianji.models.byhand import StackedGradient
-from tianji.models.encoder import Encoder
 from tianji.models.flat import flatten
-from tianji.models.gradient import AutogradNet, build_gradient_net
-from tianji.models.stacked import StackedNet
+from tianji.models.networks.activation import BY_HAND
+from tianji.models.networks.byhand import StackedGradient
+from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.gradient import AutogradNet, build_gradient_net
+from tianji.models.networks.stacked import StackedNet
 
 
 def net(hidden=(8, 6), activation="tanh", widths=(3, 1), space=VECTOR):

@@ -64,7 +64,6 @@ class Actor:
         self._row = 0
         self._version = -1
         self._oldest = -1
-        self._previous_oldest = -1
         self._started_ns = 0
         self._row_ns: np.ndarray[Any, Any] = np.zeros(0, np.int64)
 
@@ -152,7 +151,6 @@ class Actor:
         for name in ("valid", "terminated", "truncated"):
             unroll[name][:first] = False
         self._ledger.restart()
-        self._previous_oldest = -1
 
     @staticmethod
     def _observation_names(unroll: Unroll) -> list[str]:
@@ -176,12 +174,8 @@ class Actor:
         self._ledger.close_unroll(unroll, first)
         steps = int(np.count_nonzero(unroll["valid"][first:end]))
         self._keep_carry(unroll, end)
-        oldest = self._oldest
-        if first > 0 and self._previous_oldest >= 0:
-            oldest = min(oldest, self._previous_oldest)
-        self._previous_oldest = self._oldest
         stamp = Stamp(
-            self._plan.index, self._grant.round, oldest, self._version, steps,
+            self._plan.index, self._grant.round, self._oldest, self._version, steps,
             self._started_ns, now_ns,
         )  # fmt: skip
         self._sender.send(self._grant.slot, stamp)
@@ -213,7 +207,6 @@ class Actor:
             "carry": {name: rows.copy() for name, rows in self._carry.items()},
             "ledger": self._ledger.state(),
             "rng": self._rng.bit_generator.state,
-            "previous_oldest": self._previous_oldest,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -221,7 +214,6 @@ class Actor:
         self._carry = {name: np.array(rows) for name, rows in state["carry"].items()}
         self._ledger.load_state(state["ledger"])
         self._rng.bit_generator.state = state["rng"]
-        self._previous_oldest = int(state["previous_oldest"])
 
     def close(self) -> None:
         self._world.close()

@@ -35,7 +35,7 @@ def evaluate(
     video
         Film the first episode, into the run folder or the file named.
     checkpoint
-        Which one: best, last, or a checkpoint by its name or version.
+        Which one: best, latest, or a checkpoint by its name or version.
     """
     run_dir = find_run(run)
     film = run_dir / VIDEO_FILE if video is True else video or None

@@ -18,7 +18,7 @@ def export(run: str, /, *, output: Path | None = None, checkpoint: str = "best")
     output
         The file to write; policy.onnx in the run folder when not given.
     checkpoint
-        Which one: best, last, or a checkpoint by its name or version.
+        Which one: best, latest, or a checkpoint by its name or version.
     """
     run_dir = find_run(run)
     from tianji.observe.export import export_run

@@ -7,6 +7,7 @@ of them and is taken off here.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -71,6 +72,8 @@ def show_version() -> Outcome:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # a person's own `module:name` lies where they stand
     if JSON_FLAG not in tokens:
         console = Console(highlight=False)
         outcome = run_safely(tokens, console)

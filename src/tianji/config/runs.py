@@ -59,8 +59,11 @@ def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
 
 
 def default_run_name(config: RunConfig) -> str:
-    """`cartpole-v1-ppo-s1`; of a `module:name`, the name."""
-    parts = (config.env.rpartition(":")[2], config.algorithm.name.rpartition(":")[2])
+    """`cartpole-v1-ppo-s1`; of an environment's `module:name` the name, of an algorithm's the
+    folder it lies in."""
+    module, _, name = config.algorithm.name.rpartition(":")
+    folder = module.removesuffix(".spec").rpartition(".")[2]
+    parts = (config.env.rpartition(":")[2], folder or name)
     words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
     return "-".join([*words, f"s{config.seed}"])
 

@@ -20,7 +20,8 @@ def reference(rig, unroll):
     old = value.detach().numpy()
     flags = (unroll["terminated"], unroll["truncated"], unroll["valid"])
     log_ratio = log_prob.detach().numpy() - unroll["log_prob"]
-    traced = vtrace(log_ratio, unroll["reward"], old[:-1], old[1:], *flags, config.gamma)
+    clips = (config.trace_lambda, config.clip_rho, config.clip_c, config.clip_pg_rho)
+    traced = vtrace(log_ratio, unroll["reward"], old[:-1], old[1:], *flags, config.gamma, *clips)
     valid = torch.from_numpy(unroll["valid"])
     advantage, target = torch.from_numpy(traced.advantage_TN), torch.from_numpy(traced.target_TN)
     losses = {
@@ -36,7 +37,9 @@ def reference(rig, unroll):
 
 @pytest.mark.parametrize("activation", ["tanh", "gelu"])
 def test_one_update_follows_the_gradient_of_the_written_loss(activation):
-    rig = Rig("impala", settings={"max_grad_norm": 1e9}, model={"activation": activation})
+    clips = {"trace_lambda": 0.7, "clip_rho": 0.9, "clip_c": 0.8, "clip_pg_rho": 1.2}
+    settings = {"max_grad_norm": 1e9, **clips}
+    rig = Rig("impala", settings=settings, model={"activation": activation})
     unroll = rig.unroll(1)
     unroll["log_prob"] += np.random.default_rng(0).normal(0, 0.5, (8, 4)).astype(np.float32)
     expected, losses = reference(rig, unroll)

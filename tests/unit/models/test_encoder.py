@@ -5,8 +5,8 @@ from gymnasium import spaces
 
 from tests.fakes.experience import IMAGE, TREE, VECTOR
 from tianji.envs.spaces import observation_leaves
-from tianji.models.encoder import Encoder
-from tianji.models.torso import ImageTorso
+from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.torso import ImageTorso
 
 
 def encoder(space, normalize=False):

@@ -5,16 +5,16 @@ from gymnasium import spaces
 
 from tests.fakes.experience import IMAGE, VECTOR
 from tianji.envs.spaces import observation_leaves
-from tianji.models.encoder import Encoder
 from tianji.models.flat import flatten
-from tianji.models.inference import (
+from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.inference import (
     NumpyInference,
     ObservationReader,
     TorchInference,
     build_inference,
 )
+from tianji.models.networks.stacked import StackedNet
 from tianji.models.normalize import ObservationStatistics
-from tianji.models.stacked import StackedNet
 
 MIXED = spaces.Dict({"x": spaces.Box(-1, 1, (2, 2), np.float32), "m": spaces.Discrete(3)})
 

@@ -17,9 +17,9 @@ from torch import Tensor
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.gradient import GradientNet
+from tianji.models.networks.gradient import GradientNet
+from tianji.models.networks.stacked import StackedNet
 from tianji.models.normalize import ObservationStatistics, RewardScale
-from tianji.models.stacked import StackedNet
 from tianji.models.tensors import add_prefix, to_tensor, with_prefix
 from tianji.ops.gae import Bools, Floats
 from tianji.types import FINAL_OBS, OBS, Array, Batch, leaf_name

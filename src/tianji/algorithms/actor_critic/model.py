@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
-from tianji.models.build import build_net
 from tianji.models.export import GreedyPolicy
 from tianji.models.flat import flatten
 from tianji.models.heads import CategoricalHead, GaussianHead, build_head
-from tianji.models.stacked import StackedNet
-from tianji.models.user import UserNet
+from tianji.models.networks.build import build_net
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.networks.user import UserNet
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig

@@ -14,7 +14,7 @@ from torch import nn
 from tianji.algorithms.actor_critic.model import POLICY, ActorCritic
 from tianji.envs.interface import Spaces
 from tianji.models.actions import action_layout
-from tianji.models.inference import ObservationReader, build_inference
+from tianji.models.networks.inference import ObservationReader, build_inference
 from tianji.models.sampling import build_sampler
 from tianji.types import Array, Unroll
 

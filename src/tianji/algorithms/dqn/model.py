@@ -14,12 +14,12 @@ from tianji.algorithms.dqn.config import DQNConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import Choices, action_layout
-from tianji.models.build import build_net
 from tianji.models.export import GreedyPolicy
 from tianji.models.flat import flatten
 from tianji.models.heads import CategoricalHead
-from tianji.models.stacked import StackedNet
-from tianji.models.user import UserNet
+from tianji.models.networks.build import build_net
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.networks.user import UserNet
 from tianji.ops.td import dueling
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from torch import nn
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
 from tianji.envs.interface import Spaces
-from tianji.models.inference import ObservationReader, build_inference
+from tianji.models.networks.inference import ObservationReader, build_inference
 from tianji.ops.schedules import linear_by_steps
 from tianji.types import Array, Unroll
 

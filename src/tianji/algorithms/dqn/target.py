@@ -11,8 +11,8 @@ from torch import Tensor
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.models.flat import flatten
-from tianji.models.gradient import Inputs, build_gradient_net
-from tianji.models.stacked import StackedNet
+from tianji.models.networks.gradient import Inputs, build_gradient_net
+from tianji.models.networks.stacked import StackedNet
 
 
 class TargetNetwork:

@@ -23,10 +23,10 @@ from tianji.algorithms.dqn.target import TargetNetwork
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
-from tianji.models.gradient import Inputs, build_gradient_net
+from tianji.models.networks.gradient import Inputs, build_gradient_net
+from tianji.models.networks.stacked import StackedNet
 from tianji.models.normalize import ObservationStatistics
 from tianji.models.optimizers import Adam, Optimizer
-from tianji.models.stacked import StackedNet
 from tianji.models.tensors import add_prefix, to_tensor, with_prefix
 from tianji.ops.schedules import linear
 from tianji.ops.td import dueling_gradient, q_target, td_gradient, td_loss

@@ -22,7 +22,7 @@ from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
-from tianji.models.gradient import build_gradient_net
+from tianji.models.networks.gradient import build_gradient_net
 from tianji.models.optimizers import Adam, Optimizer, RMSProp
 from tianji.models.tensors import add_prefix, with_prefix
 from tianji.ops.gae import Floats

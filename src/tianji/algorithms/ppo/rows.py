@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tianji.models.gradient import Inputs
+from tianji.models.networks.gradient import Inputs
 from tianji.ops.policy_gradient import Limits
 
 

@@ -29,7 +29,7 @@ from tianji.algorithms.ppo.rows import Columns, Rows, part_sizes
 from tianji.algorithms.ppo.trace import Taken, Trace
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
-from tianji.models.gradient import build_gradient_net
+from tianji.models.networks.gradient import build_gradient_net
 from tianji.models.optimizers import Adam, Optimizer
 from tianji.models.tensors import add_prefix, with_prefix
 from tianji.ops.gae import Floats, gae

@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tianji.models.activation import ACTIVATIONS, BY_HAND
-from tianji.models.encoder import Encoder
+from tianji.models.networks.activation import ACTIVATIONS, BY_HAND
+from tianji.models.networks.encoder import Encoder
 
 
 class StackedNet(nn.Module):

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from tianji.envs.spaces import observation_leaves
-from tianji.models.activation import BY_HAND
-from tianji.models.stacked import StackedNet
-from tianji.models.user import UserNet
+from tianji.models.networks.activation import BY_HAND
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.networks.user import UserNet
 from tianji.ops.gae import Floats
 from tianji.types import OBS, Array, Unroll, leaf_name
 

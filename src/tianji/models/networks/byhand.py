@@ -20,8 +20,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from tianji.models.activation import BY_HAND, ByHand
-from tianji.models.stacked import StackedNet
+from tianji.models.networks.activation import BY_HAND, ByHand
+from tianji.models.networks.stacked import StackedNet
 
 FEATURES = "features"
 MAX_VIEWS = 8

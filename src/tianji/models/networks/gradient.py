@@ -21,9 +21,9 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from tianji.models.byhand import StackedGradient
 from tianji.models.flat import FlatParameters
-from tianji.models.stacked import StackedNet
+from tianji.models.networks.byhand import StackedGradient
+from tianji.models.networks.stacked import StackedNet
 
 Inputs: TypeAlias = dict[str, Tensor]
 """Tensors [B, ...] by name: observation leaves, or the features made of them."""

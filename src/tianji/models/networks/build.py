@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.encoder import Encoder
-from tianji.models.stacked import StackedNet
-from tianji.models.user import UserNet, build_user_net
+from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.networks.user import UserNet, build_user_net
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig

@@ -13,8 +13,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from tianji.envs.spaces import Leaf
+from tianji.models.networks.torso import NUM_FEATURES, ImageTorso, is_channels_last
 from tianji.models.normalize import Normalizer
-from tianji.models.torso import NUM_FEATURES, ImageTorso, is_channels_last
 
 SMALLEST_IMAGE = 5
 """Shorter sides than this are tables of numbers and not pictures."""

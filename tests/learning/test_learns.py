@@ -1,0 +1,85 @@
+"""Runs that must reach a number: a little in the short form, what a preset says in the slow one."""
+
+import pytest
+
+from tests.system.commands import Command
+from tests.system.runs import QUIET
+from tianji.config.overrides import make_config
+from tianji.run import train_config
+
+LIMITS = {
+    "cartpole-ppo": {"target_return": 300, "max_env_steps": 300_000},
+    "cartpole-dqn": {"target_return": 100, "max_env_steps": 100_000},
+    "cartpole-impala": {"target_return": 150, "max_env_steps": 300_000},
+}
+PRESETS = (
+    "cartpole-ppo", "cartpole-dqn", "cartpole-impala", "acrobot-ppo", "lunarlander-dqn",
+    "hopper-ppo",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", LIMITS)
+def test_a_preset_learns_in_the_local_engine(preset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    summary = train_config(make_config(preset, observe=QUIET, **LIMITS[preset]))
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+    assert summary["discarded_items"] == 0
+    assert summary["lag_versions"]["max"] <= make_config(preset).max_lag
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "impala"])
+@pytest.mark.parametrize(
+    ("world", "gamma", "target"),
+    [("Continuous", 0.5, -2.0), ("MultiDiscreteWorld", 0.5, 7.0), ("DictWorld", 0.95, 0.6)],
+)
+def test_every_kind_of_action_and_observation_learns(
+    algorithm, world, gamma, target, tmp_path, monkeypatch
+):
+    """Without looking at the world, the best are -3.3, 4.2 and 0."""
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        env=f"tianji.envs.worlds:{world}", algorithm=algorithm, engine="inline", observe=QUIET,
+        num_envs=16, max_env_steps=60_000, learning_rate=2e-3, gamma=gamma, target_return=target,
+    )  # fmt: skip
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_learns_what_its_file_says(preset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    summary = train_config(make_config(preset, observe=QUIET))
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+def soak(tmp_path, seconds):
+    """A run over some time; returns its records."""
+    words = ["train", "cartpole-dqn", "--target-return", "100000", "--max-env-steps", "100000000",
+             "--max-wall-s", str(seconds), "--replay-size", "4096", "--run", "run",
+             "--checkpoint.period-s", "0.5", "--observe.period-s", "0.1"]  # fmt: skip
+    command = Command(tmp_path, *words)
+    code, _, err = command.finish()
+    assert code == 0, err
+    return command.records()
+
+
+def grown_bytes(records, role):
+    """Growth of a role's memory from the middle of the run to its end."""
+    sizes = [record["rss_bytes"][role] for record in records if role in record["rss_bytes"]]
+    return sizes[-1] - sizes[len(sizes) // 2]
+
+
+def test_memory_is_flat_over_a_short_run(tmp_path):
+    records = soak(tmp_path, 8)
+    for role in ("learner", "actor-0"):
+        assert grown_bytes(records, role) < 8 << 20, role
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_memory_is_flat_over_ten_minutes(tmp_path):
+    records = soak(tmp_path, 600)
+    for role in ("learner", "actor-0"):
+        assert grown_bytes(records, role) < 8 << 20, role
