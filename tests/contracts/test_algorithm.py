@@ -109,6 +109,16 @@ def test_state_is_a_copy(name):
 
 
 @every_algorithm
+def test_batches_in_read_only_memory_are_taken_without_a_word(name, recwarn):
+    rig = Rig(name, normalize={"observations": True})
+    batch = rig.batch(1)
+    for array in batch.arrays.values():
+        array.flags.writeable = False
+    rig.train(batch)
+    assert not recwarn.list
+
+
+@every_algorithm
 def test_only_the_last_step_of_a_batch_reports(name):
     rig = Rig(name)
     given = list(rig.update.steps(rig.batch(1), 0.0))

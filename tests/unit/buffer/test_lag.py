@@ -22,6 +22,11 @@ def test_mean_p95_and_max_are_those_of_the_list(lags):
     assert summary["p95"] == np.percentile(lags, 95, method="inverted_cdf")
 
 
+def test_p95_leaves_out_exactly_the_largest_twentieth():
+    assert gauge([0] * 19 + [5]).summary()["p95"] == 0
+    assert gauge([0] * 18 + [5] * 2).summary()["p95"] == 5
+
+
 def test_before_anything_arrived_there_is_no_lag():
     assert LagGauge().summary() == {"mean": 0.0, "p95": 0, "max": 0}
     assert LagGauge().counts() == [0]

@@ -79,6 +79,14 @@ def test_tied_parameters_stay_tied():
     assert module["a"].weight.data_ptr() == module["b"].weight.data_ptr()
 
 
+def test_frozen_parameters_are_published_and_never_moved():
+    module = nn.Linear(3, 2)
+    module.weight.requires_grad_(False)
+    flat = flatten(module)
+    module(torch.ones(1, 3)).sum().backward()
+    assert flat.gradient_P.tolist() == [0.0] * 6 + [1.0] * 2
+
+
 def test_parameters_of_another_type_are_refused_by_name():
     with pytest.raises(UsageError, match=r"'weight'.*float64.*float32"):
         flatten(nn.Linear(2, 2, dtype=torch.float64))

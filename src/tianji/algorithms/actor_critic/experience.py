@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -95,9 +94,8 @@ class Experience:
 
     def valid(self, x_TN: Array) -> Tensor:
         """The valid steps of an array, in the order of the rows: [B, ...]."""
-        if self.valid_TN.all():
-            return torch.from_numpy(x_TN.reshape(-1, *x_TN.shape[2:]))
-        return torch.from_numpy(x_TN[self.valid_TN])
+        is_whole = self.valid_TN.all()
+        return to_tensor(x_TN.reshape(-1, *x_TN.shape[2:]) if is_whole else x_TN[self.valid_TN])
 
     def action_BK(self) -> Tensor:
         """Actions of the valid steps."""

@@ -21,6 +21,7 @@ from tianji.envs.spaces import observation_leaves
 from tianji.models.networks.activation import BY_HAND
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
+from tianji.models.tensors import to_tensor
 from tianji.ops.gae import Floats
 from tianji.types import OBS, Array, Unroll, leaf_name
 
@@ -51,7 +52,7 @@ class TorchInference:
 
     def __call__(self, arrays: Mapping[str, Array], out_NA: Floats) -> None:
         with torch.inference_mode():
-            obs = {key: torch.from_numpy(array) for key, array in arrays.items()}
+            obs = {key: to_tensor(array) for key, array in arrays.items()}
             out_NA[:] = self._forward(obs).numpy()
 
 
@@ -99,7 +100,7 @@ class NumpyInference:
             (array,) = arrays.values()
             return array if array.ndim == 2 else array.reshape(len(array), -1)
         with torch.inference_mode():
-            obs = {key: torch.from_numpy(array) for key, array in arrays.items()}
+            obs = {key: to_tensor(array) for key, array in arrays.items()}
             features: Array = self._net.encoder(obs).numpy()
             return features
 
