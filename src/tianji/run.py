@@ -12,6 +12,7 @@ from tianji.checkpoint.load import list_checkpoints
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import read_machine
+from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.config.runs import CONFIG_FILE, new_run_dir
 from tianji.engines.interface import Engine, Outcome
@@ -50,14 +51,31 @@ def resume_run(
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
     old = load_config(run_dir / CONFIG_FILE)
     config = with_changes(old, changes)
-    spec = _resolve(config, env or config.env, run_dir)
+    spec = _resolve(config, env or config.env, run_dir, _read_plan(run_dir))
     return _run(spec, resume=True, started_ns=started_ns)
 
 
-def _resolve(config: RunConfig, env: EnvSource, run_dir: Path | None) -> RunSpec:
-    """Everything that can be wrong with a run is found here, before anything starts."""
+def _read_plan(run_dir: Path) -> RunPlan:
+    try:
+        return RunPlan.model_validate_json((run_dir / PLAN_FILE).read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Run {run_dir} has no readable {PLAN_FILE}: {error}") from error
+
+
+def _resolve(
+    config: RunConfig, env: EnvSource, run_dir: Path | None, before: RunPlan | None = None
+) -> RunSpec:
+    """Everything that can be wrong with a run is found here, before anything starts.
+
+    before: the plan of a run that is resumed. What was saved fits its actors and its threads, so
+    they stay, whatever machine this is.
+    """
     found = probe(env, config.env_kwargs)
-    plan = resolve(config, read_machine(), found)
+    fixed = config
+    if before is not None:
+        same = {"num_actors": before.num_actors, "learner_threads": before.learner_threads}
+        fixed = config.model_copy(update=same)
+    plan = resolve(fixed, read_machine(), found)
     folder = run_dir or new_run_dir(config)
     save_config(config, folder / CONFIG_FILE)
     (folder / PLAN_FILE).write_text(json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")

@@ -167,7 +167,6 @@ def test_a_run_without_a_checkpoint_cannot_be_resumed(engine):
         run.resume_run(Path("runs/it"), {})
 
 
-@pytest.mark.xfail(strict=True, reason="the plan is made anew and no longer fits what was saved")
 def test_a_run_resumed_on_a_machine_with_more_cores_goes_on(monkeypatch):
     asked = config(num_envs=4, num_actors="auto", max_env_steps=5 * 16)
     run.train_config(asked)

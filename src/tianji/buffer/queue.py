@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from tianji.types import Array, Batch, Stamp
 class Queue:
     """Takes everything that was put and sets it side by side."""
 
-    def __init__(self, receiver: Receiver) -> None:
+    def __init__(self, receiver: Receiver, env_axes: Mapping[str, int | None]) -> None:
+        """env_axes: where each field of an unroll has its environments; None where it has none."""
         self._receiver = receiver
+        self._env_axes = env_axes
         self._held: list[tuple[int, Stamp]] = []
 
     def put(self, slot: int, stamp: Stamp) -> int:
@@ -27,7 +30,10 @@ class Queue:
     def take(self, version: int) -> Batch:
         slots = [slot for slot, _ in self._held]
         stamps = tuple(stamp for _, stamp in self._held)
-        arrays = {name: _side_by_side(a, slots) for name, a in self._receiver.arrays.items()}
+        arrays = {
+            name: _side_by_side(array, slots, self._env_axes[name])
+            for name, array in self._receiver.arrays.items()
+        }
         steps = sum(stamp.env_steps for stamp in stamps)
         return Batch(arrays, stamps, num_items=len(slots), num_steps=steps)
 
@@ -48,10 +54,10 @@ class Queue:
         """Nothing was kept."""
 
 
-def _side_by_side(array: Array, slots: list[int]) -> Array:
-    """Unrolls along the environment axis. A single unroll is read in place."""
+def _side_by_side(array: Array, slots: list[int], env_axis: int | None) -> Array:
+    """Unrolls along the environment axis, or one after the other without one. A single unroll is
+    read in place."""
     if len(slots) == 1:
         only: Array = array[slots[0]]
         return only
-    axis = 1 if array.ndim > 2 else 0  # fields per row have no environment axis
-    return np.concatenate([array[slot] for slot in slots], axis=axis)
+    return np.concatenate([array[slot] for slot in slots], axis=env_axis or 0)

@@ -38,6 +38,11 @@ class Layout:
             "unroll": (self.num_envs, *field.shape),
         }[field.per]
 
+    def env_axes(self) -> dict[str, int | None]:
+        """The axis of each field that counts environments; None for one value per row."""
+        axes: dict[str, int | None] = {"step": 1, "obs": 1, "row": None, "unroll": 0}
+        return {field.name: axes[field.per] for field in self.fields}
+
     def offsets(self) -> dict[str, int]:
         found, offset = {}, HEADER_BYTES
         for field in self.fields:

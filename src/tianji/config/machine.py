@@ -47,14 +47,23 @@ def memory_available_bytes(group: Path = Path("/sys/fs/cgroup")) -> int:
     except (OSError, StopIteration):
         pass
     names = (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+        ("memory.max", "memory.current", "memory.stat"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
     )
-    for limit_name, used_name in names:  # cgroup v2, then v1
+    for limit_name, used_name, stat_name in names:  # cgroup v2, then v1
         try:
             limit = int((group / limit_name).read_text())
-            used = int((group / used_name).read_text())
+            used = int((group / used_name).read_text()) - _reclaimable(group / stat_name)
         except (OSError, ValueError):
             continue  # no such file, or "max"
         available = min(available, limit - used)
     return available
+
+
+def _reclaimable(stat: Path) -> int:
+    """Files in the page cache count as used, but the kernel gives them back on demand."""
+    try:
+        counts = dict(line.split() for line in stat.read_text().splitlines())
+        return int(counts["inactive_file"])
+    except (OSError, ValueError, KeyError):
+        return 0

@@ -91,6 +91,9 @@ class Attachment:
         highest = boards[0].version()
         if resume or (is_restart and list_checkpoints(self._spec.run_dir)):
             side.resume(highest)
+        else:
+            side.continue_at(highest + 1)  # 0, unless one died before its first checkpoint
+        if resume or is_restart:
             reports(_resume_note(side.learner.version, highest, is_restart))
         if is_restart:
             side.progress.wall_before_s = control.words[Word.WALL_BEFORE_NS] / 1e9

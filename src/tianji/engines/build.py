@@ -15,6 +15,7 @@ from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.interface import BoardReader, Receiver, Sender
+from tianji.channels.layout import Layout
 from tianji.engines.interface import Report, Reports
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
@@ -89,7 +90,7 @@ def build_buffer(
 def _build_store(spec: RunSpec, receiver: Receiver) -> Store:
     cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
     if cadence.store == "queue":
-        return Queue(receiver)
+        return Queue(receiver, Layout.from_json(spec.plan.layout).env_axes())
     items = round(cadence.ratio * cadence.steps_per_version)
     return Replay(
         receiver,

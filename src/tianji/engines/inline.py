@@ -14,7 +14,7 @@ from tianji.actor.role import Actor
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
-from tianji.engines.build import build_actor
+from tianji.engines.build import build_actor, build_evaluator
 from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.learner_side import LearnerSide
@@ -48,6 +48,11 @@ class InlineEngine:
             for i in range(plan.num_actors)
         ]
 
+        self._evaluators = {
+            role.name: build_evaluator(spec, boards[0], gauges.rows[role.name], observer.report)
+            for role in program.of_kind("evaluator")
+        }
+
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         side = self._side
         if resume:
@@ -60,6 +65,8 @@ class InlineEngine:
         finally:
             for actor in self._actors:
                 actor.close()
+            for evaluator in self._evaluators.values():
+                evaluator.close()
         return Outcome(
             because=because,
             record=record,
@@ -87,6 +94,8 @@ class InlineEngine:
                 timed_tick(actor, self._gauges.rows[f"actor-{i}"])
                 for i, actor in enumerate(self._actors)
             ]
+            for name, evaluator in self._evaluators.items():
+                timed_tick(evaluator, self._gauges.rows[name])
             assert any(moved), "no role has anything to do: the balance is wrong"
 
     def _actor_states(self) -> dict[str, Any] | None:

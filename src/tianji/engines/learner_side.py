@@ -203,12 +203,16 @@ class LearnerSide:
         self._row[Gauge.UPDATES] = state["updates"]
         self._row[Gauge.STEPS] = state["trained_steps"]
         self._row[Gauge.UNIQUE_STEPS] = state["unique_steps"]
-        self.learner.version = max(saved.version, highest_version + 1)
-        self.buffer.continue_at(self.learner.version)
+        self.continue_at(max(saved.version, highest_version + 1))
         if choice.note:
             self._reports(Report(kind="note", role="learner", text=choice.note))
         actors: dict[str, Any] | None = state["actors"]
         return actors
+
+    def continue_at(self, version: int) -> None:
+        """The next version to publish; versions never fall."""
+        self.learner.version = version
+        self.buffer.continue_at(version)
 
     def close(self, save: bool) -> dict[str, Any]:
         """Write the last checkpoint, wait for it, and return the last record, with the rates and

@@ -35,14 +35,17 @@ class Rig:
         self.gauges = gauge_row()
         self.actor_gauges = [gauge_row() for _ in range(num_actors)]
         self.progress = Progress(RunConfig(algorithm="ppo"))
-        store = Queue(self.stream)
+        self.buffer = self.make_buffer(point, max_lag, replay=replay)
+        self.version = 0
+
+    def make_buffer(self, point, max_lag, first_row=0, replay=False):
+        store = Queue(self.stream, scripted_layout(4, 2).env_axes())
         if replay:
             store = Replay(self.stream, 6, 4, 1, 1, 16, 0.9, seed=0, save_items=True)
-        self.buffer = Buffer(
-            BufferPlan(SetPoint(*point), max_lag, first_row=0),
+        return Buffer(
+            BufferPlan(SetPoint(*point), max_lag, first_row),
             self.stream, store, self.progress, self.gauges, self.actor_gauges,
         )  # fmt: skip
-        self.version = 0
 
     def granted(self):
         """The rounds that each actor may make."""

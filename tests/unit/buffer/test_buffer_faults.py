@@ -1,10 +1,7 @@
 """Actors that are late, missing or replaced: nobody waits for long, nothing is lost unseen."""
 
 from tests.unit.buffer.rig import Rig, turns
-from tianji.balance.balance import SetPoint
 from tianji.buffer import late
-from tianji.buffer.queue import Queue
-from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.gauges import Activity, Gauge
 from tianji.types import Stamp
 
@@ -141,8 +138,5 @@ def test_a_replaced_actor_is_not_hurried_for_what_its_predecessor_did_not_finish
 def test_a_new_buffer_hurries_nobody_for_what_the_old_one_waited_for(monkeypatch):
     rig, *_ = overtaken(monkeypatch)
     rig.actor_gauges[0][Gauge.HURRY] = 180
-    Buffer(
-        BufferPlan(SetPoint(1, 0, 1), 1, first_row=0),
-        rig.stream, Queue(rig.stream), rig.progress, rig.gauges, rig.actor_gauges,
-    )  # fmt: skip
+    rig.make_buffer((1, 0, 1), max_lag=1)
     assert rig.actor_gauges[0][Gauge.HURRY] == 0

@@ -3,9 +3,6 @@
 import itertools
 
 from tests.unit.buffer.rig import STEPS, Rig, turns
-from tianji.balance.balance import SetPoint
-from tianji.buffer.queue import Queue
-from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.gauges import Gauge
 
 
@@ -126,16 +123,14 @@ def test_episodes_of_several_rounds_reach_progress_in_the_order_they_finished():
 
 def test_rows_that_repeat_the_unroll_before_hold_no_new_episodes():
     rig = Rig(point=(1, 0, 0), num_actors=1)
-    rig.buffer = Buffer(
-        BufferPlan(SetPoint(1, 0, 0), 1, first_row=2),
-        rig.stream, Queue(rig.stream), rig.progress, rig.gauges, rig.actor_gauges,
-    )  # fmt: skip
+    rig.buffer = rig.make_buffer((1, 0, 0), max_lag=1, first_row=2)
     rig.buffer.tick()
     rig.send(0, episodes=[(1, 0, 10.0, 5, 100), (2, 0, 20.0, 5, 200)])
     rig.take()
     assert (rig.progress.episodes, rig.progress.mean_return) == (1, 20.0)
 
-
+        rig.stream, Queue(rig.stream, scripted_layout(4, 2).env_axes()),
+        rig.progress, rig.gauges, rig.actor_gauges,
 def test_warm_up_enters_the_store_but_not_the_ratio():
     rig = Rig(point=(1, 3, 0), replay=True)
     rig.buffer.tick()

@@ -1,7 +1,6 @@
 """The queue store: everything once, whole, side by side."""
 
 import numpy as np
-import pytest
 
 from tests.fakes.scripted import scripted_layout
 from tianji.buffer.queue import Queue
@@ -13,8 +12,9 @@ ROWS, ENVS = 3, 2
 
 class Rig:
     def __init__(self, more=()):
-        self.stream = InprocStream(scripted_layout(ROWS, ENVS, more=more), 4, num_lanes=1)
-        self.queue = Queue(self.stream)
+        layout = scripted_layout(ROWS, ENVS, more=more)
+        self.stream = InprocStream(layout, 4, num_lanes=1)
+        self.queue = Queue(self.stream, layout.env_axes())
 
     def put(self, number):
         slot = self.stream.claim()
@@ -52,7 +52,6 @@ def test_times_of_rows_follow_one_another_because_they_belong_to_no_environment(
     assert rig.queue.take(0).arrays["row_ns"].tolist() == [1, 1, 1, 2, 2, 2]
 
 
-@pytest.mark.xfail(strict=True, reason="one value per unroll has its environments first")
 def test_a_value_for_a_whole_unroll_stands_side_by_side_too():
     rig = Rig(more=(Field("memory", "float32", (5,), "unroll"),))
     rig.put(1)

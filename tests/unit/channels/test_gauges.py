@@ -23,6 +23,7 @@ def test_rows_are_apart():
 def test_processes_that_share_a_segment_share_the_rows():
     segment = Segment.create("gauges", 64 + 8 * GAUGE_WORDS * len(ROLES))
     one, other = (Gauges.in_segment(ROLES, segment, 64) for _ in range(2))
+    one.rows["actor-0"][Gauge.HEARTBEAT_NS] = 7
     one.rows["learner"][Gauge.UPDATES] += 5
     assert other.rows["learner"][Gauge.UPDATES] == 5
     assert other.rows["buffer"].tolist() == [0] * GAUGE_WORDS

@@ -131,6 +131,29 @@ def test_a_reader_that_was_lapped_reads_again():
     assert seen[1:] == [[NUM_COPIES] * 8]
 
 
+def test_a_reader_does_not_take_what_the_writer_is_writing_now():
+    """The writer is half way in the place that the reader copies; here it dies there."""
+    fd = os.memfd_create("board")
+    writer, reader = ShmBoardWriter(fd, 8), ShmBoardReader(fd)
+    writer.post(0, lambda payload: payload.fill(0))
+    seen = []
+
+    def die_half_way(payload):
+        payload[:4] = NUM_COPIES
+        raise KeyboardInterrupt
+
+    def slow_copy(payload):
+        if not seen:
+            for version in range(1, NUM_COPIES):
+                writer.post(version, lambda payload, version=version: payload.fill(version))
+            with pytest.raises(KeyboardInterrupt):
+                writer.post(NUM_COPIES, die_half_way)
+        seen.append(payload.tolist())
+
+    assert reader.latest(slow_copy) == NUM_COPIES - 1
+    assert seen == [[NUM_COPIES] * 4 + [0] * 4, [NUM_COPIES - 1] * 8]
+
+
 def test_a_reader_that_was_not_lapped_reads_once_although_there_is_something_newer():
     fd = os.memfd_create("board")
     writer, reader = ShmBoardWriter(fd, 8), ShmBoardReader(fd)

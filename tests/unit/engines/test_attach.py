@@ -2,8 +2,6 @@
 
 import os
 
-import pytest
-
 from tests.unit.engines.sides import make_spec
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.layout import Layout
@@ -70,7 +68,6 @@ def test_a_restarted_learner_goes_on_above_what_was_published_and_says_what_is_l
     assert rig.of_kind("done")[-1]["record"]["wall_s"] == 5.0, "the clock of the run goes on"
 
 
-@pytest.mark.xfail(strict=True, reason="without a checkpoint the restarted learner begins at 0")
 def test_versions_do_not_fall_when_the_learner_died_before_its_first_checkpoint(tmp_path):
     rig = Rig(tmp_path)
     ShmBoardWriter(rig.policy_fd, POLICY_BYTES).post(7, lambda payload: None)

@@ -120,7 +120,17 @@ def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
     assert watcher.texts("note") == [NEW_EPISODES]
 
 
-@pytest.mark.xfail(strict=True, reason="the inline engine builds no evaluator")
 def test_an_evaluation_that_was_asked_for_is_made(tmp_path):
-    _, watcher, _ = run(tmp_path, max_env_steps=50 * STEPS, evaluate={"period_s": 1e-6})
+    _, watcher, engine = run(tmp_path, max_env_steps=200 * STEPS, evaluate={"period_s": 1e-6})
     assert any(report["kind"] == "evaluation" for report in watcher.reports)
+    assert engine._evaluators["evaluator"]._world._closed
+
+
+def test_an_evaluation_does_not_change_the_training_beside_it(tmp_path):
+    records = []
+    for name, period_s in (("with", 1e-6), ("without", 0.0)):
+        evaluate = {"period_s": period_s}
+        outcome, *_ = run(tmp_path / name, max_env_steps=50 * STEPS, evaluate=evaluate)
+        records.append(outcome["record"])
+    for key in ("env_steps", "version", "episodes", "mean_return_100"):
+        assert records[0][key] == records[1][key], key

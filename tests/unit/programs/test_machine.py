@@ -44,8 +44,14 @@ def test_the_newer_kind_of_group_is_asked_first(tmp_path):
     assert cpu_quota(write(tmp_path, files)) == 1.0
 
 
-def test_the_memory_left_to_the_group_is_its_limit_less_what_it_uses(tmp_path):
-    write(tmp_path, {"memory.max": f"{64 * MIB}\n", "memory.current": f"{24 * MIB}\n"})
+V2 = ("memory.max", "memory.current", "memory.stat")
+V1 = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat")
+
+
+@pytest.mark.parametrize("names", [V2, V1], ids=["v2", "v1"])
+def test_the_memory_left_to_the_group_is_its_limit_less_what_it_uses(tmp_path, names):
+    limit, used, _ = names
+    write(tmp_path, {limit: f"{64 * MIB}\n", used: f"{24 * MIB}\n"})
     assert memory_available_bytes(tmp_path) == 40 * MIB
 
 
@@ -65,12 +71,13 @@ def test_without_a_limit_that_matters_it_is_what_the_machine_has_free(tmp_path, 
     assert 64 * MIB < memory_available_bytes(tmp_path) <= physical
 
 
-@pytest.mark.xfail(strict=True, reason="memory.current counts files in the page cache as used")
-def test_the_cache_that_the_kernel_gives_back_on_demand_counts_as_free(tmp_path):
+@pytest.mark.parametrize("names", [V2, V1], ids=["v2", "v1"])
+def test_the_cache_that_the_kernel_gives_back_on_demand_counts_as_free(tmp_path, names):
+    limit, used, stat = names
     files = {
-        "memory.max": f"{64 * MIB}\n",
-        "memory.current": f"{60 * MIB}\n",
-        "memory.stat": f"anon {10 * MIB}\nfile {50 * MIB}\ninactive_file {45 * MIB}\n",
+        limit: f"{64 * MIB}\n",
+        used: f"{60 * MIB}\n",
+        stat: f"anon {10 * MIB}\nfile {50 * MIB}\ninactive_file {45 * MIB}\n",
     }
     assert memory_available_bytes(write(tmp_path, files)) == 49 * MIB
 
