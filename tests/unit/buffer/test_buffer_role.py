@@ -129,8 +129,7 @@ def test_rows_that_repeat_the_unroll_before_hold_no_new_episodes():
     rig.take()
     assert (rig.progress.episodes, rig.progress.mean_return) == (1, 20.0)
 
-        rig.stream, Queue(rig.stream, scripted_layout(4, 2).env_axes()),
-        rig.progress, rig.gauges, rig.actor_gauges,
+
 def test_warm_up_enters_the_store_but_not_the_ratio():
     rig = Rig(point=(1, 3, 0), replay=True)
     rig.buffer.tick()
