@@ -34,6 +34,18 @@ def test_training_returns_the_summary_and_the_policy_of_the_last_version():
     assert trained.policy.act(OBSERVATION) == 0
 
 
+def test_training_returns_the_last_policy_and_loading_the_best(monkeypatch):
+    asked = []
+    monkeypatch.setattr("tianji.run.train_config", lambda config, env: {"run_dir": "runs/mine"})
+    monkeypatch.setattr("tianji.config.runs.find_run", Path)
+    monkeypatch.setattr(
+        "tianji.observe.policy.load_policy", lambda run_dir, which, env: asked.append(which)
+    )
+    tianji.train(**SMALL)
+    tianji.load("runs/mine")
+    assert asked == ["latest", "best"]
+
+
 def test_an_environment_may_be_a_callable_and_the_config_says_which():
     trained = tianji.train(env=Counting, run="mine", **SMALL)
     assert trained.summary["env"] == "tianji.envs.worlds:Counting"

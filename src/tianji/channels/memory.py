@@ -53,6 +53,10 @@ class Segment:
         """The memory behind an inherited file descriptor."""
         return Segment(fd, os.fstat(fd).st_size)
 
+    def close(self) -> None:
+        """Let the file descriptor go; the memory itself goes with the last view of it."""
+        os.close(self.fd)
+
     def words(self, offset: int, count: int) -> memoryview:
         """`count` 64-bit words from `offset` on, as plain integers."""
         return memoryview(self.memory)[offset : offset + 8 * count].cast("q")

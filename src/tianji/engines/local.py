@@ -79,6 +79,8 @@ class LocalEngine:
                 process.kill()
             self._selector.close()
             os.close(self._policy_fd)
+            for segment in (self._stream.slots, self._stream.lanes, self._control.segment):
+                segment.close()
         return self._outcome(stop)
 
     def _pids(self) -> dict[str, int]:

@@ -15,8 +15,8 @@ POLICY_BYTES = 4  # the scripted model holds one number
 
 
 class Rig:
-    def __init__(self, run_dir):
-        self.spec = make_spec(run_dir, engine="local")
+    def __init__(self, run_dir, **values):
+        self.spec = make_spec(run_dir, engine="local", **values)
         plan = self.spec.plan
         self.control = Control.create(tianji(self.spec.config, plan))
         stream = StreamMemory.create(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
@@ -48,12 +48,13 @@ def test_a_learner_that_is_told_to_stop_publishes_saves_and_says_that_it_is_done
     assert rig.of_kind("note") == []
 
 
-def test_the_first_policy_wakes_every_actor(tmp_path):
-    rig = Rig(tmp_path)
+def test_the_first_policy_wakes_whoever_waits_for_it(tmp_path):
+    rig = Rig(tmp_path, evaluate={"period_s": 5})
     for bell in rig.control.bells.values():
         bell.wait(0.0)
     rig.run_learner()
     assert rig.control.bells["actor-0"].wait(0.0)
+    assert rig.control.bells["evaluator"].wait(0.0)
 
 
 def test_a_restarted_learner_goes_on_above_what_was_published_and_says_what_is_lost(tmp_path):
