@@ -114,7 +114,7 @@ def bench_memory(report: Report, args: argparse.Namespace) -> None:
     with LiveRun(args.preset) as run:
         watched, shared = watch(run, minutes, min(2.0, 60 * minutes / 30))
         segments = memfd_bytes(list(run.pids().values()))
-        planned = run.plan["shared_memory_bytes"]
+        planned = run.plan["shared_memory_bytes"] + run.plan["policy_board_bytes"]
     rows = []
     for role, samples in watched.items():
         rows.append(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tianji.checkpoint.durable import replace_json
 from tianji.checkpoint.load import list_checkpoints
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
@@ -62,6 +62,10 @@ def _read_plan(run_dir: Path) -> RunPlan:
         raise UsageError(f"Run {run_dir} has no readable {PLAN_FILE}: {error}") from error
 
 
+def _save_plan(folder: Path, plan: RunPlan) -> None:
+    replace_json(folder / PLAN_FILE, plan.model_dump(mode="json"))
+
+
 def _resolve(
     config: RunConfig, env: EnvSource, run_dir: Path | None, before: RunPlan | None = None
 ) -> RunSpec:
@@ -78,13 +82,17 @@ def _resolve(
     plan = resolve(fixed, read_machine(), found)
     folder = run_dir or new_run_dir(config)
     save_config(config, folder / CONFIG_FILE)
-    (folder / PLAN_FILE).write_text(json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+    _save_plan(folder, plan)
     return RunSpec(config, plan, found.spaces, env, folder)
 
 
 def _run(spec: RunSpec, resume: bool, started_ns: int) -> Summary:
     program = tianji(spec.config, spec.plan)
-    observer = RunObserver(spec.config, spec.run_dir)
+
+    def complete_plan(built: dict[str, Any]) -> None:
+        _save_plan(spec.run_dir, spec.plan.model_copy(update=built))
+
+    observer = RunObserver(spec.config, spec.run_dir, complete_plan)
     observer.start()
     try:
         with catch_signals() as stop:

@@ -1,7 +1,9 @@
 """Many runs in one process, as in a notebook: nothing of one is left for the next."""
 
 import gc
+import json
 import os
+from pathlib import Path
 
 from tests.system.runs import PPO, run
 
@@ -15,3 +17,14 @@ def test_runs_leave_no_open_file_behind(tmp_path, monkeypatch):
         run(algorithm=PPO, max_env_steps=500)
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_the_plan_says_how_much_shared_memory_a_run_takes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    summary = run(algorithm=PPO, max_env_steps=500)
+    plan = json.loads((Path(summary["run_dir"]) / "plan.json").read_text())
+    assert plan["shared_memory_bytes"] >= plan["num_slots"] * plan["slot_bytes"]
+    weights = 4 * sum(
+        4 * count for count in ((4 * 64 + 64) * 2, (64 * 64 + 64) * 2, 64 * 2 + 2, 64 + 1)
+    )
+    assert weights <= plan["policy_board_bytes"] <= weights + 3 * 4096

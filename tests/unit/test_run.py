@@ -67,7 +67,9 @@ def test_a_whole_run_leaves_its_config_plan_metrics_summary_and_curve():
     assert Path(summary["checkpoint"]).name == f"v{summary['version']:08d}"
     assert json.loads((folder / "summary.json").read_text()) == summary
     assert load_config(folder / "config.yaml").max_env_steps == 100
-    assert RunPlan.model_validate_json((folder / "plan.json").read_text()).num_actors == 1
+    plan = RunPlan.model_validate_json((folder / "plan.json").read_text())
+    assert plan.num_actors == 1
+    assert plan.policy_board_bytes > 0, "known when the network was built"
     assert (folder / "metrics.jsonl").read_text()
     assert list(folder.glob("*.png"))
 

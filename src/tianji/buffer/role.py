@@ -74,6 +74,7 @@ class Buffer:
         self.items_put = 0
         """Items put, warm-up not counted: what items_taken stands in the serial ratio to."""
         self.items_taken = 0
+        self._discarded_before = 0
 
     def tick(self) -> bool:
         """Receive what has arrived, carry out lane resets, grant what the balance allows."""
@@ -215,7 +216,9 @@ class Buffer:
 
     @property
     def discarded(self) -> int:
-        return self._gauges[Gauge.DISCARDED]
+        """Unrolls given up: too late here, or abandoned by an actor when the learner was reborn."""
+        rows = (self._gauges, *self._actor_gauges)
+        return self._discarded_before + sum(row[Gauge.DISCARDED] for row in rows)
 
     def state(self) -> dict[str, Any]:
         """Between two versions. Unrolls that wait or are being made are made again on resume."""
@@ -225,6 +228,7 @@ class Buffer:
         return {
             "rounds": [made - lost for made, lost in zip(self._rounds, in_flight, strict=True)],
             "items_put": self.items_put,
+            "discarded": self.discarded,
             "items_taken": self.items_taken,
             "store": self._store.state(),
             "lag": self.lag.state(),
@@ -233,6 +237,7 @@ class Buffer:
     def load_state(self, state: dict[str, Any]) -> None:
         self._rounds = list(state["rounds"])
         self.items_put = int(state["items_put"])
+        self._discarded_before = int(state["discarded"])
         self.items_taken = int(state["items_taken"])
         self._store.load_state(state["store"])
         self.lag.load_state(state["lag"])

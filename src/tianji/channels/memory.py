@@ -23,6 +23,11 @@ from tianji.errors import ChannelError
 SEMAPHORE_BYTES = 64  # sizeof(sem_t) is 32; a cache line each, so that two never share one
 
 
+def to_pages(nbytes: int) -> int:
+    """What memory of this size really takes."""
+    return -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
 class Segment:
     """A piece of shared memory, by file descriptor."""
 

@@ -36,6 +36,9 @@ class RunPlan(Strict):
     max_lag: int
     ratio: float
     shared_memory_bytes: int
+    """Slots, lanes and control."""
+    policy_board_bytes: int | None = None
+    """Shared memory for the published policy; known when the learner has built the network."""
     notes: tuple[str, ...]
     """What was derived and why, in words."""
 

@@ -59,10 +59,12 @@ class InlineEngine:
             self._resume_actors(side.resume(highest_version=-1))
         side.start()
         self._observer.watch(self._gauges)
+        callers_threads = torch.get_num_threads()
         try:
             because = self._loop(stop)
             record = side.close(save=stop.level < Stop.NOW)
         finally:
+            _use_threads(callers_threads)
             for actor in self._actors:
                 actor.close()
             for evaluator in self._evaluators.values():

@@ -15,6 +15,7 @@ from tianji.engines.signals import StopRequest
 
 class Report(TypedDict, total=False):
     """One line from a role. `kind` is one of
+    built               the learner has built the network (record: policy_board_bytes)
     metrics             a record for the log and the display
     evaluation          the result of an evaluation (record)
     note                something a person should know (text)

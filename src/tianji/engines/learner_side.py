@@ -20,6 +20,7 @@ from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.gauges import Activity, Gauge, Gauges
 from tianji.channels.interface import BoardWriter, Receiver
+from tianji.channels.memory import to_pages
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.schema import Snapshot as Saved
 from tianji.checkpoint.writer import Writer
@@ -83,6 +84,8 @@ class LearnerSide:
         """Publish the first version, which starts the actors; save it, so that there is always
         something to go back to."""
         self._trained_before = self._row[Gauge.STEPS], self._row[Gauge.UNIQUE_STEPS]
+        built = {"policy_board_bytes": to_pages(self._policy_bytes)}
+        self._reports(Report(kind="built", role="learner", record=built))
         self.learner.publish()
         now_ns = time.monotonic_ns()
         self._save(now_ns)
@@ -135,7 +138,6 @@ class LearnerSide:
                 "actual": buffer.items_taken / max(1, buffer.items_put),
             },
             "discarded_items": buffer.discarded,
-            "policy_bytes": self._policy_bytes,
             "learner": {**self.learner.metrics, **buffer.metrics()},
         }
 

@@ -50,5 +50,6 @@ def catch_signals() -> Iterator[StopRequest]:
         yield request
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type] # what signal() gave us
+            if handler is not None:  # None: not installed from Python, so not ours to put back
+                signal.signal(number, handler)  # type: ignore[arg-type] # what signal() gave us
         request.close()

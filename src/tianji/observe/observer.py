@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,11 @@ LEVELS: Mapping[str, Level] = {
 class RunObserver:
     """Lives in the engine's process; `tick` costs a clock reading unless a refresh is due."""
 
-    def __init__(self, config: RunConfig, run_dir: Path) -> None:
+    def __init__(
+        self, config: RunConfig, run_dir: Path, on_built: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """on_built: told what is known once the network is built."""
+        self._on_built = on_built
         self._period_ns = int(config.observe.period_s * 1e9)
         self._display = Display(config, config.observe.display)
         self._log = RunLog(run_dir, config, on_problem=self._on_problem)
@@ -61,6 +65,9 @@ class RunObserver:
             self._evaluation = {}
             self._watch.look()
             self._log.metrics(self._complete(self._watch))
+            return
+        if kind == "built":
+            self._on_built(report["record"])
             return
         if kind == "evaluation":
             self._on_evaluation(report["record"])

@@ -34,7 +34,6 @@ _ZERO: Mapping[str, Any] = {
     "restarts": 0,
     "busy_share": {},
     "busy_s": {},
-    "policy_bytes": 0,
     "checkpoint": None,
 }
 """What is true of a run that did nothing; a run that failed early has facts for a few keys only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 from tianji.channels.gauges import Activity, Gauge, Gauges
 
 WINDOW_S = 3.0
-PAGE_BYTES = 4096
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class _Sample(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.channels.memory import to_pages
 from tianji.channels.shm import lane_bytes
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from tianji.algorithms.interface import Cadence
     from tianji.envs.build import Probe
 
+CONTROL_BYTES_PER_ACTOR = 192  # a row of gauges and a bell
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
 SAFE_MEMORY_SHARE = 0.8
+MOST_LEARNER_THREADS = 4  # more only wait for each other at the sizes of these networks
 
 
 def resolve(config: RunConfig, machine: Machine, probe: Probe) -> RunPlan:
@@ -43,7 +46,11 @@ def resolve(config: RunConfig, machine: Machine, probe: Probe) -> RunPlan:
     replay_unrolls = math.ceil(cadence.capacity_steps / steps_per_unroll)
     in_flight = per_version * (lag_target + 2) + num_actors * SPARE_SLOTS_PER_ACTOR
     num_slots = max(replay_unrolls, warmup) + in_flight
-    shared = layout.slot_bytes * num_slots + lane_bytes(num_slots) * num_actors
+    control_bytes = to_pages(CONTROL_BYTES_PER_ACTOR * (num_actors + 3))  # all roles, and a bit
+    shared = (
+        sum(map(to_pages, (layout.slot_bytes * num_slots, lane_bytes(num_slots) * num_actors)))
+        + control_bytes
+    )
     _check_memory(shared, layout, num_slots, machine)
     return RunPlan(
         num_actors=num_actors,
@@ -84,7 +91,7 @@ def _num_actors(config: RunConfig, machine: Machine) -> int:
 def _learner_threads(config: RunConfig, machine: Machine, num_actors: int) -> int:
     if config.learner_threads != "auto":
         return config.learner_threads
-    return max(1, len(machine.cores) - num_actors)
+    return min(MOST_LEARNER_THREADS, max(1, len(machine.cores) - num_actors))
 
 
 def _cores(machine: Machine, num_actors: int, config: RunConfig) -> dict[str, tuple[int, ...]]:

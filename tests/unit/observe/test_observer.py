@@ -38,7 +38,9 @@ class Rig:
         monkeypatch.setattr(module, "Display", Screen)
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now_ns)
         observe = {"period_s": 2.0, "tensorboard": False}
-        self.observer = RunObserver(RunConfig(algorithm="ppo", observe=observe), tmp_path)
+        self.built = []
+        config = RunConfig(algorithm="ppo", observe=observe)
+        self.observer = RunObserver(config, tmp_path, self.built.append)
         self.screen = self.observer._display
         self.gauges = Gauges(("actor-0", "buffer", "learner"))
 
@@ -79,6 +81,12 @@ def test_a_record_becomes_a_line_with_what_only_this_process_knows(rig):
     assert line["rates_per_s"]["produced"] == 30.0
     assert line["activity"]["learner"] == "starting"
     assert rig.screen.events == [], "a record is no event"
+
+
+def test_what_is_known_of_the_network_is_passed_on_and_told_to_nobody(rig):
+    rig.report("built", record={"policy_board_bytes": 4096})
+    assert rig.built == [{"policy_board_bytes": 4096}]
+    assert rig.screen.events == [] and rig.events() == []
 
 
 def test_the_memory_of_every_process_is_in_the_record_unless_it_is_gone(rig):

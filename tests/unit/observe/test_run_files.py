@@ -145,8 +145,7 @@ def test_a_summary_has_the_keys_that_scripts_rely_on(tmp_path):
     summary = build_summary(config(), tmp_path, facts)
     assert set(summary) >= DESIGN_KEYS
     assert set(summary) - DESIGN_KEYS == {
-        "run_dir", "episodes", "best_mean_return_100", "lag_histogram", "checkpoint", "busy_s",
-        "policy_bytes",
+        "run_dir", "episodes", "best_mean_return_100", "lag_histogram", "checkpoint", "busy_s"
     }  # fmt: skip
     assert (summary["env"], summary["target_return"], summary["env_steps"]) == (
         "CartPole-v1", 475.0, 41_000

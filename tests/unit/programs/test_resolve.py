@@ -1,6 +1,8 @@
 """Config to plan: every derived number has its arithmetic here."""
 
 import json
+import math
+import mmap
 
 import pytest
 
@@ -108,8 +110,9 @@ def test_bytes_are_those_of_the_layout_and_the_lanes():
     layout = scripted_layout(4, 4)
     assert Layout.from_json(plan.layout) == layout
     assert plan.slot_bytes == layout.slot_bytes
-    slots, lanes = layout.slot_bytes * plan.num_slots, 2 * lane_bytes(plan.num_slots)
-    assert plan.shared_memory_bytes == slots + lanes
+    parts = (layout.slot_bytes * plan.num_slots, 2 * lane_bytes(plan.num_slots), 1)
+    pages = sum(math.ceil(part / mmap.PAGESIZE) for part in parts)
+    assert plan.shared_memory_bytes == pages * mmap.PAGESIZE, "slots, lanes, and control"
 
 
 def test_final_observations_have_fields_where_the_world_keeps_them_apart():
