@@ -18,6 +18,7 @@ from benchmarks.learner_update.ordinary import OrdinaryPPO, Sizes, shapes
 from benchmarks.limits import BareUpdate
 from benchmarks.rooms import ActorRoom, build_update, make_spec
 from tianji.buffer.queue import Queue
+from tianji.channels.layout import Layout
 from tianji.engines.build import RunSpec
 
 Run = Callable[[], int]
@@ -40,7 +41,7 @@ def sizes_of(spec: RunSpec) -> Sizes:
 def ours(spec: RunSpec) -> Run:
     """The learner's update on a batch that our actor made; all epochs, as the learner runs them."""
     room, update = ActorRoom(spec), build_update(spec)
-    queue = Queue(room.receiver)
+    queue = Queue(room.receiver, Layout.from_json(spec.plan.layout).env_axes())
     for _ in range(spec.plan.unrolls_per_version):
         slot = room.make_unroll()
         queue.put(slot, room.receiver.stamp(slot))

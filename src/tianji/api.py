@@ -36,6 +36,7 @@ def train(
     env: a Gymnasium id, a `module:factory`, or a callable that makes an environment.
     values: any setting, as on the command line: gamma=0.98, max_env_steps=100_000, seed=3.
     """
+    from tianji.errors import WorkerLost
     from tianji.observe.policy import load_policy
     from tianji.run import train_config
 
@@ -45,6 +46,10 @@ def train(
         values["env"] = _name_of(env)
     config = make_config(preset, **values)
     summary = train_config(config, env=env)
+    if summary["stopped_because"] == "failed":
+        raise WorkerLost(
+            f"Training failed: {summary['first_cause']}. More in {summary['run_dir']}/events.jsonl."
+        )
     return Trained(summary, load_policy(Path(summary["run_dir"]), "latest", env=env))
 
 

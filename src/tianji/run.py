@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tianji.algorithms.registry import load_algorithm
 from tianji.checkpoint.durable import replace_json
 from tianji.checkpoint.load import list_checkpoints
 from tianji.config.changes import with_changes
@@ -26,6 +30,7 @@ from tianji.programs.program import Program, tianji
 from tianji.programs.resolve import resolve
 
 PLAN_FILE = "plan.json"
+LOCK_FILE = ".lock"
 Summary = dict[str, Any]
 
 
@@ -36,7 +41,8 @@ def train_config(
     `started_ns` is when the person asked (CLOCK_MONOTONIC), for the start-up time."""
     started_ns = started_ns or time.monotonic_ns()
     spec = _resolve(config, env or config.env, run_dir=None)
-    return _run(spec, resume=False, started_ns=started_ns)
+    with _only_one(spec.run_dir):
+        return _run(spec, resume=False, started_ns=started_ns)
 
 
 def resume_run(
@@ -49,10 +55,10 @@ def resume_run(
     started_ns = started_ns or time.monotonic_ns()
     if not list_checkpoints(run_dir):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
-    old = load_config(run_dir / CONFIG_FILE)
-    config = with_changes(old, changes)
-    spec = _resolve(config, env or config.env, run_dir, _read_plan(run_dir))
-    return _run(spec, resume=True, started_ns=started_ns)
+    with _only_one(run_dir):
+        config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
+        spec = _resolve(config, env or config.env, run_dir, _read_plan(run_dir))
+        return _run(spec, resume=True, started_ns=started_ns)
 
 
 def _read_plan(run_dir: Path) -> RunPlan:
@@ -80,32 +86,57 @@ def _resolve(
         same = {"num_actors": before.num_actors, "learner_threads": before.learner_threads}
         fixed = config.model_copy(update=same)
     plan = resolve(fixed, read_machine(), found)
+    if config.model.factory is not None:  # only then is torch worth waiting for here
+        load_algorithm(config.algorithm.name).build_model(found.spaces, config)
     folder = run_dir or new_run_dir(config)
     save_config(config, folder / CONFIG_FILE)
     _save_plan(folder, plan)
     return RunSpec(config, plan, found.spaces, env, folder)
 
 
+@contextlib.contextmanager
+def _only_one(run_dir: Path) -> Iterator[None]:
+    """Two processes in one run folder would delete each other's checkpoints."""
+    with (run_dir / LOCK_FILE).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"Run {run_dir} is running already.") from None
+        yield
+
+
 def _run(spec: RunSpec, resume: bool, started_ns: int) -> Summary:
     program = tianji(spec.config, spec.plan)
 
     def complete_plan(built: dict[str, Any]) -> None:
-        _save_plan(spec.run_dir, spec.plan.model_copy(update=built))
+        with contextlib.suppress(OSError):  # a full disk: the plan stays as it was
+            _save_plan(spec.run_dir, spec.plan.model_copy(update=built))
 
     observer = RunObserver(spec.config, spec.run_dir, complete_plan)
     observer.start()
-    try:
-        with catch_signals() as stop:
+    outcome = Outcome(because="interrupted", record={}, restarts=0, first_cause=None)
+    with catch_signals() as stop:
+        try:
             engine = _ENGINES[spec.config.engine](spec, program, observer)
             outcome = engine.run(stop, resume)
-        facts = _facts(outcome, observer, started_ns)
-    finally:
-        observer.close()
-    return _sum_up(spec, outcome, facts)
+        except Exception as error:
+            outcome = _failure(error)
+            raise
+        finally:
+            observer.close()
+            summary = _sum_up(spec, outcome, _facts(outcome, observer, started_ns))
+    return summary
+
+
+def _failure(error: Exception) -> Outcome:
+    """An engine that could not go on itself: the summary says why, and the error goes on."""
+    cause = f"{type(error).__name__}: {error}"
+    return Outcome(because="failed", record={}, restarts=0, first_cause=cause)
 
 
 def _facts(outcome: Outcome, observer: RunObserver, started_ns: int) -> dict[str, Any]:
-    record = {k: v for k, v in outcome["record"].items() if k not in ("learner", "paced_share")}
+    known = {**observer.last_record, **outcome["record"]}
+    record = {k: v for k, v in known.items() if k not in ("learner", "paced_share", "evaluation")}
     first_ns = observer.first_step_ns()
     return {
         **record,
@@ -119,11 +150,14 @@ def _sum_up(spec: RunSpec, outcome: Outcome, facts: dict[str, Any]) -> Summary:
     saved = list_checkpoints(spec.run_dir)
     facts["checkpoint"] = str(saved[-1]) if saved else None
     summary = build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
-    write_summary(spec.run_dir, summary)
-    if summary["env_steps"]:
-        from tianji.observe.curve import draw_curve
+    try:
+        write_summary(spec.run_dir, summary)
+        if summary["env_steps"]:
+            from tianji.observe.curve import draw_curve
 
-        draw_curve(spec.run_dir)
+            draw_curve(spec.run_dir)
+    except OSError as error:  # a full disk must not hide what was reached
+        logging.getLogger("tianji").warning("The summary is not on disk: %s", error)
     return summary
 
 

@@ -99,6 +99,59 @@ def test_a_killed_learner_goes_on_from_its_checkpoint_and_the_actors_stay(tmp_pa
     assert steps[-1] > steps[0]
 
 
+def test_a_learner_that_stops_answering_is_replaced(tmp_path):
+    command = Command(
+        tmp_path, "train", *SMALL, *COUNTING, *FOREVER, "--supervise.heartbeat-timeout-s", "3"
+    )
+    command.wait_for(lambda: latest_version(command) > 0, "checkpoint")
+    before = command.workers()["learner"]
+    before.suspend()
+    command.wait_for(
+        lambda: command.workers().get("learner", before).pid != before.pid, "replacement"
+    )
+    command.wait_for_version(command.records()[-1]["version"] + 20)
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    assert "learner: no sign of life" in err
+
+
+def test_a_killed_evaluator_is_replaced_and_training_does_not_notice(tmp_path):
+    words = ["--evaluate.period-s", "0.2", "--evaluate.episodes", "2"]
+    command = Command(tmp_path, "train", *SMALL, *COUNTING, *FOREVER, *words)
+    evaluated = lambda: [e for e in command.events() if e["kind"] == "evaluation"]  # noqa: E731
+    command.wait_for_version(3)
+    command.wait_for(evaluated, "evaluation")
+    before = command.workers()
+    before["evaluator"].kill()
+    count = len(evaluated())
+    command.wait_for(lambda: len(evaluated()) > count, "evaluation after the kill")
+    assert command.workers()["learner"].pid == before["learner"].pid
+    command.process.send_signal(signal.SIGINT)
+    code, _, _ = command.finish()
+    assert code == 130
+
+
+def test_ctrl_c_during_start_up_ends_the_run_cleanly(tmp_path):
+    command = Command(tmp_path, "train", *SMALL, *COUNTING, *FOREVER)
+    command.wait_for(command.workers, "workers")
+    command.process.send_signal(signal.SIGINT)
+    code, _, _ = command.finish()
+    assert code == 130
+    assert command.summary()["stopped_because"] == "interrupted"
+
+
+def test_sigterm_to_every_process_still_saves_and_sums_up(tmp_path):
+    """As a service manager or a batch system does it."""
+    command = Command(tmp_path, "train", *SMALL, *COUNTING, *FOREVER)
+    command.wait_for_version(3)
+    for process in (*command.workers().values(), command.process):
+        process.send_signal(signal.SIGTERM)
+    code, _, _ = command.finish()
+    assert code == 130
+    assert command.summary()["version"] == latest_version(command)
+
+
 def latest_version(command):
     folder = command.run_dir / "checkpoints"
     return max((int(p.name[1:]) for p in folder.glob("v*")), default=-1) if folder.exists() else -1

@@ -36,7 +36,8 @@ def test_training_returns_the_summary_and_the_policy_of_the_last_version():
 
 def test_training_returns_the_last_policy_and_loading_the_best(monkeypatch):
     asked = []
-    monkeypatch.setattr("tianji.run.train_config", lambda config, env: {"run_dir": "runs/mine"})
+    summary = {"run_dir": "runs/mine", "stopped_because": "target_reached"}
+    monkeypatch.setattr("tianji.run.train_config", lambda config, env: summary)
     monkeypatch.setattr("tianji.config.runs.find_run", Path)
     monkeypatch.setattr(
         "tianji.observe.policy.load_policy", lambda run_dir, which, env: asked.append(which)

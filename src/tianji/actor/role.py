@@ -69,6 +69,8 @@ class Actor:
 
     def tick(self) -> bool:
         """Begin an unroll if one may, then step all environments once."""
+        if self._gauges[Gauge.LANE_RESETS] != self._gauges[Gauge.LANE_RESETS_DONE]:
+            return False  # what the lane holds was granted to an actor that is dead
         if self._sender.is_stale():
             self._abandon()
         if self._grant is None and not self._begin():

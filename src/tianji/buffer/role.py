@@ -122,12 +122,13 @@ class Buffer:
         for actor, row in enumerate(self._actor_gauges):
             if row[Gauge.LANE_RESETS_DONE] == row[Gauge.LANE_RESETS]:
                 continue
-            row[Gauge.LANE_RESETS_DONE] = row[Gauge.LANE_RESETS]
+            resets = row[Gauge.LANE_RESETS]
             for slot in self._receiver.reset_lane(actor):
                 self._receive(slot)
             self._rounds[actor] -= self._outstanding[actor]
             self._outstanding[actor] = 0
             self._late.forget(actor)
+            row[Gauge.LANE_RESETS_DONE] = resets  # last: the new actor waits for it
             worked = True
         return worked
 
@@ -188,15 +189,17 @@ class Buffer:
 
     def _discard_late(self) -> None:
         """The last resort: what is older than the bound in spite of pacing is given up, counted."""
-        in_time = []
+        in_time, is_any = [], False
         for stamp, slot in self._waiting:
             if self._version - stamp.oldest_version > self._plan.max_lag:
                 self._receiver.release(slot)
                 self._gauges[Gauge.DISCARDED] += 1
-                self._changed = True
+                is_any = True
             else:
                 in_time.append((stamp, slot))
         self._waiting = in_time
+        if is_any:
+            self._grant()
 
     def finish(self, batch: Batch, version: int) -> int:
         """The learner published `version` from this batch: the balance may move on."""
@@ -217,8 +220,10 @@ class Buffer:
     @property
     def discarded(self) -> int:
         """Unrolls given up: too late here, or abandoned by an actor when the learner was reborn."""
-        rows = (self._gauges, *self._actor_gauges)
-        return self._discarded_before + sum(row[Gauge.DISCARDED] for row in rows)
+        return self._discarded_before + self._discarded_now()
+
+    def _discarded_now(self) -> int:
+        return sum(row[Gauge.DISCARDED] for row in (self._gauges, *self._actor_gauges))
 
     def state(self) -> dict[str, Any]:
         """Between two versions. Unrolls that wait or are being made are made again on resume."""
@@ -237,7 +242,8 @@ class Buffer:
     def load_state(self, state: dict[str, Any]) -> None:
         self._rounds = list(state["rounds"])
         self.items_put = int(state["items_put"])
-        self._discarded_before = int(state["discarded"])
+        # A learner that is restarted finds the gauges as they were; they count only once.
+        self._discarded_before = int(state["discarded"]) - self._discarded_now()
         self.items_taken = int(state["items_taken"])
         self._store.load_state(state["store"])
         self.lag.load_state(state["lag"])

@@ -230,4 +230,5 @@ class ShmReceiver:
             self._held[lane] = -1
         self._free.extend(sorted(back))
         self._outstanding[lane] = set()
+        fence()  # whoever is told that the lane was reset sees its new epoch
         return arrived

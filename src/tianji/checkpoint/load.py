@@ -135,7 +135,8 @@ def choose(run_dir: Path, which: str, *, weights_only: bool = False) -> Choice:
 def _marked(run_dir: Path) -> Path | None:
     folder = checkpoints_folder(run_dir)
     try:
-        return folder / str(json.loads((folder / BEST).read_bytes())["checkpoint"])
+        name = str(json.loads((folder / BEST).read_bytes())["checkpoint"])
+        return folder / name if version_of(name) is not None else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -24,6 +24,7 @@ from tianji.errors import CheckpointError
 OnEvent = Callable[[str, str], None]
 """(kind, text), called in the writer's thread: `checkpoint_written` or `checkpoint_failed`."""
 
+WAIT_S = 1.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -58,13 +59,15 @@ class Writer:
                 self._thread = threading.Thread(target=self._work, name="checkpoint", daemon=True)
                 self._thread.start()
 
-    def close(self) -> None:
-        """Wait until the last submitted snapshot is written or has failed."""
+    def close(self, while_waiting: Callable[[], None] = lambda: None) -> None:
+        """Wait until the last submitted snapshot is written or has failed; a slow disk may take
+        long, and `while_waiting` is called now and then."""
         with self._changed:
             self._closing = True
             self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(WAIT_S)
+            while_waiting()
 
     def _work(self) -> None:
         while (snapshot := self._next()) is not None:

@@ -20,7 +20,7 @@ REASONS = {
     "target_reached": ("Target reached", "green", 0),
     "max_env_steps": ("Stopped at max_env_steps", "yellow", 0),
     "max_wall": ("Stopped at max_wall_s", "yellow", 0),
-    "interrupted": ("Interrupted; the run is saved and can be resumed", "yellow", 130),
+    "interrupted": ("Interrupted; `tianji resume` goes on from the last checkpoint", "yellow", 130),
     "failed": ("Failed", "red", 1),
 }
 

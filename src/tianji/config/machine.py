@@ -15,13 +15,15 @@ class Machine:
     """Usable core ids: the affinity mask, cut to the control group's quota."""
     memory_bytes: int
     """Memory that can still be taken: the smaller of what is free and what the group may have."""
+    is_shared: bool = False
+    """The control group has a quota of time on more cores than that: they are not ours to pin."""
 
 
 def read_machine() -> Machine:
     mask = sorted(os.sched_getaffinity(0))
     quota = cpu_quota()
     cores = mask if quota is None else mask[: max(1, int(quota))]
-    return Machine(tuple(cores), memory_available_bytes())
+    return Machine(tuple(cores), memory_available_bytes(), is_shared=len(cores) < len(mask))
 
 
 def cpu_quota(group: Path = Path("/sys/fs/cgroup")) -> float | None:

@@ -46,7 +46,7 @@ class CheckpointConfig(Strict):
     keep_last: Count = 3
     """Newest checkpoints kept, beside the best one."""
     replay: bool | Auto = "auto"
-    """Save the replay store too; auto: when it is smaller than 1 GiB and fits on the disk."""
+    """Save the replay store too; auto: when it is smaller than 256 MiB and fits on the disk."""
 
 
 class EvaluateConfig(Strict):

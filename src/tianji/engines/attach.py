@@ -93,6 +93,7 @@ class Attachment:
             side.resume(highest)
         else:
             side.continue_at(highest + 1)  # 0, unless one died before its first checkpoint
+            highest = -1
         if resume or is_restart:
             reports(_resume_note(side.learner.version, highest, is_restart))
         if is_restart:
@@ -126,6 +127,9 @@ class Attachment:
 def _resume_note(version: int, highest: int, is_restart: bool) -> Any:
     if not is_restart:
         text = "All environments begin new episodes; counters, schedules and versions continue."
+        return Report(kind="note", text=text)
+    if highest < 0:
+        text = f"The learner begins anew as version {version}: it died before its first checkpoint."
         return Report(kind="note", text=text)
     return Report(
         kind="note",

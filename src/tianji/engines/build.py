@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,8 +24,8 @@ from tianji.evaluator.role import Evaluator
 from tianji.models.flat import Snapshot
 from tianji.observe.progress import Progress
 
-REPLAY_AUTO_SAVE_BYTES = 1 << 30
-_SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "update": 3, "evaluator": 4}
+REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
+_SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "evaluator": 4}
 
 
 def seed_for(root: int, kind: str, index: int = 0) -> int:
@@ -109,7 +110,10 @@ def _saves_replay(spec: RunSpec) -> bool:
     asked = spec.config.checkpoint.replay
     if asked != "auto":
         return asked
-    return spec.plan.replay_unrolls * spec.plan.slot_bytes <= REPLAY_AUTO_SAVE_BYTES
+    needed = spec.plan.replay_unrolls * spec.plan.slot_bytes
+    kept = spec.config.checkpoint.keep_last + 2  # the best one, and the one being written
+    free = shutil.disk_usage(spec.run_dir).free
+    return needed <= REPLAY_AUTO_SAVE_BYTES and kept * needed <= free
 
 
 def build_evaluator(

@@ -224,5 +224,9 @@ class LearnerSide:
         self._reports(Report(kind="metrics", role="learner", record=record))
         if save and self.learner.is_between_versions:
             self._save(time.monotonic_ns())
-        self._writer.close()
+        self._writer.close(self._show_life)
         return record
+
+    def _show_life(self) -> None:
+        for row in (self._row, self._buffer_row):
+            row[Gauge.HEARTBEAT_NS] = time.monotonic_ns()

@@ -28,8 +28,10 @@ from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
 
 TICK_S = 0.25
-GRACE_S = {Stop.FINISH: 120.0, Stop.NOW: 2.0}
-"""How long workers may take to end by themselves."""
+GRACE_S = 2.0
+"""How long workers may take to end by themselves once they are told to stop at once."""
+ASLEEP_S = 5.0
+"""A supervisor that did not look for so long was stopped itself (Ctrl-Z, a suspended machine)."""
 MAX_FRUITLESS = 3
 """Starts in a row without one unroll after which an actor is given up: it would fail for ever."""
 
@@ -44,6 +46,8 @@ class _Health:
     start_at_s: float | None = None
     """When to start it again."""
     is_given_up: bool = False
+    first_cause: str = ""
+    """Of the failures since it last did some work."""
     last_error: Report = field(default_factory=Report)
 
 
@@ -65,6 +69,7 @@ class LocalEngine:
         self._first_cause: str | None = None
         self._done: Report | None = None
         self._failed = False
+        self._last_check_ns = self._awake_ns = time.monotonic_ns()
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         self._selector.register(stop.fd, selectors.EVENT_READ)
@@ -142,9 +147,10 @@ class LocalEngine:
         process = self._workers.get(worker)
         if process is None:
             return
+        has_ended = process.has_ended()  # before the pipe is read: its last words come first
         for report in process.read_reports():
             self._take(worker, report)
-        if process.has_ended():
+        if has_ended:
             self._on_end(worker, process)
 
     def _take(self, worker: str, report: Report) -> None:
@@ -153,7 +159,6 @@ class LocalEngine:
             return
         if report["kind"] == "error":
             self._health[worker].last_error = report
-            self._first_cause = self._first_cause or f"{worker}: {report['text']}"
         self._observer.report(report)
 
     def _on_end(self, worker: str, process: WorkerProcess) -> None:
@@ -164,17 +169,20 @@ class LocalEngine:
         process.close()
         if self._done is not None or self._control.is_stopping():
             if worker == "learner" and self._done is None:
-                self._failed = True
+                self._fail(worker, self._cause_of_end(worker, process))
             return
-        self._recover(worker, process.how_it_ended())
+        self._recover(worker, self._cause_of_end(worker, process))
 
-    def _recover(self, worker: str, how: str) -> None:
+    def _cause_of_end(self, worker: str, process: WorkerProcess) -> str:
+        return self._health[worker].last_error.get("text") or process.how_it_ended()
+
+    def _recover(self, worker: str, cause: str) -> None:
         health = self._health[worker]
         error, health.last_error = health.last_error, Report()
-        cause = error.get("text") or how
-        self._first_cause = self._first_cause or f"{worker}: {cause}"
         made = self._rows(worker)[0][Gauge.ITEMS] - health.items_at_start
         health.fruitless = 0 if made > 0 else health.fruitless + 1
+        if made > 0 or not health.first_cause:
+            health.first_cause = cause  # what came before was mended
         limit = self._spec.config.supervise.max_restarts
         hopeless = (
             health.restarts >= limit
@@ -213,7 +221,12 @@ class LocalEngine:
         ]
         text = f"{cause}. Given up after {health.restarts} restarts."
         self._observer.report(Report(kind="note", role=worker, text=text))
-        self._failed = worker == "learner" or not left
+        if worker == "learner" or not left:
+            self._fail(worker, health.first_cause)
+
+    def _fail(self, worker: str, cause: str) -> None:
+        self._failed = True
+        self._first_cause = self._first_cause or f"{worker}: {cause}"
 
     def _start_due(self) -> None:
         for worker, health in self._health.items():
@@ -223,21 +236,26 @@ class LocalEngine:
     def _check_heartbeats(self) -> None:
         limit_s = self._spec.config.supervise.heartbeat_timeout_s
         now_ns = time.monotonic_ns()
+        if now_ns - self._last_check_ns > ASLEEP_S * 1e9:
+            self._awake_ns = now_ns  # we were stopped ourselves: give the others time to be heard
+        self._last_check_ns = now_ns
         for worker, process in list(self._workers.items()):
             row = self._rows(worker)[0]
-            silent_s = (now_ns - row[Gauge.HEARTBEAT_NS]) / 1e9
+            silent_s = (now_ns - max(row[Gauge.HEARTBEAT_NS], self._awake_ns)) / 1e9
             if silent_s <= limit_s or process.is_killed:
                 continue
             activity = Activity(row[Gauge.ACTIVITY]).name.lower()
-            text = f"no sign of life for {silent_s:.0f} s while {activity}; killed"
+            text = (
+                f"no sign of life for {silent_s:.0f} s while {activity}; killed. If its "
+                "environment needs so long for a step, raise supervise.heartbeat_timeout_s"
+            )
             process.dump_stack()
             process.kill(text)
 
     def _shut_down(self, stop: StopRequest) -> None:
         """Ask the rest to end; kill what does not, after a while."""
-        how = Stop.NOW if self._done or self._failed or stop.level == Stop.NOW else Stop.FINISH
-        self._control.stop(how)
-        deadline = time.monotonic() + GRACE_S[how]
+        self._control.stop(Stop.NOW)
+        deadline = time.monotonic() + GRACE_S
         while self._workers and time.monotonic() < deadline:
             for key, _ in self._selector.select(TICK_S):
                 if key.fd == stop.fd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -110,7 +111,9 @@ class WorkerProcess:
         if self._killed_because:
             return self._killed_because
         if code is not None and code < 0:
-            return f"killed by {signal.Signals(-code).name}"
+            known = {number.value for number in signal.Signals}
+            name = signal.Signals(-code).name if -code in known else f"signal {-code}"
+            return f"killed by {name}"
         return f"ended with exit code {code}"
 
     def dump_stack(self) -> None:
@@ -131,9 +134,15 @@ class WorkerProcess:
         if not self.has_ended():
             self._killed_because = because
             self.is_killed = True
-            self._popen.kill()
+            self._kill_group()
             self._popen.wait()
 
+    def _kill_group(self) -> None:
+        """The worker leads a session: simulators that its environments started go with it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
+        self._kill_group()
         os.close(self.report_fd)
         os.close(self.pid_fd)

@@ -1,4 +1,4 @@
-"""Ctrl-C: once asks a run to finish, twice to stop now."""
+"""Ctrl-C: once asks a run to finish, twice to stop now, three times breaks off."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ class StopRequest:
         os.set_blocking(self._write_fd, False)
 
     def ask(self) -> None:
+        """The third time breaks off whatever the calling thread is in."""
+        if self.level == Stop.NOW:
+            raise KeyboardInterrupt
         self.level = Stop.FINISH if self.level == Stop.NO else Stop.NOW
         os.write(self._write_fd, b"!")
 
@@ -35,10 +38,10 @@ class StopRequest:
 
 @contextmanager
 def catch_signals() -> Iterator[StopRequest]:
-    """Turn SIGINT and SIGTERM into a StopRequest while the block runs. Only the main thread can;
-    elsewhere (a notebook's worker thread, say) signals keep their meaning."""
+    """Turn SIGINT, SIGTERM and SIGHUP into a StopRequest while the block runs. Only the main
+    thread can; elsewhere (a notebook's worker thread, say) signals keep their meaning."""
     request = StopRequest()
-    handled = (signal.SIGINT, signal.SIGTERM)
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before: dict[signal.Signals, object] = {}
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:

@@ -16,6 +16,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,14 @@ class ReportPipe:
     def __init__(self, fd: int, worker: str) -> None:
         self._fd = fd
         self._worker = worker
+        self._lock = threading.Lock()  # the checkpoint writer's thread reports too
 
     def __call__(self, report: Any) -> None:
         line = json.dumps({"role": self._worker, **report}, default=float) + "\n"
         data = line.encode()
-        while data:
-            data = data[os.write(self._fd, data) :]
+        with self._lock:
+            while data:
+                data = data[os.write(self._fd, data) :]
 
 
 def main() -> None:
@@ -49,7 +52,8 @@ def main() -> None:
         head = json.loads(file.readline())
         pickled = file.read()
     die_with_parent(head["parent_pid"])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the supervisor decides what they mean
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # the supervisor asks a silent worker where it is
     sys.path[:0] = [entry for entry in head["sys_path"] if entry not in sys.path]

@@ -102,6 +102,11 @@ class RunObserver:
             "rss_bytes": {name: size for name, size in memory.items() if size is not None},
         }
 
+    @property
+    def last_record(self) -> Mapping[str, Any]:
+        """What the learner's side said last; all there is when it could not say more."""
+        return self._record
+
     def first_step_ns(self) -> int:
         return self._watch.first_step_ns() if self._watch is not None else 0
 

@@ -95,10 +95,12 @@ def _learner_threads(config: RunConfig, machine: Machine, num_actors: int) -> in
 
 
 def _cores(machine: Machine, num_actors: int, config: RunConfig) -> dict[str, tuple[int, ...]]:
-    """The learner has the first cores to itself, actors one each; pinned only where each worker
-    gets a core of its own, since pinning two workers to one core is worse than not pinning."""
+    """The learner has the first cores to itself, actors one each. Pinned only where the run takes
+    all cores it may use and every worker gets its own: two workers on one core, or two runs on the
+    same ones, are worse than no pinning."""
     threads = _learner_threads(config, machine, num_actors)
-    if config.engine == "inline" or threads + num_actors > len(machine.cores):
+    takes_all = threads + num_actors == len(machine.cores) and config.evaluate.period_s == 0
+    if config.engine == "inline" or machine.is_shared or not takes_all:
         return {}
     cores = {"learner": machine.cores[:threads]}
     for index in range(num_actors):

@@ -23,16 +23,16 @@ def is_readable(fd):
     return bool(select.select([fd], [], [], 0)[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_asks_to_finish_and_the_second_to_stop_now(number):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_asks_to_finish_the_second_to_stop_now_and_the_third_breaks_off(number):
     with catch_signals() as stop:
         assert (stop.level, is_readable(stop.fd)) == (Stop.NO, False)
         signal.raise_signal(number)
         assert (stop.level, is_readable(stop.fd)) == (Stop.FINISH, True)
         signal.raise_signal(number)
         assert stop.level == Stop.NOW
-        signal.raise_signal(number)
-        assert stop.level == Stop.NOW
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
 
 
 def test_whoever_sleeps_on_it_is_woken_for_every_signal():

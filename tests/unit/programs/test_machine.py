@@ -96,4 +96,4 @@ def test_the_cores_are_those_of_the_mask_cut_to_the_quota(monkeypatch, mask, quo
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _pid: mask)
     monkeypatch.setattr(machine, "cpu_quota", lambda: quota)
     monkeypatch.setattr(machine, "memory_available_bytes", lambda: 7)
-    assert read_machine() == Machine(cores, 7)
+    assert read_machine() == Machine(cores, 7, is_shared=len(cores) < len(mask))

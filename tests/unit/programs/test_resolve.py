@@ -187,3 +187,20 @@ def test_a_plan_survives_json_and_cannot_be_changed():
         plan.num_slots = 3
     with pytest.raises(ValueError, match="num_slot"):
         RunPlan.model_validate({**plan.model_dump(), "num_slot": 3})
+
+
+def test_cores_that_others_use_too_are_not_pinned():
+    from tianji.config.machine import Machine
+    from tianji.envs.build import probe
+    from tianji.programs.resolve import resolve
+
+    chosen = config()
+    found = probe(chosen.env, chosen.env_kwargs)
+    own = resolve(chosen, Machine((0, 1), 1 << 33), found)
+    shared = resolve(chosen, Machine((0, 1), 1 << 33, is_shared=True), found)
+    wide = resolve(
+        chosen.model_copy(update={"num_actors": 1, "learner_threads": 1}),
+        Machine((0, 1, 2, 3), 1 << 33),
+        found,
+    )
+    assert own.cores and not shared.cores and not wide.cores
