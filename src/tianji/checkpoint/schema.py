@@ -48,7 +48,7 @@ class Snapshot:
     """Nested dicts, lists and tuples of plain values, numpy arrays and torch tensors."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Plain figures for people and for the choice of the best: `updates`, `env_steps`, `wall_s`,
-    `mean_return_100`, `config_hash`."""
+    `mean_return_100`."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,3 @@ def is_unaltered(content: dict[str, Any]) -> bool:
 def _hash(content: Mapping[str, Any]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def config_hash(config: Mapping[str, Any]) -> str:
-    """A short name for one configuration, to notice that a checkpoint belongs to another."""
-    return _hash(to_plain(config))[:16]

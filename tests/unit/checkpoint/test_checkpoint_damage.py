@@ -14,7 +14,7 @@ import torch
 
 from tianji.checkpoint.load import best, choose, latest, list_checkpoints, read_checkpoint, verify
 from tianji.checkpoint.save import clear_leftovers, rotate, write_checkpoint
-from tianji.checkpoint.schema import FORMAT, Snapshot, config_hash, encode_manifest
+from tianji.checkpoint.schema import FORMAT, Snapshot, encode_manifest
 from tianji.errors import CheckpointError
 
 WRITE_FOREVER = """
@@ -167,11 +167,6 @@ def test_checkpoints_sort_by_version_also_past_eight_digits(tmp_path):
     for version in (100_000_000, 99_999_999):
         write(tmp_path, version)
     assert latest(tmp_path).path.name == "v100000000"
-
-
-def test_the_config_hash_tells_configurations_apart():
-    assert config_hash({"a": 1, "b": (1, 2)}) == config_hash({"b": [1, 2], "a": 1})
-    assert config_hash({"a": 1}) != config_hash({"a": 2})
 
 
 def test_opening_the_room_imports_no_torch():

@@ -137,11 +137,11 @@ def test_every_tensor_lies_aligned_in_its_file(tmp_path):
 
 
 def test_the_manifest_tells_facts_and_origin_as_valid_json(tmp_path):
-    facts = {"env_steps": np.int64(41_000), "mean_return_100": float("nan"), "config_hash": "ab"}
+    facts = {"env_steps": np.int64(41_000), "mean_return_100": float("nan"), "note": "ab"}
     path = write_checkpoint(tmp_path, Snapshot(160, {}, {}, facts))
     assert path == tmp_path / "checkpoints" / "v00000160"
     content = json.loads((path / "manifest.json").read_text(), parse_constant=pytest.fail)
-    assert content["facts"] == {"env_steps": 41_000, "mean_return_100": None, "config_hash": "ab"}
+    assert content["facts"] == {"env_steps": 41_000, "mean_return_100": None, "note": "ab"}
     assert set(content["made_with"]) == {"tianji", "torch", "numpy"}
     assert read_manifest(path).version == 160
     assert read_checkpoint(path).facts == content["facts"]
