@@ -74,7 +74,7 @@ def help_text(verb: str) -> str:
 
 def api_entry(name: str) -> str:
     import tianji
-    from tianji.observe.policy import LoadedPolicy
+    from tianji.trained.policy import LoadedPolicy
 
     owner, _, member = name.partition(".")
     found: Any = LoadedPolicy if owner == "LoadedPolicy" else getattr(tianji, owner)

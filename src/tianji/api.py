@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
-    from tianji.observe.policy import LoadedPolicy
+    from tianji.trained.policy import LoadedPolicy
 
 
 class Trained(NamedTuple):
@@ -37,8 +37,8 @@ def train(
     values: any setting, as on the command line: gamma=0.98, max_env_steps=100_000, seed=3.
     """
     from tianji.errors import WorkerLost
-    from tianji.observe.policy import load_policy
     from tianji.run import train_config
+    from tianji.trained.policy import load_policy
 
     if isinstance(env, str):
         values["env"], env = env, None
@@ -56,7 +56,7 @@ def train(
 def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> LoadedPolicy:
     """The policy of a run, by name under runs/ or by path: tianji.load(RUN).act(observation)."""
     from tianji.config.runs import find_run
-    from tianji.observe.policy import load_policy
+    from tianji.trained.policy import load_policy
 
     return load_policy(find_run(str(run)), checkpoint, env=env)
 

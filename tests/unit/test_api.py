@@ -40,7 +40,7 @@ def test_training_returns_the_last_policy_and_loading_the_best(monkeypatch):
     monkeypatch.setattr("tianji.run.train_config", lambda config, env: summary)
     monkeypatch.setattr("tianji.config.runs.find_run", Path)
     monkeypatch.setattr(
-        "tianji.observe.policy.load_policy", lambda run_dir, which, env: asked.append(which)
+        "tianji.trained.policy.load_policy", lambda run_dir, which, env: asked.append(which)
     )
     tianji.train(**SMALL)
     tianji.load("runs/mine")

@@ -39,7 +39,7 @@ def evaluate(
     """
     run_dir = find_run(run)
     film = run_dir / VIDEO_FILE if video is True else video or None
-    from tianji.observe.evaluate import evaluate_run
+    from tianji.trained.evaluate import evaluate_run
 
     report = evaluate_run(run_dir, episodes, seed, film, checkpoint)
     console = people()

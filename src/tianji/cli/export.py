@@ -21,7 +21,7 @@ def export(run: str, /, *, output: Path | None = None, checkpoint: str = "best")
         Which one: best, latest, or a checkpoint by its name or version.
     """
     run_dir = find_run(run)
-    from tianji.observe.export import export_run
+    from tianji.trained.export import export_run
 
     report = export_run(run_dir, output, checkpoint)
     people().print(f"Wrote {report['output']}", markup=False)

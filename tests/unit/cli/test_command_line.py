@@ -109,7 +109,7 @@ def test_what_c_libraries_print_does_not_reach_standard_output(tmp_path: Path) -
         "import os, sys; from types import SimpleNamespace; from tianji.cli.main import main\n"
         "def export_run(*_):\n"
         "    os.write(1, b'noise from C'); os.system('echo noise'); return {'output': 'p'}\n"
-        "sys.modules['tianji.observe.export'] = SimpleNamespace(export_run=export_run)\n"
+        "sys.modules['tianji.trained.export'] = SimpleNamespace(export_run=export_run)\n"
         "os.makedirs('runs/one'); open('runs/one/config.yaml', 'w').close()\n"
         "sys.exit(main(['export', 'one', '--json']))"
     )
@@ -268,7 +268,7 @@ def test_eval_hands_over_its_options_and_reports(
         calls.append(given)
         return {**figures, "video": film}
 
-    stand_in(monkeypatch, "tianji.observe.evaluate", evaluate_run=evaluate_run)
+    stand_in(monkeypatch, "tianji.trained.evaluate", evaluate_run=evaluate_run)
     assert main(["eval", "one", "--episodes", "5", "--seed", "2", *words, "--json"]) == 0
     assert calls == [(run_dir, 5, 2, Path(film) if film else None, "best")]
     out, err = capfd.readouterr()
@@ -285,7 +285,7 @@ def test_export_hands_over_its_options_and_reports(
         calls.append(given)
         return {"output": "p.onnx"}
 
-    stand_in(monkeypatch, "tianji.observe.export", export_run=export_run)
+    stand_in(monkeypatch, "tianji.trained.export", export_run=export_run)
     assert main(["export", "one", "--json"]) == 0
     assert main(["export", "one", "--output", "p.onnx", "--checkpoint", "last"]) == 0
     assert calls == [(run_dir, None, "best"), (run_dir, Path("p.onnx"), "last")]

@@ -17,7 +17,7 @@ def record(env_steps, mean_return):
 @pytest.fixture
 def make_run(tmp_path):
     def make(*records):
-        algorithm = {"name": "fake_algorithm:ALGORITHM"}
+        algorithm = {"name": "tests.fakes.linear:ALGORITHM"}
         save_config(RunConfig(algorithm=algorithm, target_return=475), tmp_path / "config.yaml")
         lines = "".join(f"{json.dumps(r)}\n" for r in records)
         (tmp_path / "metrics.jsonl").write_text(lines)

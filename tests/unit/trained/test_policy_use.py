@@ -4,15 +4,15 @@ import importlib.util
 import json
 import sys
 
-import fake_envs
 import gymnasium as gym
 import imageio_ffmpeg
 import numpy as np
 import onnx
 import pytest
 import torch
-from fake_algorithm import Linear
 
+from tests.fakes import small_envs
+from tests.fakes.linear import Linear
 from tianji.checkpoint.save import rotate, write_checkpoint
 from tianji.checkpoint.schema import Snapshot
 from tianji.config.files import save_config
@@ -21,16 +21,18 @@ from tianji.envs.build import build_world
 from tianji.envs.interface import Spaces
 from tianji.envs.single import SingleWorld
 from tianji.errors import CheckpointError, TianjiError, UsageError
-from tianji.observe.evaluate import evaluate_run
-from tianji.observe.export import export_run
-from tianji.observe.play import play_episodes
-from tianji.observe.policy import load_policy
+from tianji.trained.evaluate import evaluate_run
+from tianji.trained.export import export_run
+from tianji.trained.play import play_episodes
+from tianji.trained.policy import load_policy
+
+ARM = "tests.fakes.small_envs:Arm"
 
 SPACES = {
     "CartPole-v1": gym.make("CartPole-v1"),
-    "fake_envs:Countdown": fake_envs.Countdown,
-    "fake_envs:Arm": fake_envs.Arm,
-    "fake_envs:FromOne": fake_envs.FromOne,
+    "tests.fakes.small_envs:Countdown": small_envs.Countdown,
+    ARM: small_envs.Arm,
+    "tests.fakes.small_envs:FromOne": small_envs.FromOne,
 }
 
 
@@ -39,7 +41,7 @@ def make_run(tmp_path):
     """A folder as training leaves it: config.yaml and checkpoints with random weights."""
 
     def make(env, returns=(1.0,), **algorithm):
-        config = RunConfig(env=env, algorithm={"name": "fake_algorithm:ALGORITHM", **algorithm})
+        config = RunConfig(env=env, algorithm={"name": "tests.fakes.linear:ALGORITHM", **algorithm})
         save_config(config, tmp_path / "config.yaml")
         spaces = Spaces(SPACES[env].observation_space, SPACES[env].action_space)
         for version, mean_return in enumerate(returns, 1):
@@ -71,8 +73,8 @@ def test_a_policy_acts_on_one_observation_and_on_a_batch(make_run):
 
 
 def test_a_policy_acts_on_dictionaries(make_run):
-    policy = load_policy(make_run("fake_envs:Arm"))
-    space = fake_envs.Arm.observation_space
+    policy = load_policy(make_run(ARM))
+    space = small_envs.Arm.observation_space
     one = space.sample()
     batch = {key: np.stack([value, value]) for key, value in one.items()}
     assert policy.act(one).shape == (2,) and policy.act(one).dtype == np.float32
@@ -80,7 +82,7 @@ def test_a_policy_acts_on_dictionaries(make_run):
 
 
 def test_actions_are_those_of_the_environment_where_they_do_not_begin_at_zero(make_run):
-    policy = load_policy(make_run("fake_envs:FromOne"))
+    policy = load_policy(make_run("tests.fakes.small_envs:FromOne"))
     assert set(policy.act(np.random.default_rng(0).normal(size=(50, 2)))) == {1, 2}
 
 
@@ -92,7 +94,7 @@ def test_an_observation_of_another_shape_is_refused_in_words(make_run, wrong):
 
 
 def test_a_missing_entry_of_a_dictionary_is_named(make_run):
-    policy = load_policy(make_run("fake_envs:Arm"))
+    policy = load_policy(make_run(ARM))
     with pytest.raises(UsageError, match="no entry 'angle'"):
         policy.act({"camera": np.zeros((4, 4, 3), np.uint8)})
 
@@ -106,8 +108,8 @@ def test_weights_that_do_not_fit_the_network_are_refused(make_run):
 
 @pytest.mark.parametrize("num_envs", [1, 4, 7])
 def test_short_episodes_are_not_favoured_and_the_number_is_exact(num_envs):
-    fake_envs.Countdown.made = 0
-    world = build_world("fake_envs:Countdown", {}, num_envs)
+    small_envs.Countdown.made = 0
+    world = build_world("tests.fakes.small_envs:Countdown", {}, num_envs)
     played = play_episodes(lambda obs: np.zeros(num_envs, int), world, 30, seed=0)
     shares = [len(share) for share in np.array_split(np.arange(30), num_envs)]
     assert played.lengths == [
@@ -117,14 +119,14 @@ def test_short_episodes_are_not_favoured_and_the_number_is_exact(num_envs):
 
 
 def test_the_policy_sees_every_observation_in_turn():
-    fake_envs.Countdown.made = 0
+    small_envs.Countdown.made = 0
     seen = []
 
     def greedy(obs):
         seen.append(float(obs["obs"][0, 0]))
         return np.zeros(1, int)
 
-    play_episodes(greedy, build_world("fake_envs:Countdown", {}, 1), 2, seed=0)
+    play_episodes(greedy, build_world("tests.fakes.small_envs:Countdown", {}, 1), 2, seed=0)
     assert seen == [2.0, 1.0, 0.0, 2.0, 1.0], "the third is only a reset"
 
 
@@ -135,8 +137,8 @@ def test_rows_that_are_not_valid_count_for_nothing():
             unroll["reward"][t][~unroll["valid"][t]] = 100.0
             unroll["terminated"][t][~unroll["valid"][t]] = True
 
-    fake_envs.Countdown.made = 0
-    played = play_episodes(lambda obs: np.zeros(1, int), Noisy([fake_envs.Countdown()]), 3, seed=0)
+    small_envs.Countdown.made = 0
+    played = play_episodes(lambda obs: np.zeros(1, int), Noisy([small_envs.Countdown()]), 3, seed=0)
     assert (played.returns, played.lengths) == ([2.0, 2.0, 2.0], [2, 2, 2])
 
 
@@ -157,13 +159,13 @@ def test_the_same_seed_gives_the_same_episodes(make_run):
 
 
 def test_an_environment_with_a_dictionary_of_observations_is_evaluated(make_run):
-    report = evaluate_run(make_run("fake_envs:Arm"), 3, seed=0)
+    report = evaluate_run(make_run(ARM), 3, seed=0)
     assert report["returns"] == [2.5, 2.5, 2.5]
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "fake_envs:Countdown"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "tests.fakes.small_envs:Countdown"])
 def test_a_video_shows_one_episode_from_its_first_frame_to_its_last(make_run, tmp_path, env):
-    fake_envs.Countdown.made = 0
+    small_envs.Countdown.made = 0
     path = tmp_path / "films" / "episode.mp4"
     report = evaluate_run(make_run(env), 1, seed=0, video=path)
     assert report["video"] == str(path)
@@ -175,7 +177,7 @@ def test_a_video_shows_one_episode_from_its_first_frame_to_its_last(make_run, tm
 
 def test_an_environment_that_cannot_be_drawn_is_said_so(make_run, tmp_path):
     with pytest.raises(UsageError, match="must take render_mode='rgb_array'"):
-        evaluate_run(make_run("fake_envs:Arm"), 1, seed=0, video=tmp_path / "film.mp4")
+        evaluate_run(make_run(ARM), 1, seed=0, video=tmp_path / "film.mp4")
 
 
 def test_a_missing_video_extra_is_found_before_any_episode(make_run, tmp_path, monkeypatch):
@@ -184,14 +186,14 @@ def test_a_missing_video_extra_is_found_before_any_episode(make_run, tmp_path, m
         evaluate_run(tmp_path / "no run", 1, seed=0, video=tmp_path / "film.mp4")
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "fake_envs:Arm", "fake_envs:FromOne"])
+@pytest.mark.parametrize("env", ["CartPole-v1", ARM, "tests.fakes.small_envs:FromOne"])
 def test_an_exported_policy_acts_as_the_policy_does(make_run, env):
     run = make_run(env)
     report = export_run(run)
     assert report["output"] == str(run / "policy.onnx") and report["max_difference"] < 1e-4
     names = [entry.name for entry in onnx.load(run / "policy.onnx").graph.input]
     assert names == list(report["inputs"])
-    assert names == (["obs.angle", "obs.camera"] if env == "fake_envs:Arm" else ["obs"])
+    assert names == (["obs.angle", "obs.camera"] if env == ARM else ["obs"])
     assert not list(run.glob("*draft*"))
 
 

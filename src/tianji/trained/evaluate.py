@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tianji.envs.build import EnvSource, build_world
-from tianji.observe.play import Played, play_episodes
-from tianji.observe.policy import load_policy
-from tianji.observe.video import film_episode, import_ffmpeg
+from tianji.trained.play import Played, play_episodes
+from tianji.trained.policy import load_policy
+from tianji.trained.video import film_episode, import_ffmpeg
 
 MAX_ENVS = 16
 

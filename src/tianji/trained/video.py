@@ -15,7 +15,7 @@ import numpy as np
 from tianji.envs.build import EnvSource, build_world, make_rows
 from tianji.envs.interface import World
 from tianji.errors import UsageError
-from tianji.observe.play import Greedy, play
+from tianji.trained.play import Greedy, play
 from tianji.types import Array
 
 DEFAULT_FPS = 30

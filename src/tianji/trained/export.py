@@ -16,7 +16,7 @@ import numpy as np
 from tianji.envs.build import EnvSource, build_world, make_rows
 from tianji.envs.spaces import make_action_cast
 from tianji.errors import TianjiError, UsageError
-from tianji.observe.policy import LoadedPolicy, load_policy
+from tianji.trained.policy import LoadedPolicy, load_policy
 from tianji.types import Array
 
 if TYPE_CHECKING:
