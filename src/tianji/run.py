@@ -25,7 +25,7 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSource, probe
 from tianji.errors import UsageError
 from tianji.observe.observer import RunObserver
-from tianji.observe.summary import build_summary, write_summary
+from tianji.observe.summary import build_summary, read_summary, write_summary
 from tianji.programs.program import Program, tianji
 from tianji.programs.resolve import resolve
 
@@ -57,8 +57,26 @@ def resume_run(
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
     with _only_one(run_dir):
         config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
+        _check_not_over(config, run_dir)
         spec = _resolve(config, env or config.env, run_dir, _read_plan(run_dir))
         return _run(spec, resume=True, started_ns=started_ns)
+
+
+def _check_not_over(config: RunConfig, run_dir: Path) -> None:
+    """A run that is where it was asked to be has nothing to go on for."""
+    summary = read_summary(run_dir) or {}
+    done = summary.get("env_steps") or 0
+    if done >= config.max_env_steps:
+        raise UsageError(
+            f"Run {run_dir} has made {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
+            f"Give it more: --max-env-steps {2 * done}"
+        )
+    reached = summary.get("stopped_because") == "target_reached"
+    if reached and config.target_return == summary.get("target_return"):
+        raise UsageError(
+            f"Run {run_dir} has reached target_return = {config.target_return:g}. Give it a higher "
+            "one with --target-return, or train another run."
+        )
 
 
 def _read_plan(run_dir: Path) -> RunPlan:

@@ -208,6 +208,7 @@ def tiny_disk(tmp_path):
 def test_a_full_disk_costs_checkpoints_not_the_run(tiny_disk):
     command = Command(tiny_disk, "train", *SMALL, *COUNTING, *FOREVER)
     command.wait_for(lambda: latest_version(command) >= 0, "first checkpoint")
+    command.wait_for((command.run_dir / "events.jsonl").exists, "first event")
     filler = tiny_disk / "filler"
     with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
         while True:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.runs import DQN, IMPALA, PPO, differences, resume, run, saved_state
+from tianji.errors import UsageError
 
 CLOCK = ".state.progress.wall_s"
 NORMALIZED = {"normalize": {"observations": True, "rewards": True}}
@@ -96,3 +97,16 @@ def test_the_engine_may_change_on_resume(tmp_path, monkeypatch):
     resumed = resume(half["run_dir"], max_env_steps=2000, engine="inline")
     assert resumed["engine"] == "inline"
     assert resumed["env_steps"] >= 2000
+
+
+def test_a_run_that_is_where_it_was_asked_to_be_is_not_resumed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(run="done", max_env_steps=300, algorithm=PPO, engine="inline")
+    with pytest.raises(UsageError, match="--max-env-steps"):
+        resume(done["run_dir"])
+    aim = {"target_return": 5.0, "max_env_steps": 20_000}
+    reached = run(run="reached", algorithm=PPO, engine="inline", **aim)
+    assert reached["stopped_because"] == "target_reached"
+    with pytest.raises(UsageError, match="--target-return"):
+        resume(reached["run_dir"])
+    assert resume(reached["run_dir"], target_return=10.0)["time_to_target_s"] is not None

@@ -60,18 +60,23 @@ def _return_text(summary: Mapping[str, Any]) -> str:
         return "no episode has finished yet"
     target = summary.get("target_return")
     aim = f" (target {target:g})" if target is not None else ""
-    return f"{mean:.1f} over the last 100 episodes{aim}"
+    count = min(100, summary.get("episodes") or 100)
+    return f"{mean:.1f} over the last {count} episodes{aim}"
 
 
 def _next_things(summary: Mapping[str, Any]) -> Table:
     name = Path(summary["run_dir"]).name
-    resume = {f"tianji resume {name}": "go on from the last checkpoint"}
+    more = f" --max-env-steps {2 * summary['env_steps']}"
+    limit = more if summary["stopped_because"] == "max_env_steps" else ""
+    resume = {f"tianji resume {name}{limit}": "go on from the last checkpoint"}
     lines = {
         f"tianji eval {name} --video": "measure the policy and film it",
         f"tianji export {name}": "write it as ONNX",
         "tianji train --env YOUR-ENV": "train on an environment of your own",
     }
-    if summary["stopped_because"] == "failed":
+    if summary.get("checkpoint", "unknown") is None:
+        lines = {"tianji train": "start again: nothing was saved"}
+    elif summary["stopped_because"] == "failed":
         lines = {f"tianji doctor --env {summary['env']}": "look for the reason"} | resume
     elif summary["stopped_because"] != "target_reached":
         lines |= resume

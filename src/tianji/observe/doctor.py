@@ -27,7 +27,7 @@ EXTRAS = {
     "box2d": ("Box2D",),
     "mujoco": ("mujoco",),
     "export": ("onnx", "onnxruntime", "onnxscript"),
-    "video": ("imageio", "imageio_ffmpeg", "pygame"),
+    "video": ("imageio_ffmpeg", "pygame"),
 }
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

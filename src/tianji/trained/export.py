@@ -48,6 +48,8 @@ def export_run(
             f"ONNX export needs {', '.join(missing)}. Install it with: pip install 'tianji[export]'"
         )
     path = output or run_dir / ONNX_FILE
+    if path.is_dir() or (path.parent.exists() and not path.parent.is_dir()):
+        raise UsageError(f"'{path}' cannot be written: it must be the path of a file, in a folder.")
     policy = load_policy(run_dir, checkpoint, env)
     observations = _collect(env or policy.config.env, policy)
     draft = path.with_name(f".{path.name}.draft")
