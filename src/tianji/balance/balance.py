@@ -60,19 +60,23 @@ def balance(point: SetPoint, now: Situation) -> Allowance:
     allowed = ahead + point.unrolls_per_version * point.lag_target
     started = now.kept + sum(now.outstanding)
     return Allowance(
-        grants=_share(max(0, allowed - started), now),
+        grants=_share(max(0, allowed - started), now, is_serial=point.lag_target == 0),
         may_take=now.kept >= ahead,
     )
 
 
-def _share(budget: int, now: Situation) -> tuple[int, ...]:
+def _share(budget: int, now: Situation, is_serial: bool) -> tuple[int, ...]:
     """Give the budget to the actors that hold least, in turns: a slow actor keeps what it has and
-    takes nothing from the others."""
+    takes nothing from the others. Serial training deals out rounds evenly instead, whoever is
+    faster or attaches first: the same data in every engine."""
     outstanding, granted = list(now.outstanding), list(now.granted)
     able = [index for index, present in enumerate(now.present) if present]
     grants = []
     for _ in range(budget if able else 0):
-        actor = min(able, key=lambda index: (outstanding[index], granted[index], index))
+        actor = min(
+            able,
+            key=lambda index: (0 if is_serial else outstanding[index], granted[index], index),
+        )
         outstanding[actor] += 1
         granted[actor] += 1
         grants.append(actor)
