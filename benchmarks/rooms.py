@@ -15,7 +15,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauges
 from tianji.channels.layout import Layout
-from tianji.channels.memory import SEMAPHORE_BYTES, Bell, Segment, Semaphore
+from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.machine import read_machine
 from tianji.config.overrides import make_config
@@ -36,11 +36,11 @@ def make_spec(preset: str, **values: Any) -> RunSpec:
 
 
 def _bells(count: int) -> list[Bell]:
-    segment = Segment.create("bells", SEMAPHORE_BYTES * count)
-    semaphores = [Semaphore(segment, SEMAPHORE_BYTES * index) for index in range(count)]
-    for semaphore in semaphores:
-        semaphore.initialise()
-    return [Bell(semaphore) for semaphore in semaphores]
+    segment = Segment.create("bells", BELL_BYTES * count)
+    bells = [Bell(segment, BELL_BYTES * index) for index in range(count)]
+    for bell in bells:
+        bell.initialise()
+    return bells
 
 
 class ActorRoom:
@@ -92,6 +92,9 @@ class _Collect:
     def __init__(self, room: ActorRoom, taken: list[int]) -> None:
         self._room = room
         self._taken = taken
+
+    def arm(self) -> None:
+        """Nobody rings: what there is to wait for has been sent by then."""
 
     def wait(self, timeout_s: float) -> bool:
         slot = self._room.take()

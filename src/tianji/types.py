@@ -48,7 +48,7 @@ class Field:
 
 
 class Stamp(NamedTuple):
-    """What every unroll says about itself, in the first words of its slot."""
+    """What every unroll says about itself; it travels beside the slot."""
 
     actor: int
     """Index of the actor that made it."""

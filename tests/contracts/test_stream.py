@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.unit.channels.ends import make_bell, make_bells
 from tianji.channels.inproc import InprocStream
 from tianji.channels.layout import STANDARD_FIELDS, Layout
-from tianji.channels.memory import Bell, Segment, Semaphore
+from tianji.channels.memory import Segment
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.errors import ChannelError
 from tianji.types import Field, Stamp
@@ -13,16 +14,10 @@ from tianji.types import Field, Stamp
 LAYOUT = Layout((Field("obs", "float32", (3,), "obs"), *STANDARD_FIELDS), num_rows=4, num_envs=2)
 
 
-def make_bell():
-    semaphore = Semaphore(Segment.create("bell", 64), 0)
-    semaphore.initialise()
-    return Bell(semaphore)
-
-
 def shm_ends(num_slots, num_lanes):
     memory = StreamMemory.create(LAYOUT, num_slots, num_lanes)
     bell = make_bell()
-    receiver = ShmReceiver(memory, [make_bell() for _ in range(num_lanes)])
+    receiver = ShmReceiver(memory, make_bells(num_lanes))
     return receiver, [ShmSender(memory, i, bell) for i in range(num_lanes)]
 
 
@@ -71,6 +66,16 @@ def test_slots_are_bounded_and_come_back_when_released(ends):
     assert not receiver.grant(0, 3)
     receiver.release(slot)
     assert receiver.grant(0, 3)
+
+
+def test_several_grants_at_once_are_for_rounds_in_a_row_and_as_many_as_there_are(ends):
+    receiver, (sender,) = ends(4, 1)
+    assert receiver.grant(0, 5, 3) == 3
+    grants = [send_one(sender, 1.0) for _ in range(3)]
+    assert [grant.round for grant in grants] == [5, 6, 7]
+    assert len({grant.slot for grant in grants}) == 3
+    assert receiver.grant(0, 8, 3) == 1
+    assert receiver.grant(0, 9, 3) == 0
 
 
 def test_nothing_is_lost_doubled_or_reordered_per_sender(ends):
@@ -154,13 +159,14 @@ def test_the_slot_a_lost_sender_was_writing_is_not_granted_before_it_has_let_go(
 
 def test_a_new_receiver_takes_over_and_old_entries_are_void():
     memory = StreamMemory.create(LAYOUT, 4, 1)
-    bells = [make_bell()]
+    bells = make_bells(1)
     old = ShmReceiver(memory, bells)
     sender = ShmSender(memory, 0, make_bell())
     for number in range(2):
         old.grant(0, number)
     send_one(sender, 1.0)
     held = sender.reserve()
+    del old
     new = ShmReceiver(memory, bells)
     assert new.take() is None
     assert not new.grant(0, 5), "granted to a sender that has not noticed yet"
@@ -173,9 +179,187 @@ def test_a_new_receiver_takes_over_and_old_entries_are_void():
     assert (new.arrays["obs"][new.take()] == 3.0).all()
 
 
-def test_two_layouts_on_one_stream_are_refused():
-    memory = StreamMemory.create(LAYOUT, 2, 1)
-    other = Layout(LAYOUT.fields, num_rows=5, num_envs=2)
-    wrong = StreamMemory(memory.slots, memory.lanes, other, 2, 1)
-    with pytest.raises(ChannelError, match="same plan"):
-        ShmSender(wrong, 0, make_bell())
+def test_a_slot_in_work_is_not_granted_because_an_old_entry_of_another_lane_names_it():
+    memory, bells = StreamMemory.create(LAYOUT, 2, 2), make_bells(2)
+    receiver = ShmReceiver(memory, bells)
+    senders = [ShmSender(memory, lane, make_bell()) for lane in range(2)]
+    receiver.grant(0, 0, 2)
+    last = senders[0].reserve()
+    del receiver
+    receiver = ShmReceiver(memory, bells)
+    senders[0].send(last.slot, stamp(0, 0))  # void, but the next entry of this lane now comes first
+    senders[1].attach()
+    receiver.grant(1, 0)
+    written = senders[1].reserve()
+    assert written.slot != last.slot
+    del receiver
+    receiver = ShmReceiver(memory, bells)
+    senders[0].attach()
+    assert receiver.grant(0, 1, 2) == 1
+    assert senders[0].reserve().slot != written.slot
+    senders[1].attach()
+    assert receiver.is_attached(1)
+    assert receiver.grant(0, 2, 2) == 1
+
+
+ALL_SLOTS = [0, 1, 2, 3]
+
+
+class Lane:
+    """A stream with one lane, whose receiver and senders come and go."""
+
+    def __init__(self, num_slots=4):
+        self.memory = StreamMemory.create(LAYOUT, num_slots, 1)
+        self.bells = make_bells(1)
+        self.receiver = ShmReceiver(self.memory, self.bells)
+        self.sender = self.new_sender()
+
+    def new_sender(self):
+        """As by another process, when the last one was killed."""
+        self.sender = None
+        self.sender = ShmSender(self.memory, 0, make_bell())
+        return self.sender
+
+    def free_slots(self):
+        """All that can be granted; the lane works afterwards, as new."""
+        self.sender.attach()
+        slots = []
+        while self.receiver.grant(0, 0):
+            slots.append(self.sender.reserve().slot)
+        self.receiver.reset_lane(0)
+        self.sender.attach()
+        return sorted(slots)
+
+    def is_working(self):
+        assert self.receiver.grant(0, 42)
+        send_one(self.sender, 5.0)
+        slot = self.receiver.take()
+        self.receiver.release(slot)
+        return self.receiver.stamp(slot).round == 42
+
+
+def test_all_grants_of_a_killed_sender_come_back_when_its_successor_attaches_before_the_reset():
+    lane = Lane()
+    for number in range(3):
+        lane.receiver.grant(0, number)
+    lane.sender.reserve()
+    lane.new_sender()
+    assert lane.receiver.reset_lane(0) == []
+    assert lane.free_slots() == ALL_SLOTS
+    assert lane.is_working()
+
+
+def test_what_a_killed_sender_sent_is_not_lost_when_its_successor_attaches_before_the_reset():
+    lane = Lane()
+    for number in range(3):
+        lane.receiver.grant(0, number)
+    sent = send_one(lane.sender, 1.0)
+    lane.new_sender()
+    assert lane.receiver.reset_lane(0) == [sent.slot]
+    lane.receiver.release(sent.slot)
+    assert lane.free_slots() == ALL_SLOTS
+
+
+def test_a_successor_gets_nothing_before_the_reset():
+    lane = Lane()
+    for number in range(2):
+        lane.receiver.grant(0, number)
+    lane.sender.reserve()
+    lane.new_sender()
+    lane.receiver.grant(0, 7)
+    lane.sender.attach()
+    assert lane.sender.is_stale()
+    assert lane.sender.reserve() is None
+    lane.receiver.reset_lane(0)
+    assert lane.free_slots() == ALL_SLOTS
+    assert lane.is_working()
+
+
+def test_the_slot_held_since_a_reset_comes_back_when_the_successor_dies_before_it_attaches():
+    lane = Lane()
+    lane.receiver.grant(0, 0)
+    lane.sender.reserve()
+    for _ in range(3):
+        lane.receiver.reset_lane(0)
+    assert lane.free_slots() == ALL_SLOTS
+
+
+def test_the_slot_held_for_a_new_receiver_comes_back_when_the_sender_dies_before_it_attaches():
+    lane = Lane()
+    lane.receiver.grant(0, 0)
+    lane.sender.reserve()
+    lane.receiver = None
+    lane.receiver = ShmReceiver(lane.memory, lane.bells)
+    lane.receiver.reset_lane(0)
+    lane.new_sender()
+    assert lane.free_slots() == ALL_SLOTS
+
+
+def test_no_slot_is_doubled_when_the_receiver_is_reborn_in_the_middle_of_a_last_send():
+    lane = Lane()
+    for number in range(2):
+        lane.receiver.grant(0, number)
+    grant, fence = lane.sender.reserve(), lane.sender._fence
+
+    def be_reborn():
+        lane.sender._fence = fence
+        lane.receiver = None
+        lane.receiver = ShmReceiver(lane.memory, lane.bells)
+
+    lane.sender._fence = be_reborn
+    lane.sender.send(grant.slot, stamp(0, 0))
+    lane.receiver.reset_lane(0)
+    lane.new_sender()
+    assert lane.free_slots() == ALL_SLOTS
+
+
+def test_a_lane_whose_only_slot_was_held_can_be_granted_it_again():
+    lane = Lane(num_slots=1)
+    lane.receiver.grant(0, 0)
+    lane.sender.reserve()
+    lane.receiver.reset_lane(0)
+    assert not lane.receiver.grant(0, 1)
+    lane.sender.attach()
+    assert lane.receiver.grant(0, 1)
+
+
+def with_layout(memory, layout):
+    return StreamMemory(memory.slots, memory.lanes, layout, memory.num_slots, memory.num_lanes)
+
+
+OTHER_NAMES = Layout((Field("seen", "float32", (3,), "obs"), *STANDARD_FIELDS), 4, 2)
+LONGER = Layout(LAYOUT.fields, num_rows=5, num_envs=2)
+WRONG_MEMORY = {
+    "another layout of the same size": (lambda m: with_layout(m, OTHER_NAMES), "same plan"),
+    "longer unrolls": (lambda m: with_layout(m, LONGER), "another run"),
+    "more slots": (lambda m: StreamMemory(m.slots, m.lanes, LAYOUT, 3, 1), "another run"),
+    "more lanes": (lambda m: StreamMemory(m.slots, m.lanes, LAYOUT, 2, 2), "another run"),
+    "slots of another run": (
+        lambda m: StreamMemory(StreamMemory.create(LAYOUT, 5, 1).slots, m.lanes, LAYOUT, 2, 1),
+        "another run",
+    ),
+    "lanes that nobody made": (
+        lambda m: StreamMemory(m.slots, Segment.create("x", m.lanes.nbytes), LAYOUT, 2, 1),
+        "same plan",
+    ),
+}
+ENDS = {
+    "sender": lambda memory: ShmSender(memory, 0, make_bell()),
+    "receiver": lambda memory: ShmReceiver(memory, make_bells(memory.num_lanes)),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("what", WRONG_MEMORY)
+def test_an_end_with_another_plan_is_refused_and_nothing_is_lost(what, end):
+    assert LAYOUT.slot_bytes == OTHER_NAMES.slot_bytes
+    lane = Lane(num_slots=2)
+    lane.receiver.grant(0, 0)
+    sent = send_one(lane.sender, 1.0)
+    make_wrong, why = WRONG_MEMORY[what]
+    with pytest.raises(ChannelError, match=why):
+        ENDS[end](make_wrong(lane.memory))
+    assert lane.receiver.take() == sent.slot
+    assert not lane.sender.is_stale()
+    lane.receiver.release(sent.slot)
+    assert lane.is_working()

@@ -84,6 +84,7 @@ class Buffer:
         if worked or self._changed or attached != self._attached:
             self._attached = attached
             self._grant()
+        self._receiver.expect(max(1, self._due() - self._put - len(self._waiting)))
         return worked
 
     def _receive_all(self) -> bool:
@@ -140,8 +141,7 @@ class Buffer:
             return None
         self._receive_all()  # what is no longer in work has been sent
         self._discard_late()
-        point = self._plan.point
-        due = point.warmup_unrolls + point.unrolls_per_version * (self._versions_made + 1)
+        due = self._due()
         if self._put + len(self._waiting) < due:
             return None
         self._waiting.sort(key=_turn)
@@ -152,6 +152,11 @@ class Buffer:
         batch = self._store.take(self._version)
         self.items_taken += batch.num_items
         return batch
+
+    def _due(self) -> int:
+        """Unrolls that the next version needs, since the start or the resume."""
+        point = self._plan.point
+        return point.warmup_unrolls + point.unrolls_per_version * (self._versions_made + 1)
 
     def _rounds_in_work(self) -> dict[int, int]:
         """The round that each actor with a grant is on."""

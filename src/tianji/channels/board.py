@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tianji.channels.interface import Bytes
-from tianji.channels.memory import Segment, fence
+from tianji.channels.memory import Seat, Segment, new_fence
 from tianji.errors import ChannelError
 
 NUM_COPIES = 4
@@ -47,36 +47,41 @@ class ShmBoardWriter:
     """The only writer. It gives the board its size, because only it knows the model."""
 
     def __init__(self, fd: int, payload_bytes: int) -> None:
-        if os.fstat(fd).st_size == 0:
-            os.ftruncate(fd, board_bytes(payload_bytes))
-        segment = Segment.attach(fd)
+        is_new = os.fstat(fd).st_size == 0
+        nbytes = board_bytes(payload_bytes)
+        segment = Segment.allocate(fd, "the policy", nbytes) if is_new else Segment.attach(fd)
+        self._seat = Seat(segment, 0, "a writer of this board")
+        self._fence = new_fence()
         words = segment.words(0, _STAMPS + NUM_COPIES)
-        if words[_PAYLOAD] == 0:  # new, or its writer died before the header was whole
-            words[_VERSION] = -1
-            fence()  # a reader that sees the size sees the -1 too
-            words[_PAYLOAD] = payload_bytes
-        elif words[_PAYLOAD] != payload_bytes:
+        if segment.nbytes != nbytes or words[_PAYLOAD] not in (0, payload_bytes):
             raise ChannelError(
-                f"The policy has {payload_bytes} bytes, but this board was made for "
-                f"{words[_PAYLOAD]}. A restarted learner must build the same model."
+                f"The policy has {payload_bytes} bytes, but this board of {segment.nbytes} bytes "
+                "was made for another size. A restarted learner must build the same model."
             )
+        if words[_PAYLOAD] == 0:  # new, or its writer died before the header was whole
+            for word in range(_VERSION, _STAMPS + NUM_COPIES):
+                words[word] = -1
+            self._fence()  # a reader that sees the size sees the -1 too
+            words[_PAYLOAD] = payload_bytes
         self._board = _Board(segment)
 
     def post(self, version: int, write: Callable[[Bytes], None]) -> None:
         words = self._board.words
         copy = (words[_LATEST] + 1) % NUM_COPIES
         words[_STAMPS + copy] = -1
-        fence()
+        self._fence()
         write(self._board.payloads[copy])
-        fence()
+        self._fence()
         words[_STAMPS + copy] = version
         words[_LATEST] = copy
-        fence()
+        self._fence()
         words[_VERSION] = version
 
     def version(self) -> int:
-        """The highest version ever posted, by this writer or by one before it; -1 if none."""
-        return self._board.words[_VERSION]
+        """The highest version ever posted, by this writer or by one before it; -1 if none. One that
+        died in its last move has posted, although readers are not told of it yet."""
+        words = self._board.words
+        return max(words[_VERSION], words[_STAMPS + words[_LATEST]])
 
 
 class ShmBoardReader:
@@ -84,6 +89,7 @@ class ShmBoardReader:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._fence = new_fence()
         self._board: _Board | None = None
 
     def version(self) -> int:
@@ -103,9 +109,9 @@ class ShmBoardReader:
         while True:
             copy = words[_LATEST]
             version = words[_STAMPS + copy]
-            fence()
+            self._fence()
             if version >= 0:
                 read(self._board.payloads[copy])
-                fence()
+                self._fence()
                 if words[_STAMPS + copy] == version:
                     return version

@@ -24,7 +24,7 @@ class InprocStream:
         self.sent: list[deque[int]] = [deque() for _ in range(num_lanes)]
         self.reserved: list[set[int]] = [set() for _ in range(num_lanes)]
         self.was_reset = [False] * num_lanes
-        self._free = deque(range(num_slots))
+        self._free = list(range(num_slots))
         self._next_lane = 0
 
     def sender(self, lane: int) -> InprocSender:
@@ -41,17 +41,20 @@ class InprocStream:
     def stamp(self, slot: int) -> Stamp:
         return self.stamps[slot]
 
-    def grant(self, lane: int, round_number: int) -> bool:
-        if not self._free:
-            return False
-        self.granted[lane].append(Grant(self._free.popleft(), round_number))
-        return True
+    def expect(self, count: int) -> None:
+        """Nobody sleeps here."""
+
+    def grant(self, lane: int, round_number: int, count: int = 1) -> int:
+        count = min(count, len(self._free))
+        for number in range(round_number, round_number + count):
+            self.granted[lane].append(Grant(self._free.pop(), number))
+        return count
 
     def is_attached(self, lane: int) -> bool:
         return True
 
     def claim(self) -> int:
-        return self._free.popleft()
+        return self._free.pop()
 
     def release(self, slot: int) -> None:
         self._free.append(slot)
@@ -73,6 +76,7 @@ class InprocSender:
     def __init__(self, stream: InprocStream, lane: int) -> None:
         self._stream = stream
         self._lane = lane
+        self.arrays = stream.arrays
 
     def is_stale(self) -> bool:
         return self._stream.was_reset[self._lane]
@@ -89,7 +93,7 @@ class InprocSender:
         return grant
 
     def unroll(self, slot: int) -> Unroll:
-        return {name: array[slot] for name, array in self._stream.arrays.items()}
+        return {name: array[slot] for name, array in self.arrays.items()}
 
     def send(self, slot: int, stamp: Stamp) -> None:
         reserved = self._stream.reserved[self._lane]

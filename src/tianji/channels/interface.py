@@ -34,7 +34,10 @@ class Grant(NamedTuple):
 
 
 class Sender(Protocol):
-    """An actor's end of its lane."""
+    """An actor's end of its lane. Slots are used one at a time: reserve, write, send."""
+
+    arrays: dict[str, Array]
+    """Every field of every slot: [num_slots, rows, ...] by field name."""
 
     def reserve(self) -> Grant | None:
         """The next granted slot, or None: then the actor is paced."""
@@ -70,8 +73,14 @@ class Receiver(Protocol):
 
     def stamp(self, slot: int) -> Stamp: ...
 
-    def grant(self, lane: int, round_number: int) -> bool:
-        """Give a lane a free slot; False when there is none, or the lane is not attached."""
+    def expect(self, count: int) -> None:
+        """Nothing can be done before this many more unrolls have arrived: a sleeping receiver need
+        not be woken until then, unless a sender has no grant left."""
+        ...
+
+    def grant(self, lane: int, round_number: int, count: int = 1) -> int:
+        """Give a lane free slots, for this round and those after it. Returns how many: fewer when
+        there are no more, none when the lane is not attached."""
         ...
 
     def claim(self) -> int:

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tianji.types import Array, Field, Stamp
+from tianji.types import Array, Field
 
-HEADER_BYTES = 128
 ALIGN = 64  # a cache line: two fields never share one
-STAMP_WORDS = len(Stamp._fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class Layout:
     """The fields of an unroll of `num_envs` environments and `num_rows` rows.
 
     >>> Layout((Field("reward", "float32"),), num_rows=32, num_envs=8).slot_bytes
-    1152
+    1024
     """
 
     fields: tuple[Field, ...]
@@ -44,7 +42,7 @@ class Layout:
         return {field.name: axes[field.per] for field in self.fields}
 
     def offsets(self) -> dict[str, int]:
-        found, offset = {}, HEADER_BYTES
+        found, offset = {}, 0
         for field in self.fields:
             found[field.name] = offset
             offset += _aligned(math.prod(self.shape(field)) * np.dtype(field.dtype).itemsize)
@@ -52,12 +50,12 @@ class Layout:
 
     @property
     def slot_bytes(self) -> int:
-        return HEADER_BYTES + sum(
+        return sum(
             _aligned(math.prod(self.shape(f)) * np.dtype(f.dtype).itemsize) for f in self.fields
         )
 
     def arrays(self, memory: Any, num_slots: int) -> dict[str, Array]:
-        """Views of every field over all slots: [num_slots, *shape], plus the stamps."""
+        """Views of every field over all slots: [num_slots, *shape]."""
         stride, offsets = self.slot_bytes, self.offsets()
         views: dict[str, Array] = {}
         for field in self.fields:
@@ -70,12 +68,6 @@ class Layout:
                 strides=(stride, *inner),
             )
         return views
-
-    def stamps(self, memory: Any, num_slots: int) -> Array:
-        """The header words of every slot: [num_slots, STAMP_WORDS] int64."""
-        return np.ndarray(
-            (num_slots, STAMP_WORDS), np.int64, buffer=memory, strides=(self.slot_bytes, 8)
-        )
 
     def fingerprint(self) -> int:
         """Equal for equal layouts: both ends of a stream compare it before they touch a slot."""

@@ -1,39 +1,71 @@
 """The Stream in shared memory: one segment of slots, one lane per actor.
 
-A lane is two rings of indices with a semaphore each: `granted` (buffer to actor) and `sent` (actor
-to buffer). Only indices move; the bytes of an unroll are written once and read where they lie. The
-semaphores count what is in the rings, wake the other side's bell, and order the memory.
+A lane is two rings of indices, `granted` (buffer to actor) and `sent` (actor to buffer), each with
+a count that only one end writes. Only indices and stamps move; the bytes of an unroll are written
+once and read where they lie. An end writes an entry, then a fence, then the count; the other end
+reads the count, then a fence, then every entry it covers: one fence for all that has arrived.
 
 Either end may die at any instruction:
 
-- A sender that dies leaves at most one slot half written. It never sent it, so nobody reads it; the
-  receiver takes back what the lane held (reset_lane).
-- A receiver that dies forgets who holds which slot. The new one raises every lane's epoch; entries
-  of an older epoch are ignored, and the slot that a sender may still be writing stays out of use
-  until the sender has acknowledged the new epoch.
+- A sender that dies leaves at most one slot half written. It never counted it as sent, so nobody
+  reads it; the receiver takes back what the lane held (reset_lane).
+- A receiver that dies forgets who holds which slot. The new one raises every lane's epoch; what a
+  sender sends before it has acknowledged the new epoch is void, and the slot that it may still be
+  writing stays out of use until then.
 """
 
 from __future__ import annotations
 
+import struct
 from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 from tianji.channels.interface import Grant
 from tianji.channels.layout import Layout
-from tianji.channels.memory import SEMAPHORE_BYTES, Bell, Segment, Semaphore, fence
+from tianji.channels.memory import IS_ORDERED, Bell, Seat, Segment, new_fence
 from tianji.errors import ChannelError
 from tianji.types import Stamp, Unroll
 
-_EPOCH, _ACK, _CURRENT, _LAYOUT = range(4)
-_HEAD_WORDS = 8
-_GRANT_WORDS = 3  # slot, round, epoch
-_SENT_WORDS = 2  # slot, epoch
+# Words of a lane, in three cache lines: what hardly ever changes, what the receiver writes, and
+# what the sender writes.
+_LAYOUT, _EPOCH = 0, 1
+_GRANTED, _WAKE_AT = 8, 9
+_ACK, _SENT, _SKIPPED = 16, 17, 18
+_HEAD_WORDS = 24
+_GRANT = struct.Struct("@2q")  # of the granted ring: slot, round
+_ENTRY = struct.Struct(f"@q{len(Stamp._fields)}q")  # of the sent ring: slot, stamp; a cache line
+# Named tuples in hot paths: calling their class takes three times as long.
+_make_grant: Callable[[tuple[int, ...]], Grant] = partial(tuple.__new__, Grant)
+_make_stamp: Callable[[tuple[int, ...]], Stamp] = partial(tuple.__new__, Stamp)
 
 
 def lane_bytes(num_slots: int) -> int:
     """Memory of one lane whose rings can hold every slot there is."""
-    ring = 8 * num_slots * (_GRANT_WORDS + _SENT_WORDS)
-    return -(-(8 * _HEAD_WORDS + 2 * SEMAPHORE_BYTES + ring) // 64) * 64
+    rings = num_slots * (_GRANT.size + _ENTRY.size)
+    return -(-(8 * _HEAD_WORDS + rings) // 64) * 64
+
+
+class Ring:
+    """Entries of one kind, written and read by position; positions only grow."""
+
+    def __init__(self, entry: struct.Struct, memory: memoryview) -> None:
+        self.memory = memory
+        self.length = len(memory) // entry.size
+        self._nbytes = entry.size
+        self._unpack = entry.iter_unpack
+
+    def read(self, begin: int, end: int) -> Iterator[tuple[int, ...]]:
+        """The entries from position `begin` up to `end`."""
+        first, last = begin % self.length, end % self.length
+        if first < last or begin == end:
+            return self._between(first, last)
+        return chain(self._between(first, self.length), self._between(0, last))
+
+    def _between(self, first: int, last: int) -> Iterator[tuple[int, ...]]:
+        return self._unpack(self.memory[first * self._nbytes : last * self._nbytes])
 
 
 class _Lane:
@@ -41,14 +73,11 @@ class _Lane:
 
     def __init__(self, segment: Segment, index: int, num_slots: int) -> None:
         base = index * lane_bytes(num_slots)
-        rings = base + 8 * _HEAD_WORDS + 2 * SEMAPHORE_BYTES
+        sent = base + 8 * _HEAD_WORDS
+        granted = sent + num_slots * _ENTRY.size
         self.head = segment.words(base, _HEAD_WORDS)
-        self.granted = Semaphore(segment, base + 8 * _HEAD_WORDS)
-        self.sent = Semaphore(segment, base + 8 * _HEAD_WORDS + SEMAPHORE_BYTES)
-        self.granted_ring = segment.words(rings, num_slots * _GRANT_WORDS)
-        self.sent_ring = segment.words(
-            rings + 8 * num_slots * _GRANT_WORDS, num_slots * _SENT_WORDS
-        )
+        self.sent = Ring(_ENTRY, segment.memory[sent:granted])
+        self.granted = Ring(_GRANT, segment.memory[granted : granted + num_slots * _GRANT.size])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,94 +93,133 @@ class StreamMemory:
     @staticmethod
     def create(layout: Layout, num_slots: int, num_lanes: int) -> StreamMemory:
         slots = Segment.create("slots", layout.slot_bytes * num_slots)
-        lanes = Segment.create("lanes", lane_bytes(num_slots) * num_lanes)
+        try:
+            lanes = Segment.create("lanes", lane_bytes(num_slots) * num_lanes)
+        except ChannelError:
+            slots.close()
+            raise
         memory = StreamMemory(slots, lanes, layout, num_slots, num_lanes)
         for index in range(num_lanes):
-            lane = memory.lane(index)
-            lane.granted.initialise()
-            lane.sent.initialise()
-            lane.head[_CURRENT] = -1
-            lane.head[_LAYOUT] = layout.fingerprint()
+            memory.lane(index).head[_LAYOUT] = layout.fingerprint()
         return memory
 
     def lane(self, index: int) -> _Lane:
         return _Lane(self.lanes, index, self.num_slots)
+
+    def check(self) -> None:
+        """That this memory is what the plan says, before anyone touches a slot of it."""
+        sizes = self.slots.nbytes, self.lanes.nbytes
+        planned = self.layout.slot_bytes * self.num_slots, lane_bytes(self.num_slots)
+        if sizes != (planned[0], planned[1] * self.num_lanes):
+            raise ChannelError(
+                f"This memory ({sizes[0]} bytes of slots, {sizes[1]} of lanes) is not that of the "
+                f"plan ({planned[0]} and {planned[1] * self.num_lanes}): it belongs to another run."
+            )
+        if self.lane(0).head[_LAYOUT] != self.layout.fingerprint():
+            raise ChannelError(
+                "This end lays out its unrolls in another way than the stream was made for. Both "
+                "ends must be started from the same plan."
+            )
 
 
 class ShmSender:
     """An actor's end of its lane."""
 
     def __init__(self, memory: StreamMemory, index: int, receiver_bell: Bell) -> None:
-        self._lane = memory.lane(index)
-        if self._lane.head[_LAYOUT] != memory.layout.fingerprint():
-            raise ChannelError(
-                f"Actor {index} lays out its unrolls in another way than the buffer does. Both "
-                "ends must be started from the same plan."
-            )
-        self._num_slots = memory.num_slots
-        self._arrays = memory.layout.arrays(memory.slots.memory, memory.num_slots)
-        self._stamps = memory.layout.stamps(memory.slots.memory, memory.num_slots)
+        memory.check()
+        self._seat = Seat(memory.lanes, 1 + index, f"a sender on lane {index}")
+        lane = memory.lane(index)
+        self._head, self._granted, self._sent = lane.head, lane.granted, lane.sent
+        self._epoch = -1
+        self._num_sent = self._num_granted = self._num_announced = 0
+        self._grants: deque[Grant] = deque()
+        self.arrays = memory.layout.arrays(memory.slots.memory, memory.num_slots)
         self._bell = receiver_bell
+        self._fence = new_fence()
         self.attach()
 
     def attach(self) -> None:
-        head = self._lane.head
-        self._epoch = head[_EPOCH]
-        self._num_reserved = self._num_sent = 0
-        head[_CURRENT] = -1
-        fence()  # from here on no slot of an older epoch is touched
-        head[_ACK] = self._epoch
+        """Does nothing in an epoch in which a sender attached already, this one or one that has
+        died since: what was granted to that one is not for us."""
+        head = self._head
+        epoch = head[_EPOCH]
+        if epoch == head[_ACK]:
+            return
+        self._fence()  # no slot of an older epoch is touched from here on; all its grants are seen
+        self._epoch, self._num_granted = epoch, head[_GRANTED]
+        self._num_sent = self._num_announced = head[_SENT]
+        self._grants.clear()  # older ones are void
+        head[_SKIPPED] = self._num_granted - self._num_sent
+        self._fence()
+        head[_ACK] = epoch
         self._bell.ring()
 
     def is_stale(self) -> bool:
-        return self._lane.head[_EPOCH] != self._epoch
+        return self._head[_EPOCH] != self._epoch
 
     def reserve(self) -> Grant | None:
-        lane = self._lane
-        if not lane.granted.try_wait():
+        if self._head[_EPOCH] != self._epoch:
             return None
-        at = self._num_reserved % self._num_slots * _GRANT_WORDS
-        slot, round_number, epoch = lane.granted_ring[at : at + _GRANT_WORDS]
-        lane.head[_CURRENT] = slot
-        fence()  # the receiver either sees _CURRENT, or we see its new epoch
-        if epoch != self._epoch or lane.head[_EPOCH] != self._epoch:
+        if not self._grants and not self._read_grants():
             return None
-        self._num_reserved += 1
-        return Grant(slot, round_number)
+        return self._grants.popleft()
+
+    def _read_grants(self) -> bool:
+        before, self._num_granted = self._num_granted, self._head[_GRANTED]
+        if before == self._num_granted:
+            if self._num_announced != self._num_sent:  # nothing more comes: let it be seen
+                self._num_announced = self._num_sent
+                self._bell.ring()
+            return False
+        self._fence()  # the count was read before the entries it covers
+        self._grants.extend(map(_make_grant, self._granted.read(before, self._num_granted)))
+        return True
 
     def unroll(self, slot: int) -> Unroll:
-        return {name: array[slot] for name, array in self._arrays.items()}
+        return {name: array[slot] for name, array in self.arrays.items()}
 
     def send(self, slot: int, stamp: Stamp) -> None:
-        lane = self._lane
-        if lane.head[_EPOCH] != self._epoch:
-            return  # void: the receiver that granted this slot is gone; is_stale() tells the actor
-        self._stamps[slot] = stamp
-        at = self._num_sent % self._num_slots * _SENT_WORDS
-        lane.sent_ring[at] = slot
-        lane.sent_ring[at + 1] = self._epoch
-        self._num_sent += 1
-        lane.sent.post()
-        lane.head[_CURRENT] = -1
-        self._bell.ring()
+        """What is sent to a receiver that is gone is void, because this lane was never attached to
+        the next one; is_stale() tells the actor."""
+        at = self._num_sent % self._sent.length * _ENTRY.size
+        # One by one, not `*stamp`: for a named tuple that would take twice as long.
+        actor, round_number, oldest, newest, env_steps, started_ns, finished_ns = stamp
+        _ENTRY.pack_into(
+            self._sent.memory, at,
+            slot, actor, round_number, oldest, newest, env_steps, started_ns, finished_ns,
+        )  # fmt: skip
+        self._num_sent = sent = self._num_sent + 1
+        if not IS_ORDERED:
+            self._fence()  # everything that was written is seen before the count
+        self._head[_SENT] = sent
+        self._fence()  # the count is seen before we look whom to wake, and at the epoch in reserve
+        if sent >= self._head[_WAKE_AT]:
+            self._num_announced = sent
+            self._bell.wake()
 
 
 class ShmReceiver:
     """The buffer's end of all lanes, and the owner of the slots."""
 
     def __init__(self, memory: StreamMemory, sender_bells: list[Bell]) -> None:
+        memory.check()
+        self._seat = Seat(memory.lanes, 0, "a receiver of this stream")
         self.num_lanes = memory.num_lanes
         self.arrays = memory.layout.arrays(memory.slots.memory, memory.num_slots)
-        self._stamps = memory.layout.stamps(memory.slots.memory, memory.num_slots)
-        self._num_slots = memory.num_slots
         self._bells = sender_bells
         self._lanes = [memory.lane(index) for index in range(memory.num_lanes)]
-        self._granted = [0] * self.num_lanes
-        self._taken = [0] * self.num_lanes
-        self._outstanding: list[set[int]] = [set() for _ in self._lanes]
+        self._fence = new_fence()
+        self._is_attached = [False] * self.num_lanes
+        self._granted = [lane.head[_GRANTED] for lane in self._lanes]
+        self._arrived: list[deque[tuple[int, ...]]] = [deque() for _ in self._lanes]
+        """Entries that were read and not yet taken, by lane."""
+        self._num_read = [0] * self.num_lanes
+        self._entries: list[tuple[int, ...]] = [()] * memory.num_slots
+        """What came with the unroll in each slot."""
         self._held: list[int] = [-1] * self.num_lanes
         self._next_lane = 0
-        self._free: deque[int] = deque()
+        self._free: list[int] = []
+        """The last one in is the first one out: it is still in a cache."""
         for index in range(self.num_lanes):
             self._raise_epoch(index)
         held = set(self._held)
@@ -159,22 +227,41 @@ class ShmReceiver:
 
     def _raise_epoch(self, index: int) -> None:
         """Make everything on the lane void, and note the slot its sender may be writing now."""
-        lane = self._lanes[index]
-        lane.head[_EPOCH] += 1
-        fence()
-        lane.granted.drain()
-        lane.sent.drain()
-        self._granted[index] = self._taken[index] = 0
-        self._held[index] = lane.head[_CURRENT]
+        head = self._lanes[index].head
+        head[_EPOCH] += 1
+        self._fence()
+        self._is_attached[index] = False
+        self._arrived[index].clear()
+        head[_WAKE_AT] = 0
+        self._held[index] = self._slot_in_work(index)
         self._bells[index].ring()
 
+    def _slot_in_work(self, index: int) -> int:
+        """The slot that the lane's sender may be writing, -1 if none. It uses its grants in order,
+        and before it goes on to the next one it counts the last as sent and then looks at the
+        epoch: so either we see that count here, or it sees the epoch that we raised."""
+        unsent = self._granted_since(index, self._lanes[index].head[_SENT])
+        return unsent[0] if unsent else -1
+
+    def _granted_since(self, index: int, num_sent: int) -> list[int]:
+        """The slots of the grants that the sender had not used when it had sent this many."""
+        lane = self._lanes[index]
+        first, end = num_sent + lane.head[_SKIPPED], lane.head[_GRANTED]
+        return [slot for slot, _ in lane.granted.read(first, end)]
+
     def is_attached(self, lane: int) -> bool:
+        if self._is_attached[lane]:
+            return True
         head = self._lanes[lane].head
         if head[_ACK] != head[_EPOCH]:
             return False
-        if self._held[lane] >= 0:
-            self._free.append(self._held[lane])
-            self._held[lane] = -1
+        self._fence()
+        # What was sent until now is of an older epoch, for nothing was granted since.
+        self._num_read[lane] = head[_SENT]
+        held, self._held[lane] = self._held[lane], -1
+        if held >= 0 and held not in self._held:  # an old entry may name what another lane writes
+            self._free.append(held)
+        self._is_attached[lane] = True
         return True
 
     def take(self) -> int | None:
@@ -187,35 +274,51 @@ class ShmReceiver:
         return None
 
     def _take_from(self, index: int) -> int | None:
-        lane = self._lanes[index]
-        while lane.sent.try_wait():
-            at = self._taken[index] % self._num_slots * _SENT_WORDS
-            slot, epoch = lane.sent_ring[at : at + _SENT_WORDS]
-            if epoch == lane.head[_EPOCH]:
-                self._taken[index] += 1
-                self._outstanding[index].discard(slot)
-                return slot
-        return None
+        if not self._arrived[index] and not self._read_sent(index):
+            return None
+        entry = self._arrived[index].popleft()
+        slot = entry[0]
+        self._entries[slot] = entry
+        return slot
 
-    def stamp(self, slot: int) -> Stamp:
-        return Stamp(*self._stamps[slot].tolist())
-
-    def grant(self, lane: int, round_number: int) -> bool:
-        if not self._free or not self.is_attached(lane):
+    def _read_sent(self, index: int) -> bool:
+        lane, before = self._lanes[index], self._num_read[index]
+        sent = lane.head[_SENT]
+        if before == sent or not self._is_attached[index]:
             return False
-        slot, words = self._free.popleft(), self._lanes[lane]
-        at = self._granted[lane] % self._num_slots * _GRANT_WORDS
-        words.granted_ring[at] = slot
-        words.granted_ring[at + 1] = round_number
-        words.granted_ring[at + 2] = words.head[_EPOCH]
-        self._granted[lane] += 1
-        self._outstanding[lane].add(slot)
-        words.granted.post()
-        self._bells[lane].ring()
+        self._fence()  # the count was read before the entries it covers
+        self._arrived[index].extend(lane.sent.read(before, sent))
+        self._num_read[index] = sent
         return True
 
+    def expect(self, count: int) -> None:
+        """Of so many, some lane brings at least its share."""
+        share = -(-count // self.num_lanes)
+        for lane, read in zip(self._lanes, self._num_read, strict=True):
+            lane.head[_WAKE_AT] = read + share
+
+    def stamp(self, slot: int) -> Stamp:
+        return _make_stamp(self._entries[slot][1:])
+
+    def grant(self, lane: int, round_number: int, count: int = 1) -> int:
+        if not (self._is_attached[lane] or self.is_attached(lane)):
+            return 0
+        words, granted, free = self._lanes[lane], self._granted[lane], self._free
+        count = min(count, len(free))
+        if count == 0:
+            return 0
+        ring = words.granted
+        for number in range(count):
+            at = (granted + number) % ring.length * _GRANT.size
+            _GRANT.pack_into(ring.memory, at, free.pop(), round_number + number)
+        self._granted[lane] = granted = granted + count
+        self._fence()  # the entries are seen before the count
+        words.head[_GRANTED] = granted
+        self._bells[lane].ring()
+        return count
+
     def claim(self) -> int:
-        return self._free.popleft()
+        return self._free.pop()
 
     def release(self, slot: int) -> None:
         self._free.append(slot)
@@ -224,11 +327,13 @@ class ShmReceiver:
         arrived = []
         while (slot := self._take_from(lane)) is not None:
             arrived.append(slot)
+        if self._is_attached[lane]:
+            unsent = self._granted_since(lane, self._num_read[lane])
+        else:  # what is held since an earlier reset is the lane's still
+            unsent = [slot for slot in (self._held[lane],) if slot >= 0]
         self._raise_epoch(lane)
-        back = self._outstanding[lane] - {self._held[lane]}
-        if self._held[lane] not in self._outstanding[lane]:
+        if self._held[lane] not in unsent:  # the entry is old, its slot somebody else's by now
             self._held[lane] = -1
-        self._free.extend(sorted(back))
-        self._outstanding[lane] = set()
-        fence()  # whoever is told that the lane was reset sees its new epoch
+        self._free.extend(slot for slot in unsent if slot != self._held[lane])
+        self._fence()  # whoever is told that the lane was reset sees its new epoch
         return arrived

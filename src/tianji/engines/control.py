@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from tianji.channels.gauges import GAUGE_WORDS, Gauges
-from tianji.channels.memory import SEMAPHORE_BYTES, Bell, Segment, Semaphore
+from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.programs.program import Program
 
 _NUM_WORDS = 8
@@ -38,22 +38,20 @@ class Control:
         self.words = segment.words(0, _NUM_WORDS)
         self.gauges = Gauges.in_segment(roles, segment, 8 * _NUM_WORDS)
         base = 8 * _NUM_WORDS + 8 * GAUGE_WORDS * len(roles)
-        self._semaphores = {
-            worker: Semaphore(segment, base + i * SEMAPHORE_BYTES)
-            for i, worker in enumerate(workers)
+        self.bells = {
+            worker: Bell(segment, base + i * BELL_BYTES) for i, worker in enumerate(workers)
         }
-        self.bells = {worker: Bell(s) for worker, s in self._semaphores.items()}
 
     @staticmethod
     def create(program: Program) -> Control:
         size = (
             8 * _NUM_WORDS
             + 8 * GAUGE_WORDS * len(program.roles)
-            + SEMAPHORE_BYTES * len(program.workers())
+            + BELL_BYTES * len(program.workers())
         )
         control = Control(program, Segment.create("control", size))
-        for semaphore in control._semaphores.values():
-            semaphore.initialise()
+        for bell in control.bells.values():
+            bell.initialise()
         return control
 
     def is_stopping(self) -> bool:

@@ -20,6 +20,8 @@ class Role(Protocol):
 class Sleeper(Protocol):
     """What an idle worker waits on."""
 
+    def arm(self) -> None: ...
+
     def wait(self, timeout_s: float) -> bool: ...
 
 
@@ -39,9 +41,16 @@ def run_loop(
     is_over: Callable[[], bool],
 ) -> None:
     """Tick until `is_over`; the time spent asleep goes to the gauges of the worker's roles."""
+    is_armed = False
     while not is_over():
         if tick():
+            is_armed = False
             continue
+        if not is_armed:
+            bell.arm()  # what came before this rings no bell, so look once more
+            is_armed = True
+            continue
+        is_armed = False
         before_ns = time.monotonic_ns()
         bell.wait(IDLE_HEARTBEAT_S)
         after_ns = time.monotonic_ns()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tianji.channels.layout import ALIGN, HEADER_BYTES, STAMP_WORDS, STANDARD_FIELDS, Layout
-from tianji.types import Field, Stamp
+from tianji.channels.layout import ALIGN, STANDARD_FIELDS, Layout
+from tianji.types import Field
 
 SHAPES = st.lists(st.integers(1, 4), max_size=2).map(tuple)
 FIELDS = st.lists(
@@ -38,19 +38,19 @@ def test_a_field_has_the_axes_of_its_kind(per, shape):
 
 
 def test_the_example_of_the_docstring_is_right():
-    assert Layout((Field("reward", "float32"),), num_rows=32, num_envs=8).slot_bytes == 1152
+    assert Layout((Field("reward", "float32"),), num_rows=32, num_envs=8).slot_bytes == 1024
 
 
-def test_offsets_follow_one_another_from_the_end_of_the_header():
+def test_offsets_follow_one_another():
     fields = (Field("a", "uint8"), Field("b", "float32", (17,)), Field("c", "bool"))
     layout = Layout(fields, num_rows=1, num_envs=1)
-    assert layout.offsets() == {"a": 128, "b": 192, "c": 320}
-    assert layout.slot_bytes == 384
+    assert layout.offsets() == {"a": 0, "b": 64, "c": 192}
+    assert layout.slot_bytes == 256
 
 
 @given(LAYOUTS)
 def test_every_field_begins_on_a_cache_line_of_its_own(layout):
-    ends = HEADER_BYTES
+    ends = 0
     for field in layout.fields:
         begin = layout.offsets()[field.name]
         assert begin % ALIGN == 0
@@ -64,24 +64,12 @@ def test_every_field_begins_on_a_cache_line_of_its_own(layout):
 def test_what_is_written_to_one_field_of_one_slot_is_seen_nowhere_else(layout, num_slots):
     memory = bytearray(layout.slot_bytes * num_slots)
     arrays = layout.arrays(memory, num_slots)
-    stamps = layout.stamps(memory, num_slots)
-    places = [*((array, slot) for array in arrays.values() for slot in range(num_slots)),
-              *((stamps, slot) for slot in range(num_slots))]  # fmt: skip
+    places = [(array, slot) for array in arrays.values() for slot in range(num_slots)]
     for array, slot in places:
         array[slot] = 1
         assert array[slot].all()
         assert sum(np.count_nonzero(a[s]) for a, s in places) == array[slot].size
         array[slot] = 0
-
-
-def test_stamps_lie_in_the_header_of_their_slot():
-    layout = Layout(tuple(STANDARD_FIELDS), num_rows=2, num_envs=2)
-    memory = bytearray(layout.slot_bytes * 2)
-    stamp = Stamp(1, 2, 3, 4, 5, 6, 2**62)
-    layout.stamps(memory, 2)[1] = stamp
-    words = np.frombuffer(memory, np.int64)[layout.slot_bytes // 8 :][:STAMP_WORDS]
-    assert Stamp(*words.tolist()) == stamp
-    assert 8 * STAMP_WORDS <= HEADER_BYTES
 
 
 @given(LAYOUTS)

@@ -1,35 +1,24 @@
-"""Segments that leave nothing behind, semaphores that wake, and a bell that costs nothing."""
+"""Segments that leave nothing behind, on huge pages where they are large."""
 
+import _thread
 import errno
-import multiprocessing
+import gc
 import os
-import signal
-import threading
-import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.unit.channels.ends import LONG_S, in_child
 from tianji.channels import memory
-from tianji.channels.memory import SEMAPHORE_BYTES, Bell, Segment, Semaphore, fence
+from tianji.channels.memory import HUGE_PAGE, Segment, new_fence
 from tianji.errors import ChannelError
 
-LONG_S = 60.0  # never waited for in a test that passes
-FORK = multiprocessing.get_context("fork")
+LARGE = 2 * HUGE_PAGE
 
 
-def semaphores(count=1):
-    segment = Segment.create("test", SEMAPHORE_BYTES * count)
-    made = [Semaphore(segment, i * SEMAPHORE_BYTES) for i in range(count)]
-    for semaphore in made:
-        semaphore.initialise()
-    return made
-
-
-def in_child(target, *args):
-    child = FORK.Process(target=target, args=args)
-    child.start()
-    return child
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
 
 
 def test_a_segment_is_new_zeroed_memory_of_the_size_asked_for():
@@ -38,16 +27,18 @@ def test_a_segment_is_new_zeroed_memory_of_the_size_asked_for():
     assert bytes(segment.memory) == bytes(10_000)
 
 
-def test_all_of_a_segment_is_set_aside_at_once():
-    segment = Segment.create("test", 1 << 20)
-    assert os.fstat(segment.fd).st_blocks * 512 >= 1 << 20
+@pytest.mark.parametrize("nbytes", [1 << 20, LARGE])
+def test_all_of_a_segment_is_set_aside_at_once(nbytes):
+    segment = Segment.create("test", nbytes)
+    assert os.fstat(segment.fd).st_blocks * 512 >= nbytes
 
 
-def test_whoever_has_the_descriptor_sees_the_same_memory():
-    segment = Segment.create("test", 4096)
+@pytest.mark.parametrize("nbytes", [4096, LARGE])
+def test_whoever_has_the_descriptor_sees_the_same_memory(nbytes):
+    segment = Segment.create("test", nbytes)
     other = Segment.attach(os.dup(segment.fd))
     segment.words(128, 2)[1] = -7
-    assert other.nbytes == 4096
+    assert other.nbytes == nbytes
     assert other.words(128, 2).tolist() == [0, -7]
     assert other.words(136, 1)[0] == -7
 
@@ -64,10 +55,10 @@ def test_memory_that_is_refused_is_told_in_words_and_leaks_no_descriptor(monkeyp
         raise OSError(refusal, "refused")
 
     monkeypatch.setattr(memory.os, "posix_fallocate", refuse)
-    before = set(os.listdir("/proc/self/fd"))
+    before = open_files()
     with pytest.raises(ChannelError, match=r"No memory for slots: 3\.0 MiB.*smaller replay"):
         Segment.create("slots", 3 << 20)
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert open_files() == before
 
 
 def test_any_other_refusal_is_passed_on_as_it_is(monkeypatch):
@@ -75,145 +66,144 @@ def test_any_other_refusal_is_passed_on_as_it_is(monkeypatch):
         raise OSError(errno.EPERM, "not here")
 
     monkeypatch.setattr(memory.os, "posix_fallocate", refuse)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     with pytest.raises(PermissionError):
         Segment.create("slots", 4096)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
 
 
-def test_a_semaphore_counts():
-    (semaphore,) = semaphores()
-    assert not semaphore.try_wait()
-    for _ in range(3):
-        semaphore.post()
-    assert semaphore.try_wait()
-    assert semaphore.drain() == 2
-    assert not semaphore.try_wait()
+@pytest.mark.parametrize("nbytes", [HUGE_PAGE, LARGE, LARGE + 4096, LARGE + 5])
+def test_a_large_segment_begins_where_a_huge_page_can(nbytes):
+    segment = Segment.create("test", nbytes)
+    assert segment.address % HUGE_PAGE == 0
+    assert Segment.attach(os.dup(segment.fd)).address % HUGE_PAGE == 0
+    assert segment.nbytes == len(segment.memory) == os.fstat(segment.fd).st_size == nbytes
+    assert not np.frombuffer(segment.memory, np.uint8).any()
 
 
-def test_two_semaphores_of_one_segment_are_apart():
-    one, other = semaphores(2)
-    one.post()
-    assert not other.try_wait()
-    assert one.try_wait()
+def test_every_byte_of_a_large_segment_is_the_same_in_another_view():
+    segment = Segment.create("test", LARGE + 4096)
+    other = Segment.attach(os.dup(segment.fd))
+    drawn = np.random.default_rng(0).integers(256, size=segment.nbytes, dtype=np.uint8)
+    np.frombuffer(segment.memory, np.uint8)[:] = drawn
+    assert (np.frombuffer(other.memory, np.uint8) == drawn).all()
 
 
-def test_waiting_takes_one_count_and_says_when_the_time_was_over():
-    (semaphore,) = semaphores()
-    semaphore.post()
-    assert semaphore.wait(LONG_S)
-    assert not semaphore.wait(0.001)
-    assert not semaphore.wait(0.0)
+def maps_of(label):
+    return [line for line in Path("/proc/self/maps").read_text().splitlines() if label in line]
 
 
-def _write_and_post(segment, go, done):
-    words = segment.words(SEMAPHORE_BYTES * 2, 1000)
-    go.wait(LONG_S)
-    for index in range(1000):
-        words[index] = index + 1
-    done.post()
+def address_space_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_what_was_written_before_a_post_is_seen_after_the_wait_in_another_process():
-    segment = Segment.create("test", SEMAPHORE_BYTES * 2 + 8000)
-    go, done = Semaphore(segment, 0), Semaphore(segment, SEMAPHORE_BYTES)
-    go.initialise()
-    done.initialise()
-    child = in_child(_write_and_post, segment, go, done)
-    go.post()
-    assert done.wait(LONG_S)
-    assert segment.words(SEMAPHORE_BYTES * 2, 1000).tolist() == list(range(1, 1001))
-    child.join(LONG_S)
+@pytest.mark.parametrize("nbytes", [4096, LARGE])
+def test_memory_is_unmapped_with_its_last_view(nbytes):
+    segment = Segment.create("last-view", nbytes)
+    segment.close()
+    words = segment.words(0, 1)
+    del segment
+    gc.collect()
+    words[0] = 5
+    assert words[0] == 5, "a view keeps its memory"
+    assert len(maps_of("tianji-last-view")) == 1
+    del words
+    gc.collect()
+    assert maps_of("tianji-last-view") == []
 
 
-def _take_and_die(taken):
-    taken.wait(LONG_S)
-    os.kill(os.getpid(), signal.SIGKILL)
+def test_the_addresses_reserved_around_a_large_segment_go_with_it():
+    nbytes = 16 * HUGE_PAGE
+    Segment.create("test", nbytes).close()
+    before = address_space_bytes()
+    for _ in range(4):
+        Segment.create("test", nbytes).close()
+    assert address_space_bytes() - before < nbytes
 
 
-def test_a_killed_process_leaves_no_semaphore_locked():
-    (semaphore,) = semaphores()
-    child = in_child(_take_and_die, semaphore)
-    semaphore.post()
-    child.join(LONG_S)
-    assert child.exitcode == -signal.SIGKILL
-    semaphore.post()
-    assert semaphore.wait(LONG_S)
+def test_where_the_kernel_refuses_huge_pages_the_memory_is_there_all_the_same(monkeypatch):
+    class Refusing:
+        mmap = memory._waiting.mmap
+
+        def madvise(self, address, nbytes, advice):
+            self.asked = (address, nbytes, advice)
+            return -1
+
+    kernel = Refusing()
+    monkeypatch.setattr(memory, "_waiting", kernel)
+    segment = Segment.create("test", LARGE + 4096)
+    assert kernel.asked == (segment.address, LARGE, memory.MADV_COLLAPSE)
+    segment.words(LARGE + 4088, 1)[0] = 3
+    assert Segment.attach(os.dup(segment.fd)).words(LARGE + 4088, 1)[0] == 3
 
 
-def test_other_threads_run_while_one_waits():
-    go, done = semaphores(2)
-    woken = []
-
-    def sleep_and_answer():
-        woken.append(go.wait(LONG_S))
-        done.post()
-
-    sleeper = threading.Thread(target=sleep_and_answer)
-    sleeper.start()
-    go.post()
-    assert done.wait(LONG_S)
-    sleeper.join(LONG_S)
-    assert woken == [True]
+@pytest.mark.parametrize("nbytes", [HUGE_PAGE - 1, memory.MAX_HUGE_BYTES + 1])
+def test_small_and_very_large_segments_are_left_on_small_pages(monkeypatch, nbytes):
+    """The one for lack of a whole huge page, the other because it would take too long."""
+    monkeypatch.setattr(memory.os, "posix_fallocate", lambda fd, _, n: os.ftruncate(fd, n))
+    monkeypatch.setattr(memory._waiting, "madvise", lambda *_: pytest.fail("it was laid out"))
+    Segment.create("test", nbytes).close()
 
 
-def test_a_signal_does_not_end_a_wait():
-    (semaphore,) = semaphores()
-    before = signal.signal(signal.SIGALRM, lambda *_: semaphore.post())
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-        assert semaphore.wait(LONG_S), "the wait ended with the signal, before what it waits for"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+def mapped_by_huge_pages_kib(label):
+    entry = Path("/proc/self/smaps").read_text().partition(label)[2]
+    return int(entry.partition("ShmemPmdMapped:")[2].split()[0])
 
 
-def _sleep_on(bell, answer):
-    woken = bell.wait(LONG_S)
-    if woken:
-        answer.post()
+def test_a_large_segment_lies_on_huge_pages_where_the_kernel_can():
+    segment = Segment.create("huge", LARGE)
+    if memory._waiting.madvise(segment.address, LARGE, memory.MADV_COLLAPSE) != 0:
+        pytest.skip("this kernel cannot: Linux 6.1, built with huge pages, can")
+    np.frombuffer(segment.memory, np.uint8)[::4096] = 1  # pages are mapped when they are touched
+    assert mapped_by_huge_pages_kib("tianji-huge") == LARGE // 1024
 
 
-def is_asleep(pid):
-    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return state == "S"
-
-
-def test_a_ring_wakes_a_worker_that_sleeps():
-    rung, answer = semaphores(2)
-    bell = Bell(rung)
-    child = in_child(_sleep_on, bell, answer)
-    while not is_asleep(child.pid):
-        assert child.is_alive()
-    bell.ring()
-    assert answer.wait(LONG_S)
-    child.join(LONG_S)
-
-
-def test_rings_before_the_wait_are_not_lost_and_count_as_one():
-    (semaphore,) = semaphores()
-    bell = Bell(semaphore)
-    for _ in range(5):
-        bell.ring()
-    assert bell.wait(LONG_S)
-    assert not bell.wait(0.0), "the worker is woken again for rings it has answered"
-
-
-def test_a_bell_that_nobody_rings_says_so():
-    (semaphore,) = semaphores()
-    assert not Bell(semaphore).wait(0.001)
-
-
-def test_waiting_costs_no_processor_time():
-    (semaphore,) = semaphores()
-    bell = Bell(semaphore)
-    before_s = time.thread_time()
-    assert not bell.wait(0.3)
-    used_s = time.thread_time() - before_s
-    assert used_s < 0.03, "a wait that spins or polls uses most of the 0.3 s"
-
-
-def test_a_fence_leaves_nothing_behind():
-    for _ in range(100):
+def test_a_fence_can_be_called_any_number_of_times():
+    fence = new_fence()
+    for _ in range(1000):
         fence()
-    assert not memory._FENCE.try_wait()
+
+
+def _count_to(words, count):
+    fence = new_fence()
+    for number in range(1, count + 1):
+        words[1 + number % 64] = number
+        fence()
+        words[0] = number
+
+
+def test_a_count_that_follows_a_fence_is_never_seen_before_what_it_counts():
+    words, fence = Segment.create("test", 8 * 65).words(0, 65), new_fence()
+    count, seen = 30_000, 0
+    child = in_child(_count_to, words, count)
+    while seen < count:
+        seen = words[0]
+        fence()
+        assert words[1 + seen % 64] >= seen or seen == 0
+        assert child.is_alive() or words[0] == count
+    child.join(LONG_S)
+
+
+def test_a_fence_that_was_broken_off_works_again(monkeypatch):
+    """As when a signal handler raises between its two moves."""
+
+    class Lock:
+        def __init__(self):
+            self._lock = _thread.allocate_lock()
+            self.release = self._lock.release
+            self.breaks_off = False
+
+        def acquire(self):
+            if self.breaks_off:
+                raise KeyboardInterrupt
+            return self._lock.acquire(timeout=1)
+
+    lock = Lock()
+    monkeypatch.setattr(memory.threading, "Lock", lambda: lock)
+    fence = new_fence()
+    lock.breaks_off = True
+    with pytest.raises(KeyboardInterrupt):
+        fence()
+    lock.breaks_off = False
+    fence()
+    fence()

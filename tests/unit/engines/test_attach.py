@@ -1,5 +1,6 @@
 """A worker's roles on memory that it inherited, run in this process and told to stop at once."""
 
+import gc
 import os
 
 from tests.unit.engines.sides import make_spec
@@ -32,6 +33,8 @@ class Rig:
         """Build the learner's worker, publish, and end at once."""
         attachment = Attachment(self.spec, self.fds, "learner")
         attachment.run(self.reports.append, resume=resume, is_restart=is_restart)
+        del attachment
+        gc.collect()  # as at the end of its process: nothing of it holds a channel any longer
         return ShmBoardReader(self.policy_fd).version()
 
     def of_kind(self, kind):
@@ -52,6 +55,7 @@ def test_the_first_policy_wakes_whoever_waits_for_it(tmp_path):
     rig = Rig(tmp_path, evaluate={"period_s": 5})
     for bell in rig.control.bells.values():
         bell.wait(0.0)
+        bell.arm()
     rig.run_learner()
     assert rig.control.bells["actor-0"].wait(0.0)
     assert rig.control.bells["evaluator"].wait(0.0)

@@ -3,7 +3,7 @@
 import os
 
 from tianji.channels.gauges import GAUGE_WORDS, Gauge
-from tianji.channels.memory import SEMAPHORE_BYTES, Segment
+from tianji.channels.memory import BELL_BYTES, Segment
 from tianji.engines.control import Control, Stop, Word
 from tianji.programs.program import Program, Role
 
@@ -20,7 +20,10 @@ PROGRAM = Program(
 def both():
     """The supervisor's view, and that of a worker that inherited the descriptor."""
     control = Control.create(PROGRAM)
-    return control, Control(PROGRAM, Segment.attach(os.dup(control.segment.fd)))
+    other = Control(PROGRAM, Segment.attach(os.dup(control.segment.fd)))
+    for bell in other.bells.values():
+        bell.arm()
+    return control, other
 
 
 def test_two_processes_see_the_same_words_and_gauges():
@@ -49,7 +52,7 @@ def test_words_gauges_and_bells_do_not_overlap():
             row[gauge] = -1
     assert control.words.tolist() == [0] * 8
     assert all(bell.wait(0.0) for bell in control.bells.values())
-    assert control.segment.nbytes == 8 * 8 + 3 * 8 * GAUGE_WORDS + 2 * SEMAPHORE_BYTES
+    assert control.segment.nbytes == 8 * 8 + 3 * 8 * GAUGE_WORDS + 2 * BELL_BYTES
 
 
 def test_a_stop_reaches_every_worker_and_wakes_it():

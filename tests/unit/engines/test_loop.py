@@ -35,7 +35,10 @@ class Bell:
     """Sleeping takes 500 ns."""
 
     def __init__(self, clock):
-        self.clock, self.waits = clock, []
+        self.clock, self.waits, self.arms = clock, [], 0
+
+    def arm(self):
+        self.arms += 1
 
     def wait(self, timeout_s):
         self.clock.now_ns += 500
@@ -55,20 +58,40 @@ def run(clock, works, rows=1):
     return role, bell, gauges
 
 
-def test_it_sleeps_only_when_there_was_no_work(clock):
-    role, bell, _ = run(clock, [True, True, False, True])
-    assert role.ticks == 4
+def test_it_sleeps_only_when_there_was_no_work_before_and_after_arming(clock):
+    role, bell, _ = run(clock, [True, True, False, False, True])
+    assert role.ticks == 5
+    assert bell.arms == 1
     assert bell.waits == [IDLE_HEARTBEAT_S]
 
 
+def test_work_that_came_before_the_bell_was_armed_keeps_it_awake(clock):
+    _, bell, _ = run(clock, [False, True, False, True, True])
+    assert bell.arms == 2
+    assert bell.waits == []
+
+
+def test_the_bell_is_armed_anew_before_every_sleep(clock):
+    _, bell, _ = run(clock, [False] * 6)
+    assert bell.arms == 3
+    assert len(bell.waits) == 3
+
+
+def test_a_stop_that_came_before_the_bell_was_armed_keeps_it_awake(clock):
+    """Its ring made no post, so the loop must look once more."""
+    bell = Bell(clock)
+    run_loop(lambda: False, [gauge_row()], bell, lambda: bell.arms == 1)
+    assert bell.waits == []
+
+
 def test_time_at_work_and_time_asleep_are_counted_apart(clock):
-    _, _, (row,) = run(clock, [True, False, True, False])
-    assert row[Gauge.BUSY_NS] == 4 * 10
+    _, _, (row,) = run(clock, [True, False, False, True, False, False])
+    assert row[Gauge.BUSY_NS] == 6 * 10
     assert row[Gauge.WAIT_NS] == 2 * 500
 
 
 def test_every_role_of_the_worker_sleeps_and_gives_signs_of_life(clock):
-    _, _, gauges = run(clock, [False, False], rows=2)
+    _, _, gauges = run(clock, [False] * 4, rows=2)
     assert [row[Gauge.WAIT_NS] for row in gauges] == [1000, 1000]
     assert [row[Gauge.HEARTBEAT_NS] for row in gauges] == [clock.now_ns] * 2
 
