@@ -26,8 +26,9 @@ check: $(VENV)/.dev  ## format, lint, types, imports
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-peers:  ## the systems that benchmarks/time_to_target compares with, apart from our own packages
+peers:  ## what the benchmarks compare with, apart from our own packages
 	benchmarks/time_to_target/setup_peers.sh
+	benchmarks/transports/setup.sh
 
 wheel: $(VENV)/.core
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .

@@ -1,0 +1,97 @@
+"""The collection-time model against the experiment: fitted on one actor, held against all others.
+
+python -m benchmarks.collection_model.bench            about 4 minutes
+python -m benchmarks.collection_model.bench --quick    a smoke run
+
+Every setting of `tianji bench comm`'s sweep is run five times in alternation, and the machine's
+copying speed in between; medians go into the model. The receiver's idle cost comes with it.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections import defaultdict
+from typing import Any
+
+from benchmarks.harness import Report, alternate, parser, say
+from tianji.bench.experiment import measure
+from tianji.bench.idle import idle_share
+from tianji.bench.memory_speed import machine_copy_speed
+from tianji.bench.prediction import Model, worst_error
+from tianji.bench.sweep import FIGURE_SIZE, SAMPLE_TIMES_S, make_point, settings
+
+TURNS = 5
+Setting = tuple[int, int, float]
+
+
+def run(report: Report, turns: int, point_s: float, todo: list[Setting]) -> list[dict[str, Any]]:
+    """One median measurement per setting."""
+    found: dict[Setting, list[dict[str, Any]]] = defaultdict(list)
+    for setting, turn in alternate(todo, range(1, turns + 1)):
+        size, actors, sample_s = setting
+        figures = measure(make_point(size, actors, sample_s, point_s))
+        figures["machine_copy_mb_per_s"] = machine_copy_speed(size, actors) / 1e6
+        report.add("tianji", turn, figures)
+        found[setting].append(figures)
+        say(f"turn {turn}: {size} bytes, {actors} actors, {sample_s * 1e3:g} ms")
+    return [_medians(found[setting]) for setting in todo]
+
+
+def _medians(repeats: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        key: statistics.median(repeat[key] for repeat in repeats)
+        if isinstance(value, float) and key != "sample_time_s"
+        else value
+        for key, value in repeats[0].items()
+    }
+
+
+def show(report: Report, points: list[dict[str, Any]]) -> None:
+    rows = [
+        [
+            f"{p['size_bytes'] >> 10} KB",
+            str(p["actors"]),
+            f"{p['sample_time_s'] * 1e3:g} ms",
+            f"{p['collection_s_per_10k']:.3g}",
+            f"{p['predicted_s_per_10k']:.3g}",
+            "fitted" if p["is_fitted"] else f"{p['prediction_error']:+.1%}",
+            f"{p['printed_equation_s_per_10k']:.3g}",
+            p["critical_path"],
+            f"{p['sender_cpu_us']:.1f} + {p['receiver_cpu_us']:.1f}",
+            f"{p['mb_per_s']:,.0f}",
+            f"{p['machine_copy_mb_per_s']:,.0f}",
+        ]
+        for p in points
+    ]
+    headers = ["size", "actors", "sample time", "measured s", "model s", "error", "as printed s",
+               "critical path", "CPU us", "MB/s", "all cores copy MB/s"]  # fmt: skip
+    report.table("collection of 10,000 messages, medians", headers, rows)
+
+
+def main() -> int:
+    args = parser(__doc__ or "").parse_args()
+    turns, point_s = (1, 0.1) if args.quick else (TURNS, 0.6)
+    todo = [s for s in settings() if not args.quick or s[0] == FIGURE_SIZE]
+    report = Report("collection_model", args)
+    points = run(report, turns, point_s, todo)
+    copying = {(p["size_bytes"], p["actors"]): p["machine_copy_mb_per_s"] * 1e6 for p in points}
+    model = Model(points, len(os.sched_getaffinity(0)), lambda size, actors: copying[size, actors])
+    points = [{**point, **model.predict(point)} for point in points]
+    show(report, points)
+    saturation = [model.saturation(FIGURE_SIZE, sample_s) for sample_s in (0.0, *SAMPLE_TIMES_S)]
+    report.note(points=points, saturation=saturation)
+    for row in saturation:
+        print(
+            f"512 KB, sample time {row['sample_time_s'] * 1e3:g} ms: the critical path leaves the "
+            f"actors at {row['actors']:.1f} of them, for the {row['then']}"
+        )
+    report.check(
+        "largest error of the model, points not fitted on", worst_error(points), "<=", 0.15
+    )
+    report.check("idle receiver, share of a core", idle_share(), "<=", 0.01)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

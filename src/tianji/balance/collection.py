@@ -1,0 +1,86 @@
+"""How long it takes to collect a number of messages, and who holds it up.
+
+Equation 1 of the TianJi paper, with the division by the number of actors that its text implies, and
+two more terms for machines on which processes share cores and memory:
+
+    T_c = N_s * max( (T_sp + T_sd) / N_A,   T_rv,     T_cpu / cores,   T_mem )
+                      the actors            buffer    processors       memory
+
+T_sp: the actor's time to sample one message; T_sd: its time to send it; T_rv: the buffer's time to
+receive and keep it; T_cpu: processor time of one message on both sides together; T_mem: what one
+message takes when all cores do nothing but copy. All in seconds. Pure: no clock, no machine; the
+planner uses it with costs that were measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+CriticalPath: TypeAlias = Literal["actors", "buffer", "processors", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCosts:
+    """What one message of some size takes; sampling not included."""
+
+    send_s: float
+    receive_s: float
+    cpu_s: float
+    """Processor time on both sides together."""
+    memory_s: float = 0.0
+    """Its share of the machine's memory traffic: its size over what all cores copy per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """Who is there: actors, the time each needs to sample a message, and cores for all."""
+
+    num_actors: int
+    sample_s: float
+    sample_cpu_s: float
+    """Processor time of sampling: less than its duration where an actor waits for something."""
+    num_cores: int
+
+
+def terms(costs: MessageCosts, collecting: Collecting) -> dict[CriticalPath, float]:
+    """Seconds per message that each side would need if the others took no time."""
+    return {
+        "actors": (collecting.sample_s + costs.send_s) / collecting.num_actors,
+        "buffer": costs.receive_s,
+        "processors": (collecting.sample_cpu_s + costs.cpu_s) / collecting.num_cores,
+        "memory": costs.memory_s,
+    }
+
+
+def collection_s(num_messages: int, costs: MessageCosts, collecting: Collecting) -> float:
+    """T_c.
+
+    >>> costs = MessageCosts(send_s=0.0, receive_s=0.0001, cpu_s=0.0001)
+    >>> collection_s(10_000, costs, Collecting(4, sample_s=0.001, sample_cpu_s=0.0, num_cores=8))
+    2.5
+    """
+    return num_messages * max(terms(costs, collecting).values())
+
+
+def critical_path(costs: MessageCosts, collecting: Collecting) -> CriticalPath:
+    """Who holds it up; of equals the first in the order data passes."""
+    found = terms(costs, collecting)
+    return max(found, key=lambda side: found[side])
+
+
+def actors_to_saturate(costs: MessageCosts, collecting: Collecting) -> float:
+    """The number of actors at which the critical path leaves them: more of them bring nothing."""
+    found = terms(costs, collecting)
+    others = max(found["buffer"], found["processors"], found["memory"])
+    return found["actors"] * collecting.num_actors / others if others else float("inf")
+
+
+def collection_as_printed_s(
+    num_messages: int, costs: MessageCosts, collecting: Collecting
+) -> float:
+    """Equation 1 to the letter, for comparison: its first branch is not divided by N_A."""
+    busy_s = collecting.sample_s + costs.send_s
+    if busy_s / collecting.num_actors > costs.receive_s:
+        return num_messages * busy_s
+    return num_messages * costs.receive_s

@@ -1,0 +1,110 @@
+"""The virtual communication experiment: actors without environments send messages to a buffer
+without a learner, over the same Stream that training uses.
+
+    measure(Point(size_bytes=524_288, num_actors=2, sample_time_s=0.001))
+
+Every actor takes `sample_time_s` for a message of a fixed size and sends it; the clock stops when
+`num_messages` have been received and kept. Kept means that the slot passes to the receiver's store,
+where the oldest gives way; nothing is copied a second time unless the point says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from tianji.bench.memory_speed import copy_speeds
+from tianji.bench.message import make_layout
+from tianji.bench.point import Point
+from tianji.bench.receiving import Received, receive
+from tianji.bench.wiring import Row, Wiring
+from tianji.channels.shm import ShmReceiver, StreamMemory
+from tianji.engines.process import ONE_HEAP, THREAD_VARIABLES
+from tianji.errors import ChannelError
+
+
+def measure(point: Point) -> dict[str, Any]:
+    """Run one point; what is reported, by the names that scripts rely on."""
+    point.check()
+    before = copy_speeds(point.size_bytes)
+    wiring = Wiring.create(point.num_actors)
+    received = run(point, wiring)
+    memcpy = statistics.median(before + copy_speeds(point.size_bytes))
+    sent_cpu_ns, sampled_ns = (sum(row[word] for row in wiring.rows) for word in Row)
+    num_sent = received.num_messages + point.num_warmup
+    rate = received.num_messages / received.collection_s
+    return {
+        "transport": "tianji",
+        "size_bytes": point.size_bytes,
+        "actors": point.num_actors,
+        "sample_time_s": point.sample_time_s,
+        "copying": point.is_copying,
+        "messages": point.num_messages,
+        "received": received.num_messages,
+        "collection_s": received.collection_s,
+        "collection_s_per_10k": 10_000 / rate,
+        "messages_per_s": rate,
+        "mb_per_s": rate * point.size_bytes / 1e6,
+        "memcpy_mb_per_s": memcpy / 1e6,
+        "share_of_memcpy": rate * point.size_bytes / memcpy,
+        "sender_cpu_us": sent_cpu_ns / num_sent / 1e3,
+        "receiver_cpu_us": received.cpu_s / received.num_messages * 1e6,
+        "measured_sample_s": sampled_ns / num_sent / 1e9,
+    }
+
+
+def run(point: Point, wiring: Wiring) -> Received:
+    """Start the senders, receive, and see all of them end."""
+    layout = make_layout(point.size_bytes)
+    stream = StreamMemory.create(layout, point.num_slots, point.num_actors)
+    receiver = ShmReceiver(stream, wiring.sender_bells)
+    with _senders(point, stream, wiring) as processes:
+
+        def find_lost() -> str | None:
+            for index, process in enumerate(processes):
+                if process.poll() is not None:
+                    return _ending(index, process)
+            return None
+
+        return receive(point, receiver, wiring.receiver_bell, find_lost)
+
+
+def _ending(index: int, process: subprocess.Popen[bytes]) -> str:
+    return f"sender {index} ended with exit code {process.returncode}."
+
+
+@contextmanager
+def _senders(
+    point: Point, stream: StreamMemory, wiring: Wiring
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    fds = stream.slots.fd, stream.lanes.fd, wiring.segment.fd
+    variables = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **ONE_HEAP}
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for index in range(point.num_actors):
+            start = {"point": asdict(point), "index": index, "num_slots": stream.num_slots,
+                     "fds": fds, "parent": os.getpid()}  # fmt: skip
+            command = [sys.executable, "-m", "tianji.bench.sender", json.dumps(start)]
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=fds, env=variables,
+                start_new_session=True,  # a terminal's Ctrl-C reaches the receiver alone
+            )  # fmt: skip
+            processes.append(process)
+        yield processes
+        wiring.stop()
+        for index, process in enumerate(processes):
+            if process.wait() != 0:  # what it would have told is missing
+                raise ChannelError(f"The figures are incomplete: {_ending(index, process)}")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+        for fd in fds:
+            os.close(fd)

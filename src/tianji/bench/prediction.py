@@ -1,0 +1,87 @@
+"""The collection-time model against the experiment: fitted on one actor, held against all others.
+
+A fit needs, per size, the run of one actor without a sample time (what sending and receiving take),
+and per sample time a run of one actor (how long sampling takes when measured, and what of it is
+processor time). Everything else is predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tianji.balance.collection import (
+    Collecting,
+    MessageCosts,
+    actors_to_saturate,
+    collection_as_printed_s,
+    collection_s,
+    critical_path,
+)
+
+Measurement = dict[str, Any]
+Speed = Callable[[int, int], float]
+"""Bytes per second that all cores copy together, by size and number of sources."""
+
+
+class Model:
+    """What the one-actor runs among some measurements say about all others."""
+
+    def __init__(self, points: Iterable[Measurement], num_cores: int, speed: Speed) -> None:
+        self._num_cores = num_cores
+        self._speed = speed
+        self._alone = {
+            (point["size_bytes"], point["sample_time_s"]): point
+            for point in points
+            if is_fitted_on(point)
+        }
+
+    def costs(self, size_bytes: int, num_actors: int) -> MessageCosts:
+        alone = self._alone[size_bytes, 0.0]
+        send_s, receive_s = alone["sender_cpu_us"] / 1e6, alone["receiver_cpu_us"] / 1e6
+        memory_s = size_bytes / self._speed(size_bytes, num_actors)
+        return MessageCosts(send_s, receive_s, send_s + receive_s, memory_s)
+
+    def collecting(self, size_bytes: int, num_actors: int, sample_time_s: float) -> Collecting:
+        alone, without = self._alone[size_bytes, sample_time_s], self._alone[size_bytes, 0.0]
+        extra_us = alone["sender_cpu_us"] - without["sender_cpu_us"]
+        return Collecting(
+            num_actors, alone["measured_sample_s"], max(0.0, extra_us) / 1e6, self._num_cores
+        )
+
+    def predict(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """What the model says of one setting, by the names used in the table."""
+        size_bytes, num_actors = point["size_bytes"], point["actors"]
+        costs = self.costs(size_bytes, num_actors)
+        collecting = self.collecting(size_bytes, num_actors, point["sample_time_s"])
+        predicted_s = collection_s(10_000, costs, collecting)
+        return {
+            "predicted_s_per_10k": predicted_s,
+            "printed_equation_s_per_10k": collection_as_printed_s(10_000, costs, collecting),
+            "prediction_error": predicted_s / point["collection_s_per_10k"] - 1.0,
+            "is_fitted": is_fitted_on(point),
+            "critical_path": critical_path(costs, collecting),
+        }
+
+    def saturation(self, size_bytes: int, sample_time_s: float) -> dict[str, Any]:
+        """How many actors bring something, and what holds up more of them."""
+        costs = self.costs(size_bytes, 1)
+        collecting = self.collecting(size_bytes, 1, sample_time_s)
+        actors = actors_to_saturate(costs, collecting)
+        beyond = self.collecting(size_bytes, math.ceil(actors) + 1, sample_time_s)
+        return {
+            "size_bytes": size_bytes,
+            "sample_time_s": sample_time_s,
+            "actors": actors,
+            "then": critical_path(costs, beyond),
+        }
+
+
+def is_fitted_on(point: Mapping[str, Any]) -> bool:
+    return point["actors"] == 1 and not point["copying"]
+
+
+def worst_error(points: Sequence[Measurement]) -> float:
+    """The largest deviation among the points that were not used for the fit."""
+    return max((abs(p["prediction_error"]) for p in points if not p["is_fitted"]), default=0.0)
