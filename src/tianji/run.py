@@ -19,7 +19,7 @@ from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.config.runs import CONFIG_FILE, new_run_dir
-from tianji.engines.interface import Engine, Outcome
+from tianji.engines.interface import Engine, Outcome, Report
 from tianji.engines.signals import catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSource, probe
@@ -28,6 +28,7 @@ from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
 from tianji.programs.program import Program, tianji
 from tianji.programs.resolve import resolve
+from tianji.trace.spans import SPANS_FOLDER
 
 PLAN_FILE = "plan.json"
 LOCK_FILE = ".lock"
@@ -132,6 +133,7 @@ def _run(spec: RunSpec, resume: bool, started_ns: int) -> Summary:
 
     observer = RunObserver(spec.config, spec.run_dir, complete_plan)
     observer.start()
+    _merge_trace(spec.run_dir, observer)  # what a supervisor that was killed has left
     outcome = Outcome(because="interrupted", record={}, restarts=0, first_cause=None)
     with catch_signals() as stop:
         try:
@@ -141,9 +143,19 @@ def _run(spec: RunSpec, resume: bool, started_ns: int) -> Summary:
             outcome = _failure(error)
             raise
         finally:
+            _merge_trace(spec.run_dir, observer)
             observer.close()
             summary = _sum_up(spec, outcome, _facts(outcome, observer, started_ns))
     return summary
+
+
+def _merge_trace(run_dir: Path, observer: RunObserver) -> None:
+    """The spans of all roles become one file, however the run ended."""
+    if not (run_dir / SPANS_FOLDER).is_dir():
+        return
+    from tianji.trace.merge import merge_in_words
+
+    observer.report(Report(kind="note", role="supervisor", text=merge_in_words(run_dir)))
 
 
 def _failure(error: Exception) -> Outcome:

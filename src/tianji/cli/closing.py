@@ -49,6 +49,9 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         f"in {summary['wall_s']:.1f} s"
     )
     facts["run folder"] = f"{run_dir}/"
+    traces = sorted(run_dir.glob("trace*.json.gz"), key=lambda trace: trace.stat().st_mtime)
+    if traces:
+        facts["trace"] = f"{traces[-1]} (open it in https://ui.perfetto.dev)"
     for picture in sorted(run_dir.glob("*.png")):
         facts["picture"] = str(picture)
     return facts

@@ -35,6 +35,8 @@ VERBS = {
     "resume": ("tianji.cli.resume:resume", "Continue a run from its last checkpoint."),
     "eval": ("tianji.cli.evaluate:evaluate", "Measure a trained policy, and film it."),
     "export": ("tianji.cli.export:export", "Write a trained policy as ONNX."),
+    "figure": ("tianji.cli.figure:figure", "Draw a figure of the papers, or of a run."),
+    "bench": ("tianji.cli.bench:bench", "Measure how fast experience moves on this machine."),
     "presets": ("tianji.cli.presets:presets", "List the presets and what they learn."),
     "doctor": ("tianji.cli.doctor:doctor", "Check this machine and, if asked, an environment."),
 }

@@ -67,6 +67,8 @@ class ObserveConfig(Strict):
     """Write TensorBoard events."""
     display: Literal["auto", "live", "plain", "off"] = "auto"
     """Live table on a terminal, plain lines elsewhere."""
+    trace: bool = False
+    """Write a timeline of what every role did when, for Perfetto and `tianji figure tianji-1`."""
 
 
 class SuperviseConfig(Strict):

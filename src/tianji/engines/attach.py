@@ -6,16 +6,18 @@ from typing import Any
 
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.layout import Layout
-from tianji.channels.memory import Segment
+from tianji.channels.memory import Bell, Segment
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.checkpoint.load import list_checkpoints
-from tianji.engines.build import build_actor, build_evaluator
+from tianji.engines.build import build_actor, build_evaluator, spans_of
 from tianji.engines.control import Control, Stop, Word
 from tianji.engines.interface import Report, Reports
 from tianji.engines.learner_side import LearnerSide
 from tianji.engines.loop import run_loop, timed_tick
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import tianji
+from tianji.trace.parts import trace_bell
+from tianji.trace.spans import Spans
 
 
 class Attachment:
@@ -49,25 +51,30 @@ class Attachment:
         control = self._control
         index = int(self._worker.removeprefix("actor-"))
         row = control.gauges.rows[self._worker]
+        spans = spans_of(self._spec, self._worker)
         actor = build_actor(
             self._spec,
             index,
             ShmSender(self._stream, index, control.bells["learner"]),
             ShmBoardReader(self._policy_fd),
             row,
+            spans,
         )
-        run_loop(
-            lambda: timed_tick(actor, row),
-            [row],
-            control.bells[self._worker],
-            self._control.is_stopping,
-        )
+        bell = self._bell(spans)
+        run_loop(lambda: timed_tick(actor, row), [row], bell, control.is_stopping)
         actor.close()
+
+    def _bell(self, spans: Spans | None) -> Bell:
+        """This worker's own."""
+        bell = self._control.bells[self._worker]
+        return bell if spans is None else trace_bell(bell, spans)
 
     def _run_evaluator(self, reports: Reports) -> None:
         row = self._control.gauges.rows[self._worker]
-        evaluator = build_evaluator(self._spec, ShmBoardReader(self._policy_fd), row, reports)
-        bell, is_over = self._control.bells[self._worker], self._control.is_stopping
+        spans = spans_of(self._spec, self._worker)
+        policy = ShmBoardReader(self._policy_fd)
+        evaluator = build_evaluator(self._spec, policy, row, reports, spans)
+        bell, is_over = self._bell(spans), self._control.is_stopping
         run_loop(lambda: timed_tick(evaluator, row), [row], bell, is_over)
         evaluator.close()
 
@@ -120,7 +127,7 @@ class Attachment:
             return bool(reasons)
 
         rows = [control.gauges.rows["buffer"], control.gauges.rows["learner"]]
-        run_loop(side.tick, rows, control.bells["learner"], is_over)
+        run_loop(side.tick, rows, self._bell(side.spans), is_over)
         return reasons[0]
 
 

@@ -23,6 +23,15 @@ from tianji.envs.build import build_world
 from tianji.evaluator.role import Evaluator
 from tianji.models.flat import Snapshot
 from tianji.observe.progress import Progress
+from tianji.trace.parts import (
+    trace_acting,
+    trace_reader,
+    trace_receiver,
+    trace_sender,
+    trace_store,
+    trace_world,
+)
+from tianji.trace.spans import Spans, open_spans
 
 REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
 _SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "evaluator": 4}
@@ -45,12 +54,26 @@ def build_model(spec: RunSpec) -> torch.nn.Module:
     return model
 
 
+def spans_of(spec: RunSpec, role: str) -> Spans | None:
+    """Where this role's spans go; None when no trace was asked for."""
+    return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
+
+
 def build_actor(
-    spec: RunSpec, index: int, sender: Sender, policy: BoardReader, gauges: memoryview[int]
+    spec: RunSpec,
+    index: int,
+    sender: Sender,
+    policy: BoardReader,
+    gauges: memoryview[int],
+    spans: Spans | None = None,
 ) -> Actor:
     plan, config = spec.plan, spec.config
     model = build_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
+    world = build_world(spec.env, config.env_kwargs, plan.envs_per_actor)
+    if spans is not None:
+        acting, world = trace_acting(acting, spans), trace_world(world, spans)
+        policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)
     return Actor(
         ActorPlan(
             index=index,
@@ -60,7 +83,7 @@ def build_actor(
             steps_per_unroll=plan.steps_per_unroll,
             seed=seed_for(config.seed, "actor", index),
         ),
-        world=build_world(spec.env, config.env_kwargs, plan.envs_per_actor),
+        world=world,
         acting=acting,
         read_policy=Snapshot(model).read_from,
         policy=policy,
@@ -75,13 +98,17 @@ def build_buffer(
     progress: Progress,
     gauges: memoryview[int],
     actor_gauges: Sequence[memoryview[int]],
+    spans: Spans | None = None,
 ) -> Buffer:
     plan = spec.plan
+    store = _build_store(spec, receiver)
+    if spans is not None:
+        receiver, store = trace_receiver(receiver, spans), trace_store(store, spans)
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
     return Buffer(
         BufferPlan(point, plan.max_lag, first_row=plan.lookahead - 1),
         receiver=receiver,
-        store=_build_store(spec, receiver),
+        store=store,
         progress=progress,
         gauges=gauges,
         actor_gauges=actor_gauges,
@@ -117,16 +144,24 @@ def _saves_replay(spec: RunSpec) -> bool:
 
 
 def build_evaluator(
-    spec: RunSpec, policy: BoardReader, gauges: memoryview[int], reports: Reports
+    spec: RunSpec,
+    policy: BoardReader,
+    gauges: memoryview[int],
+    reports: Reports,
+    spans: Spans | None = None,
 ) -> Evaluator:
     model = build_model(spec)
     acting = load_algorithm(spec.config.algorithm.name).build_acting(
         model, spec.spaces, spec.config
     )
+    world = build_world(spec.env, spec.config.env_kwargs, 1)
+    if spans is not None:
+        acting, world = trace_acting(acting, spans), trace_world(world, spans)
+        policy = trace_reader(policy, spans)
     return Evaluator(
         spec.config.evaluate,
         seed_for(spec.config.seed, "evaluator") % 2**31,
-        build_world(spec.env, spec.config.env_kwargs, 1),
+        world,
         acting,
         Snapshot(model).read_from,
         policy,

@@ -14,13 +14,14 @@ from tianji.actor.role import Actor
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
-from tianji.engines.build import build_actor, build_evaluator
+from tianji.engines.build import build_actor, build_evaluator, spans_of
 from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.learner_side import LearnerSide
 from tianji.engines.loop import timed_tick
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
+from tianji.evaluator.role import Evaluator
 from tianji.programs.program import Program
 
 
@@ -43,15 +44,15 @@ class InlineEngine:
         self._side = LearnerSide(
             spec, stream, make_policy, gauges, observer.report, self._actor_states
         )
-        self._actors += [
-            build_actor(spec, i, stream.sender(i), boards[0], gauges.rows[f"actor-{i}"])
-            for i in range(plan.num_actors)
-        ]
-
-        self._evaluators = {
-            role.name: build_evaluator(spec, boards[0], gauges.rows[role.name], observer.report)
-            for role in program.of_kind("evaluator")
-        }
+        for i in range(plan.num_actors):
+            name = f"actor-{i}"
+            row, spans = gauges.rows[name], spans_of(spec, name)
+            self._actors.append(build_actor(spec, i, stream.sender(i), boards[0], row, spans))
+        self._evaluators: dict[str, Evaluator] = {}
+        for role in program.of_kind("evaluator"):
+            row, spans = gauges.rows[role.name], spans_of(spec, role.name)
+            evaluator = build_evaluator(spec, boards[0], row, observer.report, spans)
+            self._evaluators[role.name] = evaluator
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         side = self._side

@@ -15,22 +15,25 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tianji.algorithms.interface import Update
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.gauges import Activity, Gauge, Gauges
-from tianji.channels.interface import BoardWriter, Receiver
+from tianji.channels.interface import Batches, BoardWriter, Receiver
 from tianji.channels.memory import to_pages
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.schema import Snapshot as Saved
 from tianji.checkpoint.writer import Writer
-from tianji.engines.build import build_buffer, build_model
+from tianji.engines.build import build_buffer, build_model, spans_of
 from tianji.engines.interface import Report, Reports
 from tianji.engines.loop import timed_tick
 from tianji.engines.spec import RunSpec
 from tianji.learner.role import Learner
 from tianji.models.flat import Snapshot
 from tianji.observe.progress import WINDOW, Progress
+from tianji.trace.parts import trace_batches, trace_update, trace_writer
+from tianji.trace.spans import Kind
 
 ActorStates = Callable[[], dict[str, Any] | None]
 """The actors' states for an exact resume, or None where they are out of reach."""
@@ -62,15 +65,24 @@ class LearnerSide:
             self._model, spec.spaces, config
         )
         snapshot = Snapshot(self._model)
-        self.policy = make_policy(snapshot.nbytes)
+        policy = make_policy(snapshot.nbytes)
         self.progress = Progress(config)
+        buffer_spans = spans_of(spec, "buffer")
+        self.spans = spans_of(spec, "learner")
         self.buffer: Buffer = build_buffer(
-            spec, receiver, self.progress, self._buffer_row, self._actor_rows
+            spec, receiver, self.progress, self._buffer_row, self._actor_rows, buffer_spans
         )
+        update: Update = self._update
+        batches: Batches = self.buffer
+        self._save = self._save_now
+        if self.spans is not None and buffer_spans is not None:
+            update, batches = trace_update(update, self.spans), trace_batches(batches, buffer_spans)
+            policy = trace_writer(policy, self.spans)
+            self._save = self.spans.timed(self._save_now, Kind.SAVE)
         self.learner = Learner(
-            self._update,
-            self.buffer,
-            self.policy,
+            update,
+            batches,
+            policy,
             snapshot.write_to,
             lambda: self.progress.fraction,
             self._row,
@@ -157,7 +169,7 @@ class LearnerSide:
             "busy_share": {name: min(1.0, ns / elapsed_ns) for name, ns in busy.items()},
         }
 
-    def _save(self, now_ns: int) -> None:
+    def _save_now(self, now_ns: int) -> None:
         self._row[Gauge.ACTIVITY] = Activity.SAVING
         self._next_save_ns = now_ns + int(self._spec.config.checkpoint.period_s * 1e9)
         self._writer.submit(self._snapshot(now_ns))

@@ -1,0 +1,74 @@
+"""`tianji figure [NAME]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.table import Table
+
+from tianji.cli.output import Outcome, people
+from tianji.config.runs import find_run
+from tianji.errors import UsageError
+from tianji.figures.interface import Wish, check_options, list_figures, load_figure
+
+
+def figure(
+    name: str | None = None,
+    /,
+    *,
+    run: str | None = None,
+    output: Path | None = None,
+    rerun: Annotated[bool, Parameter(negative="")] = False,
+    from_s: float | None = None,
+    for_s: float | None = None,
+) -> Outcome:
+    """Draw a figure of the papers as PNG and print its path; without a name, list them.
+
+    Parameters
+    ----------
+    name
+        The figure, such as tianji-1 or tianji-5a.
+    run
+        The run to show, for figures of a run: a name under runs/, or the path of a run folder.
+    output
+        The file to write; NAME.png in the run's folder or in the current one when not given.
+    rerun
+        Measure our part again on this machine; writes the data, NAME.json, too.
+    from_s
+        For tianji-1: where in the trace to begin, in seconds; chosen automatically when not given.
+    for_s
+        For tianji-1: how much of it to show, in seconds.
+    """
+    if name is None:
+        return _list()
+    module = load_figure(name)
+    wish = Wish(run, from_s, for_s, rerun)
+    check_options(name, module, wish)
+    path = output or (find_run(run) if run else Path()) / f"{name}.png"
+    if rerun:
+        from tianji.figures.points import write_points
+
+        data = module.rerun()
+        write_points(data, path.with_suffix(".json"))
+    else:
+        data = module.read(wish)
+    from tianji.figures.look import save
+
+    try:
+        save(module.draw(data), path)
+    except OSError as error:
+        raise UsageError(f"Cannot write the figure '{path}': {error}") from error
+    sys.stdout.write(f"{path}\n")
+    return Outcome({"figure": name, "path": str(path)})
+
+
+def _list() -> Outcome:
+    about = {name: load_figure(name).ABOUT for name in list_figures()}
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, text in about.items():
+        table.add_row(f"[bold]{name}[/]", text)
+    people().print(table)
+    return Outcome({"figures": [{"name": n, "about": text} for n, text in about.items()]})

@@ -1,0 +1,179 @@
+"""The parts that roles are built from, wrapped so that what they do is recorded.
+
+Without --trace nothing of this is called: roles are built from the bare parts, and there is no
+test for it in any loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+from tianji.algorithms.interface import Acting, Update
+from tianji.buffer.interface import Store
+from tianji.channels.interface import (
+    Batches,
+    BoardReader,
+    BoardWriter,
+    Bytes,
+    Grant,
+    Receiver,
+    Sender,
+)
+from tianji.channels.memory import Bell
+from tianji.envs.interface import World
+from tianji.trace.spans import NOTHING, Kind, Spans, item_id
+from tianji.types import Batch, Stamp
+
+T = TypeVar("T")
+_clock_ns = time.monotonic_ns
+
+
+class Traced:
+    """A part with some of its methods replaced; everything else is the part's own."""
+
+    def __init__(self, part: object, replaced: Mapping[str, Callable[..., Any]]) -> None:
+        self.__dict__.update(replaced)
+        self._part = part
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._part, name)
+        if callable(found):
+            self.__dict__[name] = found  # looked up once: methods stay what they are
+        return found
+
+
+def _with(part: T, **replaced: Callable[..., Any]) -> T:
+    return cast(T, Traced(part, replaced))
+
+
+def trace_acting(acting: Acting, spans: Spans) -> Acting:
+    def begin(*args: Any) -> None:
+        """The last thing an actor does before its first step: the unroll is ready."""
+        acting.begin(*args)
+        spans.add_rest(Kind.BEGIN, spans.end_ns, spans.subject)
+
+    return _with(
+        acting,
+        begin=begin,
+        act=spans.timed(acting.act, Kind.INFER),
+        finish=spans.timed(acting.finish, Kind.INFER),
+        greedy=spans.timed(acting.greedy, Kind.INFER),
+    )
+
+
+def trace_world(world: World, spans: Spans) -> World:
+    return _with(
+        world,
+        step=spans.timed(world.step, Kind.STEP),
+        reset=spans.timed(world.reset, Kind.STEP),
+    )
+
+
+def trace_sender(sender: Sender, actor: int, spans: Spans) -> Sender:
+    def reserve() -> Grant | None:
+        start_ns = _clock_ns()
+        grant = sender.reserve()
+        if grant is None:
+            spans.idle = Kind.PACED
+            return None
+        spans.subject = item_id(actor, grant.round)
+        spans.add_rest(Kind.BEGIN, start_ns, spans.subject)
+        return grant
+
+    def send(slot: int, stamp: Stamp) -> None:
+        """From the end of the last step on: closing an unroll is part of handing it over."""
+        sender.send(slot, stamp)
+        spans.add_rest(Kind.SEND, spans.end_ns, spans.subject)
+
+    return _with(sender, reserve=reserve, send=send)
+
+
+def trace_reader(policy: BoardReader, spans: Spans) -> BoardReader:
+    def latest(read: Callable[[Bytes], None]) -> int:
+        start_ns = _clock_ns()
+        version = policy.latest(read)
+        spans.add(Kind.PICK_UP, start_ns, _clock_ns(), version)
+        return version
+
+    return _with(policy, latest=latest)
+
+
+def trace_bell(bell: Bell, spans: Spans) -> Bell:
+    def wait(timeout_s: float) -> bool:
+        start_ns = _clock_ns()
+        rung = bell.wait(timeout_s)
+        spans.add(spans.idle, start_ns, _clock_ns(), NOTHING)
+        spans.idle = Kind.WAIT
+        return rung
+
+    return _with(bell, wait=wait)
+
+
+def trace_receiver(receiver: Receiver, spans: Spans) -> Receiver:
+    started_ns = 0
+
+    def take() -> int | None:
+        nonlocal started_ns
+        start_ns = _clock_ns()
+        slot = receiver.take()
+        if slot is not None:
+            started_ns = start_ns
+        return slot
+
+    def stamp(slot: int) -> Stamp:
+        """Asked for once per arrival: only now is it known whose it is."""
+        nonlocal started_ns
+        start_ns, started_ns = started_ns or _clock_ns(), 0
+        found = receiver.stamp(slot)
+        spans.add_rest(Kind.RECEIVE, start_ns, item_id(found.actor, found.round))
+        return found
+
+    return _with(receiver, take=take, stamp=stamp)
+
+
+def trace_store(store: Store, spans: Spans) -> Store:
+    def put(slot: int, stamp: Stamp) -> int:
+        spans.mark(Kind.STORED, _clock_ns(), item_id(stamp.actor, stamp.round))
+        return store.put(slot, stamp)
+
+    return _with(store, put=put)
+
+
+def trace_batches(batches: Batches, spans: Spans) -> Batches:
+    def take() -> Batch | None:
+        start_ns = _clock_ns()
+        batch = batches.take()
+        if batch is not None:
+            spans.add_rest(Kind.TAKE, start_ns, NOTHING)
+        return batch
+
+    return _with(batches, take=take)
+
+
+def trace_update(update: Update, spans: Spans) -> Update:
+    def steps(batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
+        updates, fresh = update.steps(batch, progress), batch.stamps
+        while True:
+            start_ns = _clock_ns()
+            metrics = next(updates, None)
+            if metrics is None:
+                return
+            spans.add(Kind.UPDATE, start_ns, _clock_ns(), spans.subject)
+            for stamp in fresh:
+                spans.mark(Kind.USED, start_ns, item_id(stamp.actor, stamp.round))
+            fresh = ()
+            yield metrics
+
+    return _with(update, steps=steps)
+
+
+def trace_writer(policy: BoardWriter, spans: Spans) -> BoardWriter:
+    def post(version: int, write: Callable[[Bytes], None]) -> None:
+        start_ns = _clock_ns()
+        policy.post(version, write)
+        spans.add(Kind.PUBLISH, start_ns, _clock_ns(), version)
+        spans.subject = version + 1  # what the updates from here on lead to
+
+    return _with(policy, post=post)

@@ -1,0 +1,135 @@
+"""`tianji figure` as a person types it."""
+
+import json
+
+import pytest
+
+from tests.system.runs import PPO, QUIET, run
+from tests.unit.figures.made_up import actors_data, sizes_data
+from tianji.bench import sweep
+from tianji.cli.main import main
+from tianji.figures import points
+from tianji.figures.interface import list_figures, load_figure
+
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def in_new_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def traced(in_new_folder):
+    run(run="mine", engine="inline", algorithm=PPO, max_env_steps=1500,
+        observe={**QUIET, "trace": True})  # fmt: skip
+    return in_new_folder
+
+
+def fails(capfd, *words):
+    """The message of a command that is refused."""
+    assert main(["figure", *words]) == 2
+    return " ".join(capfd.readouterr().err.split())
+
+
+def test_without_a_name_the_figures_are_listed(capfd):
+    assert main(["figure", "--json"]) == 0
+    listed = json.loads(capfd.readouterr().out)["figures"]
+    assert [figure["name"] for figure in listed] == list_figures()
+    assert {"tianji-1", "tianji-5a", "tianji-5b"} <= set(list_figures())
+    assert all(figure["about"] for figure in listed)
+
+
+@pytest.mark.parametrize("name", list_figures())
+def test_every_figure_is_a_module_of_the_same_form(name):
+    module = load_figure(name)
+    assert module.ABOUT and module.__doc__
+    assert callable(module.read) and callable(module.draw)
+    assert {"run", "from_s", "for_s", "rerun"} >= module.OPTIONS
+    assert ("rerun" in module.OPTIONS) == hasattr(module, "rerun")
+
+
+def test_a_run_is_drawn_into_its_folder(traced, capfd):
+    assert main(["figure", "tianji-1", "--run", "mine"]) == 0
+    assert capfd.readouterr().out == "runs/mine/tianji-1.png\n"
+    assert (traced / "runs/mine/tianji-1.png").read_bytes().startswith(PNG)
+
+
+def test_the_file_and_the_window_can_be_chosen(traced, capfd):
+    words = ["--output", "my picture.png", "--from-s", "0.01", "--for-s", "0.02", "--json"]
+    assert main(["figure", "tianji-1", "--run", "runs/mine", *words]) == 0
+    answer = json.loads(capfd.readouterr().out)
+    assert answer == {"figure": "tianji-1", "path": "my picture.png"}
+    assert (traced / "my picture.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("tianji-5a", sizes_data()), ("tianji-5b", actors_data())]
+)
+def test_committed_data_is_drawn_into_the_current_folder(
+    in_new_folder, capfd, monkeypatch, name, data
+):
+    monkeypatch.setattr(load_figure(name), "read_points", {name: data}.__getitem__)
+    assert main(["figure", name]) == 0
+    assert capfd.readouterr().out == f"{name}.png\n"
+    assert (in_new_folder / f"{name}.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "data"),
+    [("tianji-5a", "measure_sizes", sizes_data()), ("tianji-5b", "measure_actors", actors_data())],
+)
+def test_our_part_is_measured_again_and_kept_beside_the_picture(
+    in_new_folder, capfd, monkeypatch, name, measure, data
+):
+    ours = [point for point in data["points"] if point["transport"] == "tianji"]
+    monkeypatch.setattr(sweep, measure, lambda: ours)
+    assert main(["figure", name, "--rerun"]) == 0
+    assert capfd.readouterr().out == f"{name}.png\n"
+    kept = json.loads((in_new_folder / f"{name}.json").read_text())
+    assert (kept["figure"], kept["points"]) == (name, ours)
+    assert set(kept) == set(data)
+
+
+def test_an_unknown_figure_names_those_there_are(capfd):
+    assert "No figure 'tianji-99'. There are: tianji-1, " in fails(capfd, "tianji-99")
+
+
+def test_a_run_without_a_trace_says_how_to_record_one(in_new_folder, capfd):
+    run(run="mine", engine="inline", algorithm=PPO, max_env_steps=100)
+    text = fails(capfd, "tianji-1", "--run", "mine")
+    assert "Run 'runs/mine' has no trace." in text
+    assert "`tianji train PRESET --trace`" in text
+
+
+def test_a_run_that_is_not_there(in_new_folder, capfd):
+    assert "No run 'mine'" in fails(capfd, "tianji-1", "--run", "mine")
+
+
+def test_a_figure_of_a_run_asks_for_one(capfd):
+    assert "tianji figure tianji-1 --run RUN" in fails(capfd, "tianji-1")
+
+
+def test_an_option_of_another_figure_is_refused(capfd):
+    assert "tianji-5a takes no --run; that is for tianji-1." in fails(
+        capfd, "tianji-5a", "--run", "mine"
+    )
+
+
+def test_a_damaged_trace_is_named(traced, capfd):
+    (traced / "runs/mine/trace.json.gz").write_bytes(b"torn")
+    assert "Cannot read the trace 'runs/mine/trace.json.gz'" in fails(
+        capfd, "tianji-1", "--run", "mine"
+    )
+
+
+def test_a_folder_that_is_not_there(traced, capfd):
+    assert "Cannot write the figure 'nowhere/x.png'" in fails(
+        capfd, "tianji-1", "--run", "mine", "--output", "nowhere/x.png"
+    )
+
+
+def test_data_that_is_not_in_the_package_is_named():
+    with pytest.raises(Exception, match="data of figure no-such-figure cannot be read"):
+        points.read_points("no-such-figure")
