@@ -3,8 +3,8 @@
 python -m benchmarks.collection_model.bench            about 4 minutes
 python -m benchmarks.collection_model.bench --quick    a smoke run
 
-Every setting of `tianji bench comm`'s sweep is run five times in alternation, and the machine's
-copying speed in between; medians go into the model. The receiver's idle cost comes with it.
+Every setting of `tianji bench comm`'s sweep is run five times in alternation, among them the run of
+one actor several times at once; medians go into the model. The receiver's idle cost comes with it.
 """
 
 from __future__ import annotations
@@ -12,30 +12,50 @@ from __future__ import annotations
 import os
 import statistics
 from collections import defaultdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.harness import Report, alternate, parser, say
 from tianji.bench.experiment import measure
 from tianji.bench.idle import idle_share
-from tianji.bench.memory_speed import machine_copy_speed
+from tianji.bench.loaded import measure_loaded
 from tianji.bench.prediction import Model, worst_error
-from tianji.bench.sweep import FIGURE_SIZE, SAMPLE_TIMES_S, make_point, settings
+from tianji.bench.sweep import FIGURE_SIZE, SAMPLE_TIMES_S, loads, make_point, settings
 
 TURNS = 5
+CORES = len(os.sched_getaffinity(0))
 Setting = tuple[int, int, float]
 
 
-def run(report: Report, turns: int, point_s: float, todo: list[Setting]) -> list[dict[str, Any]]:
-    """One median measurement per setting."""
+@dataclass(frozen=True)
+class Full:
+    """Several runs of one actor at once."""
+
+    size_bytes: int
+    num_runs: int
+
+
+def run(
+    report: Report, turns: int, point_s: float, todo: list[Setting]
+) -> tuple[list[dict[str, Any]], dict[tuple[int, int], dict[str, Any]]]:
+    """One median measurement per setting, and what one actor takes on a full machine."""
     found: dict[Setting, list[dict[str, Any]]] = defaultdict(list)
-    for setting, turn in alternate(todo, range(1, turns + 1)):
-        size, actors, sample_s = setting
-        figures = measure(make_point(size, actors, sample_s, point_s))
-        figures["machine_copy_mb_per_s"] = machine_copy_speed(size, actors) / 1e6
-        report.add("tianji", turn, figures)
-        found[setting].append(figures)
-        say(f"turn {turn}: {size} bytes, {actors} actors, {sample_s * 1e3:g} ms")
-    return [_medians(found[setting]) for setting in todo]
+    loaded: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    sizes = {size for size, _, _ in todo}
+    full = [Full(size, n) for size, n in loads(CORES) if size in sizes]
+    for setting, turn in alternate([*todo, *full], range(1, turns + 1)):
+        if isinstance(setting, Full):
+            point = make_point(setting.size_bytes, 1, 0.0, point_s)
+            figures: dict[str, Any] = measure_loaded(point, setting.num_runs)
+            report.add("one actor, several times at once", turn, {**asdict(setting), **figures})
+            loaded[setting.size_bytes, setting.num_runs].append(figures)
+        else:
+            figures = measure(make_point(*setting, point_s))
+            report.add("tianji", turn, figures)
+            found[setting].append(figures)
+        say(f"turn {turn}: {setting}")
+    by_load = {load: _medians(repeats) for load, repeats in loaded.items()}
+    return [_medians(found[setting]) for setting in todo], by_load
 
 
 def _medians(repeats: list[dict[str, Any]]) -> dict[str, Any]:
@@ -60,12 +80,11 @@ def show(report: Report, points: list[dict[str, Any]]) -> None:
             p["critical_path"],
             f"{p['sender_cpu_us']:.1f} + {p['receiver_cpu_us']:.1f}",
             f"{p['mb_per_s']:,.0f}",
-            f"{p['machine_copy_mb_per_s']:,.0f}",
         ]
         for p in points
     ]
     headers = ["size", "actors", "sample time", "measured s", "model s", "error", "as printed s",
-               "critical path", "CPU us", "MB/s", "all cores copy MB/s"]  # fmt: skip
+               "critical path", "CPU us", "MB/s"]  # fmt: skip
     report.table("collection of 10,000 messages, medians", headers, rows)
 
 
@@ -74,9 +93,8 @@ def main() -> int:
     turns, point_s = (1, 0.1) if args.quick else (TURNS, 0.6)
     todo = [s for s in settings() if not args.quick or s[0] == FIGURE_SIZE]
     report = Report("collection_model", args)
-    points = run(report, turns, point_s, todo)
-    copying = {(p["size_bytes"], p["actors"]): p["machine_copy_mb_per_s"] * 1e6 for p in points}
-    model = Model(points, len(os.sched_getaffinity(0)), lambda size, actors: copying[size, actors])
+    points, loaded = run(report, turns, point_s, todo)
+    model = Model(points, loaded, CORES)
     points = [{**point, **model.predict(point)} for point in points]
     show(report, points)
     saturation = [model.saturation(FIGURE_SIZE, sample_s) for sample_s in (0.0, *SAMPLE_TIMES_S)]

@@ -1,15 +1,15 @@
 """How long it takes to collect a number of messages, and who holds it up.
 
 Equation 1 of the TianJi paper, with the division by the number of actors that its text implies, and
-two more terms for machines on which processes share cores and memory:
+a third term for machines on which processes share cores:
 
-    T_c = N_s * max( (T_sp + T_sd) / N_A,   T_rv,     T_cpu / cores,   T_mem )
-                      the actors            buffer    processors       memory
+    T_c = N_s * max( (T_sp + T_sd) / N_A,   T_rv,     T_cpu / cores )
+                      the actors            buffer    processors
 
 T_sp: the actor's time to sample one message; T_sd: its time to send it; T_rv: the buffer's time to
-receive and keep it; T_cpu: processor time of one message on both sides together; T_mem: what one
-message takes when all cores do nothing but copy. All in seconds. Pure: no clock, no machine; the
-planner uses it with costs that were measured.
+receive and keep it; T_cpu: processor time of one message on both sides together. All in seconds.
+Cores share caches and memory too: when all are at work, everything takes longer (under_load).
+Pure: no clock, no machine; the planner uses it with costs that were measured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-CriticalPath: TypeAlias = Literal["actors", "buffer", "processors", "memory"]
+CriticalPath: TypeAlias = Literal["actors", "buffer", "processors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,18 @@ class MessageCosts:
     receive_s: float
     cpu_s: float
     """Processor time on both sides together."""
-    memory_s: float = 0.0
-    """Its share of the machine's memory traffic: its size over what all cores copy per second."""
+
+    def under_load(self, loaded: MessageCosts, sample_s: float) -> MessageCosts:
+        """Of several actors that take `sample_s` between two messages. `loaded` is what a message
+        takes while every core sends or receives, which is so for the share of time that an actor
+        does not sample."""
+        busy_s = self.send_s + sample_s
+        share = self.send_s / busy_s if busy_s else 1.0
+        return MessageCosts(
+            self.send_s + share * (loaded.send_s - self.send_s),
+            self.receive_s + share * (loaded.receive_s - self.receive_s),
+            self.cpu_s + share * (loaded.cpu_s - self.cpu_s),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,6 @@ def terms(costs: MessageCosts, collecting: Collecting) -> dict[CriticalPath, flo
         "actors": (collecting.sample_s + costs.send_s) / collecting.num_actors,
         "buffer": costs.receive_s,
         "processors": (collecting.sample_cpu_s + costs.cpu_s) / collecting.num_cores,
-        "memory": costs.memory_s,
     }
 
 
@@ -72,7 +81,7 @@ def critical_path(costs: MessageCosts, collecting: Collecting) -> CriticalPath:
 def actors_to_saturate(costs: MessageCosts, collecting: Collecting) -> float:
     """The number of actors at which the critical path leaves them: more of them bring nothing."""
     found = terms(costs, collecting)
-    others = max(found["buffer"], found["processors"], found["memory"])
+    others = max(found["buffer"], found["processors"])
     return found["actors"] * collecting.num_actors / others if others else float("inf")
 
 

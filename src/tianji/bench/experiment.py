@@ -15,7 +15,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -35,10 +35,8 @@ def measure(point: Point) -> dict[str, Any]:
     point.check()
     before = copy_speeds(point.size_bytes)
     wiring = Wiring.create(point.num_actors)
-    received = run(point, wiring)
+    received = run(point, wiring, when_ready=lambda: None)
     memcpy = statistics.median(before + copy_speeds(point.size_bytes))
-    sent_cpu_ns, sampled_ns = (sum(row[word] for row in wiring.rows) for word in Row)
-    num_sent = received.num_messages + point.num_warmup
     rate = received.num_messages / received.collection_s
     return {
         "transport": "tianji",
@@ -54,14 +52,24 @@ def measure(point: Point) -> dict[str, Any]:
         "mb_per_s": rate * point.size_bytes / 1e6,
         "memcpy_mb_per_s": memcpy / 1e6,
         "share_of_memcpy": rate * point.size_bytes / memcpy,
-        "sender_cpu_us": sent_cpu_ns / num_sent / 1e3,
+        **cpu_figures(point, wiring, received),
+    }
+
+
+def cpu_figures(point: Point, wiring: Wiring, received: Received) -> dict[str, float]:
+    """What a message took of the processors, and how long sampling it took."""
+    cpu_ns, sampled_ns = (sum(row[word] for row in wiring.rows) for word in Row)
+    num_sent = received.num_messages + point.num_warmup
+    return {
+        "sender_cpu_us": cpu_ns / num_sent / 1e3,
         "receiver_cpu_us": received.cpu_s / received.num_messages * 1e6,
         "measured_sample_s": sampled_ns / num_sent / 1e9,
     }
 
 
-def run(point: Point, wiring: Wiring) -> Received:
-    """Start the senders, receive, and see all of them end."""
+def run(point: Point, wiring: Wiring, when_ready: Callable[[], object]) -> Received:
+    """Start the senders, receive, and see all of them end. `when_ready` is called before the clock
+    starts."""
     layout = make_layout(point.size_bytes)
     stream = StreamMemory.create(layout, point.num_slots, point.num_actors)
     receiver = ShmReceiver(stream, wiring.sender_bells)
@@ -73,7 +81,7 @@ def run(point: Point, wiring: Wiring) -> Received:
                     return _ending(index, process)
             return None
 
-        return receive(point, receiver, wiring.receiver_bell, find_lost)
+        return receive(point, receiver, wiring.receiver_bell, find_lost, when_ready)
 
 
 def _ending(index: int, process: subprocess.Popen[bytes]) -> str:

@@ -13,6 +13,7 @@ MIN_BYTES, MAX_BYTES = 16, 1 << 30
 MAX_ACTORS = 256
 MAX_SAMPLE_TIME_S = 60.0
 WINDOW = 256
+MIN_WINDOW = 4
 MIN_KEPT, MAX_KEPT = 8, 1024
 
 
@@ -58,9 +59,9 @@ class Point:
 
     @property
     def window(self) -> int:
-        """Messages that one actor may have under way: enough that it never waits, and at most a
-        quarter of the region for all actors together."""
-        return max(2, min(WINDOW, self._in_region // (4 * self.num_actors)))
+        """Messages that one actor may have under way: enough that it never waits, and, but for
+        very large ones, at most half of the region for all actors together."""
+        return max(MIN_WINDOW, min(WINDOW, self._in_region // (2 * self.num_actors)))
 
     @property
     def num_kept(self) -> int:

@@ -1,6 +1,7 @@
 """The collection-time model against the experiment: fitted on one actor, held against all others.
 
-A fit needs, per size, the run of one actor without a sample time (what sending and receiving take),
+A fit needs, per size, the run of one actor without a sample time, alone (what sending and receiving
+take) and beside others like it, up to two for each core (what they take when the machine is full);
 and per sample time a run of one actor (how long sampling takes when measured, and what of it is
 processor time). Everything else is predicted.
 """
@@ -8,7 +9,7 @@ processor time). Everything else is predicted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tianji.balance.collection import (
@@ -21,27 +22,32 @@ from tianji.balance.collection import (
 )
 
 Measurement = dict[str, Any]
-Speed = Callable[[int, int], float]
-"""Bytes per second that all cores copy together, by size and number of sources."""
 
 
 class Model:
     """What the one-actor runs among some measurements say about all others."""
 
-    def __init__(self, points: Iterable[Measurement], num_cores: int, speed: Speed) -> None:
+    def __init__(
+        self,
+        points: Iterable[Measurement],
+        loaded: Mapping[tuple[int, int], Mapping[str, float]],
+        num_cores: int,
+    ) -> None:
+        """loaded: what `measure_loaded` gave for one actor, by size and number of runs at once."""
         self._num_cores = num_cores
-        self._speed = speed
+        self._loaded = loaded
         self._alone = {
             (point["size_bytes"], point["sample_time_s"]): point
             for point in points
             if is_fitted_on(point)
         }
 
-    def costs(self, size_bytes: int, num_actors: int) -> MessageCosts:
-        alone = self._alone[size_bytes, 0.0]
-        send_s, receive_s = alone["sender_cpu_us"] / 1e6, alone["receiver_cpu_us"] / 1e6
-        memory_s = size_bytes / self._speed(size_bytes, num_actors)
-        return MessageCosts(send_s, receive_s, send_s + receive_s, memory_s)
+    def costs(self, size_bytes: int, num_actors: int, sample_s: float) -> MessageCosts:
+        alone = _costs(self._alone[size_bytes, 0.0])
+        if num_actors == 1:
+            return alone
+        num_runs = runs_at_once(num_actors, self._num_cores)
+        return alone.under_load(_costs(self._loaded[size_bytes, num_runs]), sample_s)
 
     def collecting(self, size_bytes: int, num_actors: int, sample_time_s: float) -> Collecting:
         alone, without = self._alone[size_bytes, sample_time_s], self._alone[size_bytes, 0.0]
@@ -53,8 +59,8 @@ class Model:
     def predict(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """What the model says of one setting, by the names used in the table."""
         size_bytes, num_actors = point["size_bytes"], point["actors"]
-        costs = self.costs(size_bytes, num_actors)
         collecting = self.collecting(size_bytes, num_actors, point["sample_time_s"])
+        costs = self.costs(size_bytes, num_actors, collecting.sample_s)
         predicted_s = collection_s(10_000, costs, collecting)
         return {
             "predicted_s_per_10k": predicted_s,
@@ -66,8 +72,8 @@ class Model:
 
     def saturation(self, size_bytes: int, sample_time_s: float) -> dict[str, Any]:
         """How many actors bring something, and what holds up more of them."""
-        costs = self.costs(size_bytes, 1)
-        collecting = self.collecting(size_bytes, 1, sample_time_s)
+        collecting = self.collecting(size_bytes, self._num_cores, sample_time_s)
+        costs = self.costs(size_bytes, self._num_cores, collecting.sample_s)
         actors = actors_to_saturate(costs, collecting)
         beyond = self.collecting(size_bytes, math.ceil(actors) + 1, sample_time_s)
         return {
@@ -76,6 +82,16 @@ class Model:
             "actors": actors,
             "then": critical_path(costs, beyond),
         }
+
+
+def runs_at_once(num_actors: int, num_cores: int) -> int:
+    """How many runs of one actor load the machine as this many actors do."""
+    return min(num_actors, 2 * num_cores)
+
+
+def _costs(figures: Mapping[str, Any]) -> MessageCosts:
+    send_s, receive_s = figures["sender_cpu_us"] / 1e6, figures["receiver_cpu_us"] / 1e6
+    return MessageCosts(send_s, receive_s, send_s + receive_s)
 
 
 def is_fitted_on(point: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from tianji.channels.memory import Bell
 from tianji.engines.loop import run_loop
 from tianji.errors import ChannelError
 
-BURST = 32
+BURST = 128
 """A store is in no hurry: it sleeps until a sender has sent so many, or half of what it may."""
 
 
@@ -65,11 +65,14 @@ class VirtualBuffer:
         return self._awaited == 0
 
     def tick(self) -> bool:
-        """Keep all that has arrived; every sender gets as many grants as it sent messages."""
+        """Keep what has arrived, a burst at a time, so that the senders do not wait for their next
+        grants: each gets as many as it sent messages."""
         receiver, arrived = self._receiver, [0] * self._receiver.num_lanes
         keep = self._copy_out if self._is_copying else self._keep_slot
         before = self._awaited
-        while (slot := receiver.take()) is not None:
+        for _ in range(self._burst):
+            if (slot := receiver.take()) is None:
+                break
             lane = receiver.stamp(slot).actor
             self._inspect(slot, lane)
             keep(slot)
@@ -96,9 +99,13 @@ class VirtualBuffer:
 
 
 def receive(
-    point: Point, receiver: Receiver, bell: Bell, find_lost: Callable[[], str | None]
+    point: Point,
+    receiver: Receiver,
+    bell: Bell,
+    find_lost: Callable[[], str | None],
+    when_ready: Callable[[], object],
 ) -> Received:
-    """Wait until every sender is there, then run the experiment."""
+    """Wait until every sender is there and warm, then run the experiment."""
     lanes = range(receiver.num_lanes)
     buffer = VirtualBuffer(point, receiver)
 
@@ -115,6 +122,7 @@ def receive(
 
     run_loop(look_after, [], bell, lambda: all(map(receiver.is_attached, lanes)))
     collect(point.num_warmup)
+    when_ready()
     started_ns, cpu_before_ns = time.monotonic_ns(), time.process_time_ns()
     collect(point.num_messages)
     return Received(

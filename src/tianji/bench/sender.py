@@ -15,7 +15,7 @@ from tianji.channels.interface import Sender
 from tianji.channels.memory import Segment
 from tianji.channels.shm import ShmSender, StreamMemory
 from tianji.engines.loop import run_loop
-from tianji.engines.worker import die_with_parent
+from tianji.engines.worker import die_with_parent, give_way
 from tianji.types import Stamp
 
 
@@ -80,6 +80,7 @@ class VirtualActor:
 def main() -> None:
     start = json.loads(sys.argv[1])
     die_with_parent(start["parent"])
+    give_way()
     point, index = Point(**start["point"]), start["index"]
     slots, lanes, shared = map(Segment.attach, start["fds"])
     layout = make_layout(point.size_bytes)

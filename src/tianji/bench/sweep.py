@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from tianji.bench.experiment import measure
 from tianji.bench.idle import idle_share
-from tianji.bench.memory_speed import machine_copy_speed
+from tianji.bench.loaded import measure_loaded
 from tianji.bench.point import Point
-from tianji.bench.prediction import Measurement, Model, worst_error
+from tianji.bench.prediction import Measurement, Model, runs_at_once, worst_error
 
 SIZES = (4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 2 << 20, 8 << 20)
 FIGURE_SIZE = 512 << 10
 ACTORS = (1, 2, 4)
 SAMPLE_TIMES_S = (0.001, 0.010)
 MANY_ACTORS = (1, 2, 4, 8, 16)
-POINT_S = 0.6
+POINT_S = 0.5
 """About how long one point of the sweep takes: what 10,000 messages take is scaled from it."""
 COPY_BYTES_PER_S, MESSAGES_PER_S = 10e9, 300_000
 """Guesses, for the number of messages that fill that time."""
@@ -44,7 +43,12 @@ def sweep(say: Callable[[str], None], point_s: float = POINT_S) -> dict[str, Any
     for number, (size, n, sample_s) in enumerate(todo, 1):
         say(f"{number} of {len(todo)}: {size} bytes, actors: {n}, sampling {sample_s * 1e3:g} ms")
         points.append(measure(make_point(size, n, sample_s, point_s)))
-    model = Model(points, len(os.sched_getaffinity(0)), cache(machine_copy_speed))
+    num_cores = len(os.sched_getaffinity(0))
+    loaded = {
+        (size, num_runs): measure_loaded(make_point(size, 1, 0.0, point_s), num_runs)
+        for size, num_runs in loads(num_cores)
+    }
+    model = Model(points, loaded, num_cores)
     points = [{**point, **model.predict(point)} for point in points]
     found = {
         "points": points,
@@ -59,6 +63,13 @@ def settings() -> list[tuple[int, int, float]]:
     """Size, actors and sample time of every point."""
     by_size = [(size, n, 0.0) for size in SIZES for n in ACTORS]
     return by_size + [(FIGURE_SIZE, n, t) for t in SAMPLE_TIMES_S for n in MANY_ACTORS]
+
+
+def loads(num_cores: int) -> list[tuple[int, int]]:
+    """Size and number of one-actor runs at once that the model needs for all these points; its
+    saturation is that of a machine with as many actors as cores."""
+    actors = {(size, n) for size, n, _ in settings() if n > 1} | {(FIGURE_SIZE, num_cores)}
+    return sorted({(size, runs_at_once(n, num_cores)) for size, n in actors})
 
 
 def make_point(size: int, num_actors: int, sample_s: float, point_s: float) -> Point:

@@ -48,6 +48,6 @@ def measure(point):
 def sweep_made_up(monkeypatch):
     """A sweep takes no time and starts no process."""
     monkeypatch.setattr(sweep, "measure", measure)
-    monkeypatch.setattr(sweep, "machine_copy_speed", lambda size_bytes, num_sources: 20e9)
+    monkeypatch.setattr(sweep, "shared_copy_speed", lambda size_bytes, num_sources: 20e9)
     monkeypatch.setattr(sweep, "idle_share", lambda: 0.0012)
     monkeypatch.setattr(sweep.os, "sched_getaffinity", lambda _: {0, 1})

@@ -13,7 +13,7 @@ import pytest
 from tianji.bench import experiment, memory_speed
 from tianji.bench.experiment import measure
 from tianji.bench.idle import idle_share
-from tianji.bench.memory_speed import copy_speeds, machine_copy_speed
+from tianji.bench.memory_speed import copy_speeds, shared_copy_speed
 from tianji.bench.point import Point
 from tianji.bench.receiving import VirtualBuffer
 from tianji.errors import ChannelError, UsageError
@@ -196,7 +196,7 @@ def test_ctrl_c_at_a_terminal_ends_all_processes_without_a_word_from_them():
 def test_copying_is_measured_in_bytes_per_second():
     assert min(copy_speeds(4096)) > 1e6
     assert min(copy_speeds(16)) > 1e5
-    assert machine_copy_speed(65536, 3) > 1e6
+    assert shared_copy_speed(65536, 3) > 1e6
 
 
 def test_an_idle_receiver_is_measured_and_leaves_nothing_behind():
