@@ -12,8 +12,8 @@ from tianji.errors import UsageError
 MIN_BYTES, MAX_BYTES = 16, 1 << 30
 MAX_ACTORS = 256
 MAX_SAMPLE_TIME_S = 60.0
-WINDOW = 256
-MIN_WINDOW = 4
+MIN_WINDOW, MAX_WINDOW = 4, 256
+WINDOW_BYTES, ALL_WINDOWS_BYTES = 8 << 20, 16 << 20
 MIN_KEPT, MAX_KEPT = 8, 1024
 
 
@@ -60,8 +60,9 @@ class Point:
     @property
     def window(self) -> int:
         """Messages that one actor may have under way: enough that it never waits, and, but for
-        very large ones, at most half of the region for all actors together."""
-        return max(MIN_WINDOW, min(WINDOW, self._in_region // (2 * self.num_actors)))
+        very large ones, so few that they are still in a cache when they are received."""
+        share_bytes = min(WINDOW_BYTES, ALL_WINDOWS_BYTES // self.num_actors)
+        return max(MIN_WINDOW, min(MAX_WINDOW, share_bytes // self.size_bytes))
 
     @property
     def num_kept(self) -> int:

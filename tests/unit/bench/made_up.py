@@ -29,16 +29,18 @@ ALONE = (
 """Sending takes 40 us, receiving 10 us, sampling for 1 ms 5 us of processor time."""
 
 
-def copy_speed(size_bytes, num_sources):
-    """Eight sources do not fit into any cache, and are copied at half the speed."""
-    return 20e9 if num_sources < 8 else 10e9
+LOADED = {
+    (SIZE, 2): {"sender_cpu_us": 60.0, "receiver_cpu_us": 10.0, "measured_sample_s": 0.0},
+    (SIZE, 4): {"sender_cpu_us": 80.0, "receiver_cpu_us": 20.0, "measured_sample_s": 0.0},
+}
+"""With two runs at once on the two cores, and with four."""
 
 
 def measure(point):
     """Sending takes 40 us per 512 KB, receiving 10 us; sampling what was asked for."""
     part = point.size_bytes / SIZE
     busy_s = (point.sample_time_s + 40e-6 * part) / point.num_actors
-    seconds = 10_000 * max(busy_s, 10e-6 * part, 25e-6 * part, point.size_bytes / 20e9)
+    seconds = 10_000 * max(busy_s, 10e-6 * part, 25e-6 * part)
     return measured(
         point.num_actors, point.sample_time_s, point.size_bytes, 40.0 * part, 10.0 * part,
         s_per_10k=seconds,
@@ -48,6 +50,6 @@ def measure(point):
 def sweep_made_up(monkeypatch):
     """A sweep takes no time and starts no process."""
     monkeypatch.setattr(sweep, "measure", measure)
-    monkeypatch.setattr(sweep, "shared_copy_speed", lambda size_bytes, num_sources: 20e9)
+    monkeypatch.setattr(sweep, "measure_loaded", lambda point, num_runs: measure(point))
     monkeypatch.setattr(sweep, "idle_share", lambda: 0.0012)
     monkeypatch.setattr(sweep.os, "sched_getaffinity", lambda _: {0, 1})

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tianji.bench import experiment, memory_speed
+from tianji.bench import experiment, loaded, memory_speed
 from tianji.bench.experiment import measure
 from tianji.bench.idle import idle_share
-from tianji.bench.memory_speed import copy_speeds, shared_copy_speed
+from tianji.bench.loaded import measure_loaded
+from tianji.bench.memory_speed import copy_speeds
 from tianji.bench.point import Point
 from tianji.bench.receiving import VirtualBuffer
 from tianji.errors import ChannelError, UsageError
@@ -196,7 +197,18 @@ def test_ctrl_c_at_a_terminal_ends_all_processes_without_a_word_from_them():
 def test_copying_is_measured_in_bytes_per_second():
     assert min(copy_speeds(4096)) > 1e6
     assert min(copy_speeds(16)) > 1e5
-    assert shared_copy_speed(65536, 3) > 1e6
+
+
+def test_several_runs_at_once_start_together_and_tell_what_a_message_took(monkeypatch):
+    found = measure_loaded(Point(4096, 1, 0.0, 50), num_runs=3)
+    assert set(found) == {"sender_cpu_us", "receiver_cpu_us", "measured_sample_s"}
+    assert found["sender_cpu_us"] > 0 and found["receiver_cpu_us"] > 0
+
+
+def test_a_run_that_fails_beside_others_does_not_hang_them(monkeypatch):
+    monkeypatch.setattr(loaded, "run", interrupt)
+    with pytest.raises(EOFError):
+        measure_loaded(Point(4096, 1, 0.0, 50), num_runs=2)
 
 
 def test_an_idle_receiver_is_measured_and_leaves_nothing_behind():

@@ -2,25 +2,26 @@
 
 import pytest
 
-from tests.unit.bench.made_up import ALONE, CORES, SIZE, copy_speed, measured
-from tianji.bench.prediction import Model, is_fitted_on, worst_error
+from tests.unit.bench.made_up import ALONE, CORES, LOADED, SIZE, measured
+from tianji.bench.prediction import Model, is_fitted_on, runs_at_once, worst_error
 
 
 @pytest.fixture
 def model():
     others = [measured(2, sender_us=999.0), measured(copying=True, sender_us=999.0)]
-    return Model([*ALONE, *others], CORES, copy_speed)
+    return Model([*ALONE, *others], LOADED, CORES)
 
 
+SHARE_1_MS, SHARE_10_MS = 40 / 1100, 40 / 10200  # of the time, an actor sends
 # Actors, sample time, seconds for 10,000, who holds it up.
 BY_HAND = [
     (1, 0.0, 10_000 * 40e-6, "actors"),
-    (2, 0.0, 10_000 * (SIZE / 20e9), "memory"),  # 26.2 us; both cores need 25 us
-    (8, 0.0, 10_000 * (SIZE / 10e9), "memory"),
+    (2, 0.0, 10_000 * 70e-6 / 2, "processors"),
+    (8, 0.0, 10_000 * 100e-6 / 2, "processors"),
     (1, 0.001, 10_000 * 1100e-6, "actors"),
-    (4, 0.001, 10_000 * 1100e-6 / 4, "actors"),
-    (64, 0.001, 10_000 * (SIZE / 10e9), "memory"),
-    (16, 0.010, 10_000 * 10200e-6 / 16, "actors"),
+    (4, 0.001, 10_000 * (1100e-6 + 40e-6 * SHARE_1_MS) / 4, "actors"),
+    (64, 0.001, 10_000 * (5e-6 + 50e-6 + 50e-6 * SHARE_1_MS) / 2, "processors"),
+    (16, 0.010, 10_000 * (10200e-6 + 40e-6 * SHARE_10_MS) / 16, "actors"),
 ]
 
 
@@ -34,7 +35,8 @@ def test_the_model_predicts_what_one_works_out_by_hand(model, actors, sample_tim
 
 def test_the_printed_equation_is_told_beside_it(model):
     said = model.predict(measured(4, 0.001))
-    assert said["printed_equation_s_per_10k"] == pytest.approx(10_000 * 1100e-6)
+    send_s = 40e-6 + 40e-6 * SHARE_1_MS
+    assert said["printed_equation_s_per_10k"] == pytest.approx(10_000 * (1060e-6 + send_s))
 
 
 def test_sampling_counts_with_the_processor_time_it_takes(model):
@@ -44,11 +46,15 @@ def test_sampling_counts_with_the_processor_time_it_takes(model):
     assert (found.num_actors, found.sample_s, found.num_cores) == (3, 0.00106, CORES)
 
 
-def test_costs_are_those_of_one_actor_and_of_the_size(model):
-    costs = model.costs(SIZE, 8)
-    assert (costs.send_s, costs.receive_s) == pytest.approx((40e-6, 10e-6))
-    assert costs.cpu_s == pytest.approx(50e-6)
-    assert costs.memory_s == pytest.approx(SIZE / 10e9)
+def test_costs_are_those_of_one_actor_and_of_the_load(model):
+    alone, two, eight = (model.costs(SIZE, n, sample_s=0.0) for n in (1, 2, 8))
+    assert (alone.send_s, alone.receive_s, alone.cpu_s) == pytest.approx((40e-6, 10e-6, 50e-6))
+    assert (two.send_s, two.receive_s, two.cpu_s) == pytest.approx((60e-6, 10e-6, 70e-6))
+    assert (eight.send_s, eight.receive_s, eight.cpu_s) == pytest.approx((80e-6, 20e-6, 100e-6))
+
+
+def test_a_machine_is_full_with_two_actors_for_each_core():
+    assert [runs_at_once(n, 2) for n in (1, 2, 3, 4, 5, 100)] == [1, 2, 3, 4, 4, 4]
 
 
 def test_a_fit_uses_one_actor_whose_receiver_does_not_copy():
@@ -69,13 +75,13 @@ def test_the_worst_error_is_that_of_points_the_model_was_not_fitted_on():
 
 def test_where_actors_saturate_and_who_holds_up_more_of_them(model):
     found = model.saturation(SIZE, 0.001)
-    # (5 + 50) us on two cores are more than the 26.2 us of memory.
-    assert found["actors"] == pytest.approx(1100 / 27.5)
+    busy_us, cpu_us = 1100 + 20 * SHARE_1_MS, 55 + 20 * SHARE_1_MS
+    assert found["actors"] == pytest.approx(busy_us / (cpu_us / 2))
     assert found["then"] == "processors"
     assert (found["size_bytes"], found["sample_time_s"]) == (SIZE, 0.001)
 
 
 def test_without_a_sample_time_less_than_two_actors_saturate(model):
     found = model.saturation(SIZE, 0.0)
-    assert found["actors"] == pytest.approx(40e-6 / (SIZE / 20e9))
-    assert found["then"] == "memory"
+    assert found["actors"] == pytest.approx(60 / 35)
+    assert found["then"] == "processors"

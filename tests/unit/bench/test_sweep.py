@@ -9,6 +9,7 @@ from tianji.bench.sweep import (
     MANY_ACTORS,
     SIZES,
     in_words,
+    loads,
     make_point,
     measure_actors,
     measure_sizes,
@@ -50,6 +51,13 @@ def test_messages_fill_the_time_and_every_actor_has_some(setting, num_messages):
     make_point(*setting, point_s=1.0).check()
 
 
+def test_every_load_that_the_model_asks_for_is_measured():
+    needed = loads(num_cores=2)
+    assert {runs for _, runs in needed} == {2, 4}
+    assert {size for size, _ in needed} == set(SIZES)
+    assert (FIGURE_SIZE, 16) in loads(num_cores=16), "for the point of saturation"
+
+
 def test_the_two_figures_measure_their_own_points(made_up):
     by_size = measure_sizes(point_s=0.01)
     assert [(p["size_bytes"], p["actors"]) for p in by_size] == [(size, 1) for size in SIZES]
@@ -75,11 +83,11 @@ def test_a_sweep_measures_every_setting_and_predicts_it(made_up):
 
 def test_what_the_sweep_says_in_words(made_up):
     best, *saturation, model = sweep(lambda text: None)["in_words"]
-    assert "up to 20.0 GB/s" in best, best
+    assert "up to 21.0 GB/s" in best, best
     assert "of the speed at which one core copies memory" in best
     assert len(saturation) == 3
-    assert "sample time 1 ms: up to 39.7 actors the actors are the bottleneck" in saturation[1]
-    assert saturation[1].endswith("beyond that the memory.")
+    assert "sample time 1 ms: up to 41.6 actors the actors are the bottleneck" in saturation[1]
+    assert saturation[1].endswith("beyond that the processors.")
     assert "within 0% on every point that it was not fitted on" in model
     assert "takes 0.12% of a core" in model
 

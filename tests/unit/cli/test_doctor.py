@@ -115,3 +115,19 @@ def test_thread_variables_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     (finding,) = doctor.check_thread_variables()
     assert "OMP_NUM_THREADS=7" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("rollup", "words"),
+    [
+        ("Rss: 9 kB\nShmemPmdMapped:   2048 kB\n", "lie on huge pages"),
+        ("Rss: 9 kB\nShmemPmdMapped:      0 kB\n", "lies on small pages"),
+        (None, "cannot be seen"),
+    ],
+)
+def test_whether_shared_memory_lies_on_huge_pages(tmp_path, rollup, words):
+    path = tmp_path / "smaps_rollup"
+    if rollup is not None:
+        path.write_text(rollup)
+    (finding,) = doctor.check_huge_pages(path)
+    assert (finding.level, words in finding.what) == ("ok", True)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.fakes.scripted import SPACES
 from tests.unit.programs.plans import config, plan_for
+from tianji.engines import worker
 from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.spec import RunSpec
 
@@ -155,3 +156,22 @@ def test_a_worker_without_its_parent_ends_itself(tmp_path):
         pass_fds=[start_fd], check=False,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
+
+
+def test_who_gives_way_is_scheduled_as_background_work():
+    program = (
+        "import os; from tianji.engines.worker import give_way; give_way(); "
+        "print(os.sched_getscheduler(0) == os.SCHED_BATCH)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
+
+
+def test_a_system_that_forbids_to_give_way_is_worked_with_all_the_same(monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(worker.os, "sched_setscheduler", refuse)
+    worker.give_way()
