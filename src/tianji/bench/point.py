@@ -13,7 +13,7 @@ MIN_BYTES, MAX_BYTES = 16, 1 << 30
 MAX_ACTORS = 256
 MAX_SAMPLE_TIME_S = 60.0
 MIN_WINDOW, MAX_WINDOW = 4, 256
-WINDOW_BYTES, ALL_WINDOWS_BYTES = 8 << 20, 16 << 20
+WINDOW_BYTES = 8 << 20
 MIN_KEPT, MAX_KEPT = 8, 1024
 
 
@@ -61,7 +61,7 @@ class Point:
     def window(self) -> int:
         """Messages that one actor may have under way: enough that it never waits, and, but for
         very large ones, so few that they are still in a cache when they are received."""
-        share_bytes = min(WINDOW_BYTES, ALL_WINDOWS_BYTES // self.num_actors)
+        share_bytes = WINDOW_BYTES // self.num_actors
         return max(MIN_WINDOW, min(MAX_WINDOW, share_bytes // self.size_bytes))
 
     @property
