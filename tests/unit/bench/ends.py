@@ -14,6 +14,7 @@ SIZE = 64
 def keep_few(monkeypatch):
     """16 slots of that size instead of 64 MB: the oldest give way soon."""
     monkeypatch.setattr(bench_point, "REGION_BYTES", 16 * SIZE)
+    monkeypatch.setattr(bench_point, "WINDOW_BYTES", 4 * SIZE)
 
 
 def inproc_ends(point):

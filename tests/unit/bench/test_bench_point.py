@@ -43,7 +43,7 @@ def test_the_limits_themselves_can_be_run():
 def test_what_does_not_fit_into_memory_is_refused_with_the_arithmetic(monkeypatch):
     monkeypatch.setattr(point_module, "memory_available_bytes", lambda: 16 << 30)
     Point(MAX_BYTES // 2, 1).check()
-    with pytest.raises(UsageError, match=r"10 slots x 1024\.0 MiB = 10\.0 GiB.*16\.0 GiB.*free"):
+    with pytest.raises(UsageError, match=r"12 slots x 1024\.0 MiB = 12\.0 GiB.*16\.0 GiB.*free"):
         Point(MAX_BYTES, 1).check()
 
 

@@ -123,7 +123,7 @@ def test_the_sweep_draws_a_picture_and_says_where(made_up, in_new_folder, capfd)
     said = told(capfd)
     assert "Wrote bench-comm.png" in said
     assert "1 of 31: 4096 bytes" in said
-    assert "Experience moves at up to 20.0 GB/s" in said
+    assert "Experience moves at up to 21.0 GB/s" in said
     assert (in_new_folder / "bench-comm.png").read_bytes().startswith(b"\x89PNG")
 
 
