@@ -34,7 +34,7 @@ def test_an_algorithm_in_one_folder_trains_and_is_used_by_name(tmp_path, monkeyp
     assert main(["train", *words, "--max-env-steps", "20000", "--num-envs", "16", "--json"]) == 0
     summary = json.loads(capfd.readouterr().out)
     assert summary["env_steps"] >= 20_000
-    assert summary["mean_return_100"] > 30, "random actions reach about 20"
+    assert summary["mean_return_100"] > 30, f"random actions reach about 20: {summary}"
     assert main(["eval", "mine", "--episodes", "2"]) == 0
 
 

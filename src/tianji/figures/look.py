@@ -14,8 +14,21 @@ GRID = "#e5e7eb"
 # The palette of Okabe and Ito, made to be told apart by colour-blind readers too.
 SKY, BLUE, GREEN, ORANGE = "#56b4e9", "#0072b2", "#009e73", "#e69f00"
 RED, PURPLE, YELLOW, BLACK = "#d55e00", "#cc79a7", "#f0e442", "#1f2937"
-PALETTE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "#8c6d31", "#7f7f7f", "#a3b18a")
-MARKERS = "osD^vP*X<>"
+PALETTE = (
+    BLUE,
+    RED,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    BLACK,
+    "#8c6d31",
+    "#7f7f7f",
+    "#a3b18a",
+    "#5e3c99",
+    "#9d0208",
+)
+MARKERS = "osD^vP*X<>hp"
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
