@@ -185,6 +185,8 @@ def test_ctrl_c_at_a_terminal_ends_all_processes_without_a_word_from_them():
     command = subprocess.Popen(
         [sys.executable, "-m", "tianji", *words],
         stderr=subprocess.PIPE, text=True, start_new_session=True,
+        # Background jobs of a shell ignore it, and whatever they start does too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     wait_until(lambda: len(children(command.pid)) == 2)
     senders = children(command.pid)
@@ -212,6 +214,7 @@ def test_a_run_that_fails_beside_others_does_not_hang_them(monkeypatch):
 
 
 def test_an_idle_receiver_is_measured_and_leaves_nothing_behind():
+    gc.collect()
     before = num_open()
     assert 0.0 <= idle_share(num_actors=2, duration_s=0.02) <= 1.5
     gc.collect()
