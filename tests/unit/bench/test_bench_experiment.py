@@ -196,7 +196,10 @@ def test_ctrl_c_at_a_terminal_ends_all_processes_without_a_word_from_them():
     wait_until(lambda: len(children(command.pid)) == 2)
     senders = children(command.pid)
     os.killpg(command.pid, signal.SIGINT)
-    _, said = command.communicate(timeout=LONG_S)
+    try:
+        _, said = command.communicate(timeout=LONG_S)
+    finally:
+        command.kill()
     assert (command.returncode, said) == (130, "Interrupted.\n")
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in senders))
 
