@@ -4,8 +4,8 @@ Segments are memfds: they have no name in any file system, are inherited by file
 are gone with the last process that holds one, even when all are killed at once. Large ones lie on
 huge pages where the kernel can do it, because copying into 4-KiB pages takes twice as long.
 
-A fence orders memory: everything before it is seen by others before anything after it. That
-ordering, not the processor's, is what the channels rely on.
+A fence orders memory: everything before it is seen by others before anything after it. The channels
+rely on it, and on the processor's own order only where IS_ORDERED says that there is one.
 
 A Bell wakes a sleeper. It costs no system call while its owner is awake, and nobody owns a lock: a
 killed process cannot leave one behind.

@@ -2,8 +2,8 @@
 
 A lane is two rings of indices, `granted` (buffer to actor) and `sent` (actor to buffer), each with
 a count that only one end writes. Only indices and stamps move; the bytes of an unroll are written
-once and read where they lie. An end writes an entry, then a fence, then the count; the other end
-reads the count, then a fence, then every entry it covers: one fence for all that has arrived.
+once and read where they lie. An end writes an entry, then (in order) the count; the other end reads
+the count, then a fence, then every entry it covers: one fence for all that has arrived.
 
 Either end may die at any instruction:
 
