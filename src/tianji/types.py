@@ -16,7 +16,7 @@ end of an episode, unless the world keeps final observations apart (`final_obs`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[Any]
 Unroll: TypeAlias = Mapping[str, Array]
 """The arrays of one slot by field name, views into shared memory."""
+
+Clock: TypeAlias = Callable[[], int]
+"""Nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
 
 Per: TypeAlias = Literal["step", "obs", "row", "unroll"]
 

@@ -21,7 +21,7 @@ from tianji.algorithms.interface import Acting
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import BoardReader, Bytes, Grant, Sender
 from tianji.envs.interface import World
-from tianji.types import Stamp, Unroll
+from tianji.types import Clock, Stamp, Unroll
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Actor:
         policy: BoardReader,
         sender: Sender,
         gauges: memoryview[int],
+        now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._plan = plan
         self._world = world
@@ -56,6 +57,7 @@ class Actor:
         self._policy = policy
         self._sender = sender
         self._gauges = gauges
+        self._now_ns = now_ns
         self._rng = np.random.default_rng()
         self._ledger = EpisodeLedger(world.num_envs)
         self._carry: dict[str, np.ndarray[Any, Any]] | None = None
@@ -79,8 +81,10 @@ class Actor:
             self._version = self._policy.latest(self._read_policy)
         row = self._row
         actions = self._acting.act(self._unroll, row)
+        before_ns = self._now_ns()
         self._world.step(actions, self._unroll, row)
-        self._row_ns[row] = now_ns = time.monotonic_ns()
+        self._row_ns[row] = now_ns = self._now_ns()
+        self._gauges[Gauge.ENV_NS] += now_ns - before_ns
         self._gauges[Gauge.HEARTBEAT_NS] = now_ns
         self._row = row + 1
         if self._row == self._plan.num_rows or self._is_hurried():
@@ -114,7 +118,7 @@ class Actor:
         self._grant = grant
         self._unroll = unroll = self._sender.unroll(grant.slot)
         self._row_ns = unroll["row_ns"]
-        self._started_ns = time.monotonic_ns()
+        self._started_ns = self._now_ns()
         if self._gauges[Gauge.FIRST_STEP_NS] == 0:
             self._gauges[Gauge.FIRST_STEP_NS] = self._started_ns
         first = self._first_row

@@ -2,7 +2,7 @@
 
 This is how the bound on lag is held without throwing data away: the actor hands over what it has
 after its current step, and the learner takes it in. A world whose single step takes longer than
-PATIENCE_S holds up nobody further; what it delivers then is the last resort's.
+PATIENCE_NS holds up nobody further; what it delivers then is the last resort's.
 """
 
 from __future__ import annotations
@@ -11,17 +11,24 @@ import time
 from collections.abc import Mapping, Sequence
 
 from tianji.channels.gauges import Gauge
+from tianji.types import Clock
 
-PATIENCE_S = 0.25
+PATIENCE_NS = 250_000_000
 
 
 class LateUnrolls:
     """Remembers whom it asked, since when, and whom it has stopped waiting for."""
 
-    def __init__(self, max_lag: int, actor_gauges: Sequence[memoryview[int]]) -> None:
+    def __init__(
+        self,
+        max_lag: int,
+        actor_gauges: Sequence[memoryview[int]],
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
         self._max_lag = max_lag
         self._gauges = actor_gauges
-        self._since: dict[int, float] = {}
+        self._now_ns = now_ns
+        self._since: dict[int, int] = {}
         """When each unroll (actor's round) was first waited for, by actor."""
         self._round: dict[int, int] = {}
         for row in actor_gauges:
@@ -43,6 +50,6 @@ class LateUnrolls:
             row[Gauge.HURRY] = round_number + 1
             if self._round.get(actor) != round_number:
                 self._round[actor] = round_number
-                self._since[actor] = time.monotonic()
-            waits |= time.monotonic() - self._since[actor] < PATIENCE_S
+                self._since[actor] = self._now_ns()
+            waits |= self._now_ns() - self._since[actor] < PATIENCE_NS
         return waits

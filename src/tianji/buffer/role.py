@@ -9,6 +9,7 @@ Stops      between two ticks
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,7 +23,7 @@ from tianji.buffer.late import LateUnrolls
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
 from tianji.observe.progress import Progress
-from tianji.types import Batch, Episode, Stamp
+from tianji.types import Batch, Clock, Episode, Stamp
 
 _Finished: TypeAlias = tuple[tuple[int, int, int, int], Episode]
 """An episode behind its place in time: round, row, actor, environment."""
@@ -50,6 +51,7 @@ class Buffer:
         progress: Progress,
         gauges: memoryview[int],
         actor_gauges: Sequence[memoryview[int]],
+        now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._plan = plan
         self._receiver = receiver
@@ -68,7 +70,7 @@ class Buffer:
         self._version = 0
         self._is_taken = False
         self._attached = (False,) * num_actors
-        self._late = LateUnrolls(plan.max_lag, actor_gauges)
+        self._late = LateUnrolls(plan.max_lag, actor_gauges, now_ns)
         self._changed = True
         self.lag = LagGauge()
         self.items_put = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from tianji.channels.memory import Segment
 
-GAUGE_WORDS = 16
+GAUGE_WORDS = 24
 
 
 class Gauge(IntEnum):
@@ -41,6 +41,16 @@ class Gauge(IntEnum):
     """Actor: version under which the unroll in work was begun, plus 1; 0 when none is."""
     HURRY = 15
     """Buffer: unrolls before this round are to be handed over now, short as they are."""
+    ENV_NS = 16
+    """Actor: time inside the environments, a part of BUSY_NS."""
+    PUBLISH_NS = 17
+    """Learner: time to publish versions, a part of BUSY_NS."""
+    SAVE_NS = 18
+    """Learner: time that checkpoints kept it from learning."""
+    LATE_NS = 19
+    """Buffer: time a version that was due waited for unrolls that were about to be too old."""
+    ACTIVE = 20
+    """Buffer: how many actors may work at once; the others are parked."""
 
 
 class Activity(IntEnum):

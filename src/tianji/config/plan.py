@@ -3,9 +3,22 @@ run; every process of the run is started from it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from tianji.config.schema import Strict
+
+Bottleneck = Literal["sampling", "training", "communication", "processors"]
+
+
+class Prediction(Strict):
+    """What a plan promises; rates in environment steps per second."""
+
+    produced: float
+    received: float
+    trained: float
+    """Every epoch, or every sampled step, counts."""
+    lag_versions: float
+    bottleneck: Bottleneck
 
 
 class RunPlan(Strict):
@@ -14,7 +27,9 @@ class RunPlan(Strict):
     num_actors: int
     envs_per_actor: int
     learner_threads: int
-    """Torch threads of the learner's process; actors have one each."""
+    """Torch threads of the learner's process."""
+    actor_threads: int = 1
+    """Torch threads of each actor's process."""
     cores: dict[str, tuple[int, ...]]
     """Cores each worker is pinned to; empty means free."""
     unroll_length: int
@@ -39,6 +54,10 @@ class RunPlan(Strict):
     """Slots, lanes and control."""
     policy_board_bytes: int | None = None
     """Shared memory for the published policy; known when the learner has built the network."""
+    source: Literal["rule", "measured"] = "rule"
+    """Where the shares of the machine come from."""
+    prediction: Prediction | None = None
+    """Only of a measured plan."""
     notes: tuple[str, ...]
     """What was derived and why, in words."""
 

@@ -71,6 +71,19 @@ class ObserveConfig(Strict):
     """Write a timeline of what every role did when, for Perfetto and `tianji figure tianji-1`."""
 
 
+class PlanConfig(Strict):
+    """How the machine is shared among the roles."""
+
+    source: Literal["auto", "measure", "rule"] = "auto"
+    """`measure`: profile this run on this machine first, and keep the profile for the next time;
+    `rule`: share cores by a simple rule, at once; `auto`: a profile that was kept, else measure
+    where the run is long enough to pay for it."""
+    replan: bool = False
+    """Change to a better plan at a checkpoint when the balance stays off; else only say so."""
+    pin: bool = True
+    """Pin workers to cores where each can have its own."""
+
+
 class SuperviseConfig(Strict):
     """When a role counts as lost, and what is done about it."""
 
@@ -98,8 +111,9 @@ class RunConfig(Strict):
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
     normalize: NormalizeConfig = NormalizeConfig()
-    engine: Literal["local", "inline"] = "local"
-    """`local`: processes on this machine; `inline`: serial, one process, bit-reproducible."""
+    engine: Literal["local", "inline", "virtual"] = "local"
+    """`local`: processes on this machine; `inline`: serial, one process, bit-reproducible;
+    `virtual`: asynchronous in simulated time, one process, bit-reproducible."""
     seed: int = Field(1, ge=0, lt=2**63)
     """Root of all random numbers."""
     num_envs: Count = 8
@@ -108,6 +122,8 @@ class RunConfig(Strict):
     """Actor processes; auto: what the cores left by the learner can take."""
     learner_threads: Count | Auto = "auto"
     """Torch threads of the learner; auto: the cores that the actors leave, at most what helps."""
+    actor_threads: Count | Auto = "auto"
+    """Torch threads of each actor; auto: more than one only where inference gains by it."""
     max_lag: int = Field(1, ge=0)
     """Most versions an item may be behind when it is taken; 0 gives serial training."""
     target_return: float | None = None
@@ -120,6 +136,7 @@ class RunConfig(Strict):
     evaluate: EvaluateConfig = EvaluateConfig()
     observe: ObserveConfig = ObserveConfig()
     supervise: SuperviseConfig = SuperviseConfig()
+    plan: PlanConfig = PlanConfig()
 
     @field_validator("algorithm", mode="before")
     @classmethod

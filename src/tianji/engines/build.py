@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,6 +33,7 @@ from tianji.trace.parts import (
     trace_world,
 )
 from tianji.trace.spans import Spans, open_spans
+from tianji.types import Clock
 
 REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
 _SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "evaluator": 4}
@@ -66,6 +68,7 @@ def build_actor(
     policy: BoardReader,
     gauges: memoryview[int],
     spans: Spans | None = None,
+    now_ns: Clock = time.monotonic_ns,
 ) -> Actor:
     plan, config = spec.plan, spec.config
     model = build_model(spec)
@@ -89,6 +92,7 @@ def build_actor(
         policy=policy,
         sender=sender,
         gauges=gauges,
+        now_ns=now_ns,
     )
 
 
@@ -99,6 +103,7 @@ def build_buffer(
     gauges: memoryview[int],
     actor_gauges: Sequence[memoryview[int]],
     spans: Spans | None = None,
+    now_ns: Clock = time.monotonic_ns,
 ) -> Buffer:
     plan = spec.plan
     store = _build_store(spec, receiver)
@@ -112,6 +117,7 @@ def build_buffer(
         progress=progress,
         gauges=gauges,
         actor_gauges=actor_gauges,
+        now_ns=now_ns,
     )
 
 

@@ -34,6 +34,7 @@ from tianji.models.flat import Snapshot
 from tianji.observe.progress import WINDOW, Progress
 from tianji.trace.parts import trace_batches, trace_update, trace_writer
 from tianji.trace.spans import Kind
+from tianji.types import Clock
 
 ActorStates = Callable[[], dict[str, Any] | None]
 """The actors' states for an exact resume, or None where they are out of reach."""
@@ -50,11 +51,13 @@ class LearnerSide:
         gauges: Gauges,
         reports: Reports,
         actor_states: ActorStates,
+        now_ns: Clock = time.monotonic_ns,
     ) -> None:
         config = spec.config
         self._spec = spec
         self._reports = reports
         self._actor_states = actor_states
+        self._now_ns = now_ns
         self._gauges = gauges
         self._row = gauges.rows["learner"]
         self._buffer_row = gauges.rows["buffer"]
@@ -70,7 +73,13 @@ class LearnerSide:
         buffer_spans = spans_of(spec, "buffer")
         self.spans = spans_of(spec, "learner")
         self.buffer: Buffer = build_buffer(
-            spec, receiver, self.progress, self._buffer_row, self._actor_rows, buffer_spans
+            spec,
+            receiver,
+            self.progress,
+            self._buffer_row,
+            self._actor_rows,
+            buffer_spans,
+            now_ns,
         )
         update: Update = self._update
         batches: Batches = self.buffer
@@ -86,6 +95,7 @@ class LearnerSide:
             snapshot.write_to,
             lambda: self.progress.fraction,
             self._row,
+            now_ns,
         )
         self._writer = Writer(spec.run_dir, config.checkpoint.keep_last, self._on_checkpoint)
         self._next_save_ns = self._next_report_ns = 0
@@ -99,7 +109,7 @@ class LearnerSide:
         built = {"policy_board_bytes": to_pages(self._policy_bytes)}
         self._reports(Report(kind="built", role="learner", record=built))
         self.learner.publish()
-        now_ns = time.monotonic_ns()
+        now_ns = self._now_ns()
         self._save(now_ns)
         self._next_report_ns = now_ns
 
@@ -108,7 +118,7 @@ class LearnerSide:
         if timed_tick(self.learner, self._row):
             worked = True
             if self.learner.is_between_versions:
-                self._after_version(time.monotonic_ns())
+                self._after_version(self._now_ns())
         return worked
 
     def _after_version(self, now_ns: int) -> None:
@@ -123,7 +133,7 @@ class LearnerSide:
         if not self.learner.is_between_versions:
             return None
         self._note_first_step()
-        return self.progress.stop_reason(time.monotonic_ns())
+        return self.progress.stop_reason(self._now_ns())
 
     def _note_first_step(self) -> None:
         if not self.progress.started_ns:
@@ -173,6 +183,7 @@ class LearnerSide:
         self._row[Gauge.ACTIVITY] = Activity.SAVING
         self._next_save_ns = now_ns + int(self._spec.config.checkpoint.period_s * 1e9)
         self._writer.submit(self._snapshot(now_ns))
+        self._row[Gauge.SAVE_NS] += self._now_ns() - now_ns
 
     def _snapshot(self, now_ns: int) -> Saved:
         """Copies of everything, so that the writer's thread can take its time."""
@@ -231,14 +242,14 @@ class LearnerSide:
     def close(self, save: bool) -> dict[str, Any]:
         """Write the last checkpoint, wait for it, and return the last record, with the rates and
         shares of the whole session."""
-        now_ns = time.monotonic_ns()
+        now_ns = self._now_ns()
         record = {**self.record(now_ns), **self._whole_session(now_ns)}
         self._reports(Report(kind="metrics", role="learner", record=record))
         if save and self.learner.is_between_versions:
-            self._save(time.monotonic_ns())
+            self._save(self._now_ns())
         self._writer.close(self._show_life)
         return record
 
     def _show_life(self) -> None:
         for row in (self._row, self._buffer_row):
-            row[Gauge.HEARTBEAT_NS] = time.monotonic_ns()
+            row[Gauge.HEARTBEAT_NS] = self._now_ns()

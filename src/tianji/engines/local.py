@@ -96,7 +96,7 @@ class LocalEngine:
         message = StartMessage(
             worker=worker,
             spec=self._spec,
-            threads=plan.learner_threads if worker == "learner" else 1,
+            threads=plan.learner_threads if worker == "learner" else plan.actor_threads,
             fds={
                 "control": self._control.segment.fd,
                 "slots": self._stream.slots.fd,

@@ -9,12 +9,13 @@ Stops      between two optimiser steps; a version that was begun is not publishe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 
 from tianji.algorithms.interface import Update
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, BoardWriter, Bytes
-from tianji.types import Batch
+from tianji.types import Batch, Clock
 
 
 class Learner:
@@ -28,6 +29,7 @@ class Learner:
         write_policy: Callable[[Bytes], None],
         progress: Callable[[], float],
         gauges: memoryview[int],
+        now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._update = update
         self._batches = batches
@@ -35,6 +37,7 @@ class Learner:
         self._write_policy = write_policy
         self._progress = progress
         self._gauges = gauges
+        self._now_ns = now_ns
         self._batch: Batch | None = None
         self._steps: Iterator[Mapping[str, float]] = iter(())
         self._minibatch_steps = 0
@@ -45,7 +48,9 @@ class Learner:
     def publish(self) -> None:
         """Post the policy as the current version; the first one starts the actors."""
         self._gauges[Gauge.ACTIVITY] = Activity.PUBLISHING
+        before_ns = self._now_ns()
         self._policy.post(self.version, self._write_policy)
+        self._gauges[Gauge.PUBLISH_NS] += self._now_ns() - before_ns
         self._gauges[Gauge.VERSION] = self.version
 
     def tick(self) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tianji.algorithms.interface import Cadence
     from tianji.envs.build import Probe
 
-CONTROL_BYTES_PER_ACTOR = 192  # a row of gauges and a bell
+CONTROL_BYTES_PER_ACTOR = 256  # a row of gauges and a bell
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
 SAFE_MEMORY_SHARE = 0.8
 MOST_LEARNER_THREADS = 4  # more only wait for each other at the sizes of these networks
@@ -56,6 +56,7 @@ def resolve(config: RunConfig, machine: Machine, probe: Probe) -> RunPlan:
         num_actors=num_actors,
         envs_per_actor=envs_per_actor,
         learner_threads=_learner_threads(config, machine, num_actors),
+        actor_threads=1 if config.actor_threads == "auto" else config.actor_threads,
         cores=_cores(machine, num_actors, config),
         unroll_length=cadence.unroll_length,
         lookahead=cadence.lookahead,

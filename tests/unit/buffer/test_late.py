@@ -3,16 +3,13 @@
 import pytest
 
 from tests.fakes.scripted import gauge_row
-from tianji.buffer import late
-from tianji.buffer.late import PATIENCE_S, LateUnrolls
+from tianji.buffer.late import PATIENCE_NS, LateUnrolls
 from tianji.channels.gauges import Gauge
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    now = [50.0]
-    monkeypatch.setattr(late.time, "monotonic", lambda: now[0])
-    return now
+def clock():
+    return [50_000_000_000]
 
 
 def rows(*started):
@@ -38,32 +35,32 @@ def test_late_is_what_the_next_version_would_make_too_old(
     clock, max_lag, version, started, is_late
 ):
     gauges = rows(started)
-    assert LateUnrolls(max_lag, gauges).holds_up(version, {0: 6}) is is_late
+    assert LateUnrolls(max_lag, gauges, lambda: clock[0]).holds_up(version, {0: 6}) is is_late
     assert gauges[0][Gauge.HURRY] == (7 if is_late else 0)
 
 
 def test_patience_is_counted_from_the_first_time_it_waited(clock):
-    unrolls = LateUnrolls(1, rows(0))
+    unrolls = LateUnrolls(1, rows(0), lambda: clock[0])
     assert unrolls.holds_up(5, {0: 2})
-    clock[0] += PATIENCE_S / 2
+    clock[0] += PATIENCE_NS // 2
     assert unrolls.holds_up(5, {0: 2})
-    clock[0] += PATIENCE_S / 2
+    clock[0] += PATIENCE_NS // 2
     assert not unrolls.holds_up(5, {0: 2})
     assert not unrolls.holds_up(6, {0: 2}), "it is waited for again"
 
 
 def test_every_round_gets_its_own_patience(clock):
-    unrolls = LateUnrolls(1, rows(0))
+    unrolls = LateUnrolls(1, rows(0), lambda: clock[0])
     assert unrolls.holds_up(5, {0: 2})
-    clock[0] += PATIENCE_S
+    clock[0] += PATIENCE_NS
     assert not unrolls.holds_up(5, {0: 2})
     assert unrolls.holds_up(7, {0: 3})
 
 
 def test_one_that_is_waited_for_no_longer_does_not_hide_another(clock):
-    unrolls = LateUnrolls(1, rows(0, 0))
+    unrolls = LateUnrolls(1, rows(0, 0), lambda: clock[0])
     unrolls.holds_up(5, {0: 2})
-    clock[0] += PATIENCE_S
+    clock[0] += PATIENCE_NS
     assert unrolls.holds_up(5, {1: 4, 0: 2})
     assert unrolls.holds_up(5, {0: 2, 1: 4})
     assert not LateUnrolls(1, rows(0, 0)).holds_up(5, {})
@@ -71,9 +68,9 @@ def test_one_that_is_waited_for_no_longer_does_not_hide_another(clock):
 
 def test_the_round_of_an_actor_that_died_is_waited_for_anew(clock):
     gauges = rows(0)
-    unrolls = LateUnrolls(1, gauges)
+    unrolls = LateUnrolls(1, gauges, lambda: clock[0])
     unrolls.holds_up(5, {0: 2})
-    clock[0] += PATIENCE_S
+    clock[0] += PATIENCE_NS
     unrolls.forget(0)
     assert gauges[0][Gauge.HURRY] == gauges[0][Gauge.STARTED_VERSION] == 0
     gauges[0][Gauge.STARTED_VERSION] = 1
