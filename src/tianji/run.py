@@ -1,4 +1,4 @@
-"""One run from its first line to its last: resolve, start an engine, watch, sum up."""
+"""One run from its first line to its last: plan, start an engine, watch, sum up."""
 
 from __future__ import annotations
 
@@ -7,31 +7,36 @@ import fcntl
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tianji.algorithms.registry import load_algorithm
-from tianji.checkpoint.durable import replace_json
 from tianji.checkpoint.load import list_checkpoints
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
-from tianji.config.machine import read_machine
-from tianji.config.plan import RunPlan
+from tianji.config.machine import Machine, read_machine
+from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
-from tianji.config.runs import CONFIG_FILE, new_run_dir
+from tianji.config.runs import CONFIG_FILE, LOCK_FILE, new_run_dir
+from tianji.display.waiting import tell_progress
+from tianji.engines.control import Stop
 from tianji.engines.interface import Engine, Outcome, Report
-from tianji.engines.signals import catch_signals
+from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
-from tianji.envs.build import EnvSource, probe
+from tianji.envs.build import EnvSource
 from tianji.errors import UsageError
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
+from tianji.planning.plan import Planned, plan_again, plan_run
 from tianji.programs.program import Program, tianji
-from tianji.programs.resolve import resolve
 from tianji.trace.spans import SPANS_FOLDER
 
-PLAN_FILE = "plan.json"
-LOCK_FILE = ".lock"
+if TYPE_CHECKING:
+    from tianji.planning.replan import Replanner
+
+REPLAN = "replan"
+"""Why an engine ended that goes on with another plan."""
 Summary = dict[str, Any]
 
 
@@ -41,9 +46,14 @@ def train_config(
     """Train as configured, in a new run folder. `env` may be a callable in place of config.env;
     `started_ns` is when the person asked (CLOCK_MONOTONIC), for the start-up time."""
     started_ns = started_ns or time.monotonic_ns()
-    spec = _resolve(config, env or config.env, run_dir=None)
+    source = env or config.env
+    machine = read_machine()
+    with tell_progress(config.observe.display) as tell:
+        planned = plan_run(config, source, machine, tell)
+    spec = _spec_of(planned, source, run_dir=None)
+    replanner = _replanner(planned, source, machine)
     with _only_one(spec.run_dir):
-        return _run(spec, resume=False, started_ns=started_ns)
+        return _run(spec, planned, replanner, resume=False, started_ns=started_ns)
 
 
 def resume_run(
@@ -59,8 +69,13 @@ def resume_run(
     with _only_one(run_dir):
         config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
         _check_not_over(config, run_dir)
-        spec = _resolve(config, env or config.env, run_dir, _read_plan(run_dir))
-        return _run(spec, resume=True, started_ns=started_ns)
+        source = env or config.env
+        machine = read_machine()
+        with tell_progress(config.observe.display) as tell:
+            planned = plan_again(config, changes, source, machine, read_plan(run_dir), tell)
+        spec = _spec_of(planned, source, run_dir)
+        replanner = _replanner(planned, source, machine)
+        return _run(spec, planned, replanner, resume=True, started_ns=started_ns)
 
 
 def _check_not_over(config: RunConfig, run_dir: Path) -> None:
@@ -80,37 +95,25 @@ def _check_not_over(config: RunConfig, run_dir: Path) -> None:
         )
 
 
-def _read_plan(run_dir: Path) -> RunPlan:
-    try:
-        return RunPlan.model_validate_json((run_dir / PLAN_FILE).read_bytes())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"Run {run_dir} has no readable {PLAN_FILE}: {error}") from error
-
-
-def _save_plan(folder: Path, plan: RunPlan) -> None:
-    replace_json(folder / PLAN_FILE, plan.model_dump(mode="json"))
-
-
-def _resolve(
-    config: RunConfig, env: EnvSource, run_dir: Path | None, before: RunPlan | None = None
-) -> RunSpec:
-    """Everything that can be wrong with a run is found here, before anything starts.
-
-    before: the plan of a run that is resumed. What was saved fits its actors and its threads, so
-    they stay, whatever machine this is.
-    """
-    found = probe(env, config.env_kwargs)
-    fixed = config
-    if before is not None:
-        same = {"num_actors": before.num_actors, "learner_threads": before.learner_threads}
-        fixed = config.model_copy(update=same)
-    plan = resolve(fixed, read_machine(), found)
+def _spec_of(planned: Planned, env: EnvSource, run_dir: Path | None) -> RunSpec:
+    """The last thing that can be wrong with a run is found here, before anything starts."""
+    config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
-        load_algorithm(config.algorithm.name).build_model(found.spaces, config)
+        load_algorithm(config.algorithm.name).build_model(spaces, config)
     folder = run_dir or new_run_dir(config)
     save_config(config, folder / CONFIG_FILE)
-    _save_plan(folder, plan)
-    return RunSpec(config, plan, found.spaces, env, folder)
+    spec = RunSpec(config, planned.plan, spaces, env, folder)
+    PlanFile(folder, planned.plan).save()
+    return spec
+
+
+def _replanner(planned: Planned, env: EnvSource, machine: Machine) -> Replanner | None:
+    """Whoever changes the plan of this run on the way, if that is wanted."""
+    if not planned.config.plan.replan or planned.config.engine != "local":
+        return None
+    from tianji.planning.replan import replanner_for
+
+    return replanner_for(planned, env, machine)
 
 
 @contextlib.contextmanager
@@ -124,29 +127,66 @@ def _only_one(run_dir: Path) -> Iterator[None]:
         yield
 
 
-def _run(spec: RunSpec, resume: bool, started_ns: int) -> Summary:
-    program = tianji(spec.config, spec.plan)
-
-    def complete_plan(built: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # a full disk: the plan stays as it was
-            _save_plan(spec.run_dir, spec.plan.model_copy(update=built))
-
-    observer = RunObserver(spec.config, spec.run_dir, complete_plan)
+def _run(
+    spec: RunSpec, planned: Planned, replanner: Replanner | None, resume: bool, started_ns: int
+) -> Summary:
+    plan_file = PlanFile(spec.run_dir, spec.plan)
+    observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete)
     observer.start()
+    for note in _planner_notes(planned, replanner):
+        observer.report(Report(kind="note", role="planner", text=note))
     _merge_trace(spec.run_dir, observer)  # what a supervisor that was killed has left
     outcome = Outcome(because="interrupted", record={}, restarts=0, first_cause=None)
     with catch_signals() as stop:
         try:
-            engine = _ENGINES[spec.config.engine](spec, program, observer)
-            outcome = engine.run(stop, resume)
+            outcome = _run_engines(spec, observer, plan_file, replanner, stop, resume)
         except Exception as error:
             outcome = _failure(error)
             raise
         finally:
             _merge_trace(spec.run_dir, observer)
             observer.close()
-            summary = _sum_up(spec, outcome, _facts(outcome, observer, started_ns))
+            facts = _facts(outcome, observer, started_ns) | {
+                "planning_s": planned.planning_s,
+                "replans": replanner.changes if replanner is not None else 0,
+            }
+            summary = _sum_up(spec, outcome, facts)
     return summary
+
+
+def _planner_notes(planned: Planned, replanner: Replanner | None) -> list[str]:
+    notes = [planned.note] if planned.note else []
+    if planned.config.plan.replan and planned.config.engine == "local" and replanner is None:
+        notes.append(NO_REPLAN)
+    return notes
+
+
+def _run_engines(
+    spec: RunSpec,
+    observer: RunObserver,
+    plan_file: PlanFile,
+    replanner: Replanner | None,
+    stop: StopRequest,
+    resume: bool,
+) -> Outcome:
+    """One engine, or, when the plan changes on the way, one after the other."""
+    extra = {} if replanner is None else {"replan": replanner}
+    restarts = 0
+    while True:
+        program = tianji(spec.config, spec.plan)
+        engine = _ENGINES[spec.config.engine](spec, program, observer, **extra)
+        outcome = engine.run(stop, resume)
+        outcome["restarts"] = restarts = restarts + outcome["restarts"]
+        if outcome["because"] != REPLAN:
+            return outcome
+        if stop.level > Stop.NO:
+            return Outcome(**{**outcome, "because": "interrupted"})
+        assert replanner is not None, "nobody else asks an engine to end for a new plan"
+        plan = replanner.take()
+        plan_file.update(plan)
+        observer.use_plan(plan)
+        observer.report(Report(kind="note", role="planner", text=replanner.note))
+        spec, resume = replace(spec, plan=plan), True
 
 
 def _merge_trace(run_dir: Path, observer: RunObserver) -> None:
@@ -170,6 +210,7 @@ def _facts(outcome: Outcome, observer: RunObserver, started_ns: int) -> dict[str
     first_ns = observer.first_step_ns()
     return {
         **record,
+        **observer.closing_facts(),
         "stopped_because": outcome["because"],
         "start_up_s": (first_ns - started_ns) / 1e9 if first_ns else None,
         "restarts": outcome["restarts"],
@@ -191,19 +232,40 @@ def _sum_up(spec: RunSpec, outcome: Outcome, facts: dict[str, Any]) -> Summary:
     return summary
 
 
+NO_REPLAN = (
+    "The plan will not change on the way: nothing was measured to plan by. `tianji plan` with the "
+    "same settings does that."
+)
+
+
 def _inline(spec: RunSpec, program: Program, observer: RunObserver) -> Engine:
     from tianji.engines.inline import InlineEngine
 
     return InlineEngine(spec, program, observer)
 
 
-def _local(spec: RunSpec, program: Program, observer: RunObserver) -> Engine:
+def _local(
+    spec: RunSpec, program: Program, observer: RunObserver, replan: Replanner | None = None
+) -> Engine:
     from tianji.engines.local import LocalEngine
 
-    return LocalEngine(spec, program, observer)
+    return LocalEngine(spec, program, observer, replan)
 
 
-_ENGINES: dict[str, Callable[[RunSpec, Program, RunObserver], Engine]] = {
+def _virtual(spec: RunSpec, program: Program, observer: RunObserver) -> Engine:
+    from tianji.engines.virtual import VirtualEngine
+    from tianji.planning.virtual_costs import virtual_costs
+
+    def tell(text: str) -> None:
+        observer.report(Report(kind="note", role="planner", text=text))
+
+    return VirtualEngine(spec, program, observer, virtual_costs(spec, tell))
+
+
+_ENGINES: dict[str, Callable[..., Engine]] = {
     "inline": _inline,
     "local": _local,
+    "virtual": _virtual,
 }
+"""By name; called with the spec, the program, the observer and, where the plan may change on the
+way, `replan`."""

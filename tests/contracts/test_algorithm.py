@@ -137,6 +137,19 @@ def test_minibatch_steps_are_those_of_one_update(name):
     assert rig.update.minibatch_steps(batch) == pytest.approx(expected, abs=1)
 
 
+@every_algorithm
+def test_the_cadence_counts_every_step_that_is_trained_on(name):
+    rig = Rig(name)
+    batch = rig.batch(1)
+    if name in QUEUED:
+        unroll = rig.unroll(1)
+        unroll["valid"][:] = True  # what is reset is no step
+        batch = queue_batch(unroll)
+    num_updates = len(list(rig.update.steps(batch, 0.0)))
+    trained = num_updates * rig.update.minibatch_steps(batch)
+    assert trained == rig.algorithm.cadence(rig.config).trained_steps_per_version
+
+
 @pytest.mark.parametrize("name", QUEUED)
 @pytest.mark.parametrize("action", ["discrete", "multidiscrete", "box"])
 @pytest.mark.parametrize("settings", [{}, {"observations": True, "rewards": True}])

@@ -12,8 +12,9 @@ import tianji
 from tests.docs import pages
 from tests.docs.pages import DOCS, PAGES
 from tianji.cli.main import VERBS, build_app, main
+from tianji.cli.simulate_options import take_options
 from tianji.config.changes import resume_changes
-from tianji.config.overrides import resolve_tokens
+from tianji.config.overrides import preset_and_assignments, resolve, resolve_tokens
 from tianji.config.presets import list_presets, load_preset
 from tianji.config.tokens import split_tokens
 from tianji.observe.summary import build_summary
@@ -71,8 +72,12 @@ def parse(words):
     assert verb in VERBS, f"`tianji {verb}` does not exist"
     if "--help" in rest:
         rest.remove("--help")
-    if verb == "train":
-        resolve_tokens([word for word in rest if not word.endswith(".yaml")])
+    if verb in ("train", "plan"):
+        flags = ["--fresh"] if verb == "plan" else []
+        resolve_tokens([w for w in rest if not w.endswith(".yaml") and w not in flags])
+    elif verb == "simulate":
+        preset, asked = preset_and_assignments(rest)
+        resolve(preset, take_options(asked)[1])
     elif verb == "resume":
         resume_changes(tianji.make_config("cartpole-ppo"), split_tokens(rest)[1])
     elif rest or verb not in ("eval", "export"):

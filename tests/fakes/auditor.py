@@ -103,6 +103,7 @@ ALGORITHM = Algorithm(
         0,
         "queue",
         1.0,
+        trained_steps_per_version=config.num_envs * config.algorithm.unroll_length,
     ),
     check=lambda spaces, config: None,
     fields=lambda spaces: (

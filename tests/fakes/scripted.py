@@ -191,15 +191,17 @@ class ScriptedConfig(AlgorithmConfig):
 
 def _cadence(config):
     asked = config.algorithm
+    steps_per_version = asked.steps_per_version or asked.unroll_length * config.num_envs
     return Cadence(
         asked.unroll_length,
         asked.lookahead,
-        asked.steps_per_version or asked.unroll_length * config.num_envs,
+        steps_per_version,
         asked.warmup_steps,
         asked.store,
         asked.ratio,
         asked.capacity_steps,
         asked.num_updates,
+        trained_steps_per_version=round(asked.ratio * steps_per_version),
     )
 
 

@@ -58,7 +58,8 @@ def soak(tmp_path, seconds):
     """A run over some time; returns its records."""
     words = ["train", "cartpole-dqn", "--target-return", "100000", "--max-env-steps", "100000000",
              "--max-wall-s", str(seconds), "--replay-size", "4096", "--run", "run",
-             "--checkpoint.period-s", "0.5", "--observe.period-s", "0.1"]  # fmt: skip
+             "--checkpoint.period-s", "0.5", "--observe.period-s", "0.1",
+             "--plan.source", "rule"]  # fmt: skip
     command = Command(tmp_path, *words)
     code, _, err = command.finish()
     assert code == 0, err

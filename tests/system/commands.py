@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 
 DEADLINE_S = 60
+WORKERS = {"tianji.engines.worker", "tianji.profile.worker"}
 SMALL = [
     "--num-envs", "4", "--unroll-length", "8", "--observe.period-s", "0.05",
     "--no-tensorboard", "--checkpoint.period-s", "0.2", "--minibatch-size", "16",
-    "--epochs", "2", "--run", "run", "--algorithm", "ppo",
+    "--epochs", "2", "--run", "run", "--algorithm", "ppo", "--plan.source", "rule",
 ]  # fmt: skip
 
 
@@ -85,7 +86,7 @@ def tianji_processes(folder: Path) -> list[psutil.Process]:
     for process in psutil.process_iter(["cmdline"]):
         try:
             words = process.info["cmdline"] or []
-            if any("tianji.engines.worker" in w for w in words) and process.cwd() == str(folder):
+            if WORKERS.intersection(words) and process.cwd() == str(folder):
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue

@@ -22,7 +22,7 @@ IMPALA = {"name": "impala", "unroll_length": 16}
 
 def run(**values):
     """Train with these settings alone; returns the summary."""
-    settings = {"num_envs": 8, "observe": QUIET, **values}
+    settings = {"num_envs": 8, "observe": QUIET, "plan": {"source": "rule"}, **values}
     return train_config(RunConfig.model_validate(settings))
 
 

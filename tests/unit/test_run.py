@@ -12,9 +12,11 @@ from tianji.checkpoint.schema import Snapshot
 from tianji.config.files import load_config
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
+from tianji.config.plan_file import read_plan
 from tianji.config.run import RunConfig
 from tianji.engines.control import Stop
 from tianji.errors import UsageError
+from tianji.programs.resolve import resolve
 
 
 @pytest.fixture(autouse=True)
@@ -178,3 +180,113 @@ def test_a_run_resumed_on_a_machine_with_more_cores_goes_on(monkeypatch):
     summary = run.resume_run(Path("runs/it"), {"max_env_steps": 10 * 16})
     assert summary["env_steps"] >= 10 * 16
     assert summary["version"] > 5
+
+
+def planned_notes():
+    lines = map(json.loads, Path("runs/it/events.jsonl").read_text().splitlines())
+    return [line["text"] for line in lines if line["role"] == "planner"]
+
+
+def test_where_the_plan_comes_from_is_an_event_of_the_run(monkeypatch, engine):
+    monkeypatch.setitem(run._ENGINES, "local", run._ENGINES["inline"])
+    run.train_config(config(engine="local", num_actors="auto", plan={"source": "rule"}))
+    assert planned_notes() == ["Cores are shared by rule, as asked."]
+
+
+class Replanned(Engine):
+    """Ends for a new plan once, then goes on to its end."""
+
+    plans, explained_by = [], []
+
+    def __init__(self, spec, program, observer, replan=None):
+        super().__init__(spec, program, observer)
+        self.replan = replan
+
+    def run(self, stop, resume):
+        self.plans.append((self.spec.plan.num_actors, len(self.program.roles), resume))
+        self.explained_by.append(self.observer._plan.num_actors)
+        if len(self.plans) > 1:
+            return {**self.outcome, "restarts": 1}
+        self.interrupt(stop)
+        return {**self.outcome, "because": "replan", "restarts": 2}
+
+    def interrupt(self, stop):
+        pass
+
+
+class OtherPlan:
+    changes = 0
+    note = "Two actors promise more."
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def take(self):
+        self.changes += 1
+        return self.plan
+
+
+@pytest.fixture
+def replanned(monkeypatch):
+    def other_plan(planned, env, machine):
+        asked = planned.config.model_copy(update={"num_actors": 2})
+        return OtherPlan(resolve(asked, machine, planned.probe))
+
+    class Fresh(Replanned):
+        plans, explained_by = [], []
+
+    monkeypatch.setitem(run._ENGINES, "local", Fresh)
+    monkeypatch.setattr("tianji.planning.replan.replanner_for", other_plan)
+    return Fresh
+
+
+REPLAN = {"engine": "local", "plan": {"replan": True, "source": "rule"}}
+
+
+def test_a_run_goes_on_with_a_better_plan_in_the_same_folder(replanned):
+    summary = run.train_config(config(**REPLAN))
+    assert replanned.plans == [(1, 3, False), (2, 4, True)]
+    assert replanned.explained_by == [1, 2]
+    assert replanned.last.replan is not None, "it may change again"
+    assert (summary["stopped_because"], summary["restarts"]) == ("max_env_steps", 3)
+    assert summary["replans"] == 1
+    assert read_plan(Path("runs/it")).num_actors == 2
+    assert "Two actors promise more." in planned_notes()
+
+
+def test_a_ctrl_c_wins_over_a_new_plan(replanned):
+    replanned.interrupt = lambda self, stop: stop.ask()
+    summary = run.train_config(config(**REPLAN))
+    assert summary["stopped_because"] == "interrupted"
+    assert len(replanned.plans) == 1
+
+
+def test_a_run_that_cannot_change_its_plan_says_so(monkeypatch, engine):
+    monkeypatch.setitem(run._ENGINES, "local", run._ENGINES["inline"])
+    run.train_config(config(**REPLAN))
+    assert planned_notes()[1:] == [run.NO_REPLAN]
+
+
+def test_a_resume_keeps_its_plan_and_its_promise(engine):
+    run.train_config(config(num_envs=4, num_actors="auto"))
+    with_checkpoint()
+    before = read_plan(Path("runs/it"))
+    promise = {
+        "produced": 1.0, "received": 1.0, "trained": 3.0, "lag_versions": 1.0,
+        "bottleneck": "training",
+    }  # fmt: skip
+    measured = {**before.model_dump(), "source": "measured", "prediction": promise}
+    Path("runs/it/plan.json").write_text(json.dumps(measured))
+    run.resume_run(Path("runs/it"), {"max_env_steps": 2 * 10**6})
+    plan = engine.last.spec.plan
+    assert (plan.source, plan.prediction.trained) == ("measured", 3.0)
+
+
+def test_a_resume_may_ask_for_other_actors(engine):
+    run.train_config(config(num_envs=4, num_actors=1))
+    with_checkpoint()
+    run.resume_run(Path("runs/it"), {"num_actors": 2})
+    assert engine.last.spec.plan.num_actors == 2
+    assert engine.last.spec.plan.learner_threads == 1
+    run.resume_run(Path("runs/it"), {})
+    assert engine.last.spec.plan.num_actors == 2, "and keeps them"

@@ -17,7 +17,15 @@ def cadence(config) -> Cadence:
     """One version for every round of all environments, each item used once."""
     length = config.algorithm.unroll_length
     steps = config.num_envs * length
-    return Cadence(length, 1, steps, warmup_steps=0, store="queue", ratio=1.0)
+    return Cadence(
+        unroll_length=length,
+        lookahead=1,
+        steps_per_version=steps,
+        warmup_steps=0,
+        store="queue",
+        ratio=1.0,
+        trained_steps_per_version=steps,
+    )
 
 
 def check(spaces, config) -> None:

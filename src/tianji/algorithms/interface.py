@@ -10,7 +10,7 @@ for metrics in update.steps(batch): ...                   # one optimiser step e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tianji.types import Array, Batch, Field, Unroll
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 class Cadence:
     """How an algorithm's serial form turns steps into versions. All counts are per version.
 
-    PPO, 16 environments, unrolls of 32: Cadence(32, 1, 512, 0, "queue", 1.0)
-    DQN, 16 environments, unrolls of 4, 8 updates of 128: Cadence(4, 1, 64, 1000, "replay", 16.0)
+    PPO, 16 environments, unrolls of 32, 10 epochs:
+        Cadence(32, 1, 512, 0, "queue", 1.0, trained_steps_per_version=5120)
+    DQN, 16 environments, unrolls of 4, 8 updates of 128:
+        Cadence(4, 1, 64, 1000, "replay", 16.0, trained_steps_per_version=1024)
     """
 
     unroll_length: int
@@ -45,6 +47,10 @@ class Cadence:
     """Replay only: steps kept."""
     num_updates: int = 0
     """Replay only: minibatches in a batch, ratio * steps_per_version / num_updates items each."""
+    pool_batches: int = 1
+    """Queue only: a batch is drawn from the unrolls of so many; 1 takes each as it comes."""
+    trained_steps_per_version: int = field(kw_only=True)
+    """Environment steps of all updates of a version: every epoch, every sampled step counts."""
 
 
 class Acting(Protocol):

@@ -5,10 +5,10 @@ The planner and the virtual clock read it. Times are seconds, medians of several
 
 from __future__ import annotations
 
-from tianji.config.schema import Strict
+from tianji.config.schema import Record
 
 
-class Cost(Strict):
+class Cost(Record):
     """One piece of work."""
 
     alone_s: float
@@ -21,7 +21,7 @@ class Cost(Strict):
     """Half of the interquartile range over the median, of alone_s."""
 
 
-class ActorCost(Strict):
+class ActorCost(Record):
     """One actor with so many environments."""
 
     num_envs: int
@@ -36,7 +36,7 @@ class ActorCost(Strict):
     """Resident memory of its process."""
 
 
-class LearnerCost(Strict):
+class LearnerCost(Record):
     """The learner's worker, buffer included."""
 
     threads: int
@@ -51,7 +51,7 @@ class LearnerCost(Strict):
     """Resident memory of its process, without the shared slots."""
 
 
-class Rehearsal(Strict):
+class Rehearsal(Record):
     """A few seconds of the real thing under one plan."""
 
     num_actors: int
@@ -64,7 +64,7 @@ class Rehearsal(Strict):
     lag_versions: float
 
 
-class Profile(Strict):
+class Profile(Record):
     """Everything that was measured about one run on this machine."""
 
     settings: dict[str, int] = {}

@@ -8,12 +8,16 @@ PATIENCE_NS holds up nobody further; what it delivers then is the last resort's.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from tianji.channels.gauges import Gauge
 from tianji.types import Clock
 
 PATIENCE_NS = 250_000_000
+
+RoundInWork: TypeAlias = Callable[[int], int | None]
+"""The round that an actor is on; None when it holds no grant."""
 
 
 class LateUnrolls:
@@ -28,28 +32,44 @@ class LateUnrolls:
         self._max_lag = max_lag
         self._gauges = actor_gauges
         self._now_ns = now_ns
-        self._since: dict[int, int] = {}
-        """When each unroll (actor's round) was first waited for, by actor."""
-        self._round: dict[int, int] = {}
+        self._since: dict[int, tuple[int, int]] = {}
+        """By actor: the round that was waited for last, and since when."""
+        self._version = -1
+        self._awaited: list[tuple[int, int]] = []
+        """(actor, round) of those that hold up this version. There are no new ones until the next:
+        what is begun now is of this version."""
         for row in actor_gauges:
             row[Gauge.HURRY] = 0  # what a buffer before this one asked for, in other rounds
 
     def forget(self, actor: int) -> None:
         """The actor died: its unroll is no longer in work, and its round is made again."""
         self._gauges[actor][Gauge.STARTED_VERSION] = self._gauges[actor][Gauge.HURRY] = 0
-        self._round.pop(actor, None)
+        self._since.pop(actor, None)
 
-    def holds_up(self, version: int, in_work: Mapping[int, int]) -> bool:
-        """Whether the next version should wait for one of the unrolls in work (round by actor)."""
-        waits = False
-        for actor, round_number in in_work.items():
-            row = self._gauges[actor]
-            started = row[Gauge.STARTED_VERSION] - 1
-            if started < 0 or version + 1 - started <= self._max_lag:
+    def holds_up(self, version: int, in_work: RoundInWork) -> bool:
+        """Whether the next version should wait for one of the unrolls in work."""
+        if version != self._version:
+            self._version = version
+            self._awaited = self._ask(in_work)
+        while self._awaited:
+            actor, round_number = self._awaited[-1]
+            is_in_work = self._is_late(actor) and in_work(actor) == round_number
+            if is_in_work and self._now_ns() - self._since[actor][1] < PATIENCE_NS:
+                return True
+            self._awaited.pop()
+        return False
+
+    def _ask(self, in_work: RoundInWork) -> list[tuple[int, int]]:
+        asked = []
+        for actor, row in enumerate(self._gauges):
+            if not self._is_late(actor) or (round_number := in_work(actor)) is None:
                 continue
             row[Gauge.HURRY] = round_number + 1
-            if self._round.get(actor) != round_number:
-                self._round[actor] = round_number
-                self._since[actor] = self._now_ns()
-            waits |= self._now_ns() - self._since[actor] < PATIENCE_NS
-        return waits
+            if self._since.get(actor, (-1, 0))[0] != round_number:
+                self._since[actor] = round_number, self._now_ns()
+            asked.append((actor, round_number))
+        return asked
+
+    def _is_late(self, actor: int) -> bool:
+        started = self._gauges[actor][Gauge.STARTED_VERSION] - 1
+        return started >= 0 and self._version + 1 - started > self._max_lag

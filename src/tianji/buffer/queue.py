@@ -30,10 +30,7 @@ class Queue:
     def take(self, version: int) -> Batch:
         slots = [slot for slot, _ in self._held]
         stamps = tuple(stamp for _, stamp in self._held)
-        arrays = {
-            name: _side_by_side(array, slots, self._env_axes[name])
-            for name, array in self._receiver.arrays.items()
-        }
+        arrays = lay_side_by_side(self._receiver, slots, self._env_axes)
         steps = sum(stamp.env_steps for stamp in stamps)
         return Batch(arrays, stamps, num_items=len(slots), num_steps=steps)
 
@@ -52,6 +49,15 @@ class Queue:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Nothing was kept."""
+
+
+def lay_side_by_side(
+    receiver: Receiver, slots: list[int], env_axes: Mapping[str, int | None]
+) -> dict[str, Array]:
+    """Every field of some unrolls, as one batch."""
+    return {
+        name: _side_by_side(array, slots, env_axes[name]) for name, array in receiver.arrays.items()
+    }
 
 
 def _side_by_side(array: Array, slots: list[int], env_axis: int | None) -> Array:

@@ -15,9 +15,14 @@ from tianji.channels.interface import Receiver
 from tianji.ops.nstep import n_step_return
 from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp
 
+_ROUNDING = 1e-6  # of an item: ratios are seldom exact in binary
+
 
 class Replay:
-    """Keeps the newest `capacity` unrolls; a batch is `num_updates` minibatches of transitions."""
+    """Keeps the newest `capacity` unrolls. A batch is as many whole minibatches of transitions as
+    the ratio makes of what was put since the last one; the remainder is carried over. Unrolls that
+    are short of items (environments being reset, unrolls handed over early) so lead to fewer
+    updates, not to a higher ratio."""
 
     def __init__(
         self,
@@ -25,7 +30,8 @@ class Replay:
         capacity: int,
         unroll_length: int,
         lookahead: int,
-        num_updates: int,
+        ratio: float,
+        warmup_unrolls: int,
         minibatch: int,
         gamma: float,
         seed: int,
@@ -35,7 +41,10 @@ class Replay:
         self._capacity = capacity
         self._unroll_length = unroll_length
         self._lookahead = lookahead
-        self._num_updates = num_updates
+        self._ratio = ratio
+        self._warmup_left = warmup_unrolls
+        self._owed = 0.0
+        """Items that may be taken for what was put after the warm-up, less those taken."""
         self._minibatch = minibatch
         self._gamma = gamma
         self._save_items = save_items
@@ -53,14 +62,20 @@ class Replay:
         self._held.append(slot)
         self._oldest_version[slot] = stamp.oldest_version
         self._used[slot] = False
+        if self._warmup_left > 0:
+            self._warmup_left -= 1
+        else:
+            self._owed += self._ratio * stamp.env_steps
         return stamp.env_steps
 
     def take(self, version: int) -> Batch:
-        count = self._num_updates * self._minibatch
+        num_updates = max(1, int((self._owed + _ROUNDING) // self._minibatch))
+        count = num_updates * self._minibatch
+        self._owed -= count
         slots, rows, envs = self._sample(count)
         self._note_use(slots, rows * self._num_envs + envs, version)
         shaped = {
-            name: array.reshape(self._num_updates, self._minibatch, *array.shape[1:])
+            name: array.reshape(num_updates, self._minibatch, *array.shape[1:])
             for name, array in self._gather(slots, rows, envs).items()
         }
         return Batch(shaped, (), num_items=count, num_steps=count)
@@ -122,7 +137,7 @@ class Replay:
         return {"age_versions": age, "fill": len(self._held) / self._capacity}
 
     def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"rng": self._rng.bit_generator.state}
+        state: dict[str, Any] = {"rng": self._rng.bit_generator.state, "owed": self._owed}
         if self._save_items:
             held = np.array(self._held, np.int64)
             state["items"] = {name: a[held] for name, a in self._receiver.arrays.items()}
@@ -132,6 +147,7 @@ class Replay:
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._rng.bit_generator.state = state["rng"]
+        self._owed = float(state.get("owed", 0.0))  # none in checkpoints of version 0.1
         if "items" not in state:
             return
         for index, oldest in enumerate(state["oldest_version"].tolist()):
@@ -141,6 +157,7 @@ class Replay:
             self._held.append(slot)
             self._oldest_version[slot] = oldest
             self._used[slot] = state["used"][index]
+        self._warmup_left = max(0, self._warmup_left - len(self._held))
 
     def num_held(self) -> int:
         return len(self._held)

@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tianji.balance.balance import SetPoint, Situation, balance
+from tianji.balance.balance import SetPoint
+from tianji.buffer.grants import Grants
 from tianji.buffer.interface import Store
 from tianji.buffer.lag import LagGauge
 from tianji.buffer.late import LateUnrolls
-from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.observe.progress import Progress
 from tianji.types import Batch, Clock, Episode, Stamp
@@ -37,6 +38,12 @@ class BufferPlan:
     max_lag: int
     first_row: int
     """Rows before it repeat the unroll before."""
+    may_park: bool = False
+    """There are more workers than cores, so that actors disturb the learner."""
+
+
+WAKE_PERIOD_NS = 10_000_000
+"""While the learner waits, more actors are woken this often."""
 
 
 class Buffer:
@@ -59,19 +66,20 @@ class Buffer:
         self._progress = progress
         self._gauges = gauges
         self._actor_gauges = actor_gauges
-        num_actors = receiver.num_lanes
-        self._outstanding = [0] * num_actors
-        self._rounds = [0] * num_actors
-        """Unrolls granted to each actor in the whole run, less those that died with one."""
+        self._grants = Grants(plan.point, plan.may_park, receiver, gauges, actor_gauges)
+        self._now_ns = now_ns
         self._waiting: list[tuple[Stamp, int]] = []
         self._put = 0
         self._versions_made = 0
         """Since the start or the resume, as `_put`."""
         self._version = 0
         self._is_taken = False
-        self._attached = (False,) * num_actors
         self._late = LateUnrolls(plan.max_lag, actor_gauges, now_ns)
-        self._changed = True
+        self._late_since_ns = 0
+        """When the version that is due began to wait for them; 0: it does not."""
+        self._woken_ns = 0
+        self._has_changed = True
+        """Since permissions were last dealt out."""
         self.lag = LagGauge()
         self.items_put = 0
         """Items put, warm-up not counted: what items_taken stands in the serial ratio to."""
@@ -82,12 +90,20 @@ class Buffer:
         """Receive what has arrived, carry out lane resets, grant what the balance allows."""
         worked = self._reset_lanes()
         worked |= self._receive_all()
-        attached = tuple(map(self._receiver.is_attached, range(self._receiver.num_lanes)))
-        if worked or self._changed or attached != self._attached:
-            self._attached = attached
-            self._grant()
-        self._receiver.expect(max(1, self._due() - self._put - len(self._waiting)))
+        if self._grants.look_around() or self._has_changed:
+            self._deal()
         return worked
+
+    def _deal(self) -> None:
+        self._has_changed = False
+        self._grants.deal(self._plan.point.allowed(self._versions_made) - self._started())
+        self._receiver.expect(max(1, self._due() - self._kept()))
+
+    def _kept(self) -> int:
+        return self._put + len(self._waiting)
+
+    def _started(self) -> int:
+        return self._kept() + self._grants.num_outstanding
 
     def _receive_all(self) -> bool:
         before = len(self._waiting)
@@ -98,56 +114,37 @@ class Buffer:
     def _receive(self, slot: int) -> None:
         stamp = self._receiver.stamp(slot)
         self._waiting.append((stamp, slot))
-        self._outstanding[stamp.actor] -= 1
+        self._grants.turns.arrived(stamp.actor)
+        self._has_changed = True
         self._gauges[Gauge.ITEMS] += 1
         self._gauges[Gauge.RECEIVED_STEPS] += stamp.env_steps
 
-    def _situation(self) -> Situation:
-        return Situation(
-            versions_made=self._versions_made,
-            kept=self._put + len(self._waiting),
-            outstanding=tuple(self._outstanding),
-            granted=tuple(self._rounds),
-            present=tuple(row[Gauge.ACTIVITY] != Activity.STOPPED for row in self._actor_gauges),
-        )
-
-    def _grant(self) -> None:
-        """A grant that cannot be delivered, because the actor is not there yet, is made later."""
-        self._changed = False
-        for actor in balance(self._plan.point, self._situation()).grants:
-            if self._attached[actor] and self._receiver.grant(actor, self._rounds[actor]):
-                self._outstanding[actor] += 1
-                self._rounds[actor] += 1
-
     def _reset_lanes(self) -> bool:
-        """The supervisor counts replaced actors in their gauges; each one's lane starts afresh."""
-        worked = False
-        for actor, row in enumerate(self._actor_gauges):
-            if row[Gauge.LANE_RESETS_DONE] == row[Gauge.LANE_RESETS]:
-                continue
-            resets = row[Gauge.LANE_RESETS]
+        """Actors that were replaced: each one's lane starts afresh."""
+        replaced = self._grants.replaced()
+        for actor, resets in replaced:
             for slot in self._receiver.reset_lane(actor):
                 self._receive(slot)
-            self._rounds[actor] -= self._outstanding[actor]
-            self._outstanding[actor] = 0
             self._late.forget(actor)
-            row[Gauge.LANE_RESETS_DONE] = resets  # last: the new actor waits for it
-            worked = True
-        return worked
+            self._grants.lost(actor, resets)
+            self._has_changed = True
+        return bool(replaced)
 
     def take(self) -> Batch | None:
         """A batch for the next version, when one is due."""
-        if self._is_taken or not balance(self._plan.point, self._situation()).may_take:
+        if self._is_taken:
             return None
-        if self._late.holds_up(self._version, self._rounds_in_work()):
+        if self._kept() < self._due():
+            self._wake_more()
+            return None
+        if self._waits_for_late():
             return None
         self._receive_all()  # what is no longer in work has been sent
         self._discard_late()
-        due = self._due()
-        if self._put + len(self._waiting) < due:
+        count = self._due() - self._put
+        if len(self._waiting) < count:
             return None
         self._waiting.sort(key=_turn)
-        count = due - self._put
         entering, self._waiting = self._waiting[:count], self._waiting[count:]
         self._enter(entering)
         self._is_taken = True
@@ -157,13 +154,25 @@ class Buffer:
 
     def _due(self) -> int:
         """Unrolls that the next version needs, since the start or the resume."""
-        point = self._plan.point
-        return point.warmup_unrolls + point.unrolls_per_version * (self._versions_made + 1)
+        return self._plan.point.due(self._versions_made)
 
-    def _rounds_in_work(self) -> dict[int, int]:
-        """The round that each actor with a grant is on."""
-        pairs = enumerate(zip(self._rounds, self._outstanding, strict=True))
-        return {actor: granted - out for actor, (granted, out) in pairs if out}
+    def _wake_more(self) -> None:
+        """The learner has nothing to do: parked actors are woken, more and more of them."""
+        if self._grants.is_parking():
+            now_ns = self._now_ns()
+            if now_ns - self._woken_ns >= WAKE_PERIOD_NS:
+                self._woken_ns = now_ns
+                self._grants.wake_more()
+                self._deal()
+
+    def _waits_for_late(self) -> bool:
+        waits = self._late.holds_up(self._version, self._grants.round_in_work)
+        if waits and not self._late_since_ns:
+            self._late_since_ns = self._now_ns()
+        elif self._late_since_ns and not waits:
+            self._gauges[Gauge.LATE_NS] += self._now_ns() - self._late_since_ns
+            self._late_since_ns = 0
+        return waits
 
     def _enter(self, entering: list[tuple[Stamp, int]]) -> None:
         episodes: list[_Finished] = []
@@ -206,15 +215,17 @@ class Buffer:
                 in_time.append((stamp, slot))
         self._waiting = in_time
         if is_any:
-            self._grant()
+            self._deal()
 
     def finish(self, batch: Batch, version: int) -> int:
         """The learner published `version` from this batch: the balance may move on."""
         unique_steps = self._store.finish(batch)
+        is_ahead = self._kept() == self._plan.point.allowed(self._versions_made)
         self._version = version
         self._versions_made += 1
         self._is_taken = False
-        self._grant()
+        self._grants.after_version(is_ahead)
+        self._deal()
         return unique_steps
 
     def continue_at(self, version: int) -> None:
@@ -234,11 +245,12 @@ class Buffer:
 
     def state(self) -> dict[str, Any]:
         """Between two versions. Unrolls that wait or are being made are made again on resume."""
-        in_flight = list(self._outstanding)
+        turns = self._grants.turns
+        in_flight = list(turns.outstanding)
         for stamp, _ in self._waiting:
             in_flight[stamp.actor] += 1
         return {
-            "rounds": [made - lost for made, lost in zip(self._rounds, in_flight, strict=True)],
+            "rounds": [made - lost for made, lost in zip(turns.rounds, in_flight, strict=True)],
             "items_put": self.items_put,
             "discarded": self.discarded,
             "items_taken": self.items_taken,
@@ -247,7 +259,7 @@ class Buffer:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self._rounds = list(state["rounds"])
+        self._grants.turns.load(state["rounds"])
         self.items_put = int(state["items_put"])
         # A learner that is restarted finds the gauges as they were; they count only once.
         self._discarded_before = int(state["discarded"]) - self._discarded_now()
@@ -256,7 +268,7 @@ class Buffer:
         self.lag.load_state(state["lag"])
         # A store that came back full needs no second warm-up.
         self._put = min(self._store.num_held(), self._plan.point.warmup_unrolls)
-        self._changed = True
+        self._has_changed = True
 
 
 def _turn(entry: tuple[Stamp, int]) -> tuple[int, int, int]:

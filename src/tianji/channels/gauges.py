@@ -34,7 +34,8 @@ class Gauge(IntEnum):
     """Buffer: environment steps received."""
     DISCARDED = 11
     LANE_RESETS = 12
-    """Supervisor: how often the sender of this actor's lane was replaced."""
+    """Supervisor: how often the sender of this actor's lane was replaced. Buffer's row: of all
+    lanes together, so that it need not look at each."""
     LANE_RESETS_DONE = 13
     """Buffer: how many of those it has carried out."""
     STARTED_VERSION = 14

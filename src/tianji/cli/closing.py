@@ -48,6 +48,8 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         f"{summary['env_steps']:,} environment steps, {summary['updates']:,} updates "
         f"in {summary['wall_s']:.1f} s"
     )
+    if summary.get("critical_path") is not None:
+        facts["why"] = "\n".join(summary["explanation"])
     facts["run folder"] = f"{run_dir}/"
     traces = sorted(run_dir.glob("trace*.json.gz"), key=lambda trace: trace.stat().st_mtime)
     if traces:

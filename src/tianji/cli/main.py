@@ -32,7 +32,10 @@ EPILOGUE = (
 )
 VERBS = {
     "train": ("tianji.cli.train:train", "Train a policy; without arguments, PPO on CartPole."),
+    "plan": ("tianji.cli.plan:plan", "Measure this machine for a run and share its cores."),
     "resume": ("tianji.cli.resume:resume", "Continue a run from its last checkpoint."),
+    "simulate": ("tianji.cli.simulate:simulate", "Tell how fast a run would be at another size."),
+    "status": ("tianji.cli.status:status", "Tell what a run does, or did, and why."),
     "eval": ("tianji.cli.evaluate:evaluate", "Measure a trained policy, and film it."),
     "export": ("tianji.cli.export:export", "Write a trained policy as ONNX."),
     "figure": ("tianji.cli.figure:figure", "Draw a figure of the papers, or of a run."),
@@ -40,7 +43,7 @@ VERBS = {
     "presets": ("tianji.cli.presets:presets", "List the presets and what they learn."),
     "doctor": ("tianji.cli.doctor:doctor", "Check this machine and, if asked, an environment."),
 }
-OPEN_ENDED = ("train", "resume")
+OPEN_ENDED = ("train", "plan", "simulate", "resume")
 """Verbs that take any `--key value` of the schema and show their own help."""
 
 

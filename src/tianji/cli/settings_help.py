@@ -12,13 +12,44 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome
-from tianji.config.settings import Setting, short_names, spelled_like, value_text
+from tianji.config.overrides import asked_text, find_base, preset_and_assignments
+from tianji.config.presets import list_presets
+from tianji.config.schema import load_algorithm_config
+from tianji.config.settings import (
+    ALGORITHM,
+    ALGORITHM_NAME,
+    Setting,
+    list_settings,
+    short_names,
+    spelled_like,
+    value_text,
+)
 
 HELP_FLAGS = frozenset({"--help", "-h"})
 
 
 def asks_for_help(tokens: Sequence[str]) -> bool:
     return bool(HELP_FLAGS.intersection(tokens))
+
+
+def train_settings_page(tokens: Sequence[str], usage: str, about: str) -> Outcome:
+    """The help of a verb that takes every setting of a training run.
+
+    about: may name {presets} and {algorithm}, the one whose settings are shown.
+    """
+    preset, asked = preset_and_assignments([t for t in tokens if t not in HELP_FLAGS])
+    base = find_base(preset, asked)
+    algorithm = asked_text(ALGORITHM_NAME, asked) or base.algorithm
+    settings = list_settings(load_algorithm_config(algorithm))
+    defaults = base.values if algorithm == base.algorithm else {}
+    return settings_page(
+        usage=usage,
+        about=about.format(presets=", ".join(list_presets()), algorithm=algorithm),
+        listed=settings,
+        all_settings=settings,
+        defaults={**defaults, ALGORITHM_NAME: algorithm},
+        titles={"": "Run", ALGORITHM: f"Algorithm ({algorithm})"},
+    )
 
 
 def settings_page(

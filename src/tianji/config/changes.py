@@ -14,7 +14,18 @@ from tianji.config.tokens import Assignment, from_mapping
 from tianji.config.values import Values, assign, nested, raise_mistakes, validate
 from tianji.errors import UsageError
 
-_CHANGEABLE = ("engine", "target_return", "max_env_steps", "max_wall_s")
+_CHANGEABLE = (
+    "engine",
+    "num_actors",
+    "learner_threads",
+    "actor_threads",
+    "target_return",
+    "max_env_steps",
+    "max_wall_s",
+    "plan.source",
+    "plan.replan",
+    "plan.pin",
+)
 _CHANGEABLE_GROUPS = ("checkpoint", "evaluate", "observe", "supervise")
 
 

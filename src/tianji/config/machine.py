@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+_SYSTEM = Path("/sys/devices/system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +20,49 @@ class Machine:
     """Memory that can still be taken: the smaller of what is free and what the group may have."""
     is_shared: bool = False
     """The control group has a quota of time on more cores than that: they are not ours to pin."""
+    nodes: tuple[tuple[int, ...], ...] = ()
+    """Usable cores by NUMA node; empty: one node."""
+    siblings: tuple[tuple[int, ...], ...] = ()
+    """Usable hyper-threads of one core each, where a core has several; empty: none has."""
 
 
 def read_machine() -> Machine:
     mask = sorted(os.sched_getaffinity(0))
     quota = cpu_quota()
     cores = mask if quota is None else mask[: max(1, int(quota))]
-    return Machine(tuple(cores), memory_available_bytes(), is_shared=len(cores) < len(mask))
+    return Machine(
+        cores=tuple(cores),
+        memory_bytes=memory_available_bytes(),
+        is_shared=len(cores) < len(mask),
+        nodes=numa_nodes(cores),
+        siblings=hyper_threads(cores),
+    )
+
+
+def numa_nodes(cores: Sequence[int], system: Path = _SYSTEM) -> tuple[tuple[int, ...], ...]:
+    """These cores by memory node; all in one where the system does not say."""
+    folders = sorted(system.glob("node/node*"), key=lambda path: (len(path.name), path.name))
+    nodes = [_among(cores, folder / "cpulist") for folder in folders]
+    if sum(map(len, nodes)) != len(cores):
+        return (tuple(cores),)
+    return tuple(node for node in nodes if node)
+
+
+def hyper_threads(cores: Sequence[int], system: Path = _SYSTEM) -> tuple[tuple[int, ...], ...]:
+    """Groups of these that are threads of one core; only groups of several."""
+    lists = (system / f"cpu/cpu{core}/topology/thread_siblings_list" for core in cores)
+    groups = dict.fromkeys(_among(cores, path) for path in lists)
+    return tuple(group for group in groups if len(group) > 1)
+
+
+def _among(cores: Sequence[int], listed: Path) -> tuple[int, ...]:
+    """Those of the cores that a file of the kernel lists, such as `0-3,8`; none if unreadable."""
+    try:
+        ranges = [part.split("-") for part in listed.read_text().strip().split(",") if part]
+        named = {core for ends in ranges for core in range(int(ends[0]), int(ends[-1]) + 1)}
+    except (OSError, ValueError):
+        return ()
+    return tuple(core for core in cores if core in named)
 
 
 def cpu_quota(group: Path = Path("/sys/fs/cgroup")) -> float | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from tianji.config.schema import Strict
+from tianji.config.schema import Record
 
 Bottleneck = Literal["sampling", "training", "communication", "processors"]
 
 
-class Prediction(Strict):
+class Prediction(Record):
     """What a plan promises; rates in environment steps per second."""
 
     produced: float
@@ -21,7 +21,7 @@ class Prediction(Strict):
     bottleneck: Bottleneck
 
 
-class RunPlan(Strict):
+class RunPlan(Record):
     """What will run, where, and how much memory it takes."""
 
     num_actors: int
@@ -30,6 +30,8 @@ class RunPlan(Strict):
     """Torch threads of the learner's process."""
     actor_threads: int = 1
     """Torch threads of each actor's process."""
+    shares_cores: bool = False
+    """There are more workers and threads than cores, so that actors may be parked."""
     cores: dict[str, tuple[int, ...]]
     """Cores each worker is pinned to; empty means free."""
     unroll_length: int

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
+from tianji.config.auto import check_chosen, without_auto
 from tianji.config.schema import (
     AlgorithmConfig,
     Auto,
     Count,
     Positive,
     Strict,
+    TriedCount,
     load_algorithm_config,
 )
 
@@ -82,6 +84,9 @@ class PlanConfig(Strict):
     """Change to a better plan at a checkpoint when the balance stays off; else only say so."""
     pin: bool = True
     """Pin workers to cores where each can have its own."""
+    choose: tuple[str, ...] = ()
+    """Settings of the algorithm that the planner chooses, starting from their values: those that
+    are written as `auto`, which start from their defaults."""
 
 
 class SuperviseConfig(Strict):
@@ -116,8 +121,8 @@ class RunConfig(Strict):
     `virtual`: asynchronous in simulated time, one process, bit-reproducible."""
     seed: int = Field(1, ge=0, lt=2**63)
     """Root of all random numbers."""
-    num_envs: Count = 8
-    """Environments in all, over all actors."""
+    num_envs: TriedCount = 8
+    """Environments in all, over all actors. auto: the fewest that cost no speed."""
     num_actors: Count | Auto = "auto"
     """Actor processes; auto: what the cores left by the learner can take."""
     learner_threads: Count | Auto = "auto"
@@ -137,6 +142,17 @@ class RunConfig(Strict):
     observe: ObserveConfig = ObserveConfig()
     supervise: SuperviseConfig = SuperviseConfig()
     plan: PlanConfig = PlanConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _note_auto(cls, value: Any) -> Any:
+        """Everything behind sees numbers: `auto` becomes the default, and plan.choose."""
+        return without_auto(cls, value) if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _check_chosen(self) -> RunConfig:
+        check_chosen(type(self), type(self.algorithm), self.plan.choose)
+        return self
 
     @field_validator("algorithm", mode="before")
     @classmethod

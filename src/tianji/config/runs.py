@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
 CONFIG_FILE = "config.yaml"
+PLAN_FILE = "plan.json"
+LOCK_FILE = ".lock"
+"""Locked by the process that trains the run, as long as it does."""
 RUNS = Path("runs")
 _SHOWN = 10
 

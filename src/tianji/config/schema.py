@@ -1,4 +1,4 @@
-"""The two bases that every config record stands on."""
+"""The bases that every config record stands on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Auto = Literal["auto"]
 
+# Numbers of the algorithm itself, which a person may leave to the planner by writing `auto`. It
+# tries several values, or fills the time that the learner has left. See config/auto.py.
+TriedCount = Annotated[int, Field(ge=1, json_schema_extra={"auto": "tried"})]
+FilledCount = Annotated[int, Field(ge=1, json_schema_extra={"auto": "filled"})]
+
 
 class Strict(BaseModel):
     """Frozen, and unknown keys are errors."""
@@ -20,6 +25,13 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+
+class Record(Strict):
+    """What is derived or measured, and kept as JSON. Nobody is shown its fields as settings, so it
+    is made ready only when it is first used: a person waits for the first step."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False, defer_build=True)
 
 
 class AlgorithmConfig(Strict):
@@ -31,8 +43,9 @@ class AlgorithmConfig(Strict):
     """Discount per step; 1 means undiscounted."""
     learning_rate: Positive = 3e-4
     """Step size of the optimiser at the start."""
-    unroll_length: Count = 32
-    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag."""
+    unroll_length: TriedCount = 32
+    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
+    the shortest that costs no speed."""
     max_grad_norm: Positive = 0.5
     """Gradients are scaled down to this global norm."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tianji.config.auto import AUTO
 from tianji.config.run import RunConfig
 from tianji.config.schema import AlgorithmConfig, Strict
 from tianji.errors import UsageError
@@ -96,6 +97,10 @@ def describe_allowed(schema: Mapping[str, Any]) -> str:
     >>> describe_allowed({"type": "integer", "minimum": 1})
     'a whole number of at least 1'
     """
+    return _describe(schema) + (f", or {AUTO!r}" if AUTO in schema else "")
+
+
+def _describe(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return ", or ".join(describe_allowed(option) for option in schema["anyOf"])
     if "const" in schema:

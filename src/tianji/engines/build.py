@@ -13,6 +13,7 @@ from tianji.actor.role import Actor, ActorPlan
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.balance import SetPoint
 from tianji.buffer.interface import Store
+from tianji.buffer.pool import Pool
 from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
@@ -111,7 +112,7 @@ def build_buffer(
         receiver, store = trace_receiver(receiver, spans), trace_store(store, spans)
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
     return Buffer(
-        BufferPlan(point, plan.max_lag, first_row=plan.lookahead - 1),
+        BufferPlan(point, plan.max_lag, first_row=plan.lookahead - 1, may_park=plan.shares_cores),
         receiver=receiver,
         store=store,
         progress=progress,
@@ -124,19 +125,29 @@ def build_buffer(
 def _build_store(spec: RunSpec, receiver: Receiver) -> Store:
     cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
     if cadence.store == "queue":
-        return Queue(receiver, Layout.from_json(spec.plan.layout).env_axes())
+        return _build_queue(spec, receiver, cadence.pool_batches)
     items = round(cadence.ratio * cadence.steps_per_version)
     return Replay(
         receiver,
         capacity=spec.plan.replay_unrolls,
         unroll_length=cadence.unroll_length,
         lookahead=cadence.lookahead,
-        num_updates=cadence.num_updates,
+        ratio=cadence.ratio,
+        warmup_unrolls=spec.plan.warmup_unrolls,
         minibatch=items // cadence.num_updates,
         gamma=spec.config.algorithm.gamma,
         seed=seed_for(spec.config.seed, "store"),
         save_items=_saves_replay(spec),
     )
+
+
+def _build_queue(spec: RunSpec, receiver: Receiver, pool_batches: int) -> Store:
+    env_axes = Layout.from_json(spec.plan.layout).env_axes()
+    if pool_batches == 1:
+        return Queue(receiver, env_axes)
+    per_version = spec.plan.unrolls_per_version
+    seed = seed_for(spec.config.seed, "store")
+    return Pool(receiver, env_axes, pool_batches * per_version, per_version, seed)
 
 
 def _saves_replay(spec: RunSpec) -> bool:
@@ -155,6 +166,7 @@ def build_evaluator(
     gauges: memoryview[int],
     reports: Reports,
     spans: Spans | None = None,
+    now_ns: Clock = time.monotonic_ns,
 ) -> Evaluator:
     model = build_model(spec)
     acting = load_algorithm(spec.config.algorithm.name).build_acting(
@@ -173,4 +185,5 @@ def build_evaluator(
         policy,
         gauges,
         lambda record: reports(Report(kind="evaluation", role="evaluator", record=dict(record))),
+        now_ns,
     )

@@ -6,11 +6,13 @@ in this process or in another one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol, TypedDict
 
 from tianji.channels.gauges import Gauges
 from tianji.engines.signals import StopRequest
+from tianji.types import Clock
 
 
 class Report(TypedDict, total=False):
@@ -22,6 +24,7 @@ class Report(TypedDict, total=False):
     checkpoint_written  (text), checkpoint_failed (text)
     error               an exception: text is its last line, traceback the rest
     restart             a role was started again (text)
+    imbalance           the run is slower than it should be, or no longer (text, record: is_over)
     done                the learner's side is finished (because, record)
     """
 
@@ -42,8 +45,14 @@ class Observer(Protocol):
 
     def report(self, report: Report) -> None: ...
 
-    def watch(self, gauges: Gauges, pids: dict[str, int] | None = None) -> None:
-        """Gauges to read rates and shares from, and the processes behind the roles."""
+    def watch(
+        self,
+        gauges: Gauges,
+        pids: dict[str, int] | None = None,
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        """Gauges to read rates and shares from, the processes behind the workers, and the clock
+        that the gauges' times are of."""
         ...
 
     def tick(self) -> None:

@@ -17,10 +17,12 @@ from typing import Any
 
 from tianji.algorithms.interface import Update
 from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.regroup import regrouped
 from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.gauges import Activity, Gauge, Gauges
 from tianji.channels.interface import Batches, BoardWriter, Receiver
+from tianji.channels.layout import Layout
 from tianji.channels.memory import to_pages
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.schema import Snapshot as Saved
@@ -114,8 +116,8 @@ class LearnerSide:
         self._next_report_ns = now_ns
 
     def tick(self) -> bool:
-        worked = timed_tick(self.buffer, self._buffer_row)
-        if timed_tick(self.learner, self._row):
+        worked = timed_tick(self.buffer, self._buffer_row, self._now_ns)
+        if timed_tick(self.learner, self._row, self._now_ns):
             worked = True
             if self.learner.is_between_versions:
                 self._after_version(self._now_ns())
@@ -223,7 +225,7 @@ class LearnerSide:
         self._model.load_state_dict(dict(saved.weights))
         state: Any = saved.state
         self._update.load_state(state["update"])
-        self.buffer.load_state(state["buffer"])
+        self.buffer.load_state(self._for_these_actors(state["buffer"]))
         self.progress.load_state(state["progress"])
         self._row[Gauge.UPDATES] = state["updates"]
         self._row[Gauge.STEPS] = state["trained_steps"]
@@ -232,7 +234,13 @@ class LearnerSide:
         if choice.note:
             self._reports(Report(kind="note", role="learner", text=choice.note))
         actors: dict[str, Any] | None = state["actors"]
-        return actors
+        return actors if actors and len(actors) == self._spec.plan.num_actors else None
+
+    def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """The buffer's state, also where it was saved with more actors or fewer."""
+        plan = self._spec.plan
+        axes = Layout.from_json(plan.layout).env_axes()
+        return regrouped(saved, plan.num_actors, plan.envs_per_actor, axes, plan.replay_unrolls)
 
     def continue_at(self, version: int) -> None:
         """The next version to publish; versions never fall."""

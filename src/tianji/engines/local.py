@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.layout import Layout
 from tianji.channels.shm import StreamMemory
+from tianji.config.machine import read_machine
 from tianji.engines.control import Control, Stop
+from tianji.engines.imbalance import Imbalances, Replan
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.signals import StopRequest
@@ -54,7 +56,10 @@ class _Health:
 class LocalEngine:
     """Runs a program on this machine."""
 
-    def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
+    def __init__(
+        self, spec: RunSpec, program: Program, observer: Observer, replan: Replan | None = None
+    ) -> None:
+        """replan: asked when an imbalance lasts; if it knows better, the run ends for that."""
         plan = spec.plan
         self._spec = spec
         self._program = program
@@ -62,6 +67,10 @@ class LocalEngine:
         layout = Layout.from_json(plan.layout)
         self._stream = StreamMemory.create(layout, plan.num_slots, plan.num_actors)
         self._control = Control.create(program)
+        num_cores = len(read_machine().cores)
+        self._imbalances = Imbalances(
+            plan, num_cores, self._control.gauges, replan, pids=self._pids
+        )
         self._policy_fd = os.memfd_create("tianji-policy")
         self._workers: dict[str, WorkerProcess] = {}
         self._health = {worker: _Health() for worker in program.workers()}
@@ -137,7 +146,14 @@ class LocalEngine:
                 self._observer.report(Report(kind="note", role="supervisor", text=FINISHING))
             self._start_due()
             self._check_heartbeats()
+            self._check_balance()
             self._observer.tick()
+
+    def _check_balance(self) -> None:
+        if (report := self._imbalances.look()) is not None:
+            self._observer.report(report)
+        if self._imbalances.is_replan_due and not self._control.is_stopping():
+            self._control.stop(Stop.FINISH)
 
     def _timeout_s(self) -> float:
         due = [h.start_at_s for h in self._health.values() if h.start_at_s is not None]
@@ -206,7 +222,8 @@ class LocalEngine:
     def _reset_lane(self, worker: str) -> None:
         """Tell the buffer that whatever this actor held comes back."""
         if worker.startswith("actor-"):
-            self._rows(worker)[0][Gauge.LANE_RESETS] += 1
+            for row in (self._rows(worker)[0], self._control.gauges.rows["buffer"]):
+                row[Gauge.LANE_RESETS] += 1
             self._control.bells["learner"].ring()
 
     def _give_up(self, worker: str, cause: str) -> None:
@@ -270,6 +287,8 @@ class LocalEngine:
             because = "failed"
         elif self._done is not None:
             because = self._done["because"]
+            if because == "interrupted" and stop.level == Stop.NO:
+                because = "replan"  # nobody else has stopped it
         else:
             because = "interrupted" if stop.level > Stop.NO else "failed"
         return Outcome(

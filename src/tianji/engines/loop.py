@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tianji.channels.gauges import Activity, Gauge
+from tianji.types import Clock
 
 IDLE_HEARTBEAT_S = 0.25  # a sleeping worker shows this often that it is alive
 
@@ -25,11 +26,11 @@ class Sleeper(Protocol):
     def wait(self, timeout_s: float) -> bool: ...
 
 
-def timed_tick(role: Role, gauges: memoryview[int]) -> bool:
+def timed_tick(role: Role, gauges: memoryview[int], now_ns: Clock = time.monotonic_ns) -> bool:
     """One tick, with its time and a sign of life in the role's gauges."""
-    before_ns = time.monotonic_ns()
+    before_ns = now_ns()
     worked = role.tick()
-    gauges[Gauge.HEARTBEAT_NS] = after_ns = time.monotonic_ns()
+    gauges[Gauge.HEARTBEAT_NS] = after_ns = now_ns()
     gauges[Gauge.BUSY_NS] += after_ns - before_ns
     return worked
 

@@ -74,14 +74,15 @@ class WorkerProcess:
         os.set_blocking(report_fd, False)
 
     @staticmethod
-    def start(message: StartMessage) -> WorkerProcess:
+    def start(message: StartMessage, module: str = "tianji.engines.worker") -> WorkerProcess:
+        """`module` is what runs in it: the worker of a run, or of a profile."""
         report_read, report_write = os.pipe()
         start_fd = os.memfd_create("tianji-start")
         os.write(start_fd, message.encode(report_write))
         os.lseek(start_fd, 0, os.SEEK_SET)
         variables = {**dict.fromkeys(THREAD_VARIABLES, str(message.threads)), **ONE_HEAP}
         popen = subprocess.Popen(
-            [sys.executable, "-m", "tianji.engines.worker", str(start_fd), message.worker],
+            [sys.executable, "-m", module, str(start_fd), message.worker],
             stdin=subprocess.DEVNULL,
             stdout=2,  # standard output is for the command's own line
             pass_fds=[start_fd, report_write, *message.fds.values()],

@@ -19,8 +19,12 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from tianji.engines.spec import RunSpec
 
 PR_SET_PDEATHSIG = 1
 
@@ -55,7 +59,11 @@ class ReportPipe:
                 data = data[os.write(self._fd, data) :]
 
 
-def main() -> None:
+Work: TypeAlias = Callable[[dict[str, Any], bytes, ReportPipe], None]
+"""What a worker does with the two parts of its start message."""
+
+
+def main(work: Work) -> None:
     with os.fdopen(int(sys.argv[1]), "rb") as file:
         head = json.loads(file.readline())
         pickled = file.read()
@@ -67,7 +75,7 @@ def main() -> None:
     sys.path[:0] = [entry for entry in head["sys_path"] if entry not in sys.path]
     reports = ReportPipe(head["report_fd"], head["worker"])
     try:
-        _run(head, pickled, reports)
+        work(head, pickled, reports)
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
         reports({
             "kind": "error",
@@ -77,25 +85,31 @@ def main() -> None:
         sys.exit(1)
 
 
-def _run(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
+def read_spec(head: dict[str, Any], pickled: bytes) -> RunSpec:
+    """The run that a start message tells of."""
     import pickle  # the start message comes from our own parent, by an inherited descriptor
-
-    import torch
 
     from tianji.config.plan import RunPlan
     from tianji.config.run import RunConfig
-    from tianji.engines.attach import Attachment
     from tianji.engines.spec import RunSpec
 
-    torch.set_num_threads(head["threads"])
     config = RunConfig.model_validate(head["config"])
     plan = RunPlan.model_validate(head["plan"])
     spaces, env = pickle.loads(pickled)
-    spec = RunSpec(config, plan, spaces, config.env if env is None else env, Path(head["run_dir"]))
+    return RunSpec(config, plan, spaces, config.env if env is None else env, Path(head["run_dir"]))
+
+
+def _run(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
+    import torch
+
+    from tianji.engines.attach import Attachment
+
+    torch.set_num_threads(head["threads"])
+    spec = read_spec(head, pickled)
     attachment = Attachment(spec, head["fds"], head["worker"])
     if head["worker"] != "learner":
         give_way()
-    cores = plan.cores.get(head["worker"])
+    cores = spec.plan.cores.get(head["worker"])
     if cores:
         os.sched_setaffinity(0, cores)
     gc.freeze()  # what is loaded now stays; the collector need not walk it again and again
@@ -103,4 +117,4 @@ def _run(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(_run)

@@ -14,6 +14,7 @@ from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
+from tianji.envs.timing import glance_at_step
 from tianji.envs.vector import adapt_vector, autoreset_mode
 from tianji.errors import UsageError
 from tianji.types import Array
@@ -35,6 +36,9 @@ class Probe:
     """Whether a run can go on in the middle of its episodes after a resume."""
     max_episode_steps: int | None
     """Steps after which an episode is truncated, where that is known."""
+    step_s: float | None = None
+    """Seconds of one step of one environment, at a first glance; None unless it was asked for, or
+    where a step failed."""
 
 
 def build_world(env: EnvSource, env_kwargs: Mapping[str, Any], num_envs: int) -> World:
@@ -42,13 +46,18 @@ def build_world(env: EnvSource, env_kwargs: Mapping[str, Any], num_envs: int) ->
     return _build(find_maker(env, env_kwargs), num_envs)
 
 
-def probe(env: EnvSource, env_kwargs: Mapping[str, Any]) -> Probe:
-    """Make one environment, reset it and look at it; UsageError for whatever is wrong with it."""
+def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
+    """Make one environment, reset it and look at it; UsageError for whatever is wrong with it.
+
+    timed: make a few steps too, to see how long one takes.
+    """
     maker = find_maker(env, env_kwargs)
     world = _build(maker, 1)
     with usage_errors(maker.name):
-        world.reset(0, make_rows(world, 0))
+        rows = make_rows(world, 1)
+        world.reset(0, rows)
         offers_state = world.get_state() is not None
+        step_s = glance_at_step(world, rows) if timed else None
         world.close()
     return Probe(
         spaces=world.spaces,
@@ -56,6 +65,7 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any]) -> Probe:
         vectorised=_in_words(maker, world),
         offers_state=offers_state,
         max_episode_steps=maker.max_episode_steps or _time_limit(world),
+        step_s=step_s,
     )
 
 

@@ -21,6 +21,7 @@ from tianji.envs.build import EnvSource, Probe, build_world, make_rows, probe
 from tianji.envs.find import usage_errors
 from tianji.envs.interface import World
 from tianji.envs.spaces import observation_leaves
+from tianji.envs.timing import random_actions
 from tianji.envs.vector import NextStepWorld
 from tianji.errors import TianjiError
 from tianji.types import FINAL_OBS, OBS, Array, leaf_name
@@ -81,8 +82,8 @@ def _check_spaces(seen: Probe) -> Iterator[Finding]:
 
 
 def _check_runs(seen: Probe, world: World, twin: World) -> Iterator[Finding]:
-    _, row_s = _run(world, 1, _random_actions(world, MIN_ROWS))
-    actions = _random_actions(world, int(np.clip(RUN_S / row_s, MIN_ROWS, MAX_ROWS)))
+    _, row_s = _run(world, 1, random_actions(world, MIN_ROWS))
+    actions = random_actions(world, int(np.clip(RUN_S / row_s, MIN_ROWS, MAX_ROWS)))
     rows, row_s = _run(world, 1, actions)
     yield Finding("ok", f"Speed: {NUM_ENVS / row_s:,.0f} steps/s, {NUM_ENVS} in one process.")
     yield from _check_numbers(world, rows)
@@ -103,16 +104,6 @@ def _run(world: World, seed: int, actions: Array) -> tuple[dict[str, Array], flo
     for t, row_actions in enumerate(actions):
         world.step(row_actions, rows, t)
     return rows, (time.perf_counter() - started) / len(actions)
-
-
-def _random_actions(world: World, num_rows: int) -> Array:
-    """The same in every call, and as policies make them: integers begin at 0."""
-    space = world.spaces.action
-    space.seed(1)
-    sampled = np.array([space.sample() for _ in range(num_rows * world.num_envs)])
-    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-        sampled = sampled - space.start
-    return sampled.reshape(num_rows, world.num_envs, *(space.shape or ()))
 
 
 def _check_numbers(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]:

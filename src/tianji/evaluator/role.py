@@ -19,6 +19,7 @@ from tianji.channels.interface import BoardReader, Bytes
 from tianji.config.run import EvaluateConfig
 from tianji.envs.build import make_rows
 from tianji.envs.interface import World
+from tianji.types import Clock
 
 OnResult = Callable[[dict[str, float]], None]
 
@@ -36,6 +37,7 @@ class Evaluator:
         policy: BoardReader,
         gauges: memoryview[int],
         on_result: OnResult,
+        now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._config = config
         self._seed = seed
@@ -45,6 +47,7 @@ class Evaluator:
         self._policy = policy
         self._gauges = gauges
         self._on_result = on_result
+        self._now_ns = now_ns
         self._rows = make_rows(world, 1)
         self._observations = [n for n in self._rows if n == "obs" or n.startswith("obs.")]
         self._is_playing = False
@@ -71,7 +74,7 @@ class Evaluator:
         return True
 
     def _begin(self) -> bool:
-        now_ns = time.monotonic_ns()
+        now_ns = self._now_ns()
         if now_ns < self._due_ns or self._policy.version() <= self._version:
             self._gauges[Gauge.ACTIVITY] = Activity.WAITING
             return False

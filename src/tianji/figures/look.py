@@ -52,3 +52,8 @@ def quieten(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(QUIET)
     axes.tick_params(which="both", colors=QUIET, labelcolor=BLACK, labelsize=9)
+
+
+def numbered(count: int, noun: str) -> str:
+    """`1 actor`, `4 actors`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

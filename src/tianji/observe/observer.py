@@ -8,25 +8,39 @@ from pathlib import Path
 from typing import Any
 
 from tianji.channels.gauges import Gauges
+from tianji.config.machine import read_machine
+from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.observe.display import Display, Level
+from tianji.display.display import Display, Level
+from tianji.explain.explain import explain, prediction_error
 from tianji.observe.run_log import RunLog
-from tianji.observe.watch import Watch, resident_bytes
+from tianji.observe.watch import Watch
+from tianji.types import Clock
 
 LEVELS: Mapping[str, Level] = {
     "error": "error",
     "restart": "warning",
     "checkpoint_failed": "warning",
+    "imbalance": "warning",
 }
+WHY_PERIOD_NS = 2 * 10**9
+"""An explanation stands on the screen for so long, so that people can read it."""
 
 
 class RunObserver:
     """Lives in the engine's process; `tick` costs a clock reading unless a refresh is due."""
 
     def __init__(
-        self, config: RunConfig, run_dir: Path, on_built: Callable[[dict[str, Any]], None]
+        self,
+        config: RunConfig,
+        plan: RunPlan,
+        run_dir: Path,
+        on_built: Callable[[dict[str, Any]], None],
     ) -> None:
         """on_built: told what is known once the network is built."""
+        self._engine = config.engine
+        self._plan = plan
+        self._usable_cores = len(read_machine().cores)
         self._on_built = on_built
         self._period_ns = int(config.observe.period_s * 1e9)
         self._display = Display(config, config.observe.display)
@@ -37,25 +51,52 @@ class RunObserver:
         self._evaluation: dict[str, Any] = {}
         """For the next line of metrics."""
         self._restarts = 0
-        self._next_ns = 0
+        self._first_step_ns = 0
+        self._next_ns = self._next_why_ns = self._looked_ns = 0
+        self._why: tuple[str, ...] = ()
         self._has_shown_traceback = False
 
     def start(self) -> None:
         self._display.start()
 
-    def watch(self, gauges: Gauges, pids: dict[str, int] | None = None) -> None:
-        """Where rates come from, and the processes behind the roles; called at every change."""
+    def watch(
+        self,
+        gauges: Gauges,
+        pids: dict[str, int] | None = None,
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        """Where rates come from, the processes behind the workers, and the clock of both; called at
+        every change. Other gauges are those of another engine, which goes on with the run."""
         self._pids = pids or {}
-        if self._watch is None:
-            self._watch = Watch(gauges)
+        if self._watch is None or not self._watch.watches(gauges):
+            self._first_step_ns = self.first_step_ns()
+            self._watch = Watch(gauges, now_ns)
+
+    def use_plan(self, plan: RunPlan) -> None:
+        """The run goes on with another plan."""
+        self._plan = plan
 
     def tick(self) -> None:
         now_ns = time.monotonic_ns()
         if now_ns < self._next_ns or self._watch is None:
             return
         self._next_ns = now_ns + self._period_ns
-        self._watch.look()
-        self._display.update(self._complete(self._watch))
+        if now_ns - self._looked_ns >= self._period_ns:  # else the learner's record made us look
+            self._look(self._watch)
+        self._show(self._watch, now_ns)
+
+    def _look(self, watch: Watch) -> None:
+        self._looked_ns = time.monotonic_ns()
+        watch.look(self._pids)
+
+    def _show(self, watch: Watch, now_ns: int) -> None:
+        record = self._complete(watch)
+        if now_ns >= self._next_why_ns:
+            found = explain(record, self._plan, self._engine)
+            if found.critical_path is not None:
+                self._next_why_ns = now_ns + WHY_PERIOD_NS
+                self._why = (found.sentences[0], found.gain)
+        self._display.update({**record, "why": self._why})
 
     def report(self, report: Any) -> None:
         """Take a line from a role: a record for the log, or an event for people."""
@@ -63,7 +104,7 @@ class RunObserver:
         if kind == "metrics" and self._watch is not None:
             self._record = {**report["record"], **self._evaluation}
             self._evaluation = {}
-            self._watch.look()
+            self._look(self._watch)
             self._log.metrics(self._complete(self._watch))
             return
         if kind == "built":
@@ -79,7 +120,7 @@ class RunObserver:
         if traceback and not self._has_shown_traceback:
             self._has_shown_traceback = True  # the first one is the cause; others often follow
             text = f"{text}\n{traceback}"
-        self._display.event(f"{role}: {text}", LEVELS.get(kind, "info"))
+        self._display.event(f"{role}: {text}", _level(report))
 
     def _on_evaluation(self, record: Mapping[str, Any]) -> None:
         self._evaluation = {"evaluation": dict(record)}
@@ -93,13 +134,13 @@ class RunObserver:
 
     def _complete(self, watch: Watch) -> dict[str, Any]:
         """The learner's last record with what only this process knows."""
-        memory = {name: resident_bytes(pid) for name, pid in self._pids.items()}
         return {
             **self._record,
             **watch.now(),
+            "usable_cores": self._usable_cores,
             "activity": watch.activities(),
             "restarts": self._restarts,
-            "rss_bytes": {name: size for name, size in memory.items() if size is not None},
+            "rss_bytes": watch.resident_bytes(),
         }
 
     @property
@@ -108,13 +149,37 @@ class RunObserver:
         return self._record
 
     def first_step_ns(self) -> int:
-        return self._watch.first_step_ns() if self._watch is not None else 0
+        """Of the whole run, whichever engine made it; 0 before it."""
+        now_ns = self._watch.first_step_ns() if self._watch is not None else 0
+        return self._first_step_ns or now_ns
+
+    def closing_facts(self) -> dict[str, Any]:
+        """What the summary says of why the run was as fast as it was, once it is over."""
+        whole = self._watch.whole() if self._watch is not None else {}
+        record = {**whole, "usable_cores": self._usable_cores}
+        found, prediction = explain(record, self._plan, self._engine), self._plan.prediction
+        facts: dict[str, Any] = {
+            "critical_path": found.critical_path,
+            "explanation": list(found.sentences),
+            "waited_s": whole.get("waited_s", {}),
+        }
+        if prediction is not None:
+            facts["predicted"] = prediction.model_dump()
+            facts["prediction_error"] = prediction_error(prediction, whole.get("rates_per_s", {}))
+        return facts
 
     def _on_problem(self, text: str) -> None:
         self._display.event(text, "warning")
 
     def close(self) -> None:
         if self._watch is not None:
-            self._display.update(self._complete(self._watch))
+            self._next_why_ns = 0
+            self._show(self._watch, time.monotonic_ns())
         self._display.stop()
         self._log.close()
+
+
+def _level(report: Mapping[str, Any]) -> Level:
+    """An imbalance that is over is good news."""
+    is_over = report.get("record", {}).get("is_over", False)
+    return "info" if is_over else LEVELS.get(report["kind"], "info")

@@ -6,6 +6,7 @@ Nothing here may stop a run: a disk that is full costs lines, which are counted 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 METRICS_FILE = "metrics.jsonl"
 EVENTS_FILE = "events.jsonl"
+TAIL_BYTES = 64 << 10
+"""What is read first of a file whose last line is wanted; a record is a few kilobytes."""
 
 
 class RunLog:
@@ -45,7 +48,7 @@ class RunLog:
 
     def metrics(self, record: Mapping[str, Any]) -> None:
         """Append one record; its quantities become TensorBoard scalars over environment steps."""
-        self._metrics.append(record)
+        self._metrics.append({"time": _now(), **record})
         if not self._with_tensorboard:
             return
         if self._tensorboard is None:
@@ -57,14 +60,17 @@ class RunLog:
 
     def event(self, kind: str, role: str, text: str) -> None:
         """Append something that happened once: a restart, a checkpoint, a failure."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._events.append({"time": now, "kind": kind, "role": role, "text": text})
+        self._events.append({"time": _now(), "kind": kind, "role": role, "text": text})
 
     def close(self) -> None:
         self._metrics.close()
         self._events.close()
         if self._tensorboard is not None:
             self._tensorboard.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class JsonLines:
@@ -113,15 +119,40 @@ def _ends_torn(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
+def read_last(path: Path) -> dict[str, Any] | None:
+    """The newest whole record of a file of JSON lines, read from its end; None without one."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return None
+    with file:
+        end = file.seek(0, os.SEEK_END)
+        size = TAIL_BYTES
+        while True:
+            start = max(0, end - size)
+            file.seek(start)
+            for line in reversed(file.read(end - start).split(b"\n")):
+                # The first piece may be the end of a longer line: that is no object of its own.
+                if (record := _parse(line)) is not None:
+                    return record
+            if start == 0:
+                return None
+            size *= 8
+
+
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a file of JSON lines; torn lines are passed over."""
     if not path.exists():
         return
     with path.open("rb") as file:
         for line in file:
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
+            if (record := _parse(line)) is not None:
                 yield record
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None

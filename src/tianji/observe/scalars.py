@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
+from tianji.explain.account import to_account
+
 _SINGLE = {
     "mean_return_100": "actor/mean_return_100",
     "episodes": "actor/episodes",
@@ -43,6 +45,7 @@ def to_scalars(record: Mapping[str, Any]) -> dict[str, float]:
         found[name] = record.get(group, {}).get(key)
     for quantity in _PER_ROLE:
         found |= {f"{role}/{quantity}": value for role, value in record.get(quantity, {}).items()}
+    found |= _time_scalars(record)
     for group, room in _ROOMS.items():
         found |= {f"{room}/{key}": value for key, value in record.get(group, {}).items()}
     return {
@@ -50,3 +53,15 @@ def to_scalars(record: Mapping[str, Any]) -> dict[str, float]:
         for name, value in found.items()
         if isinstance(value, Real) and math.isfinite(value)
     }
+
+
+def _time_scalars(record: Mapping[str, Any]) -> dict[str, float]:
+    """Where the time went, as shares: of the learner's worker, and of the mean actor."""
+    account = to_account(record)
+    if account is None:
+        return {}
+    found: dict[str, float] = {}
+    for room, side in (("actor", account.actors), ("learner", account.learner)):
+        found |= {f"{room}/{part}_share": share for part, share in side.parts.items()}
+        found |= {f"{room}/wait_{cause}_share": share for cause, share in side.waits.items()}
+    return found

@@ -20,6 +20,7 @@ _ZERO: Mapping[str, Any] = {
     "mean_return_100": None,
     "best_mean_return_100": None,
     "time_to_target_s": None,
+    "planning_s": None,
     "start_up_s": None,
     "wall_s": 0.0,
     "env_steps": 0,
@@ -32,8 +33,14 @@ _ZERO: Mapping[str, Any] = {
     "ratio": {"target": None, "actual": None},
     "discarded_items": 0,
     "restarts": 0,
+    "replans": 0,
     "busy_share": {},
     "busy_s": {},
+    "waited_s": {},
+    "critical_path": None,
+    "explanation": [],
+    "predicted": None,
+    "prediction_error": None,
     "checkpoint": None,
 }
 """What is true of a run that did nothing; a run that failed early has facts for a few keys only."""

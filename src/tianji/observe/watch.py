@@ -1,67 +1,88 @@
-"""Rates and shares from the gauges, all from one clock."""
+"""Rates and shares from the gauges, and where the time of every role went, all from one clock."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from tianji.channels.gauges import Activity, Gauge, Gauges
+from tianji.observe.processes import ProcessTimes
+from tianji.types import Clock
 
 WINDOW_S = 3.0
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+Spent: TypeAlias = dict[str, dict[str, float]]
+"""Seconds by role and by what they went to."""
 
 
 class _Sample(NamedTuple):
     at_ns: int
-    produced: int
-    received: int
-    trained: int
-    unique_trained: int
-    busy_ns: dict[str, int]
-    wait_ns: dict[str, int]
+    rows: dict[str, tuple[int, ...]]
+    core_ns: dict[str, int]
+    no_core_ns: dict[str, int]
+    parked_ns: int
+    """Time that an actor was parked, mean over the actors."""
 
 
 class Watch:
     """Looks at the gauges now and then; rates are over the last few seconds."""
 
-    def __init__(self, gauges: Gauges) -> None:
+    def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
         self._gauges = gauges
+        self._now_ns = now_ns
         self._samples: deque[_Sample] = deque()
+        self._first: _Sample | None = None
+        self._steady: _Sample | None = None
+        """The first look after the first version: start-up and warm-up say nothing of the rest."""
+        self._times = ProcessTimes()
+        self._parked_ns = 0
+
+    def watches(self, gauges: Gauges) -> bool:
+        return gauges is self._gauges
 
     def first_step_ns(self) -> int:
         """When the first environment step of all began; 0 before it."""
-        begun = [row[Gauge.FIRST_STEP_NS] for row in self._actor_rows()]
+        rows = self._gauges.rows
+        begun = [row[Gauge.FIRST_STEP_NS] for name, row in rows.items() if is_actor(name)]
         return min(filter(None, begun), default=0)
 
-    def _actor_rows(self) -> list[memoryview[int]]:
-        return [row for name, row in self._gauges.rows.items() if name.startswith("actor-")]
-
-    def look(self) -> None:
+    def look(self, pids: Mapping[str, int] | None = None) -> None:
+        """pids: the processes behind the workers, where they have their own."""
+        if pids is not None:
+            self._times.look(pids)
         sample = self._sample()
         self._samples.append(sample)
-        while len(self._samples) > 2 and sample.at_ns - self._samples[1].at_ns > WINDOW_S * 1e9:
+        self._first = self._first or sample
+        updates = sample.rows["learner"][Gauge.UPDATES]
+        if self._steady is not None:
+            self._forget_before(self._steady.at_ns)
+        elif updates > self._first.rows["learner"][Gauge.UPDATES]:
+            self._steady = sample
+        self._forget_before(sample.at_ns - int(WINDOW_S * 1e9))
+
+    def _forget_before(self, at_ns: int) -> None:
+        """Two looks stay, however old, so that there is something to compare with."""
+        while len(self._samples) > 2 and self._samples[1].at_ns <= at_ns:
             self._samples.popleft()
 
     def _sample(self) -> _Sample:
-        rows = self._gauges.rows
-        return _Sample(
-            at_ns=time.monotonic_ns(),
-            produced=sum(row[Gauge.STEPS] for row in self._actor_rows()),
-            received=rows["buffer"][Gauge.RECEIVED_STEPS],
-            trained=rows["learner"][Gauge.STEPS],
-            unique_trained=rows["learner"][Gauge.UNIQUE_STEPS],
-            busy_ns={name: row[Gauge.BUSY_NS] for name, row in rows.items()},
-            wait_ns={name: row[Gauge.WAIT_NS] for name, row in rows.items()},
-        )
+        at_ns = self._now_ns()
+        rows = {name: tuple(row) for name, row in self._gauges.rows.items()}
+        if self._samples:
+            self._parked_ns += int(_parked_share(rows) * (at_ns - self._samples[-1].at_ns))
+        core_ns, no_core_ns = dict(self._times.core_ns), dict(self._times.no_core_ns)
+        return _Sample(at_ns, rows, core_ns, no_core_ns, self._parked_ns)
 
     def now(self) -> dict[str, Any]:
-        """Rates and shares over the last few seconds."""
-        if not self._samples:
-            return {}
-        return _between(self._samples[0], self._samples[-1])
+        """Rates, shares and where the time went, over the last few seconds."""
+        return _between(self._samples[0], self._samples[-1]) if self._samples else {}
+
+    def whole(self) -> dict[str, Any]:
+        """The same since the first version was made, up to the last look."""
+        if self._steady is None or self._samples[-1].at_ns <= self._steady.at_ns:
+            return self.now()
+        return _between(self._steady, self._samples[-1])
 
     def activities(self) -> dict[str, str]:
         return {
@@ -69,28 +90,89 @@ class Watch:
             for name, row in self._gauges.rows.items()
         }
 
+    def resident_bytes(self) -> dict[str, int]:
+        """Memory of every process that was there at the last look."""
+        return self._times.resident_bytes
+
+
+def is_actor(role: str) -> bool:
+    return role.startswith("actor-")
+
+
+def _parked_share(rows: Mapping[str, tuple[int, ...]]) -> float:
+    """Of the actors, how many are parked; a buffer that parks nobody leaves the gauge at 0."""
+    num_actors, active = sum(map(is_actor, rows)), rows["buffer"][Gauge.ACTIVE]
+    return 1 - min(active, num_actors) / num_actors if active and num_actors else 0.0
+
 
 def _between(first: _Sample, last: _Sample) -> dict[str, Any]:
-    elapsed_s = max(1e-9, (last.at_ns - first.at_ns) / 1e9)
-    rates = {
-        name: max(0, getattr(last, name) - getattr(first, name)) / elapsed_s
-        for name in ("produced", "received", "trained", "unique_trained")
-    }
+    passed_ns = max(1, last.at_ns - first.at_ns)
+    passed_s = passed_ns / 1e9
+    grown = {name: tuple(map(_growth, first.rows[name], row)) for name, row in last.rows.items()}
+    no_core_ns = _growths(first.no_core_ns, last.no_core_ns)
+    core_s = {n: ns / 1e9 for n, ns in _growths(first.core_ns, last.core_ns).items()}
     return {
-        "rates_per_s": rates,
-        "busy_share": _shares(first.busy_ns, last.busy_ns, elapsed_s),
-        "paced_share": _shares(first.wait_ns, last.wait_ns, elapsed_s),
+        "rates_per_s": {name: steps / passed_s for name, steps in _steps(grown).items()},
+        "busy_share": {n: min(1.0, row[Gauge.BUSY_NS] / passed_ns) for n, row in grown.items()},
+        "paced_share": {n: min(1.0, row[Gauge.WAIT_NS] / passed_ns) for n, row in grown.items()},
+        "span_s": passed_s,
+        "worked_s": _worked_s(grown),
+        "waited_s": _waited_s(grown, no_core_ns, last.parked_ns - first.parked_ns),
+        "core_s": core_s,
     }
 
 
-def _shares(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> dict[str, float]:
-    spent_s = {name: (last[name] - first.get(name, 0)) / 1e9 for name in last}
-    return {name: min(1.0, max(0.0, spent / elapsed_s)) for name, spent in spent_s.items()}
+def _growth(before: int, after: int) -> int:
+    return max(0, after - before)
 
 
-def resident_bytes(pid: int) -> int | None:
-    """Memory of a process that is in RAM; None when it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
-    except (OSError, ValueError, IndexError):
-        return None
+def _growths(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """Only of what was there before: what came later had its start in between."""
+    return {name: _growth(before[name], ns) for name, ns in after.items() if name in before}
+
+
+def _steps(grown: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    return {
+        "produced": sum(row[Gauge.STEPS] for name, row in grown.items() if is_actor(name)),
+        "received": grown["buffer"][Gauge.RECEIVED_STEPS],
+        "trained": grown["learner"][Gauge.STEPS],
+        "unique_trained": grown["learner"][Gauge.UNIQUE_STEPS],
+    }
+
+
+def _worked_s(grown: Mapping[str, tuple[int, ...]]) -> Spent:
+    found = {}
+    for name, row in grown.items():
+        busy_ns, env_ns, publish_ns = row[Gauge.BUSY_NS], row[Gauge.ENV_NS], row[Gauge.PUBLISH_NS]
+        if is_actor(name):
+            found[name] = _seconds(environment=env_ns, inference=busy_ns - env_ns)
+        elif name == "learner":
+            buffer_ns = grown["buffer"][Gauge.BUSY_NS]
+            parts = {"updates": busy_ns - publish_ns, "publishing": publish_ns, "buffer": buffer_ns}
+            found[name] = _seconds(**parts)
+    return found
+
+
+def _waited_s(
+    grown: Mapping[str, tuple[int, ...]], no_core_ns: Mapping[str, int], parked_ns: int
+) -> Spent:
+    """`core` overlaps with the rest: one may lack a core at work and on waking up."""
+    found = {}
+    for name, row in grown.items():
+        wait_ns = row[Gauge.WAIT_NS]
+        if is_actor(name):
+            parked = min(wait_ns, parked_ns)
+            found[name] = _seconds(grant=wait_ns - parked, parked=parked)
+        elif name == "learner":
+            late = min(wait_ns, grown["buffer"][Gauge.LATE_NS])
+            found[name] = _seconds(
+                unrolls=wait_ns - late, late_unrolls=late, saving=row[Gauge.SAVE_NS]
+            )
+        else:
+            continue
+        found[name] |= _seconds(core=no_core_ns.get(name, 0))
+    return found
+
+
+def _seconds(**parts_ns: int) -> dict[str, float]:
+    return {name: round(max(0, ns) / 1e9, 4) for name, ns in parts_ns.items()}

@@ -1,5 +1,7 @@
 """One actor over channels in this process, with a world and a policy of known answers."""
 
+import time
+
 import numpy as np
 
 from tests.fakes.scripted import (
@@ -17,7 +19,16 @@ from tianji.channels.inproc import InprocBoard, InprocStream
 class Rig:
     """One actor, its lane and the policy board, with everything a test may want to turn."""
 
-    def __init__(self, length=4, lookahead=1, world=None, num_actors=1, seed=0, layout=None):
+    def __init__(
+        self,
+        length=4,
+        lookahead=1,
+        world=None,
+        num_actors=1,
+        seed=0,
+        layout=None,
+        now_ns=time.monotonic_ns,
+    ):
         self.world = world or ScriptedWorld()
         self.acting = ScriptedActing()
         self.gauges = gauge_row()
@@ -30,7 +41,7 @@ class Rig:
         plan = ActorPlan(0, num_actors, num_rows, lookahead, length * num_envs, seed)
         self.actor = Actor(
             plan, self.world, self.acting, self.acting.read_policy, self.board,
-            self.stream.sender(0), self.gauges,
+            self.stream.sender(0), self.gauges, now_ns,
         )  # fmt: skip
         self.first = lookahead - 1
 

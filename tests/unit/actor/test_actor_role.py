@@ -117,14 +117,13 @@ def test_the_version_an_unroll_began_under_is_shown_while_it_is_in_work():
     assert rig.gauges[Gauge.STARTED_VERSION] == 0
 
 
-def test_rows_carry_the_time_at_which_they_were_finished(monkeypatch):
+def test_rows_carry_the_time_at_which_they_were_finished():
     clock = iter(range(100, 200))
-    monkeypatch.setattr("tianji.actor.role.time.monotonic_ns", lambda: next(clock))
-    rig = Rig(length=3)
+    rig = Rig(length=3, now_ns=lambda: next(clock))
     rig.publish(0)
     stamp, arrays = rig.unroll()
-    assert arrays["row_ns"].tolist() == [101, 102, 103]
-    assert (stamp.started_ns, stamp.finished_ns) == (100, 103)
+    assert arrays["row_ns"].tolist() == [102, 104, 106]
+    assert (stamp.started_ns, stamp.finished_ns) == (100, 106)
 
 
 def test_actors_with_the_same_seed_do_the_same_and_others_do_not():

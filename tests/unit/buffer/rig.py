@@ -1,10 +1,13 @@
 """A buffer over lanes in this process: unrolls are put in and batches are taken by hand."""
 
+import time
+
 from tests.fakes.scripted import gauge_row, scripted_layout
 from tianji.balance.balance import SetPoint
 from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
+from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocStream
 from tianji.config.run import RunConfig
 from tianji.observe.progress import Progress
@@ -23,12 +26,23 @@ class Stream(InprocStream):
     def is_attached(self, lane):
         return lane not in self.missing
 
-    def grant(self, lane, round_number):
-        return self.is_attached(lane) and super().grant(lane, round_number)
+    def grant(self, lane, round_number, count=1):
+        return super().grant(lane, round_number, count) if self.is_attached(lane) else 0
 
 
 class Rig:
-    def __init__(self, point=(2, 0, 1), max_lag=1, num_actors=2, replay=False, num_slots=12):
+    def __init__(
+        self,
+        point=(2, 0, 1),
+        max_lag=1,
+        num_actors=2,
+        replay=False,
+        num_slots=12,
+        now_ns=time.monotonic_ns,
+        may_park=False,
+    ):
+        self.now_ns = now_ns
+        self.may_park = may_park
         self.stream = Stream(num_slots, num_actors)
         self.stream.arrays["valid"][:] = True
         self.senders = [self.stream.sender(i) for i in range(num_actors)]
@@ -41,10 +55,11 @@ class Rig:
     def make_buffer(self, point, max_lag, first_row=0, replay=False):
         store = Queue(self.stream, scripted_layout(4, 2).env_axes())
         if replay:
-            store = Replay(self.stream, 6, 4, 1, 1, 16, 0.9, seed=0, save_items=True)
+            store = Replay(self.stream, 6, 4, 1, 2.0, point[1], 16, 0.9, seed=0, save_items=True)
         return Buffer(
-            BufferPlan(SetPoint(*point), max_lag, first_row),
+            BufferPlan(SetPoint(*point), max_lag, first_row, self.may_park),
             self.stream, store, self.progress, self.gauges, self.actor_gauges,
+            self.now_ns,
         )  # fmt: skip
 
     def granted(self):
@@ -63,6 +78,11 @@ class Rig:
         oldest = self.version if oldest is None else oldest
         stamp = Stamp(actor, grant.round, oldest, self.version, steps, 0, 0)
         self.senders[actor].send(grant.slot, stamp)
+
+    def replace(self, actor):
+        """What the supervisor does when an actor died."""
+        self.actor_gauges[actor][Gauge.LANE_RESETS] += 1
+        self.gauges[Gauge.LANE_RESETS] += 1
 
     def take(self):
         self.buffer.tick()

@@ -1,5 +1,7 @@
 """Actors that are late, missing or replaced: nobody waits for long, nothing is lost unseen."""
 
+import itertools
+
 from tests.unit.buffer.rig import Rig, turns
 from tianji.buffer import late
 from tianji.channels.gauges import Activity, Gauge
@@ -23,12 +25,59 @@ def test_the_share_of_an_actor_that_was_given_up_goes_to_the_others():
     assert rig.granted() == [[], [0, 1]]
 
 
+def test_the_share_of_an_actor_that_died_goes_to_the_others_until_it_is_back():
+    rig = Rig(point=(2, 0, 1))
+    rig.buffer.tick()
+    rig.stream.missing.add(0)
+    rig.replace(0)
+    rig.buffer.tick()
+    assert rig.granted() == [[], [0, 1, 2, 3]]
+    rig.stream.missing.clear()
+    rig.make_version(1, 1)
+    assert rig.granted() == [[0, 1], [2, 3]]
+
+
+def test_serial_training_waits_for_the_successor_of_an_actor_that_died():
+    rig = Rig(point=(2, 0, 0))
+    rig.buffer.tick()
+    rig.stream.missing.add(0)
+    rig.replace(0)
+    rig.buffer.tick()
+    assert rig.granted() == [[], [0]]
+    rig.stream.missing.clear()
+    rig.buffer.tick()
+    assert rig.granted() == [[0], [0]]
+
+
+def test_an_actor_that_dies_before_it_was_there_is_owed_nothing():
+    rig = Rig(point=(2, 0, 1))
+    rig.stream.missing.add(0)
+    rig.buffer.tick()
+    assert rig.granted() == [[], [0, 1]]
+    rig.replace(0)
+    rig.buffer.tick()
+    rig.stream.missing.clear()
+    rig.buffer.tick()
+    assert rig.granted() == [[], [0, 1, 2, 3]], "what it was owed was given to the other"
+    rig.make_version(1, 1)
+    assert rig.granted() == [[0, 1], [2, 3]]
+
+
+def test_a_grant_for_which_no_slot_is_free_is_made_later():
+    rig = Rig(point=(2, 0, 1), num_slots=3)
+    rig.buffer.tick()
+    assert sorted(map(len, rig.granted())) == [1, 2]
+    rig.make_version(0, 1)
+    rig.buffer.tick()
+    assert sorted(itertools.chain(*rig.granted())) == [1, 1, 2], "rounds have a gap or a double"
+
+
 def test_after_a_reset_what_was_sent_is_kept_and_the_rest_is_made_again():
     rig = Rig(point=(2, 0, 1))
     rig.buffer.tick()
     rig.send(0)
     rig.senders[0].reserve()
-    rig.actor_gauges[0][Gauge.LANE_RESETS] += 1
+    rig.replace(0)
     assert rig.buffer.tick()
     assert rig.actor_gauges[0][Gauge.LANE_RESETS_DONE] == 1
     assert rig.granted() == [[1], [0, 1]], "rounds have a gap or a double"
@@ -39,10 +88,10 @@ def test_after_a_reset_what_was_sent_is_kept_and_the_rest_is_made_again():
 def test_a_lane_is_reset_once_for_every_replacement():
     rig = Rig(point=(2, 0, 1))
     rig.buffer.tick()
-    rig.actor_gauges[1][Gauge.LANE_RESETS] = 1
+    rig.replace(1)
     rig.buffer.tick()
     assert not rig.buffer.tick(), "the lane was reset again"
-    rig.actor_gauges[1][Gauge.LANE_RESETS] = 2
+    rig.replace(1)
     assert rig.buffer.tick()
     assert rig.granted() == [[0, 1], [0, 1]]
 
@@ -70,7 +119,7 @@ def deliver(rig, grant):
     rig.actor_gauges[0][Gauge.STARTED_VERSION] = 0
 
 
-def test_an_unroll_that_would_be_too_old_is_hurried_and_waited_for(monkeypatch):
+def test_an_unroll_that_would_be_too_old_is_hurried_and_waited_for():
     rig, grant, _ = overtaken()
     assert rig.take() is None
     assert rig.actor_gauges[0][Gauge.HURRY] == grant.round + 1
@@ -81,7 +130,18 @@ def test_an_unroll_that_would_be_too_old_is_hurried_and_waited_for(monkeypatch):
     assert rig.buffer.lag.summary()["max"] == 1
 
 
-def test_patience_ends_and_what_comes_too_late_is_discarded_and_counted(monkeypatch):
+def test_the_time_that_a_version_waits_for_late_unrolls_is_counted():
+    rig, grant, clock = overtaken()
+    assert rig.take() is None
+    clock[0] += 3_000_000
+    assert rig.take() is None
+    clock[0] += 4_000_000
+    deliver(rig, grant)
+    rig.take()
+    assert rig.gauges[Gauge.LATE_NS] == 7_000_000
+
+
+def test_patience_ends_and_what_comes_too_late_is_discarded_and_counted():
     rig, grant, clock = overtaken()
     assert rig.take() is None
     clock[0] += late.PATIENCE_NS
@@ -115,24 +175,24 @@ def test_what_arrives_while_the_batch_is_being_made_up_is_seen():
     assert turns(rig.buffer.take()) == [(0, 0)]
 
 
-def test_a_replaced_actor_does_not_hold_up_the_next_version(monkeypatch):
+def test_a_replaced_actor_does_not_hold_up_the_next_version():
     rig, *_ = overtaken()
-    rig.actor_gauges[0][Gauge.LANE_RESETS] += 1
+    rig.replace(0)
     rig.senders[0].attach()
     batch = rig.take()
     assert batch is not None, "the version waits for an unroll that died with its actor"
 
 
-def test_a_replaced_actor_is_not_hurried_for_what_its_predecessor_did_not_finish(monkeypatch):
+def test_a_replaced_actor_is_not_hurried_for_what_its_predecessor_did_not_finish():
     rig, grant, _ = overtaken()
     assert rig.take() is None
-    rig.actor_gauges[0][Gauge.LANE_RESETS] += 1
+    rig.replace(0)
     rig.buffer.tick()
     assert rig.granted()[0][0] == grant.round
     assert rig.actor_gauges[0][Gauge.HURRY] <= grant.round
 
 
-def test_a_new_buffer_hurries_nobody_for_what_the_old_one_waited_for(monkeypatch):
+def test_a_new_buffer_hurries_nobody_for_what_the_old_one_waited_for():
     rig, *_ = overtaken()
     rig.actor_gauges[0][Gauge.HURRY] = 180
     rig.make_buffer((1, 0, 1), max_lag=1)

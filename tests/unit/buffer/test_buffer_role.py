@@ -177,6 +177,6 @@ def test_a_store_that_comes_back_full_needs_no_second_warm_up():
     assert full.take() is not None
     state = rig.buffer.state()
     empty = Rig(point=(1, 3, 0), replay=True)
-    empty.buffer.load_state({**state, "store": {"rng": state["store"]["rng"]}})
+    empty.buffer.load_state({**state, "store": {"rng": state["store"]["rng"], "owed": 0.0}})
     empty.buffer.tick()
     assert empty.granted() == [[2, 3], [2, 3]], "an empty store is warmed up again"

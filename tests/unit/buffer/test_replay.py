@@ -15,7 +15,10 @@ GAMMA = 0.5
 class Rig:
     """A store over slots whose every step has a reward of its own: 100 slot + 10 row + env."""
 
-    def __init__(self, capacity=3, lookahead=1, batch=(2, 8), keeps_final=False, seed=0, more=()):
+    def __init__(
+        self, capacity=3, lookahead=1, batch=(2, 8), keeps_final=False, seed=0, more=(),
+        ratio=2.0, warmup=0,
+    ):  # fmt: skip
         rows = LENGTH + lookahead - 1
         layout = scripted_layout(rows, ENVS, keeps_final, more)
         self.stream = InprocStream(layout, capacity + 4, num_lanes=1)
@@ -27,8 +30,15 @@ class Rig:
         slot, row, env = np.ogrid[: capacity + 4, : rows + 1, :ENVS]
         self.arrays["obs"][:] = (100 * slot + 10 * row + env)[..., None]
         self.store = Replay(
-            self.stream, capacity, LENGTH, lookahead, *batch, GAMMA, seed, save_items=True
-        )
+            self.stream, capacity, LENGTH, lookahead, ratio, warmup, batch[1], GAMMA, seed,
+            save_items=True,
+        )  # fmt: skip
+        self.batch = batch
+
+    def take(self, version):
+        """A batch of the planned size, whatever was put."""
+        self.store._owed = self.batch[0] * self.batch[1]
+        return self.store.take(version)
 
     def put(self, oldest=0, steps=LENGTH * ENVS):
         slot = self.stream.claim()
@@ -44,7 +54,7 @@ class Rig:
     def sampled(self, slot, row, env, tries=40):
         """The item that begins at this place, as it is found in batches."""
         for _ in range(tries):
-            found = self.store.take(0).arrays
+            found = self.take(0).arrays
             hits = np.argwhere(found["action"] == 100 * slot + 10 * row + env)
             if len(hits):
                 return {name: array[tuple(hits[0])] for name, array in found.items()}
@@ -61,7 +71,7 @@ def places(rig):
 def test_a_batch_has_the_shape_that_was_asked_for():
     rig = Rig(batch=(3, 5))
     rig.put()
-    batch = rig.store.take(0)
+    batch = rig.take(0)
     assert batch.num_items == batch.num_steps == 15
     assert {name: array.shape for name, array in batch.arrays.items()} == {
         "obs": (3, 5, 3), "next_obs": (3, 5, 3),
@@ -77,7 +87,7 @@ def test_sampling_is_uniform_over_the_valid_transitions_and_finds_no_other():
     rig.arrays["valid"][slots[1], 2, 1] = True
     expected = places(rig)
     assert len(expected) == 6 + 1 + 8, "rows that only look ahead begin no item"
-    actions, counts = np.unique(rig.store.take(0).arrays["action"], return_counts=True)
+    actions, counts = np.unique(rig.take(0).arrays["action"], return_counts=True)
     assert actions.tolist() == sorted(expected)
     mean = 30_000 / len(expected)
     chi_square = ((counts - mean) ** 2 / mean).sum()
@@ -89,7 +99,7 @@ def test_the_rewards_of_rows_that_are_not_valid_reach_nobody():
     slot = rig.put()
     rig.end("terminated", slot, 1, 0)
     rig.arrays["reward"][~rig.arrays["valid"]] = np.nan
-    assert np.isfinite(rig.store.take(0).arrays["reward"]).all()
+    assert np.isfinite(rig.take(0).arrays["reward"]).all()
 
 
 def test_a_transition_leads_to_the_row_after_it():
@@ -167,7 +177,7 @@ def test_the_oldest_unroll_is_pushed_out_first_and_its_slot_comes_back():
     assert rig.store.num_held() == 2
     assert len(rig.stream._free) == free, "one slot was taken, one came back"
     assert rig.stream._free[-1] == first
-    found = set((rig.store.take(0).arrays["action"] // 100).ravel().tolist())
+    found = set((rig.take(0).arrays["action"] // 100).ravel().tolist())
     assert found == {second, third}
 
 
@@ -176,18 +186,18 @@ def test_the_same_seed_samples_the_same_and_another_does_not():
     for seed in (1, 1, 2):
         rig = Rig(seed=seed)
         rig.put()
-        batches.append(rig.store.take(0).arrays["action"].tolist())
+        batches.append(rig.take(0).arrays["action"].tolist())
     assert batches[0] == batches[1] != batches[2]
 
 
 def test_what_is_used_for_the_first_time_is_counted_once():
     rig = Rig(capacity=1, batch=(1, 400))
     rig.put()
-    assert rig.store.finish(rig.store.take(0)) == LENGTH * ENVS
-    assert rig.store.finish(rig.store.take(0)) == 0
+    assert rig.store.finish(rig.take(0)) == LENGTH * ENVS
+    assert rig.store.finish(rig.take(0)) == 0
     for _ in range(2 * len(rig.arrays["reward"])):
         rig.put()
-        assert rig.store.finish(rig.store.take(0)) == LENGTH * ENVS, "a new unroll is fresh again"
+        assert rig.store.finish(rig.take(0)) == LENGTH * ENVS, "a new unroll is fresh again"
 
 
 def test_first_uses_are_the_distinct_items_of_the_batches():
@@ -196,7 +206,7 @@ def test_first_uses_are_the_distinct_items_of_the_batches():
     rig.put()
     seen = set()
     for _ in range(5):
-        batch = rig.store.take(0)
+        batch = rig.take(0)
         before = len(seen)
         seen |= set(batch.arrays["action"].ravel().tolist())
         assert rig.store.finish(batch) == len(seen) - before
@@ -206,11 +216,11 @@ def test_first_uses_are_the_distinct_items_of_the_batches():
 def test_age_is_measured_when_an_item_is_used_and_starts_anew_after_each_report():
     rig = Rig(capacity=4, batch=(1, 50))
     rig.put(oldest=3)
-    rig.store.take(7)
+    rig.take(7)
     assert rig.store.metrics() == {"age_versions": 4.0, "fill": 0.25}
     assert rig.store.metrics()["age_versions"] == 0.0
     rig.put(oldest=5)
-    rig.store.take(5)
+    rig.take(5)
     age = rig.store.metrics()["age_versions"]
     assert 0.0 < age < 2.0
 
@@ -221,7 +231,7 @@ def filled(seed=0):
     for number in range(5):
         slot = rig.put(oldest=number)
         rig.end("truncated", slot, number % LENGTH, 0)
-        rig.store.finish(rig.store.take(number))
+        rig.store.finish(rig.take(number))
     return rig
 
 
@@ -234,7 +244,7 @@ def test_a_restored_store_goes_on_bit_for_bit():
     assert other.store.num_held() == rig.store.num_held() == 3
     rig.store.metrics()
     for version in (5, 6, 7):
-        one, two = rig.store.take(version), other.store.take(version)
+        one, two = rig.take(version), other.take(version)
         for name in one.arrays:
             assert one.arrays[name].tobytes() == two.arrays[name].tobytes(), name
         assert rig.store.finish(one) == other.store.finish(two)
@@ -243,7 +253,7 @@ def test_a_restored_store_goes_on_bit_for_bit():
         slot = one.put(oldest=8)
         for array in one.arrays.values():
             array[slot] = 1
-    first, second = rig.store.take(8), other.store.take(8)
+    first, second = rig.take(8), other.take(8)
     assert first.arrays["reward"].tobytes() == second.arrays["reward"].tobytes()
 
 
@@ -252,7 +262,7 @@ def test_a_saved_state_is_a_copy():
     state = rig.store.state()
     before = state["items"]["reward"].copy()
     rig.arrays["reward"][:] = -1.0
-    rig.store.take(9)
+    rig.take(9)
     assert (state["items"]["reward"] == before).all()
 
 
@@ -260,8 +270,55 @@ def test_without_its_items_a_store_comes_back_empty_with_its_random_numbers():
     rig = filled()
     rig.store._save_items = False
     state = rig.store.state()
-    assert set(state) == {"rng"}
+    assert set(state) == {"rng", "owed"}
     other = Rig(seed=99)
     other.store.load_state(state)
     assert other.store.num_held() == 0
     assert other.store._rng.bit_generator.state == rig.store._rng.bit_generator.state
+
+
+def num_updates(store):
+    return store.take(0).arrays["reward"].shape[0]
+
+
+def test_a_batch_is_what_the_ratio_makes_of_what_was_put():
+    rig = Rig(capacity=6, ratio=3.0)  # 3 x 8 items an unroll, 8 a minibatch
+    rig.put()
+    assert num_updates(rig.store) == 3
+    rig.put(steps=7)
+    assert num_updates(rig.store) == 2, "21 items are two minibatches, 5 are carried over"
+    rig.put(steps=7)
+    assert num_updates(rig.store) == 3
+
+
+def test_the_ratio_is_kept_when_unrolls_are_short_of_items():
+    rig = Rig(capacity=6, ratio=4.0)
+    put = taken = 0
+    for steps in (12, 7, 1, 9, 12, 3, 5, 11):
+        rig.put(steps=steps)
+        put += steps
+        taken += rig.store.take(0).num_items
+        assert 0 <= 4.0 * put - taken < 8
+
+
+def test_items_of_the_warm_up_are_not_paid_for():
+    rig = Rig(capacity=6, ratio=3.0, warmup=2)
+    for _ in range(3):
+        rig.put()
+    assert num_updates(rig.store) == 3
+
+
+def test_a_version_is_never_without_an_update():
+    rig = Rig(capacity=6, ratio=0.1)
+    rig.put()
+    assert num_updates(rig.store) == 1
+
+
+def test_what_is_owed_survives_a_checkpoint():
+    rig, other = Rig(capacity=6, ratio=2.0), Rig(capacity=6, ratio=2.0)
+    rig.put(steps=10)
+    rig.store.take(0)
+    other.store.load_state(rig.store.state())
+    for each in (rig, other):
+        each.put(steps=10)
+    assert num_updates(rig.store) == num_updates(other.store) == 3

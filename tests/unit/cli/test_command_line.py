@@ -52,6 +52,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, module: str, **functions: Any) -> 
         "train no-such-preset",
         "resume",
         "resume no-such-run",
+        "status",
+        "status no-such-run",
         "eval no-such-run",
         "eval",
         "eval x --episodes 0",
@@ -171,6 +173,18 @@ def test_the_closing_block_names_the_folder_the_return_and_what_to_try(
     ):
         assert words in err
     assert "tianji resume" not in err
+
+
+def test_the_closing_block_says_why_the_run_was_as_fast_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, in_tmp: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told = ["The learner is the critical path.", "Nothing gains much."]
+    for path in ("learner", None):
+        summary = {**SUMMARY, "critical_path": path, "explanation": told}
+        stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns, s=summary: s)
+        assert main(["train"]) == 0
+        err = capfd.readouterr().err
+        assert all(sentence in err for sentence in told) == (path is not None)
 
 
 @pytest.mark.parametrize(

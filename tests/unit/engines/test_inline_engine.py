@@ -7,7 +7,8 @@ import pytest
 from tests.unit.engines.sides import make_spec
 from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.engines.control import Stop
-from tianji.engines.inline import NEW_EPISODES, InlineEngine
+from tianji.engines.inline import InlineEngine
+from tianji.engines.together import NEW_EPISODES
 from tianji.envs.worlds import Flaky
 from tianji.programs.program import tianji
 
@@ -29,7 +30,7 @@ class Watcher:
         if report["kind"] == "metrics" and record["version"] == self.stop_at:
             self.stop.level = self.how
 
-    def watch(self, gauges, pids=None):
+    def watch(self, gauges, pids=None, now_ns=None):
         self.gauges = gauges
 
     def tick(self):
@@ -47,7 +48,7 @@ def run(run_dir, resume=False, watcher=None, **values):
 
 
 def actors_closed(engine):
-    return all(actor._world._closed for actor in engine._actors)
+    return all(actor._world._closed for actor in engine._roles.actors.values())
 
 
 def test_it_trains_until_it_has_what_it_was_asked_for(tmp_path):
@@ -109,7 +110,7 @@ def test_a_resumed_run_continues_its_episodes(tmp_path):
     outcome, watcher, engine = run(tmp_path, resume=True, max_env_steps=6 * STEPS, **values)
     assert outcome["record"]["version"] == 6
     assert watcher.texts("note") == []
-    assert [env.unwrapped.total for env in engine._actors[0]._world.envs] == [24, 24]
+    assert [env.unwrapped.total for env in engine._roles.actors["actor-0"]._world.envs] == [24, 24]
 
 
 def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
@@ -123,7 +124,7 @@ def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
 def test_an_evaluation_that_was_asked_for_is_made(tmp_path):
     _, watcher, engine = run(tmp_path, max_env_steps=200 * STEPS, evaluate={"period_s": 1e-6})
     assert any(report["kind"] == "evaluation" for report in watcher.reports)
-    assert engine._evaluators["evaluator"]._world._closed
+    assert engine._roles.evaluators["evaluator"]._world._closed
 
 
 def test_an_evaluation_does_not_change_the_training_beside_it(tmp_path):

@@ -1,6 +1,7 @@
 """The learner's side alone: unrolls are delivered by hand, checkpoints are real."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
-from tianji.engines import learner_side
 from tianji.engines.learner_side import LearnerSide
 from tianji.types import Stamp
 
@@ -19,7 +19,7 @@ UPDATES = 2  # of the scripted algorithm, for every batch
 
 
 class Rig:
-    def __init__(self, run_dir, actor_states=lambda: None, **values):
+    def __init__(self, run_dir, actor_states=lambda: None, now_ns=time.monotonic_ns, **values):
         values = {"checkpoint": {"period_s": 1e9}, **values}
         self.spec = make_spec(run_dir, **values)
         plan = self.spec.plan
@@ -29,7 +29,7 @@ class Rig:
         self.reports = []
         self.written = threading.Semaphore(0)
         self.side = LearnerSide(
-            self.spec, self.stream, self._board, self.gauges, self._report, actor_states
+            self.spec, self.stream, self._board, self.gauges, self._report, actor_states, now_ns
         )
 
     def _report(self, report):
@@ -118,8 +118,7 @@ def test_metrics_come_no_more_often_than_they_were_asked_for(tmp_path):
 
 def test_checkpoints_are_written_when_they_are_due(tmp_path, monkeypatch):
     now_ns = [10**9]
-    monkeypatch.setattr(learner_side.time, "monotonic_ns", lambda: now_ns[0])
-    rig = Rig(tmp_path, checkpoint={"period_s": 5.0})
+    rig = Rig(tmp_path, now_ns=lambda: now_ns[0], checkpoint={"period_s": 5.0})
     rig.start()
     saved = []
     monkeypatch.setattr(rig.side._writer, "submit", lambda snapshot: saved.append(snapshot.version))
@@ -171,10 +170,9 @@ def test_a_version_that_is_half_made_is_not_saved(tmp_path, monkeypatch):
     assert saved == []
 
 
-def test_the_last_record_has_the_rates_of_the_whole_session(tmp_path, monkeypatch):
+def test_the_last_record_has_the_rates_of_the_whole_session(tmp_path):
     now_ns = [10**9]
-    monkeypatch.setattr(learner_side.time, "monotonic_ns", lambda: now_ns[0])
-    rig = Rig(tmp_path)
+    rig = Rig(tmp_path, now_ns=lambda: now_ns[0])
     rig.start()
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 2 * 10**9
     rig.gauges.rows["actor-0"][Gauge.STEPS] = 40
@@ -220,11 +218,10 @@ def test_a_resumed_side_goes_on_where_the_checkpoint_was(tmp_path):
     new.side.close(save=False)
 
 
-def test_rates_of_a_resumed_session_leave_out_what_was_trained_before(tmp_path, monkeypatch):
+def test_rates_of_a_resumed_session_leave_out_what_was_trained_before(tmp_path):
     saved_run(tmp_path)
     now_ns = [10**9]
-    monkeypatch.setattr(learner_side.time, "monotonic_ns", lambda: now_ns[0])
-    new = Rig(tmp_path)
+    new = Rig(tmp_path, now_ns=lambda: now_ns[0])
     new.side.resume(highest_version=-1)
     new.start()
     new.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 10**9

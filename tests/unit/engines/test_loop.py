@@ -54,7 +54,7 @@ def clock(monkeypatch):
 def run(clock, works, rows=1):
     role, bell = Role(clock, works), Bell(clock)
     gauges = [gauge_row() for _ in range(rows)]
-    run_loop(lambda: timed_tick(role, gauges[0]), gauges, bell, role.is_over)
+    run_loop(lambda: timed_tick(role, gauges[0], lambda: clock.now_ns), gauges, bell, role.is_over)
     return role, bell, gauges
 
 

@@ -13,14 +13,12 @@ from tests.fakes.scripted import (
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.config.run import EvaluateConfig
-from tianji.evaluator import role
 from tianji.evaluator.role import Evaluator
 
 
 class Rig:
-    def __init__(self, monkeypatch, episodes=2, period_s=10.0, world=None):
+    def __init__(self, episodes=2, period_s=10.0, world=None):
         self.now_ns = 10**9
-        monkeypatch.setattr(role.time, "monotonic_ns", lambda: self.now_ns)
         self.world = world or ScriptedWorld(lengths=(3,))
         self.acting = ScriptedActing()
         self.board = InprocBoard(PAYLOAD_BYTES)
@@ -29,6 +27,7 @@ class Rig:
         self.evaluator = Evaluator(
             EvaluateConfig(period_s=period_s, episodes=episodes), 17, self.world, self.acting,
             self.acting.read_policy, self.board, self.gauges, self.results.append,
+            lambda: self.now_ns,
         )  # fmt: skip
 
     def publish(self, version):
@@ -43,8 +42,8 @@ class Rig:
 
 
 @pytest.fixture
-def rig(monkeypatch):
-    return Rig(monkeypatch)
+def rig():
+    return Rig()
 
 
 def test_it_waits_for_the_first_policy(rig):
@@ -67,9 +66,9 @@ def test_it_plays_the_episodes_it_was_asked_for_and_reports_them(rig):
 
 @pytest.mark.parametrize("end", ["terminated", "truncated"])
 @pytest.mark.parametrize("keeps_final", [False, True])
-def test_however_episodes_end_their_returns_are_whole(monkeypatch, end, keeps_final):
+def test_however_episodes_end_their_returns_are_whole(end, keeps_final):
     world = ScriptedWorld(lengths=(3,), end=end, keeps_final=keeps_final)
-    rig = Rig(monkeypatch, episodes=3, world=world)
+    rig = Rig(episodes=3, world=world)
     rig.publish(0)
     rig.play()
     assert rig.results[0]["mean_return"] == pytest.approx((6 + 15 + 24) / 3)

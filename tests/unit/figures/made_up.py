@@ -40,3 +40,62 @@ def actors_data():
         for slower in (1.0, 1.2)
     ]  # fmt: skip
     return content("tianji-5b", [*points, point("tianji", 4 << 10, 4)])
+
+
+def scaling_data(name="tianji-6a", ratio=2.0):
+    """One actor makes 10,000 steps a second, and the learner takes 35,000."""
+    points = []
+    for actors in (1, 2, 3, 4, 6):
+        rate = min(10_000.0 * actors, 35_000.0)
+        rates = {"produced": rate, "received": rate, "trained": ratio * rate}
+        points.append({"actors": actors, **rates, "lag_versions": 1.0})
+    scaling = {
+        "learner_threads": 1, "batch_size": 128, "updates_per_actor": 4, "ratio": ratio,
+        "unroll_length": 256,
+    }  # fmt: skip
+    more = {"scaling": scaling, "capacity": {"actor": 10_000.0, "learner": 35_000.0}}
+    more["machine"] = {"cpu": "Made-up CPU", "cores": 16}
+    return {**content(name, points), **more, "simulated": points, "profile": profile()}
+
+
+def profile():
+    cost = {"alone_s": 0.0256, "loaded_s": 0.0256, "cpu_s": 0.0256, "noise": 0.0}
+    actor = {
+        "num_envs": 1, "threads": 1, "unroll": cost, "environment_share": 0.5, "unevenness": 1.0,
+        "memory_bytes": 1,
+    }  # fmt: skip
+    version = {name: 1024 / 35_000 if name != "noise" else 0.0 for name in cost}
+    learner = {
+        "threads": 1, "version": version, "update_s": 0.0018, "receive_s": 1e-5, "publish_s": 1e-5,
+        "memory_bytes": 1,
+    }  # fmt: skip
+    return {
+        "steps_per_version": 1024, "actors": [actor], "learners": [learner], "send_s": 1e-5,
+        "policy_bytes": 1000, "unroll_bytes": 1000,
+    }  # fmt: skip
+
+
+def groups_data():
+    points = [{**scaling_data()["points"][3], "groups": count} for count in (1, 2, 4)]
+    for point in points:
+        for name in ("produced", "received", "trained"):
+            point[name] *= point["groups"]
+    return {**content("tianji-6c", points), "scaling": scaling_data()["scaling"]}
+
+
+def ablation_data():
+    """Fresh batches learn twice as fast as stale ones; planned runs have twice the speed."""
+    runs = []
+    for mapping, speed in (("planned", 2.0), ("arbitrary", 1.0)):
+        for pool_batches in (1, 8):
+            for seed in (1, 2, 3):
+                steps = [0, 1000, 2000]
+                gain = 0.2 if pool_batches == 1 else 0.1
+                curve = {
+                    "steps": steps, "seconds": [step / 1000 / speed for step in steps],
+                    "return": [gain * step + seed for step in steps],
+                }  # fmt: skip
+                about = {"mapping": mapping, "pool_batches": pool_batches, "seed": seed}
+                runs.append({**about, "curve": curve})
+    mappings = {"planned": [1, 1], "arbitrary": [8, 2]}
+    return {**content("tianji-6d", runs), "mappings": mappings}

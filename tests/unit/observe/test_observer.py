@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.unit.observe.accounts import make_plan
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import RunConfig
 from tianji.observe import observer as module
-from tianji.observe.observer import RunObserver
+from tianji.observe.observer import WHY_PERIOD_NS, RunObserver
 from tianji.observe.run_log import read_lines
 
 S = 10**9
@@ -40,12 +41,19 @@ class Rig:
         observe = {"period_s": 2.0, "tensorboard": False}
         self.built = []
         config = RunConfig(algorithm="ppo", observe=observe)
-        self.observer = RunObserver(config, tmp_path, self.built.append)
+        self.observer = RunObserver(config, make_plan(), tmp_path, self.built.append)
         self.screen = self.observer._display
         self.gauges = Gauges(("actor-0", "buffer", "learner"))
 
     def watch(self, **pids):
-        self.observer.watch(self.gauges, pids)
+        self.observer.watch(self.gauges, pids, lambda: self.now_ns)
+
+    def work_s(self, seconds):
+        """The learner works all the time, the actor half of it."""
+        self.gauges.rows["actor-0"][Gauge.BUSY_NS] += int(seconds * S / 2)
+        self.gauges.rows["learner"][Gauge.BUSY_NS] += int(seconds * S)
+        self.gauges.rows["learner"][Gauge.UPDATES] += 1
+        self.now_ns += int(seconds * S)
 
     def report(self, kind, **more):
         self.observer.report({"kind": kind, "role": "actor-0", **more})
@@ -124,6 +132,7 @@ def test_between_two_records_the_display_shows_the_last_one(rig):
         ("checkpoint_written", "info"),
         ("checkpoint_failed", "warning"),
         ("restart", "warning"),
+        ("imbalance", "warning"),
         ("error", "error"),
     ],
 )
@@ -180,4 +189,90 @@ def test_the_first_step_is_known_once_there_is_something_to_watch(rig):
     assert rig.observer.first_step_ns() == 0
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 5
     rig.watch()
+    assert rig.observer.first_step_ns() == 5
+
+
+def test_an_imbalance_that_is_over_is_good_news(rig):
+    rig.report("imbalance", text="as fast as before", record={"is_over": True})
+    assert rig.screen.events == [("actor-0: as fast as before", "info")]
+
+
+def test_the_display_says_why_once_there_is_something_to_say(rig):
+    rig.watch()
+    rig.observer.tick()
+    assert rig.screen.records[-1]["why"] == ()
+    rig.work_s(2)
+    rig.observer.tick()
+    path, gain = rig.screen.records[-1]["why"]
+    assert path == "The learner is the critical path: 100 % busy; the actor 50 %."
+    assert gain.startswith("What gains most")
+
+
+def test_an_explanation_stands_long_enough_to_be_read(rig):
+    rig.watch()
+    rig.observer.tick()
+    rig.work_s(2)
+    rig.observer.tick()
+    before = rig.screen.records[-1]["why"]
+    rig.gauges.rows["actor-0"][Gauge.BUSY_NS] += S
+    rig.now_ns += WHY_PERIOD_NS // 2
+    rig.report("metrics", record={})
+    rig.observer._next_ns = 0
+    rig.observer.tick()
+    assert rig.screen.records[-1]["why"] == before
+    rig.now_ns += WHY_PERIOD_NS // 2
+    rig.observer._next_ns = 0
+    rig.observer.tick()
+    assert rig.screen.records[-1]["why"] != before
+
+
+def test_why_is_for_people_and_not_in_the_log(rig):
+    rig.watch()
+    rig.report("metrics", record={"version": 1})
+    rig.work_s(2)
+    rig.report("metrics", record={"version": 2})
+    line = rig.metrics()[-1]
+    assert "why" not in line
+    assert line["waited_s"]["learner"]["unrolls"] == 0.0 and line["usable_cores"] >= 1
+
+
+def test_the_closing_facts_explain_the_whole_run(rig):
+    rig.watch()
+    rig.report("metrics", record={"version": 0})
+    for _ in range(5):
+        rig.work_s(2)
+        rig.report("metrics", record={"version": 1})
+    facts = rig.observer.closing_facts()
+    assert facts["critical_path"] == "learner"
+    assert facts["explanation"][1].startswith("In 8.0 s, ")
+    assert set(facts["waited_s"]) == {"actor-0", "learner"}
+    assert "predicted" not in facts
+
+
+def test_a_run_with_a_prediction_is_compared_with_it(rig):
+    rig.observer.use_plan(make_plan(promised=100.0))
+    rig.watch()
+    rig.report("metrics", record={})
+    rig.gauges.rows["actor-0"][Gauge.STEPS] += 180
+    rig.work_s(2)
+    rig.report("metrics", record={})
+    facts = rig.observer.closing_facts()
+    assert facts["predicted"]["produced"] == 100.0
+    assert facts["prediction_error"]["produced"] == pytest.approx(-0.1)
+
+
+def test_a_run_of_which_nothing_is_known_has_facts_all_the_same(rig):
+    facts = rig.observer.closing_facts()
+    assert facts["critical_path"] is None and facts["waited_s"] == {}
+
+
+def test_another_engine_goes_on_with_other_gauges_and_the_same_first_step(rig):
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 5
+    rig.watch()
+    rig.report("metrics", record={})
+    rig.gauges = Gauges(("actor-0", "actor-1", "buffer", "learner"))
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 9
+    rig.watch()
+    rig.report("metrics", record={})
+    assert "actor-1" in rig.metrics()[-1]["busy_share"]
     assert rig.observer.first_step_ns() == 5

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
+from tests.unit.observe.accounts import make_record
 from tianji.observe import tensorboard
-from tianji.observe.run_log import JsonLines, RunLog, read_lines
+from tianji.observe.run_log import TAIL_BYTES, JsonLines, RunLog, read_last, read_lines
 from tianji.observe.scalars import to_scalars
 from tianji.observe.summary import build_summary, read_summary, write_summary
 
@@ -97,6 +98,14 @@ def test_scalars_have_a_room_a_quantity_and_a_unit():
     assert "actor/mean_return_100" not in found, "a number that is not finite is no scalar"
 
 
+def test_where_the_time_went_is_a_scalar_of_each_side():
+    found = to_scalars(make_record(actors=0.2, environment=0.5, num_actors=3, no_core=0.1))
+    assert found["actor/environment_share"] == pytest.approx(0.1)
+    assert found["actor/wait_grant_share"] == pytest.approx(0.8)
+    assert found["learner/wait_core_share"] == pytest.approx(0.1)
+    assert found["learner/saving_share"] == 0.0
+
+
 def test_events_say_when_what_and_who(tmp_path):
     log = RunLog(tmp_path, config())
     log.event("restart", "actor-1", "killed by signal 9")
@@ -117,6 +126,33 @@ def test_a_run_that_goes_on_after_a_torn_line_appends_whole_ones(tmp_path):
     log.metrics({"env_steps": 2})
     log.close()
     assert [record["env_steps"] for record in read_lines(path)] == [1, 2]
+
+
+def test_the_last_record_is_the_newest_whole_one(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    assert read_last(path) is None
+    path.write_text("")
+    assert read_last(path) is None
+    path.write_text('{"env_steps": 1}\n{"env_steps": 2}\n{"env_st')
+    assert read_last(path) == {"env_steps": 2}
+    path.write_text("nothing\nbut noise\n")
+    assert read_last(path) is None
+
+
+def test_the_last_record_is_found_behind_a_long_file_and_a_long_line(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    long = json.dumps({"text": "x" * (2 * TAIL_BYTES)})
+    path.write_text('{"env_steps": 1}\n' * TAIL_BYTES + long + "\n")
+    assert len(read_last(path)["text"]) == 2 * TAIL_BYTES
+    path.write_text(long + "\n" + '{"env_steps": 9}\n')
+    assert read_last(path) == {"env_steps": 9}
+
+
+def test_every_record_says_when_it_was_made(tmp_path):
+    log = RunLog(tmp_path, config(tensorboard=False))
+    log.metrics(RECORD)
+    log.close()
+    assert read_last(tmp_path / "metrics.jsonl")["time"].endswith("+00:00")
 
 
 def test_a_disk_that_refuses_costs_lines_and_is_said_once(tmp_path):
@@ -145,7 +181,9 @@ def test_a_summary_has_the_keys_that_scripts_rely_on(tmp_path):
     summary = build_summary(config(), tmp_path, facts)
     assert set(summary) >= DESIGN_KEYS
     assert set(summary) - DESIGN_KEYS == {
-        "run_dir", "episodes", "best_mean_return_100", "lag_histogram", "checkpoint", "busy_s"
+        "run_dir", "episodes", "best_mean_return_100", "lag_histogram", "checkpoint", "busy_s",
+        "planning_s", "waited_s", "critical_path", "explanation", "predicted", "prediction_error",
+        "replans",
     }  # fmt: skip
     assert (summary["env"], summary["target_return"], summary["env_steps"]) == (
         "CartPole-v1", 475.0, 41_000

@@ -5,19 +5,17 @@ import os
 import pytest
 
 from tianji.channels.gauges import Activity, Gauge, Gauges
-from tianji.observe import watch as module
-from tianji.observe.watch import WINDOW_S, Watch, resident_bytes
+from tianji.observe.watch import WINDOW_S, Watch
 
 S = 10**9
 ROLES = ("actor-0", "actor-1", "buffer", "learner")
 
 
 class Rig:
-    def __init__(self, monkeypatch):
+    def __init__(self):
         self.now_ns = 50 * S
-        monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now_ns)
         self.gauges = Gauges(ROLES)
-        self.watch = Watch(self.gauges)
+        self.watch = Watch(self.gauges, lambda: self.now_ns)
 
     def add(self, role, gauge, amount):
         self.gauges.rows[role][gauge] += amount
@@ -28,8 +26,8 @@ class Rig:
 
 
 @pytest.fixture
-def rig(monkeypatch):
-    return Rig(monkeypatch)
+def rig():
+    return Rig()
 
 
 def test_there_is_nothing_to_say_before_the_first_look(rig):
@@ -111,11 +109,84 @@ def test_activities_are_told_by_name(rig):
     }  # fmt: skip
 
 
-def test_the_memory_of_a_process_is_that_of_its_pages_in_ram():
-    status = open(f"/proc/{os.getpid()}/status").read()  # noqa: SIM115
-    told_kib = int(next(x for x in status.splitlines() if x.startswith("VmRSS")).split()[1])
-    assert resident_bytes(os.getpid()) == pytest.approx(told_kib * 1024, rel=0.2)
+def test_the_time_of_an_actor_is_told_by_what_it_went_to(rig):
+    rig.watch.look()
+    rig.add("actor-0", Gauge.BUSY_NS, 3 * S)
+    rig.add("actor-0", Gauge.ENV_NS, 1 * S)
+    rig.add("actor-0", Gauge.WAIT_NS, 5 * S)
+    rig.pass_s(8)
+    found = rig.watch.now()
+    assert found["span_s"] == 8.0
+    assert found["worked_s"]["actor-0"] == {"environment": 1.0, "inference": 2.0}
+    assert found["waited_s"]["actor-0"] == {"grant": 5.0, "parked": 0.0, "core": 0.0}
 
 
-def test_a_process_that_is_gone_has_no_memory():
-    assert resident_bytes(2**22 + 1) is None
+def test_the_time_of_the_learner_includes_the_buffer_it_shares_a_process_with(rig):
+    rig.watch.look()
+    rig.add("learner", Gauge.BUSY_NS, 4 * S)
+    rig.add("learner", Gauge.PUBLISH_NS, 1 * S)
+    rig.add("learner", Gauge.SAVE_NS, 2 * S)
+    rig.add("learner", Gauge.WAIT_NS, 3 * S)
+    rig.add("buffer", Gauge.WAIT_NS, 3 * S)
+    rig.add("buffer", Gauge.BUSY_NS, S // 2)
+    rig.add("buffer", Gauge.LATE_NS, 1 * S)
+    rig.pass_s(10)
+    found = rig.watch.now()
+    assert found["worked_s"]["learner"] == {"updates": 3.0, "publishing": 1.0, "buffer": 0.5}
+    waited = {"unrolls": 2.0, "late_unrolls": 1.0, "saving": 2.0, "core": 0.0}
+    assert found["waited_s"]["learner"] == waited
+    assert "buffer" not in found["waited_s"]
+
+
+def test_an_actor_that_is_parked_waits_for_that_and_not_for_the_learner(rig):
+    rig.add("buffer", Gauge.ACTIVE, 1)
+    rig.watch.look()
+    rig.add("actor-0", Gauge.WAIT_NS, 3 * S)
+    rig.add("actor-1", Gauge.WAIT_NS, S // 2)
+    rig.pass_s(4)
+    waited = rig.watch.now()["waited_s"]
+    assert waited["actor-0"] == {"grant": 1.0, "parked": 2.0, "core": 0.0}, "half of them for 4 s"
+    assert waited["actor-1"] == {"grant": 0.0, "parked": 0.5, "core": 0.0}, "it slept no longer"
+
+
+def test_the_whole_run_begins_with_its_first_version(rig):
+    rig.watch.look()
+    rig.add("actor-0", Gauge.STEPS, 1000)
+    rig.pass_s(5)
+    rig.add("learner", Gauge.UPDATES, 1)
+    rig.pass_s(1)
+    for _ in range(10):
+        rig.add("actor-0", Gauge.STEPS, 20)
+        rig.pass_s(1)
+    whole = rig.watch.whole()
+    assert whole["span_s"] == 10.0
+    assert whole["rates_per_s"]["produced"] == 20.0, "what warm-up made is no part of it"
+    assert rig.watch.now()["span_s"] < whole["span_s"]
+
+
+def test_once_a_version_is_made_the_start_is_no_part_of_the_last_seconds(rig):
+    rig.watch.look()
+    rig.pass_s(0.5)
+    rig.add("learner", Gauge.UPDATES, 1)
+    rig.pass_s(0.5)
+    assert rig.watch.now()["span_s"] == 1.0, "there is nothing else yet"
+    rig.add("learner", Gauge.BUSY_NS, S // 2)
+    rig.pass_s(0.5)
+    assert rig.watch.now()["busy_share"]["learner"] == 1.0
+
+
+def test_a_run_that_was_looked_at_once_has_no_whole_to_speak_of(rig):
+    assert rig.watch.whole() == {}
+    rig.watch.look()
+    rig.add("learner", Gauge.UPDATES, 1)
+    rig.pass_s(2)
+    assert rig.watch.whole()["span_s"] == 2.0
+
+
+def test_processor_time_is_that_of_the_processes_behind_the_roles(rig):
+    pids = {"learner": os.getpid()}
+    rig.watch.look(pids)
+    assert rig.watch.resident_bytes()["learner"] > 0
+    assert rig.watch.now()["core_s"] == {"learner": 0.0}
+    rig.watch.look()
+    assert rig.watch.resident_bytes()["learner"] > 0, "kept until the next look at processes"

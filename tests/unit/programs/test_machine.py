@@ -5,7 +5,14 @@ import os
 import pytest
 
 from tianji.config import machine
-from tianji.config.machine import Machine, cpu_quota, memory_available_bytes, read_machine
+from tianji.config.machine import (
+    Machine,
+    cpu_quota,
+    hyper_threads,
+    memory_available_bytes,
+    numa_nodes,
+    read_machine,
+)
 
 MIB = 1 << 20
 
@@ -13,7 +20,7 @@ MIB = 1 << 20
 def write(folder, files):
     for name, text in files.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return folder
 
@@ -96,4 +103,49 @@ def test_the_cores_are_those_of_the_mask_cut_to_the_quota(monkeypatch, mask, quo
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _pid: mask)
     monkeypatch.setattr(machine, "cpu_quota", lambda: quota)
     monkeypatch.setattr(machine, "memory_available_bytes", lambda: 7)
-    assert read_machine() == Machine(cores, 7, is_shared=len(cores) < len(mask))
+    monkeypatch.setattr(machine, "numa_nodes", lambda cores: (tuple(cores),))
+    monkeypatch.setattr(machine, "hyper_threads", lambda cores: ())
+    is_shared = len(cores) < len(mask)
+    assert read_machine() == Machine(cores, 7, is_shared, nodes=(cores,), siblings=())
+
+
+NODES = {"node/node0/cpulist": "0-3\n", "node/node1/cpulist": "4,6-7\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "cores", "nodes"),
+    [
+        (NODES, (0, 1, 2, 3, 4, 6, 7), ((0, 1, 2, 3), (4, 6, 7))),
+        (NODES, (1, 7), ((1,), (7,))),
+        (NODES, (6, 7), ((6, 7),)),
+        (NODES, (0, 5), ((0, 5),)),
+        ({"node/node0/cpulist": "nonsense"}, (0, 1), ((0, 1),)),
+        ({**NODES, "node/node2/cpulist": "\n"}, (0, 4), ((0,), (4,))),
+        ({"node/node10/cpulist": "0", "node/node9/cpulist": "1"}, (0, 1), ((1,), (0,))),
+        ({}, (2, 3), ((2, 3),)),
+    ],
+    ids=[
+        "all",
+        "some",
+        "one node",
+        "a core of none",
+        "unreadable",
+        "no cores",
+        "order",
+        "no nodes",
+    ],
+)
+def test_cores_lie_in_the_nodes_that_the_kernel_names(tmp_path, files, cores, nodes):
+    assert numa_nodes(cores, write(tmp_path, files)) == nodes
+
+
+@pytest.mark.parametrize(
+    ("cores", "groups"), [((0, 1, 2, 3), ((0, 2), (1, 3))), ((0, 1, 3), ((1, 3),)), ((0, 1), ())]
+)
+def test_hyper_threads_of_one_core_are_grouped_where_both_are_usable(tmp_path, cores, groups):
+    lists = {f"cpu/cpu{c}/topology/thread_siblings_list": f"{c % 2},{c % 2 + 2}" for c in range(4)}
+    assert hyper_threads(cores, write(tmp_path, lists)) == groups
+
+
+def test_without_a_word_of_the_kernel_no_core_has_hyper_threads(tmp_path):
+    assert hyper_threads((0, 1), tmp_path) == ()

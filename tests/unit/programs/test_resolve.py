@@ -8,11 +8,11 @@ import pytest
 
 from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.programs.plans import GIB, REPLAY, SCRIPTED, config, plan_for
+from tianji.balance.memory import SAFE_MEMORY_SHARE
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
 from tianji.errors import UsageError
-from tianji.programs.resolve import SAFE_MEMORY_SHARE
 from tianji.types import Field
 
 
@@ -67,10 +67,16 @@ def test_every_worker_is_pinned_to_cores_of_its_own():
         (2, {"num_actors": 2}),
         (4, {"num_actors": 2, "learner_threads": 3}),
         (4, {"num_actors": 2, "engine": "inline"}),
+        (4, {"num_actors": 2, "engine": "virtual"}),
+        (4, {"num_actors": 2, "evaluate": {"period_s": 1}}),
     ],
 )
 def test_nobody_is_pinned_where_two_would_share_a_core_or_all_are_one_process(cores, values):
     assert plan_for(config(**values), cores).cores == {}
+
+
+def test_nobody_is_pinned_who_asks_not_to_be():
+    assert plan_for(config(num_actors=2, plan={"pin": False}), cores=4).cores == {}
 
 
 def test_a_queue_needs_slots_for_what_is_used_waiting_and_being_made():
@@ -79,6 +85,14 @@ def test_a_queue_needs_slots_for_what_is_used_waiting_and_being_made():
     assert plan.unrolls_per_version == 8 * 4 // 16 == 2
     assert (plan.warmup_unrolls, plan.replay_unrolls) == (0, 0)
     assert plan.num_slots == 2 * (1 + 2) + 2
+
+
+def test_a_pool_of_several_batches_has_slots_for_all_of_them():
+    one, four = (
+        plan_for(config({"name": "ppo", "pool_batches": batches}, num_actors=2))
+        for batches in (1, 4)
+    )
+    assert four.num_slots == one.num_slots + 3 * one.unrolls_per_version
 
 
 @pytest.mark.parametrize(("max_lag", "lag_target"), [(0, 0), (1, 1), (5, 1)])

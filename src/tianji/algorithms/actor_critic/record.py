@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tianji.algorithms.actor_critic.settings import ActorCriticConfig
 from tianji.algorithms.interface import Acting, Cadence
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
@@ -17,10 +18,22 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
 
-def cadence(config: RunConfig) -> Cadence:
-    """One version for every round of all environments."""
+def cadence(config: RunConfig, epochs: int = 1) -> Cadence:
+    """One version for every round of all environments, trained on so many times."""
+    assert isinstance(config.algorithm, ActorCriticConfig)
     length = config.algorithm.unroll_length
-    return Cadence(length, 1, config.num_envs * length, 0, "queue", 1.0)
+    pool_batches = config.algorithm.pool_batches
+    steps = config.num_envs * length
+    return Cadence(
+        unroll_length=length,
+        lookahead=1,
+        steps_per_version=steps,
+        warmup_steps=0,
+        store="queue",
+        ratio=1.0,
+        pool_batches=pool_batches,
+        trained_steps_per_version=epochs * steps,
+    )
 
 
 def fields(spaces: Spaces) -> tuple[Field, ...]:

@@ -6,7 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from tianji.config.schema import AlgorithmConfig, Count, Fraction, Positive
+from tianji.config.schema import (
+    AlgorithmConfig,
+    Count,
+    FilledCount,
+    Fraction,
+    Positive,
+    TriedCount,
+)
 
 
 class DQNConfig(AlgorithmConfig):
@@ -15,15 +22,17 @@ class DQNConfig(AlgorithmConfig):
     name: str = "dqn"
     learning_rate_final: float | None = Field(None, ge=0.0)
     """Step size at max_env_steps, reached in a straight line; empty keeps it constant."""
-    unroll_length: Count = 4
-    """Steps of every environment in one unroll; a version is made for every round of unrolls."""
+    unroll_length: TriedCount = 4
+    """Steps of every environment in one unroll; a version is made for every round of unrolls. auto:
+    the shortest that costs no speed."""
     max_grad_norm: Positive = 10.0
     """Gradients are scaled down to this global norm."""
-    batch_size: Count = 128
-    """Transitions of one update."""
-    updates_per_version: Count = 8
+    batch_size: TriedCount = 128
+    """Transitions of one update. auto: the smallest that costs no speed."""
+    updates_per_version: FilledCount = 8
     """Updates for every round of unrolls. Times batch_size, divided by num_envs * unroll_length:
-    how often a transition is used on average; more learns faster until it overfits."""
+    how often a transition is used on average; more learns faster until it overfits. auto: as many
+    as the learner has time for while the actors work."""
     replay_size: Count = 100_000
     """Steps kept to sample from."""
     warmup_steps: Count = 1000

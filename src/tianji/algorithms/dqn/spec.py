@@ -26,15 +26,17 @@ def cadence(config: RunConfig) -> Cadence:
     assert isinstance(config.algorithm, DQNConfig)
     algorithm = config.algorithm
     steps = config.num_envs * algorithm.unroll_length
+    sampled = algorithm.updates_per_version * algorithm.batch_size
     return Cadence(
         unroll_length=algorithm.unroll_length,
         lookahead=algorithm.n_step,
         steps_per_version=steps,
         warmup_steps=algorithm.warmup_steps,
         store="replay",
-        ratio=algorithm.updates_per_version * algorithm.batch_size / steps,
+        ratio=sampled / steps,
         capacity_steps=algorithm.replay_size,
         num_updates=algorithm.updates_per_version,
+        trained_steps_per_version=sampled,
     )
 
 

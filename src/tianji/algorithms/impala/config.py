@@ -6,10 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from tianji.config.schema import AlgorithmConfig, Count, Fraction, Positive
+from tianji.algorithms.actor_critic import settings
+from tianji.config.schema import Count, Fraction, Positive, TriedCount
 
 
-class ImpalaConfig(AlgorithmConfig):
+class ImpalaConfig(settings.ActorCriticConfig):
     """Importance-weighted actor-learner architecture with V-trace (Espeholt et al. 2018).
 
     All losses are means over the steps of an update; the paper's are sums.
@@ -20,8 +21,9 @@ class ImpalaConfig(AlgorithmConfig):
     """Step size of the optimiser at the start."""
     learning_rate_final: float | None = Field(None, ge=0.0)
     """Step size at max_env_steps, reached in a straight line; empty keeps it constant."""
-    unroll_length: Count = 20
-    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag."""
+    unroll_length: TriedCount = 20
+    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
+    the shortest that costs no speed."""
     minibatches: Count = 1
     """Updates per batch: the environments are cut into this many parts, each used once."""
     entropy: float = Field(0.01, ge=0.0)

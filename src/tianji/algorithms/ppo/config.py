@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from tianji.config.schema import AlgorithmConfig, Count, Fraction, Positive
+from tianji.algorithms.actor_critic import settings
+from tianji.config.schema import Count, Fraction, Positive, TriedCount
 
 
-class PPOConfig(AlgorithmConfig):
+class PPOConfig(settings.ActorCriticConfig):
     """Proximal policy optimisation (Schulman et al. 2017) with a decoupled objective."""
 
     name: str = "ppo"
@@ -21,8 +22,9 @@ class PPOConfig(AlgorithmConfig):
     """Advantages: 0 trusts the value network, 1 the rewards; between them, less variance."""
     epochs: Count = 10
     """Passes over every batch; more learn more from it and move further from what made it."""
-    minibatch_size: Count = 256
-    """Rows of one update. A batch is cut into the fewest equal parts that are not larger."""
+    minibatch_size: TriedCount = 256
+    """Rows of one update. A batch is cut into the fewest equal parts that are not larger. auto: the
+    smallest that costs no speed."""
     entropy: float = Field(0.0, ge=0.0)
     """Weight of the entropy bonus; too much keeps the policy random."""
     value_loss: float = Field(0.5, ge=0.0)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.actor_critic.record import (
-    build_acting,
-    build_model,
-    cadence,
-    check,
-    export,
-    fields,
-)
-from tianji.algorithms.interface import Algorithm, Update
+from tianji.algorithms.actor_critic import record
+from tianji.algorithms.actor_critic.record import build_acting, build_model, check, export, fields
+from tianji.algorithms.interface import Algorithm, Cadence, Update
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.envs.interface import Spaces
 
@@ -20,6 +14,11 @@ if TYPE_CHECKING:
     import torch
 
     from tianji.config.run import RunConfig
+
+
+def cadence(config: RunConfig) -> Cadence:
+    assert isinstance(config.algorithm, PPOConfig)
+    return record.cadence(config, config.algorithm.epochs)
 
 
 def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:

@@ -9,19 +9,21 @@ ratio     1 of 1  version 160  updates 3,200  discarded 0  restarts 0
 actor-0   ━━━━━━━─────  57 % busy  43 % paced    212 MB  stepping
 learner   ━━━━━━━━━━━━  99 % busy                310 MB  updating
 metrics   approx_kl 0.0123  clip_fraction 0.11  entropy 0.54
+why       The learner is the critical path: its side is busy 99 % of the time ...
 event     12:01:33 Checkpoint v00000160: 0.2 MB in 0.01 s.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from tianji.checkpoint.writer import to_size
-from tianji.observe.numbers import Marks, to_columns, to_count, to_duration, to_percent, to_value
-from tianji.observe.outlook import Outlook
+from tianji.display.numbers import Marks, to_columns, to_count, to_duration, to_percent, to_value
+from tianji.display.outlook import Outlook
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -32,6 +34,7 @@ Parts = Sequence[tuple[str, str]]
 NAME_WIDTH = 10
 MAX_ROLE_LINES = 8
 MAX_METRIC_LINES = 2
+MAX_WHY_LINES = 2
 
 
 class Panel:
@@ -61,6 +64,7 @@ class Panel:
             yield self._counts_line()
             yield from self._role_lines(width)
             yield from self._metric_lines(width)
+            yield from self._why_lines(width)
         if event:
             yield _line("event", event)
 
@@ -197,6 +201,13 @@ class Panel:
             used += len(key) + len(text) + 3
         if line:
             yield _line(name, line)
+
+    def _why_lines(self, width: int) -> Iterator[Text]:
+        text = " ".join(self._record.get("why", ()))
+        room = max(20, width - NAME_WIDTH)
+        lines = textwrap.wrap(text, room, max_lines=MAX_WHY_LINES, placeholder=self._marks.more)
+        for number, line in enumerate(lines):
+            yield _line("" if number else "why", [(line, "")])
 
 
 def _line(name: str, parts: Parts) -> Text:

@@ -14,10 +14,12 @@ class Marks(NamedTuple):
     levels: str
     """From nothing to full."""
     dot: str
+    more: str
+    """Where text was cut."""
 
 
-UNICODE = Marks("━", "─", " ▁▂▃▄▅▆▇█", "·")
-ASCII = Marks("#", "-", " .:-=+*%#", "|")
+UNICODE = Marks("━", "─", " ▁▂▃▄▅▆▇█", "·", " …")
+ASCII = Marks("#", "-", " .:-=+*%#", "|", " ...")
 
 
 def to_count(number: float | None) -> str:
@@ -68,6 +70,26 @@ def to_duration(seconds: float | None) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+_AGES = (
+    (120.0, 1, 0, "s"),
+    (7200.0, 60, 0, "min"),
+    (172_800.0, 3600, 1, "h"),
+    (float("inf"), 86_400, 1, "days"),
+)
+"""Up to how many seconds, in which unit, with how many digits behind the point."""
+
+
+def to_ago(seconds: float) -> str:
+    """
+    >>> to_ago(3.2), to_ago(200), to_ago(9000), to_ago(200_000)
+    ('3 s ago', '3 min ago', '2.5 h ago', '2.3 days ago')
+    """
+    for limit, divisor, digits, unit in _AGES:
+        if seconds < limit:
+            return f"{seconds / divisor:.{digits}f} {unit} ago"
+    raise AssertionError("nothing is older than infinity")
 
 
 def to_columns(counts: Sequence[float], marks: Marks, highest: float | None = None) -> str:

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tianji.checkpoint.durable import to_plain
-from tianji.observe.numbers import ASCII, UNICODE, to_count, to_duration, to_percent, to_value
-from tianji.observe.outlook import Outlook
+from tianji.display.numbers import ASCII, UNICODE, to_count, to_duration, to_percent, to_value
+from tianji.display.outlook import Outlook
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
     from tianji.config.run import RunConfig
-    from tianji.observe.panel import Panel
+    from tianji.display.panel import Panel
 
 Level = Literal["info", "warning", "error"]
 Mode = Literal["auto", "live", "plain", "off"]
@@ -86,7 +86,7 @@ class _Live:
         from rich.console import Console
         from rich.live import Live
 
-        from tianji.observe.panel import Panel
+        from tianji.display.panel import Panel
 
         self._console = Console(stderr=True, highlight=False)
         marks = ASCII if self._console.options.ascii_only else UNICODE
@@ -151,6 +151,8 @@ class _Plain:
 
     def stop(self) -> None:
         self._print_line()
+        if why := " ".join(self._record.get("why", ())):
+            _print(why)
 
     def _print_line(self) -> None:
         record, printed = self._record, self._printed

@@ -7,11 +7,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tianji.observe import display
-from tianji.observe.display import Display
-from tianji.observe.numbers import ASCII, UNICODE, to_columns, to_count, to_duration, to_value
-from tianji.observe.outlook import Outlook
-from tianji.observe.panel import Panel
+from tianji.display import display
+from tianji.display.display import Display
+from tianji.display.numbers import (
+    ASCII,
+    UNICODE,
+    to_ago,
+    to_columns,
+    to_count,
+    to_duration,
+    to_value,
+)
+from tianji.display.outlook import Outlook
+from tianji.display.panel import Panel
 
 
 def make_config(**changes):
@@ -68,6 +76,33 @@ def test_the_panel_tells_everything_in_80_by_24():
         assert part in text
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
+
+
+WHY = ("The learner is the critical path: 98 % busy; the actor 22 %.", "What gains most: x" * 9)
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_why_has_two_lines_cut_between_words(width):
+    lines = draw(make_record(why=WHY), width)
+    (first,) = (number for number, line in enumerate(lines) if line.startswith("why"))
+    assert lines[first] == "why       " + " ".join(WHY)[: len(lines[first]) - 10]
+    assert lines[first + 2].startswith("event")
+    assert max(map(len, lines[first : first + 2])) <= width
+    assert lines[first + 1].endswith("…") == (width < 140)
+    assert draw(make_record(why=WHY), width, marks=ASCII)[first + 1].isascii()
+
+
+def test_a_record_without_a_reason_has_no_line_for_it():
+    assert not any(line.startswith("why") for line in draw(make_record(why=())))
+
+
+def test_plain_says_why_at_the_end_and_only_there(clock, capsys):
+    shown = Display(make_config(), "plain")
+    shown.start()
+    shown.update(make_record(why=("The learner is the limit.",)))
+    assert "limit" not in capsys.readouterr().err
+    shown.stop()
+    assert capsys.readouterr().err.endswith("The learner is the limit.\n")
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -202,7 +237,7 @@ def test_the_live_display_is_drawn_four_times_a_second_at_most(clock, monkeypatc
 def test_showing_imports_no_torch(mode):
     code = f"""if True:
         import sys, types
-        from tianji.observe.display import Display
+        from tianji.display.display import Display
         import tianji.observe.summary, tianji.observe.run_log
         config = types.SimpleNamespace(env="a", algorithm=types.SimpleNamespace(name="b"),
             engine="c", seed=1, run=None, max_wall_s=None, max_env_steps=9, target_return=None,
@@ -219,5 +254,8 @@ def test_numbers_are_short():
         "-", "950", "41.0k", "1.00M", "1.23M", "3.00G"
     ]  # fmt: skip
     assert [to_value(n) for n in (0.01234, -312.4, 123_456.0)] == ["0.0123", "-312", "123k"]
+    assert [to_ago(s) for s in (3.2, 200, 9000, 200_000)] == [
+        "3 s ago", "3 min ago", "2.5 h ago", "2.3 days ago"
+    ]  # fmt: skip
     assert [to_duration(s) for s in (3.2, 72, 7260)] == ["0:03", "1:12", "2:01:00"]
     assert to_columns([1, 800, 0, 400], UNICODE) == "▁█ ▄"

@@ -1,0 +1,124 @@
+"""What single pieces of the gauges and of the controller cost, in microseconds of CPU time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tianji.balance.balance import SetPoint
+from tianji.buffer.grants import Grants
+from tianji.buffer.late import LateUnrolls
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.config.plan import RunPlan
+from tianji.engines.imbalance import LOOK_PERIOD_NS, Imbalances
+from tianji.engines.loop import timed_tick
+
+CALLS = 20_000
+
+
+class Lanes:
+    """A receiver that grants at no cost; the rest of the protocol is not called."""
+
+    arrays: dict[str, Any] = {}
+
+    def __init__(self, num_lanes: int) -> None:
+        self.num_lanes = num_lanes
+
+    def grant(self, lane: int, round_number: int, count: int = 1) -> int:
+        return count
+
+    def is_attached(self, lane: int) -> bool:
+        return True
+
+
+class Nothing:
+    """A role without work."""
+
+    def tick(self) -> bool:
+        return True
+
+
+def each_us(call: Callable[[], object], calls: int = CALLS) -> float:
+    """Less what the loop itself and an empty call take."""
+    return (_loop_s(call, calls) - _loop_s(_nothing, calls)) / calls * 1e6
+
+
+def _nothing() -> None:
+    """An empty call."""
+
+
+def _loop_s(call: Callable[[], object], calls: int) -> float:
+    before_s = time.process_time()
+    for _ in range(calls):
+        call()
+    return time.process_time() - before_s
+
+
+def unit_costs() -> dict[str, float]:
+    """Of what hot loops do with gauges."""
+    row = Gauges(("role",)).rows["role"]
+
+    def add() -> None:
+        row[Gauge.ENV_NS] += 1
+
+    def read() -> None:
+        row[Gauge.HURRY]
+
+    role = Nothing()
+    ticks = each_us(lambda: timed_tick(role, row)) - each_us(role.tick)
+    return {
+        "timed tick": ticks,
+        "add": each_us(add),
+        "read": each_us(read),
+        "clock": each_us(time.monotonic_ns),
+    }
+
+
+def controller_us(plan: RunPlan) -> float:
+    """Of one unroll, from its grant to its version, with everything the controller does."""
+    names = tuple(f"actor-{index}" for index in range(plan.num_actors))
+    gauges = Gauges(("buffer", *names))
+    actor_rows = [gauges.rows[name] for name in names]
+    point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
+    lanes: Any = Lanes(plan.num_actors)
+    grants = Grants(point, plan.shares_cores, lanes, gauges.rows["buffer"], actor_rows)
+    late = LateUnrolls(plan.max_lag, actor_rows)
+    grants.look_around()
+    versions = 0
+
+    def version() -> None:
+        nonlocal versions
+        held = grants.turns.outstanding
+        for _ in range(plan.unrolls_per_version):
+            grants.replaced()
+            grants.look_around()
+            grants.turns.arrived(held.index(max(held)))
+            grants.deal(0)
+        late.holds_up(versions, grants.round_in_work)
+        versions += 1
+        grants.after_version(is_ahead=False)
+        grants.deal(plan.unrolls_per_version)
+
+    grants.deal(plan.unrolls_per_version)
+    return each_us(version, CALLS // 10) / plan.unrolls_per_version
+
+
+def look_us(plan: RunPlan) -> float:
+    """Of the supervisor's look at the balance, once a second."""
+    names = ("learner", "buffer", *(f"actor-{index}" for index in range(plan.num_actors)))
+    gauges = Gauges(names)
+    now_ns = 0
+
+    def clock() -> int:
+        return now_ns
+
+    imbalances = Imbalances(plan, 2, gauges, now_ns=clock)
+
+    def look() -> None:
+        nonlocal now_ns
+        now_ns += LOOK_PERIOD_NS
+        gauges.rows["learner"][Gauge.VERSION] += 10
+        imbalances.look()
+
+    return each_us(look, CALLS // 10)

@@ -1,0 +1,13 @@
+"""What a person can ask of PPO and IMPALA alike."""
+
+from __future__ import annotations
+
+from tianji.config.schema import AlgorithmConfig, Count
+
+
+class ActorCriticConfig(AlgorithmConfig):
+    """Algorithms that learn from whole unrolls."""
+
+    pool_batches: Count = 1
+    """1 uses every unroll once (P = 1); k draws a batch's unrolls at random from those of the
+    newest k batches (P = 1/k), which are older."""

@@ -1,0 +1,207 @@
+"""Every way to share a machine, with what it promises; the best first. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tianji.balance.costs import actor_threads_measured, actor_work, learner_cost, to_work
+from tianji.balance.demand import Demand
+from tianji.balance.memory import TOTAL, fits, memory_parts, refuse
+from tianji.balance.period import Period, Sides, period
+from tianji.balance.profile import Profile, Rehearsal
+from tianji.config.machine import Machine
+from tianji.config.plan import Prediction
+
+TIE_SHARE = 0.03
+"""Candidates this near to the best are as good: the smaller one is taken."""
+UNREHEARSED_SHARE = 0.05
+"""A candidate that was only computed must promise this much more than one that was tried."""
+LEAST_REACHED = 0.5
+"""A plan that fell further behind its computation than this says little about the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to share the machine, and what it promises."""
+
+    num_actors: int
+    envs_per_actor: int
+    learner_threads: int
+    actor_threads: int
+    prediction: Prediction
+    period: Period
+    memory_bytes: Mapping[str, int]
+    is_rehearsed: bool = False
+
+    @property
+    def num_threads(self) -> int:
+        return self.num_actors * self.actor_threads + self.learner_threads
+
+    def size(self, num_cores: int) -> tuple[int, int, int]:
+        """Threads without a core, processes, threads: less of each disturbs less."""
+        return max(0, self.num_threads - num_cores), self.num_actors, self.num_threads
+
+
+def candidates(profile: Profile, machine: Machine, demand: Demand) -> list[Candidate]:
+    """Every way that fits: the chosen one first, then by what they promise."""
+    computed = _computed(profile, len(machine.cores), demand)
+    possible = [c for c in computed if fits(c.memory_bytes, machine.memory_bytes)]
+    if not possible:
+        least = min(computed, key=lambda c: c.memory_bytes[TOTAL])
+        raise refuse(least.memory_bytes, least.num_actors, machine.memory_bytes)
+    ranked = sorted(_rehearsed(possible, profile.rehearsals), key=_rate, reverse=True)
+    chosen = _choose(ranked, len(machine.cores))
+    return [chosen, *(candidate for candidate in ranked if candidate is not chosen)]
+
+
+def one_more_core(chosen: Candidate, profile: Profile, machine: Machine, demand: Demand) -> float:
+    """The best rate with one more core over the chosen one's rate with these, both as computed."""
+    more = _computed(profile, len(machine.cores) + 1, demand)
+    fitting = [_rate(c) for c in more if fits(c.memory_bytes, machine.memory_bytes)]
+    return max(fitting) * chosen.period.seconds / demand.steps_per_version
+
+
+def _rate(candidate: Candidate) -> float:
+    return candidate.prediction.produced
+
+
+def _choose(ranked: Sequence[Candidate], num_cores: int) -> Candidate:
+    """The smallest of those that are as good as the best; what was tried comes before what was
+    only computed."""
+    best = ranked[0]
+    tried = [candidate for candidate in ranked if candidate.is_rehearsed]
+    if tried and _rate(tried[0]) >= _rate(best) * (1 - UNREHEARSED_SHARE):
+        ranked, best = tried, tried[0]
+    as_good = [c for c in ranked if _rate(c) >= _rate(best) * (1 - TIE_SHARE)]
+    return min(as_good, key=lambda c: (*c.size(num_cores), -_rate(c)))
+
+
+def _computed(profile: Profile, num_cores: int, demand: Demand) -> list[Candidate]:
+    """All choices that are open, with what the model makes of them."""
+    return [
+        _candidate(profile, num_cores, demand, num_actors, learner_threads, actor_threads)
+        for num_actors in _actor_counts(profile, demand)
+        for learner_threads in _learner_choices(profile, num_cores, demand)
+        for actor_threads in _actor_thread_choices(profile, demand)
+    ]
+
+
+def _actor_counts(profile: Profile, demand: Demand) -> list[int]:
+    """Those whose costs are known; where none is, the nearest one."""
+    if demand.num_actors is not None:
+        return [demand.num_actors]
+    fewest = min(actor.num_envs for actor in profile.actors)
+    most = max(actor.num_envs for actor in profile.actors)
+    known = [n for n in demand.shared if fewest <= demand.num_envs // n <= most]
+    return known or [
+        min(demand.shared, key=lambda n: abs(demand.num_envs // n - (fewest + most) / 2))
+    ]
+
+
+def _learner_choices(profile: Profile, num_cores: int, demand: Demand) -> list[int]:
+    if demand.learner_threads is not None:
+        return [demand.learner_threads]
+    measured = sorted({learner.threads for learner in profile.learners})
+    return [threads for threads in measured if threads <= num_cores] or measured[:1]
+
+
+def _actor_thread_choices(profile: Profile, demand: Demand) -> tuple[int, ...]:
+    if demand.actor_threads is not None:
+        return (demand.actor_threads,)
+    return actor_threads_measured(profile)
+
+
+def _candidate(
+    profile: Profile,
+    num_cores: int,
+    demand: Demand,
+    num_actors: int,
+    learner_threads: int,
+    actor_threads: int,
+) -> Candidate:
+    envs_per_actor = demand.num_envs // num_actors
+    actor = actor_work(profile, envs_per_actor, actor_threads)
+    learner = learner_cost(profile, learner_threads)
+    found = period(
+        Sides(
+            num_actors=num_actors,
+            unrolls_per_version=demand.unrolls_per_version(num_actors),
+            unroll=actor.unroll,
+            version=to_work(learner.version),
+            receive_s=learner.receive_s,
+            num_cores=cores_for_training(num_cores, demand),
+            is_serial=demand.max_lag == 0,
+        )
+    )
+    rate = demand.steps_per_version / found.seconds
+    return Candidate(
+        num_actors=num_actors,
+        envs_per_actor=envs_per_actor,
+        learner_threads=learner_threads,
+        actor_threads=actor_threads,
+        prediction=Prediction(
+            produced=rate,
+            received=rate,
+            trained=demand.trained_steps_per_version / found.seconds,
+            lag_versions=demand.lag_target,
+            bottleneck=found.bottleneck,
+        ),
+        period=found,
+        memory_bytes=memory_parts(
+            demand, num_actors, actor, learner.memory_bytes, profile.policy_bytes
+        ),
+    )
+
+
+def cores_for_training(num_cores: int, demand: Demand) -> int:
+    """An evaluator has a core to itself where that leaves two."""
+    return num_cores - 1 if demand.has_evaluator and num_cores > 2 else num_cores
+
+
+def _rehearsed(computed: Sequence[Candidate], rehearsals: Sequence[Rehearsal]) -> list[Candidate]:
+    """What was tried is promised as it was; the rest as computed, times what the tried ones reached
+    of what was computed for them."""
+    by_shares = {(r.num_actors, r.learner_threads, r.actor_threads): r for r in rehearsals}
+    tried = [by_shares.get((c.num_actors, c.learner_threads, c.actor_threads)) for c in computed]
+    reached = [
+        (c.learner_threads, rehearsal.produced / _rate(c))
+        for c, rehearsal in zip(computed, tried, strict=True)
+        if rehearsal is not None
+    ]
+    return [
+        _scaled(c, _reached(reached, c)) if rehearsal is None else _as_tried(c, rehearsal)
+        for c, rehearsal in zip(computed, tried, strict=True)
+    ]
+
+
+def _reached(reached: Sequence[tuple[int, float]], candidate: Candidate) -> float:
+    """By those with as many learner threads, where there are any: threads that wait for each other
+    are what computation knows least about."""
+    alike = [share for threads, share in reached if threads == candidate.learner_threads]
+    if alike:
+        return statistics.median(alike)
+    every = [share for _, share in reached]
+    return max(LEAST_REACHED, statistics.median(every)) if every else 1.0
+
+
+def _as_tried(candidate: Candidate, rehearsal: Rehearsal) -> Candidate:
+    prediction = Prediction(
+        produced=rehearsal.produced,
+        received=rehearsal.received,
+        trained=rehearsal.trained,
+        lag_versions=rehearsal.lag_versions,
+        bottleneck=candidate.prediction.bottleneck,
+    )
+    return replace(candidate, prediction=prediction, is_rehearsed=True)
+
+
+def _scaled(candidate: Candidate, factor: float) -> Candidate:
+    before = candidate.prediction
+    rates = {
+        "produced": before.produced * factor,
+        "received": before.received * factor,
+        "trained": before.trained * factor,
+    }
+    return replace(candidate, prediction=before.model_copy(update=rates))

@@ -1,0 +1,78 @@
+"""`tianji plan [PRESET] [--key value ...] [--fresh]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tianji.cli.output import Outcome, people
+from tianji.cli.settings_help import asks_for_help, train_settings_page
+from tianji.config.machine import Machine, read_machine
+from tianji.config.overrides import resolve_tokens
+
+if TYPE_CHECKING:
+    from tianji.planning.plan import Planned
+
+USAGE = "tianji plan [PRESET] [--key value ...] [--fresh]"
+ABOUT = """\
+Measure this machine for a run and say how its cores are best shared: processes, cores, threads \
+and environments of each role, the rates to expect, the bottleneck, and what one more core would \
+bring. It takes less than a minute and keeps what it measured: `tianji train` with the same \
+settings uses it, and so does the next `tianji plan`, unless it gets --fresh.
+
+Every setting of `tianji train` is understood. What is fixed by hand stays, and the rest is solved \
+around it. Presets: {presets}.
+
+Below: the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
+FRESH_FLAG = "--fresh"
+
+
+def plan(*tokens: str) -> Outcome:
+    """Measure this machine for a run and share its cores."""
+    others = [token for token in tokens if token != FRESH_FLAG]
+    if asks_for_help(tokens):
+        return train_settings_page(others, USAGE, ABOUT)
+    resolved = resolve_tokens(others)
+    for note in resolved.notes:
+        people().print(f"Note: {note}", markup=False)
+    from tianji.cli.plan_page import plan_page
+    from tianji.display.waiting import tell_progress
+    from tianji.planning.plan import measured_plan
+
+    config, machine = resolved.config, read_machine()
+    with tell_progress() as tell:
+        planned = measured_plan(config, config.env, machine, tell, fresh=FRESH_FLAG in tokens)
+    people().print(plan_page(planned, machine))
+    return Outcome(_report(planned, machine))
+
+
+def _report(planned: Planned, machine: Machine) -> dict[str, Any]:
+    """What scripts read."""
+    from tianji.balance.memory import TOTAL
+    from tianji.cli.plan_page import RATES, largest_noise
+    from tianji.profile.keep import key_of
+
+    assert planned.solved is not None
+    profile, solution = planned.solved.profile, planned.solved.solution
+    promise = solution.prediction
+    return {
+        "planning_s": planned.planning_s,
+        "bottleneck": promise.bottleneck,
+        "predicted": {name: getattr(promise, name) for name in RATES},
+        "lag_versions": promise.lag_versions,
+        "ratio": solution.ratio,
+        "staleness": solution.staleness,
+        "roles": solution.roles(),
+        "memory_bytes": solution.memory_bytes[TOTAL],
+        "memory": dict(solution.memory_bytes),
+        "reasons": list(solution.reasons),
+        "advice": list(solution.advice),
+        "warnings": list(profile.warnings),
+        "noise": largest_noise(profile),
+        "num_actors": solution.num_actors,
+        "envs_per_actor": solution.envs_per_actor,
+        "actor_threads": solution.actor_threads,
+        "learner_threads": solution.learner_threads,
+        "settings": dict(planned.solved.settings),
+        "from_cache": planned.solved.from_cache,
+        "profile_key": key_of(planned.config, machine),
+    }

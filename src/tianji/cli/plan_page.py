@@ -1,0 +1,123 @@
+"""A plan as people read it: who gets what, what to expect, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tianji.balance.costs import noise_of
+from tianji.balance.profile import Profile
+from tianji.balance.solve import Solution
+from tianji.config.machine import Machine
+from tianji.display.numbers import to_count, to_percent, to_value
+from tianji.planning.plan import Planned, Solved
+
+RATES = ("produced", "received", "trained")
+LIMITS = {
+    "sampling": "sampling: the actors",
+    "training": "training: the learner",
+    "communication": "communication: the buffer's receiving",
+    "processors": "processors: all cores are at work",
+}
+
+
+def plan_page(planned: Planned, machine: Machine) -> RenderableType:
+    """The whole page; no wider than the terminal."""
+    assert planned.solved is not None, "a plan by rule promises nothing"
+    solved, config = planned.solved, planned.config
+    solution = solved.solution
+    facts = (
+        config.env,
+        config.algorithm.name,
+        f"{config.num_envs} environments",
+        f"{len(machine.cores)} cores",
+    )
+    return Group(
+        Text(" · ".join(facts), style="bold"),
+        "",
+        _roles(solution),
+        "",
+        _figures(planned, solution, solved.settings),
+        "",
+        Text("Why", style="bold"),
+        _sentences(solution.reasons),
+        "",
+        Text("What would change it, and what to mind", style="bold"),
+        _sentences(solution.advice),
+        "",
+        Text(_origin(planned, solved), style="dim"),
+    )
+
+
+def _roles(solution: Solution) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("role", style="cyan", no_wrap=True)
+    for name in ("processes", "cores", "threads each", "envs each"):
+        table.add_column(name, justify="right")
+    for role, share in solution.roles().items():
+        if not share["processes"]:
+            continue
+        envs = {"actor": solution.envs_per_actor, "evaluator": 1}.get(role)
+        table.add_row(
+            "learner, with the buffer" if role == "learner" else role,
+            str(share["processes"]),
+            f"{share['cores']:g}",
+            str(share["threads"]),
+            "" if envs is None else str(envs),
+        )
+    return table
+
+
+def _figures(planned: Planned, solution: Solution, chosen: Mapping[str, int]) -> Table:
+    promise = solution.prediction
+    table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    rates = (f"{name} {to_count(getattr(promise, name))}" for name in RATES)
+    table.add_row("steps/s", "  ".join(rates))
+    lag = f"{to_value(promise.lag_versions)} of at most {planned.config.max_lag} versions"
+    table.add_row("lag", f"{lag}  ratio {solution.ratio:g}  P {to_value(solution.staleness)}")
+    table.add_row("memory", _memory(solution))
+    if chosen:
+        table.add_row("chosen", "  ".join(f"{path} {value}" for path, value in chosen.items()))
+    table.add_row("bottleneck", Text(LIMITS[promise.bottleneck], style="bold"))
+    return table
+
+
+def _memory(solution: Solution) -> str:
+    parts = dict(solution.memory_bytes)
+    total = parts.pop("total")
+    shown = ((name, size) for name, size in parts.items() if size >= 2**20)
+    terms = ", ".join(f"{name.replace('_', ' ')} {_mib(size)}" for name, size in shown)
+    return f"{_mib(total)} MiB: {terms}"
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.0f}"
+
+
+def _sentences(sentences: Iterable[str]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for sentence in sentences:
+        table.add_row("-", Text(sentence))
+    return table
+
+
+def _origin(planned: Planned, solved: Solved) -> str:
+    noise = f"noise up to {to_percent(largest_noise(solved.profile))}"
+    if solved.from_cache:
+        return f"From a profile that was kept ({noise}); --fresh measures anew."
+    return (
+        f"Measured and solved in {planned.planning_s:.0f} s ({noise}). `tianji train` with the "
+        "same settings uses it."
+    )
+
+
+def largest_noise(profile: Profile) -> float:
+    """Of all that was measured: half of the interquartile range over the median."""
+    return noise_of([*(a.unroll for a in profile.actors), *(c.version for c in profile.learners)])

@@ -1,0 +1,167 @@
+"""`tianji simulate [PRESET] [--nodes N] [--actors-per-node M] ... [--key value ...]`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from tianji.cli.output import Outcome, people
+from tianji.cli.settings_help import HELP_FLAGS, asks_for_help, train_settings_page
+from tianji.cli.simulate_options import SimulateOptions, spelled, take_options
+from tianji.config.machine import Machine, read_machine
+from tianji.config.overrides import preset_and_assignments, resolve
+from tianji.config.run import RunConfig
+
+if TYPE_CHECKING:
+    from tianji.balance.profile import Profile
+    from tianji.config.plan import RunPlan
+    from tianji.virtual.simulate import Simulated
+    from tianji.virtual.sizes import Size
+
+USAGE = "tianji simulate [PRESET] [--nodes N] [--actors-per-node M] [OPTIONS] [--key value ...]"
+ABOUT = """\
+Tell how fast a run would be at another size: on more machines, with more actors, more learners. \
+Roles are replaced by what they cost on this machine, the balance and the channels between them \
+are the real ones, and time is simulated: thousands of actors take seconds. What they cost is \
+measured first, or was kept by `tianji plan`. Without options this simulates the plan for this \
+machine.
+
+{options}
+
+Environments grow with the actors, and batches and updates with them, so that every step is used \
+as often as in the run that was asked for. Every setting of `tianji train` is understood too. \
+Presets: {{presets}}.
+
+Below: the settings of {{algorithm}}. Name a preset or --algorithm to see those of another."""
+RATES = ("produced", "received", "trained")
+BUSY = ("actors\nbusy", "learner\nbusy")
+
+
+def simulate(*tokens: str) -> Outcome:
+    """Tell how fast a run would be at another size."""
+    preset, assignments = preset_and_assignments([t for t in tokens if t not in HELP_FLAGS])
+    options, rest = take_options(assignments)
+    if asks_for_help(tokens):
+        asked = [f"{a.written}={a.value}" for a in rest if a.value is not None]
+        words = [preset] if preset else []
+        return train_settings_page([*words, *asked], USAGE, ABOUT.format(options=_option_list()))
+    resolved = resolve(preset, rest)
+    for note in resolved.notes:
+        people().print(f"Note: {note}", markup=False)
+    machine = read_machine()
+    config, plan, profile = _costs(resolved.config, machine, options)
+    return _show(config, profile, _size(options, plan, machine), options.output)
+
+
+def _option_list() -> str:
+    fields = SimulateOptions.model_fields.items()
+    return "\n".join(
+        f"  {spelled(name)}: {(field.description or '').replace(chr(10), ' ')}"
+        for name, field in fields
+    )
+
+
+def _costs(
+    config: RunConfig, machine: Machine, options: SimulateOptions
+) -> tuple[RunConfig, RunPlan, Profile]:
+    """What is simulated, the plan it starts from, and what its parts cost."""
+    config = config.model_copy(update={"engine": "local"})
+    if options.times_actor_s is not None and options.times_learner_s is not None:
+        plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
+        return config, plan, profile
+    from tianji.display.waiting import tell_progress
+    from tianji.planning.plan import measured_plan
+
+    with tell_progress() as tell:
+        planned = measured_plan(config, config.env, machine, tell)
+    assert planned.solved is not None, "a plan that was measured has a solution"
+    return planned.config, planned.plan, planned.solved.profile
+
+
+def _by_hand(
+    config: RunConfig, machine: Machine, unroll_s: float, version_s: float
+) -> tuple[RunPlan, Profile]:
+    from tianji.algorithms.registry import load_algorithm
+    from tianji.envs.build import probe
+    from tianji.models.flat import Snapshot
+    from tianji.programs.resolve import resolve as resolve_plan
+    from tianji.virtual.by_hand import profile_by_hand
+
+    found = probe(config.env, config.env_kwargs)
+    plan = resolve_plan(config, machine, found)
+    algorithm = load_algorithm(config.algorithm.name)
+    policy_bytes = Snapshot(algorithm.build_model(found.spaces, config)).nbytes
+    cadence = algorithm.cadence(config)
+    return plan, profile_by_hand(plan, cadence, unroll_s, version_s, policy_bytes)
+
+
+def _size(options: SimulateOptions, plan: RunPlan, machine: Machine) -> Size:
+    from tianji.virtual.network import NetworkModel
+    from tianji.virtual.sizes import Size, enough_cores
+
+    size = Size(
+        actors_per_node=options.actors_per_node or plan.num_actors,
+        envs_per_actor=options.envs_per_actor or plan.envs_per_actor,
+        cores_per_node=options.cores_per_node or len(machine.cores),
+        learner_threads=plan.learner_threads,
+        actor_threads=plan.actor_threads,
+        num_nodes=options.nodes,
+        num_groups=options.groups,
+        num_versions=options.versions,
+        network=NetworkModel(options.bandwidth_mb_s * 1e6, options.latency_us * 1e-6),
+    )
+    return enough_cores(size) if options.nodes > 1 and options.cores_per_node is None else size
+
+
+def _show(config: RunConfig, profile: Profile, size: Size, output: Path | None) -> Outcome:
+    from tianji.virtual.sizes import scales, simulate_size
+
+    sizes = [size] if output is None else scales(size)
+    found = [simulate_size(config, profile, one) for one in sizes]
+    people().print(_table(sizes, found))
+    report = _row(size, found[-1])
+    if output is not None:
+        from tianji.figures.look import save
+        from tianji.figures.scale import draw_scale
+
+        rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
+        save(draw_scale(f"{config.env}, {config.algorithm.name}", rows), output)
+        people().print(f"Wrote {output}", markup=False)
+        report |= {"scale": rows, "picture": str(output)}
+    return Outcome(report)
+
+
+def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
+    sizes = {
+        "nodes": size.num_nodes,
+        "actors_per_node": size.actors_per_node,
+        "envs_per_actor": size.envs_per_actor,
+        "cores_per_node": size.cores_per_node,
+        "learner_threads": size.learner_threads,
+        "groups": size.num_groups,
+    }
+    return {**asdict(simulated), **sizes}
+
+
+def _table(sizes: list[Size], found: list[Simulated]) -> Table:
+    from tianji.display.numbers import to_count, to_percent
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    columns = ("nodes", "actors", *(f"{name}\nsteps/s" for name in RATES), "lag", *BUSY)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("limit", no_wrap=True)
+    for size, simulated in zip(sizes, found, strict=True):
+        table.add_row(
+            str(size.num_nodes),
+            str(size.num_actors),
+            *(to_count(getattr(simulated, name)) for name in RATES),
+            f"{simulated.lag_versions:.2f}",
+            to_percent(simulated.busy_share["actors"]),
+            to_percent(simulated.busy_share["learner"]),
+            simulated.bottleneck,
+        )
+    return table

@@ -1,0 +1,82 @@
+"""The options of `tianji simulate` that are no settings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from tianji.config.schema import Count, Positive, Strict
+from tianji.config.settings import canonical
+from tianji.config.tokens import Assignment
+from tianji.errors import UsageError
+
+
+class SimulateOptions(Strict):
+    """How large the simulated run is, and on what."""
+
+    nodes: Count = 1
+    """Machines; the learner is on the first."""
+    actors_per_node: Count | None = None
+    """Actors on each; as planned for this machine when not given."""
+    envs_per_actor: Count | None = None
+    """Environments of each actor; as planned when not given."""
+    cores_per_node: Count | None = None
+    """Cores of each machine; when not given, this machine's, and with several machines enough
+    that every process has its own."""
+    groups: Count = 1
+    """Learners, each with all of the above, that average their gradients in every update."""
+    versions: Count = 50
+    """Policy versions to simulate; the first fifth is not counted."""
+    bandwidth_mb_s: Positive = 1250.0
+    """Megabytes per second of each machine's link, in each direction."""
+    latency_us: float = Field(50.0, ge=0.0)
+    """Microseconds that a message is under way between machines."""
+    times_actor_s: Positive | None = None
+    """Seconds of one unroll of an actor, in place of measuring; needs --times-learner-s."""
+    times_learner_s: Positive | None = None
+    """Seconds of one version of the learner, for as many environments as the run asks for."""
+    output: Path | None = None
+    """A PNG to draw rates and lag against scale into: 1, 2, 4 ... machines or actors."""
+
+
+def take_options(assignments: Sequence[Assignment]) -> tuple[SimulateOptions, list[Assignment]]:
+    """The options among what was written, and the rest, which is for the run."""
+    found: dict[str, Any] = {}
+    rest = []
+    for assignment in assignments:
+        name = canonical(assignment.written)
+        if name in SimulateOptions.model_fields:
+            if assignment.value is None:
+                raise UsageError(f"'{assignment.written}' needs a value.")
+            found[name] = assignment.value
+        else:
+            rest.append(assignment)
+    try:
+        options = SimulateOptions.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option, allowed = spelled(str(first["loc"][0])), first["msg"].removeprefix("Input should ")
+        raise UsageError(
+            f"{option} = {first['input']}: must {allowed}. See `tianji simulate --help`."
+        ) from error
+    _check(options)
+    return options, rest
+
+
+def _check(options: SimulateOptions) -> None:
+    if (options.times_actor_s is None) != (options.times_learner_s is None):
+        raise UsageError(
+            "--times-actor-s and --times-learner-s belong together: give both, or neither to "
+            "measure them here."
+        )
+    if options.output is not None and not options.output.parent.is_dir():
+        raise UsageError(
+            f"--output is '{options.output}', but there is no folder '{options.output.parent}'."
+        )
+
+
+def spelled(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,56 @@
+"""`tianji status RUN`."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from tianji.cli.output import Outcome, people
+from tianji.config.runs import find_run
+from tianji.display.numbers import ASCII, UNICODE, to_ago
+from tianji.display.panel import Panel
+from tianji.observe.status import RunStatus, State, read_status
+
+STYLES: dict[State, str] = {
+    "running": "green",
+    "finished": "green",
+    "interrupted": "yellow",
+    "failed": "red",
+    "lost": "red",
+}
+
+
+def status(run: str) -> Outcome:
+    """Tell what a run does, or did, and why it is as fast as it is.
+
+    Parameters
+    ----------
+    run
+        A name under runs/, or the path of a run folder.
+    """
+    found = read_status(find_run(run))
+    console = people()
+    console.print(Text(f"{found.run_dir.name}: {_state_text(found)}", style=STYLES[found.state]))
+    marks = ASCII if console.options.ascii_only else UNICODE
+    if found.record:
+        panel = Panel(found.config, marks)
+        panel.update(found.record)
+        lines = panel.lines(console.width, [])
+        console.print(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))
+    sentences = Table.grid(padding=(0, 1, 0, 0))
+    for sentence in found.explanation.sentences:
+        sentences.add_row(marks.dot, Text(sentence))
+    console.print(sentences)
+    return Outcome(found.report())
+
+
+def _state_text(found: RunStatus) -> str:
+    last = "It left no record." if found.age_s is None else f"Last record {to_ago(found.age_s)}."
+    if found.state == "running":
+        return "running. " + ("No record yet." if found.age_s is None else last)
+    if found.summary is None:
+        sign = last if found.age_s is None else f"Its last sign of life was {to_ago(found.age_s)}."
+        return f"not running, and it did not end in order. {sign} `tianji resume` continues it."
+    cause = found.summary.get("first_cause")
+    because = found.summary["stopped_because"]
+    return f"{found.state} ({cause or because}). {last}"

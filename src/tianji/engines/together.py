@@ -1,0 +1,101 @@
+"""All roles of a program in one process, over channels that the engine gives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tianji.actor.role import Actor
+from tianji.channels.gauges import Gauges
+from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.engines.build import build_actor, build_evaluator, spans_of
+from tianji.engines.interface import Observer, Report
+from tianji.engines.learner_side import LearnerSide
+from tianji.engines.spec import RunSpec
+from tianji.evaluator.role import Evaluator
+from tianji.programs.program import Program
+from tianji.types import Clock
+
+
+class Together:
+    """The learner's side, the actors and the evaluator, by their names."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        program: Program,
+        observer: Observer,
+        stream: InprocStream,
+        make_board: Callable[[int], InprocBoard],
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        self._observer = observer
+        self._is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
+        self.gauges = gauges = Gauges(tuple(role.name for role in program.roles))
+        boards: list[InprocBoard] = []
+
+        def make_policy(nbytes: int) -> InprocBoard:
+            boards.append(make_board(nbytes))
+            return boards[0]
+
+        self.actors: dict[str, Actor] = {}
+        self.side = LearnerSide(
+            spec, stream, make_policy, gauges, observer.report, self._actor_states, now_ns
+        )
+        for role in program.of_kind("actor"):
+            row, spans = gauges.rows[role.name], spans_of(spec, role.name)
+            sender = stream.sender(role.index)
+            self.actors[role.name] = build_actor(
+                spec, role.index, sender, boards[0], row, spans, now_ns
+            )
+        self.evaluators: dict[str, Evaluator] = {}
+        for role in program.of_kind("evaluator"):
+            row, spans = gauges.rows[role.name], spans_of(spec, role.name)
+            self.evaluators[role.name] = build_evaluator(
+                spec, boards[0], row, observer.report, spans, now_ns
+            )
+
+    def start(self, resume: bool) -> None:
+        if resume:
+            self._resume_actors(self.side.resume(highest_version=-1))
+        self.side.start()
+
+    def close(self) -> None:
+        for actor in self.actors.values():
+            actor.close()
+        for evaluator in self.evaluators.values():
+            evaluator.close()
+
+    def _actor_states(self) -> dict[str, Any] | None:
+        """Between two versions nobody has an unroll in work, unless actors run ahead."""
+        if not self._is_serial:
+            return None
+        states = {name: actor.state() for name, actor in self.actors.items()}
+        return None if None in states.values() or not states else states
+
+    def _resume_actors(self, states: dict[str, Any] | None) -> None:
+        if states is None:
+            text = NEW_EPISODES if self._is_serial else IN_THE_MIDDLE
+            self._observer.report(Report(kind="note", role="actor", text=text))
+            return
+        for name, actor in self.actors.items():
+            actor.load_state(states[name])
+
+
+def use_threads(count: int) -> None:
+    """What the plan gives to the side that works now, as in the other engines."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
+
+
+NEW_EPISODES = (
+    "The environments do not offer their state, so all of them begin new episodes; everything else "
+    "continues where it was."
+)
+IN_THE_MIDDLE = (
+    "The actors were in the middle of their unrolls, so all environments begin new episodes; "
+    "everything else continues where it was."
+)

@@ -1,0 +1,108 @@
+"""What change would make a run faster, and by how much at most. Pure.
+
+Both sides of a run hand each other work, so its pace is that of the slower one:
+
+    time per version = max(sampling, training)         serial runs: sampling + training
+
+A side that is busy for a share u of the time would need only that, left alone: a run can become up
+to (busy share of the slower side) / (busy share of the faster) times as fast before the faster side
+is the limit. All gains told here are bounded by that.
+"""
+
+from __future__ import annotations
+
+from tianji.config.plan import RunPlan
+from tianji.display.numbers import to_percent
+from tianji.explain.account import Account, Side
+
+BEGIN = "What gains most:"
+TAKEN = 0.5
+"""Unused cores that are more than chance, while somebody lacks one."""
+LEAST_BUSY = 0.01
+"""A side that does less than this bounds nothing that anyone could reach."""
+
+
+def serial_gain(account: Account, engine: str) -> str:
+    actors, learner = account.actors.busy, account.learner.busy
+    faster = (actors + learner) / max(actors, learner, LEAST_BUSY)
+    how = "the local engine with max_lag 1" if engine == "inline" else "max_lag 1"
+    return (
+        f"{BEGIN} {how}, so that both sides work at the same time (up to {_times(faster)} as fast "
+        "where cores are free)."
+    )
+
+
+def gain_of_both() -> str:
+    return f"{BEGIN} more cores, or less work on both sides; one side alone gains nothing."
+
+
+def gain_of_neither(account: Account) -> str:
+    if account.lacks_cores:
+        return f"{BEGIN} {_core(account)}, since both sides lack one at times."
+    return (
+        f"{BEGIN} more even work, or a higher max_lag for more room between the two sides: they "
+        "wait for each other in turns."
+    )
+
+
+def gain_of_actors(account: Account, plan: RunPlan) -> str:
+    gain = _gain(account, account.actors, account.learner, "the learner")
+    return gain + _more_actors(account, plan)
+
+
+def gain_of_learner(account: Account, plan: RunPlan) -> str:
+    gain = _gain(account, account.learner, account.actors, "the actors")
+    return gain + _more_threads(account, plan)
+
+
+def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
+    """The largest part of the slower side in half its time, as far as the faster side follows. Time
+    without a core is nobody's work: it goes at once with a core more."""
+    room = _room(slow, fast)
+    part = max(slow.parts, key=lambda name: slow.parts[name])
+    if slow.no_core > slow.parts[part] / 2:
+        what, faster = _core(account), 1 / max(0.05, 1 - slow.no_core)
+    else:
+        what, faster = f"{part} in half the time", 1 / (1 - slow.parts[part] / slow.busy / 2)
+    bound = f"; then {who_is_next} would be the limit" if room < faster else ""
+    return f"{BEGIN} {what} (up to {_times(min(room, faster))} as fast{bound})."
+
+
+def _core(account: Account) -> str:
+    """Whoever lacks a core while this run leaves some unused lacks those that others have."""
+    if account.unused_cores < TAKEN:
+        return "another core"
+    return f"the {account.unused_cores:.1f} cores that other programs hold"
+
+
+def _room(slow: Side, fast: Side) -> float:
+    return slow.busy / max(fast.busy, LEAST_BUSY)
+
+
+def _more_actors(account: Account, plan: RunPlan) -> str:
+    """More of them help while cores are free, or where they wait inside their environments."""
+    now, num_envs = plan.num_actors, plan.num_actors * plan.envs_per_actor
+    more = next((m for m in range(now + 1, num_envs + 1) if num_envs % m == 0), None)
+    if more is None or account.idle_cores < (more - now) * _core_share(account.actors):
+        return ""
+    gain = to_percent(min(more / now, _room(account.actors, account.learner)) - 1)
+    return f" {account.idle_cores:.1f} cores are idle: {more} actors could bring up to {gain}."
+
+
+def _core_share(side: Side) -> float:
+    """Of its time at work, what needs a core; the rest it waits for a simulator or a device."""
+    return min(1.0, side.on_core / max(side.busy, LEAST_BUSY)) if side.on_core is not None else 1.0
+
+
+def _more_threads(account: Account, plan: RunPlan) -> str:
+    """A measured plan has tried them."""
+    if plan.source == "measured" or account.idle_cores < 1:
+        return ""
+    return (
+        f" {account.idle_cores:.1f} cores are idle: `tianji plan` measures whether more learner "
+        "threads help."
+    )
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.1f} x" if factor < 9.95 else f"{factor:.0f} x"

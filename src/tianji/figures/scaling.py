@@ -1,0 +1,132 @@
+"""What figures 6 (a) to (c) measure: DQN on CartPole with more and more actors.
+
+Every actor brings the same work with it: one environment, unrolls of the same length, and as many
+updates of the learner as keep the ratio. So the algorithm stays in balance at every size, and what
+changes is who is the bottleneck.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tianji.config.machine import Machine, read_machine
+from tianji.figures.points import measured_here
+from tianji.figures.rates import measure_rates
+
+if TYPE_CHECKING:
+    from tianji.balance.profile import Profile
+    from tianji.config.run import RunConfig
+
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14)
+PROFILED_ACTORS = 4
+SECONDS = 3.0
+FIGURES = ("produced", "received", "trained", "lag_versions")
+_UNROLL_LENGTH = 256
+_SMALL_BATCH = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """One learner, and what it does for every actor."""
+
+    learner_threads: int
+    batch_size: int
+    updates_per_actor: int
+
+    @property
+    def ratio(self) -> float:
+        """Transitions trained on for every one that arrives."""
+        return self.batch_size * self.updates_per_actor / _UNROLL_LENGTH
+
+    def config(self, num_actors: int) -> RunConfig:
+        from tianji.api import make_config
+
+        return make_config(
+            "cartpole-dqn",
+            num_envs=num_actors,
+            num_actors=num_actors,
+            learner_threads=self.learner_threads,
+            actor_threads=1,
+            model={"hidden": [256, 256]},
+            algorithm={
+                "unroll_length": _UNROLL_LENGTH,
+                "batch_size": self.batch_size,
+                "updates_per_version": self.updates_per_actor * num_actors,
+                "n_step": 1,
+            },
+        )
+
+
+SMALL = Scaling(learner_threads=1, batch_size=_SMALL_BATCH, updates_per_actor=4)
+"""Figure 6 (a)."""
+
+
+def large(num_cores: int) -> Scaling:
+    """Figure 6 (b): more learner threads and a batch that is larger in proportion; fewer updates
+    then make the same ratio."""
+    threads = 4 if num_cores >= 8 else 2
+    return Scaling(threads, _SMALL_BATCH * threads, SMALL.updates_per_actor // threads)
+
+
+def sizes_for(num_cores: int) -> list[int]:
+    """More than twice as many actors as cores show nothing new."""
+    return [size for size in SIZES if size <= 2 * num_cores]
+
+
+def measure_scaling(name: str, scaling: Scaling) -> dict[str, Any]:
+    """The real thing at every size, and the simulator's answer from one profile."""
+    machine = read_machine()
+    sizes = sizes_for(len(machine.cores))
+    profile = _profile(scaling, machine)
+    points = [_measure_size(scaling, size) for size in sizes]
+    return {
+        **measured_here(name, points),
+        "scaling": {**asdict(scaling), "ratio": scaling.ratio, "unroll_length": _UNROLL_LENGTH},
+        "capacity": capacity(scaling, profile),
+        "profile": profile.model_dump(mode="json"),
+        "simulated": [simulate(scaling, profile, size, len(machine.cores)) for size in sizes],
+    }
+
+
+def _measure_size(scaling: Scaling, num_actors: int) -> dict[str, Any]:
+    sys.stderr.write(f"{num_actors} actors ...\n")
+    rates = measure_rates(scaling.config(num_actors), SECONDS)
+    return {"actors": num_actors, **rates.model_dump(include=set(FIGURES))}
+
+
+def _profile(scaling: Scaling, machine: Machine) -> Profile:
+    from tianji.envs.build import probe
+    from tianji.profile.measure import measure
+
+    config = scaling.config(PROFILED_ACTORS)
+    found = probe(config.env, config.env_kwargs)
+    return measure(config, config.env, machine, found, lambda text: None)
+
+
+def capacity(scaling: Scaling, profile: Profile) -> dict[str, float]:
+    """Steps per second that one actor, and the learner, would make if nobody held them up."""
+    (actor,) = [cost for cost in profile.actors if cost.num_envs == 1]
+    (learner,) = [cost for cost in profile.learners if cost.threads == scaling.learner_threads]
+    return {
+        "actor": _UNROLL_LENGTH / actor.unroll.alone_s,
+        "learner": profile.steps_per_version / learner.version.alone_s,
+    }
+
+
+def simulate(
+    scaling: Scaling, profile: Profile, num_actors: int, num_cores: int, num_groups: int = 1
+) -> dict[str, Any]:
+    """The same size on the virtual clock; with several groups, the rates of all."""
+    from tianji.virtual.sizes import Size, simulate_size
+
+    size = Size(
+        actors_per_node=num_actors,
+        envs_per_actor=1,
+        learner_threads=scaling.learner_threads,
+        cores_per_node=num_cores,
+        num_groups=num_groups,
+    )
+    found = simulate_size(scaling.config(PROFILED_ACTORS), profile, size)
+    return {"actors": num_actors, **{name: getattr(found, name) for name in FIGURES}}

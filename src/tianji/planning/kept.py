@@ -1,0 +1,30 @@
+"""Profiles that were kept of such runs on this machine. Every start of a run looks here, so little
+is imported."""
+
+from __future__ import annotations
+
+from tianji.balance.profile import Profile
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.envs.build import EnvSource
+from tianji.planning.plan import SHARES
+from tianji.profile.keep import has_any, key_of, load
+
+
+def kept_profile(config: RunConfig, env: EnvSource, machine: Machine) -> Profile | None:
+    """The profile of such a run on this machine, if there is one. Where actors or threads are
+    fixed by hand, one that was measured over all of them serves too."""
+    if env != config.env or not has_any():  # a function in hand may be another one the next time
+        return None
+    free = config.model_copy(update=dict.fromkeys(SHARES, "auto"))
+    keys = dict.fromkeys(key_of(asked, machine) for asked in (config, free))
+    return next(filter(None, map(load, keys)), None)
+
+
+def is_kept(config: RunConfig, env: EnvSource, machine: Machine) -> bool:
+    """Whether a plan can be solved without measuring anything."""
+    if not config.plan.choose:
+        return kept_profile(config, env, machine) is not None
+    from tianji.programs.settle import settle, variants
+
+    return all(kept_profile(settle(config, v), env, machine) for v in variants(config))

@@ -1,0 +1,19 @@
+"""What a run costs on the virtual clock: by a profile of such a run on this machine."""
+
+from __future__ import annotations
+
+from tianji.balance.profile import Profile
+from tianji.config.machine import read_machine
+from tianji.engines.spec import RunSpec
+from tianji.envs.build import probe
+from tianji.planning.profiles import Tell, trials
+
+
+def virtual_costs(spec: RunSpec, tell: Tell) -> Profile | None:
+    """Kept or, without one, measured now; None with plan.source `rule`: then the engine has a table
+    of its own, which is the same on every machine."""
+    config, machine = spec.config, read_machine()
+    if config.plan.source == "rule":
+        return None
+    found = probe(spec.env, config.env_kwargs)
+    return trials(config, spec.env, machine, found, tell)[0].profile

@@ -1,0 +1,97 @@
+"""Profiles that were measured before, kept for the next run of the same kind on this machine.
+
+    $XDG_CACHE_HOME/tianji/profiles/KEY.json
+
+A file that cannot be read, or is not a profile of this version, counts as none: it is measured
+anew. Environments given as callables have no name to be kept under.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from tianji.balance.profile import Profile
+from tianji.checkpoint.durable import replace_json
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+
+FORMAT = 1
+"""Raised when the same numbers come to mean something else."""
+_LIBRARIES = ("tianji", "torch", "numpy", "gymnasium")
+_SETTINGS = {"env", "env_kwargs", "algorithm", "model", "normalize", "num_envs", "max_lag"}
+"""What changes the cost of a run. Actors and threads are what a profile is measured over, but one
+that is fixed by hand is measured alone."""
+_SHARES = {"num_actors", "learner_threads", "actor_threads"}
+
+
+def has_any() -> bool:
+    """Whether it is worth asking for one: a key takes milliseconds."""
+    return _folder().is_dir()
+
+
+def key_of(config: RunConfig, machine: Machine) -> str:
+    """The same for runs of the same cost on the same machine."""
+    facts = {
+        "format": FORMAT,
+        "processor": _processor(),
+        "cores": len(machine.cores),
+        "python": platform.python_version(),
+        "libraries": {name: _version(name) for name in _LIBRARIES},
+        "settings": config.model_dump(mode="json", include=_SETTINGS | _SHARES),
+    }
+    text = json.dumps(facts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def load(key: str) -> Profile | None:
+    """The profile that was kept under this key, if there is a sound one."""
+    try:
+        return Profile.model_validate_json(_path(key).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def save(key: str, profile: Profile) -> None:
+    """Keep it for the next time; a place that cannot be written is only worth a note."""
+    path = _path(key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_json(path, profile.model_dump(mode="json"))
+    except OSError as error:
+        logging.getLogger("tianji").warning(
+            "The profile is not kept, so the next run measures again: %s", error
+        )
+
+
+def _folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "tianji" / "profiles"
+
+
+def _path(key: str) -> Path:
+    return _folder() / f"{key}.json"
+
+
+def _processor() -> str:
+    """Its name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+@functools.cache
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return "none"

@@ -1,0 +1,86 @@
+"""The channels of this process, with a way between their ends that takes virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from tianji.channels.inproc import InprocBoard, InprocSender, InprocStream
+from tianji.channels.interface import Bytes, Grant
+from tianji.channels.layout import Layout
+from tianji.types import Stamp
+from tianji.virtual.clock import Action
+
+
+class Ways(Protocol):
+    """How what one end hands over comes to the other end, and wakes whoever sleeps there."""
+
+    def grant(self, lane: int, deliver: Action) -> None:
+        """From the buffer to an actor."""
+        ...
+
+    def unroll(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
+        """From an actor to the buffer; `wakes`, asked after delivery: is it worth waking up for."""
+        ...
+
+    def policy(self, deliver: Action) -> None:
+        """From the learner to its own machine's board."""
+        ...
+
+
+class VirtualStream(InprocStream):
+    """Grants and unrolls are on their way for a while."""
+
+    def __init__(self, layout: Layout, num_slots: int, num_lanes: int, ways: Ways) -> None:
+        super().__init__(layout, num_slots, num_lanes)
+        self.ways = ways
+        self._wake_at = 1
+
+    def sender(self, lane: int) -> VirtualSender:
+        return VirtualSender(self, lane)
+
+    def expect(self, count: int) -> None:
+        """Of so many, some lane brings at least its share."""
+        self._wake_at = -(-count // self.num_lanes)
+
+    def is_worth_waking(self, lane: int) -> bool:
+        return len(self.sent[lane]) >= self._wake_at or not self.granted[lane]
+
+    def grant(self, lane: int, round_number: int, count: int = 1) -> int:
+        count = min(count, len(self._free))
+        grants = [Grant(self._free.pop(), round_number + number) for number in range(count)]
+        if grants:
+            self.ways.grant(lane, lambda: self.granted[lane].extend(grants))
+        return count
+
+
+class VirtualSender(InprocSender):
+    """An actor's end of its lane."""
+
+    def __init__(self, stream: VirtualStream, lane: int) -> None:
+        super().__init__(stream, lane)
+        self._virtual = stream
+
+    def send(self, slot: int, stamp: Stamp) -> None:
+        deliver = super().send
+        self._virtual.ways.unroll(
+            self._lane,
+            lambda: deliver(slot, stamp),
+            lambda: self._virtual.is_worth_waking(self._lane),
+        )
+
+
+class VirtualBoard(InprocBoard):
+    """What is posted is seen when the time to post it is over."""
+
+    def __init__(self, payload_bytes: int, ways: Ways) -> None:
+        super().__init__(payload_bytes)
+        self._ways = ways
+
+    def post(self, version: int, write: Callable[[Bytes], None]) -> None:
+        made: Bytes = np.empty_like(self._payload)
+        write(made)
+        show = super().post
+        self._ways.policy(lambda: show(version, lambda payload: np.copyto(payload, made)))

@@ -1,0 +1,122 @@
+"""From a run and its profile to a scenario of any size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from tianji.algorithms.interface import Cadence
+from tianji.algorithms.registry import load_algorithm
+from tianji.balance.balance import SetPoint
+from tianji.balance.costs import actor_work, learner_cost
+from tianji.balance.profile import Profile
+from tianji.config.run import RunConfig
+from tianji.virtual.costs import LearnerParts, learner_parts
+from tianji.virtual.network import NetworkModel
+from tianji.virtual.roles import Pace
+from tianji.virtual.scenario import Scenario, num_slices
+from tianji.virtual.simulate import Simulated, simulate
+
+MOST_TICKS = 256
+"""Of a version: more updates than that are simulated several at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many of everything. Environments grow with the actors, and a version with them: batch and
+    number of updates keep their proportion to the steps, so that the ratio stays."""
+
+    actors_per_node: int
+    envs_per_actor: int
+    cores_per_node: int
+    learner_threads: int = 1
+    actor_threads: int = 1
+    num_nodes: int = 1
+    num_groups: int = 1
+    num_versions: int = 50
+    network: NetworkModel = field(default_factory=NetworkModel)
+
+    @property
+    def num_actors(self) -> int:
+        """Of one group."""
+        return self.num_nodes * self.actors_per_node
+
+
+def enough_cores(size: Size) -> Size:
+    """The same with a core for every process, where there were fewer."""
+    return replace(size, cores_per_node=max(size.cores_per_node, _num_workers(size)))
+
+
+def scales(size: Size) -> list[Size]:
+    """1, 2, 4 ... machines up to this many; with one machine, actors."""
+    name = "num_nodes" if size.num_nodes > 1 else "actors_per_node"
+    most: int = getattr(size, name)
+    steps = [2**power for power in range(most.bit_length()) if 2**power < most]
+    return [replace(size, **{name: count}) for count in (*steps, most)]
+
+
+def simulate_size(config: RunConfig, profile: Profile, size: Size) -> Simulated:
+    """Rates and lag of a run at this size, by what its parts cost on the machine of the profile."""
+    return simulate(scenario_of(config, profile, size), config)
+
+
+def scenario_of(config: RunConfig, profile: Profile, size: Size) -> Scenario:
+    cadence = load_algorithm(config.algorithm.name).cadence(config)
+    steps_per_unroll = cadence.unroll_length * size.envs_per_actor
+    growth = size.num_actors * size.envs_per_actor / config.num_envs
+    steps_per_version = round(growth * cadence.steps_per_version)
+    unroll = actor_work(profile, size.envs_per_actor, size.actor_threads).unroll
+    has_own_core = _num_workers(size) <= size.cores_per_node
+    pace = Pace(
+        unroll=unroll,
+        num_slices=num_slices(unroll.alone_s, cadence.unroll_length, has_own_core),
+        steps_per_unroll=steps_per_unroll,
+        can_be_short=cadence.lookahead == 1,
+    )
+    return Scenario(
+        paces=(pace,) * size.num_actors,
+        learner=_learner(profile, cadence, size, growth),
+        point=SetPoint(
+            steps_per_version // steps_per_unroll,
+            math.ceil(cadence.warmup_steps / steps_per_unroll),
+            min(1, config.max_lag),
+        ),
+        max_lag=config.max_lag,
+        trained_steps_per_version=round(growth * cadence.trained_steps_per_version),
+        num_versions=size.num_versions,
+        num_nodes=size.num_nodes,
+        cores_per_node=size.cores_per_node,
+        num_groups=size.num_groups,
+        unroll_bytes=_unroll_bytes(profile, size),
+        policy_bytes=profile.policy_bytes,
+        forward_s=profile.send_s + learner_cost(profile, size.learner_threads).receive_s,
+        network=size.network,
+    )
+
+
+def _num_workers(size: Size) -> int:
+    """Threads on the learner's machine that want a core."""
+    gateway = int(size.num_nodes > 1)
+    return size.actors_per_node * size.actor_threads + size.learner_threads + gateway
+
+
+def _learner(profile: Profile, cadence: Cadence, size: Size, growth: float) -> LearnerParts:
+    unrolls = cadence.steps_per_version / (cadence.unroll_length * size.envs_per_actor)
+    parts = learner_parts(profile, size.learner_threads, unrolls)
+    num_updates = max(1, round(growth * parts.num_updates))
+    num_ticks = min(num_updates, MOST_TICKS)
+    exchange_s = 0.0
+    if size.num_groups > 1:
+        exchange_s = size.network.all_reduce_s(profile.policy_bytes, size.num_groups)
+    return replace(
+        parts,
+        num_updates=num_ticks,
+        update_s=growth * parts.num_updates * parts.update_s / num_ticks,
+        exchange_s=exchange_s * num_updates / num_ticks,
+    )
+
+
+def _unroll_bytes(profile: Profile, size: Size) -> int:
+    """Rows of environments lie side by side, so an unroll grows with them."""
+    most = max(actor.num_envs for actor in profile.actors)
+    return math.ceil(profile.unroll_bytes * size.envs_per_actor / most)

@@ -1,0 +1,88 @@
+"""A whole profile, with real processes, in short form."""
+
+import logging
+import tempfile
+
+import psutil
+import pytest
+
+from tests.system.runs import DQN, PPO
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.envs.build import probe
+from tianji.errors import WorkerLost
+from tianji.profile import auditions, costs, rehearse
+from tianji.profile.measure import measure
+
+MACHINE = Machine((0, 1), 4 << 30)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch, tmp_path):
+    for name in ("ALONE_S", "LOADED_S"):
+        monkeypatch.setattr(costs, name, 0.1)
+    monkeypatch.setattr(auditions, "MOST", 1)
+    monkeypatch.setattr(auditions, "REHEARSAL_S", 0.3)
+    monkeypatch.setattr(rehearse, "SETTLE_S", 0.1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def profile_of(algorithm, tell=logging.info, **values):
+    settings = {"env": "tianji.envs.worlds:Counting", "num_envs": 4, "algorithm": algorithm}
+    config = RunConfig.model_validate({**settings, **values})
+    found = probe(config.env, config.env_kwargs)
+    return measure(config, config.env, MACHINE, found, tell, {"num_envs": 4})
+
+
+def assert_nothing_is_left(tmp_path):
+    assert psutil.Process().children() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_profile_has_every_point_and_a_rehearsal(tmp_path):
+    told = []
+    profile = profile_of(PPO, told.append)
+    assert [cost.num_envs for cost in profile.actors] == [1, 2, 4]
+    assert [cost.threads for cost in profile.learners] == [1, 2]
+    assert profile.steps_per_version == 4 * 16
+    assert profile.settings == {"num_envs": 4}
+    assert profile.policy_bytes > 0
+    for cost in (*(a.unroll for a in profile.actors), *(x.version for x in profile.learners)):
+        assert cost.alone_s > 0
+        assert cost.loaded_s > 0
+        assert cost.cpu_s > 0
+    assert all(50 << 20 < cost.memory_bytes < 2 << 30 for cost in profile.actors)
+    (rehearsal,) = profile.rehearsals
+    assert rehearsal.trained == pytest.approx(2 * rehearsal.received, rel=0.2)
+    assert 0 <= rehearsal.lag_versions <= 1
+    assert profile.profiling_s > 0
+    assert all(sentence.endswith(".") for sentence in told)
+    assert_nothing_is_left(tmp_path)
+
+
+def test_what_is_fixed_is_measured_alone_and_serial_engines_rehearse_nothing(tmp_path):
+    profile = profile_of(DQN, num_actors=2, learner_threads=1, engine="inline")
+    assert [cost.num_envs for cost in profile.actors] == [2]
+    assert [cost.threads for cost in profile.learners] == [1]
+    assert profile.rehearsals == ()
+    assert_nothing_is_left(tmp_path)
+
+
+def test_an_environment_that_fails_is_told_by_its_own_words(tmp_path):
+    flaky = {"env": "tianji.envs.worlds:Flaky", "env_kwargs": {"at_step": 5}}
+    with pytest.raises(WorkerLost) as caught:
+        profile_of(PPO, num_actors=2, **flaky)
+    first, second, *_ = str(caught.value).splitlines()
+    assert first == "RuntimeError: this world fails in step 5, as it was told to"
+    assert "sampler-0" in second
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_person_who_breaks_off_leaves_nothing_behind(tmp_path):
+    def break_off(sentence):
+        if sentence.startswith("The learner"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        profile_of(PPO, break_off)
+    assert_nothing_is_left(tmp_path)

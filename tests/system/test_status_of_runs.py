@@ -1,0 +1,35 @@
+"""`tianji status` beside a real run: while it goes on, and after it was killed."""
+
+import json
+
+from tests.system.commands import SMALL, Command, assert_nothing_is_left
+
+
+def test_a_run_is_told_while_it_goes_on_and_after_it_was_killed(tmp_path):
+    words = [*SMALL, "--max-env-steps", "100_000_000", "--plan.source", "rule"]
+    run = Command(tmp_path, "train", *words)
+    run.wait_for_version(20)
+    out, seen = Command(tmp_path, "status", "run", "--json").process.communicate()
+    report = json.loads(out)
+    assert report["state"] == "running" and report["gauges"]["version"] >= 20
+    assert report["critical_path"] is not None and report["explanation"][0] in " ".join(
+        seen.split()
+    )
+    assert report["gauges"]["waited_s"]["actor-0"].keys() == {"grant", "parked", "core"}
+    assert report["gauges"]["core_s"]["learner"] > 0
+
+    run.process.kill()
+    run.process.communicate()
+    assert_nothing_is_left(tmp_path)
+    out, _ = Command(tmp_path, "status", "run", "--json").process.communicate()
+    assert json.loads(out)["state"] == "lost"
+
+
+def test_a_run_that_ended_has_its_explanation_in_its_summary_and_its_last_words(tmp_path):
+    code, _, seen = Command(tmp_path, "train", *SMALL, "--max-env-steps", "5_000").finish()
+    assert code == 0
+    summary = json.loads((tmp_path / "runs" / "run" / "summary.json").read_text())
+    assert summary["critical_path"] is not None
+    assert summary["waited_s"].keys() >= {"actor-0", "learner"}
+    first_words = summary["explanation"][0][:30]
+    assert first_words in seen

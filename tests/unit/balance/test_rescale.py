@@ -1,0 +1,63 @@
+"""A profile is corrected only by what it did not already know."""
+
+import pytest
+
+from tests.unit.balance.profiles import actor, cost, learner, profile
+from tianji.balance.profile import Rehearsal
+from tianji.balance.rescale import Observed, rescaled
+
+TRIED = Rehearsal(
+    num_actors=1, learner_threads=1, actor_threads=1, produced=1, received=1, trained=1,
+    lag_versions=1,
+)  # fmt: skip
+BEFORE = profile(
+    actors=(actor(2, cost(0.2, strain=1.5)), actor(4, cost(0.4, strain=1.5))),
+    learners=(learner(1, cost(0.1), receive_s=0.01), learner(2, cost(0.06))),
+    rehearsals=(TRIED,),
+)
+
+
+def seen(unroll_s=0.25, version_s=0.1, **values):
+    """With one thread each, all of the time is processor time unless it is said."""
+    known = {
+        "envs_per_actor": 2, "actor_threads": 1, "learner_threads": 1,
+        "unroll_s": unroll_s, "version_s": version_s,
+        "unroll_cpu_s": unroll_s, "version_cpu_s": version_s,
+    }  # fmt: skip
+    return rescaled(BEFORE, Observed(**{**known, **values}))
+
+
+def test_between_alone_and_loaded_nothing_has_changed():
+    after = seen(unroll_s=0.25)
+    assert after.actors == BEFORE.actors
+    assert after.learners == BEFORE.learners
+
+
+def test_rehearsals_were_of_other_speeds():
+    assert seen().rehearsals == ()
+
+
+def test_slower_than_loaded_slows_every_actor():
+    after = seen(unroll_s=0.9)
+    assert [a.unroll.alone_s for a in after.actors] == pytest.approx([0.6, 1.2])
+    assert [a.unroll.cpu_s for a in after.actors] == pytest.approx([0.6, 1.2])
+    assert after.actors[0].unroll.loaded_s == pytest.approx(0.9)
+    assert after.learners == BEFORE.learners
+
+
+def test_faster_than_alone_speeds_up_every_learner():
+    after = seen(version_s=0.05)
+    assert [c.version.alone_s for c in after.learners] == pytest.approx([0.05, 0.03])
+    assert after.learners[0].receive_s == pytest.approx(0.005)
+    assert after.actors == BEFORE.actors
+
+
+def test_actors_between_two_measured_ones_are_compared_with_the_line_between():
+    after = seen(unroll_s=0.9, envs_per_actor=3)
+    assert after.actors[0].unroll.alone_s == pytest.approx(0.2 * 0.9 / (0.3 * 1.5))
+
+
+def test_work_that_became_waiting_takes_no_more_of_a_processor():
+    after = seen(unroll_s=0.9, unroll_cpu_s=0.25)
+    assert [a.unroll.alone_s for a in after.actors] == pytest.approx([0.6, 1.2])
+    assert [a.unroll.cpu_s for a in after.actors] == pytest.approx([0.2, 0.4])

@@ -1,0 +1,148 @@
+"""`tianji plan` as a person or a script types it."""
+
+import json
+
+import pytest
+
+from tests.unit.balance.profiles import actor, cost, learner, profile
+from tianji.cli.main import main
+
+PROFILE = profile(
+    actors=(actor(4, cost(0.002, noise=0.04)), actor(8, 0.004)),
+    learners=(learner(1, 0.1), learner(2, 0.06)),
+    steps_per_version=256,
+    warnings=("An environment step takes 12 ms.",),
+    profiling_s=9.0,
+)
+NAMES = {
+    "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes", "memory",
+    "reasons", "advice", "warnings", "staleness", "noise", "num_actors", "envs_per_actor",
+    "actor_threads", "learner_threads", "settings", "profile_key", "from_cache",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def measured(tmp_path, monkeypatch):
+    """The configs that were measured, which takes no time here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    asked = []
+
+    def measure(config, env, machine, probe, tell, settings, limit_s):
+        tell("Measuring this machine.")
+        asked.append(config)
+        return PROFILE
+
+    monkeypatch.setattr("tianji.profile.measure.measure", measure)
+    return asked
+
+
+def plan(*words):
+    return main(["plan", "--num-envs", "8", *words])
+
+
+def told(capfd):
+    """What a script reads."""
+    (line,) = capfd.readouterr().out.splitlines()
+    return json.loads(line)
+
+
+def test_a_script_gets_one_line_with_the_names_it_relies_on(capfd):
+    assert plan("--json") == 0
+    found = told(capfd)
+    assert set(found) == NAMES
+    assert set(found["predicted"]) == {"produced", "received", "trained"}
+    assert found["bottleneck"] == "training"
+    assert set(found["roles"]["learner"]) == {"processes", "cores", "threads"}
+    assert found["roles"]["actor"]["processes"] == found["num_actors"]
+    assert found["memory_bytes"] == found["memory"]["total"] > 2**20
+    assert found["noise"] == 0.04
+    assert all(sentence.endswith(".") for sentence in (*found["reasons"], *found["advice"]))
+    assert found["warnings"] == ["An environment step takes 12 ms."]
+
+
+def test_a_person_gets_the_roles_the_promise_and_the_reasons(capfd):
+    assert plan() == 0
+    out, err = capfd.readouterr()
+    said = " ".join(err.split())
+    assert out == ""
+    assert "Measuring this machine." in said
+    assert "CartPole-v1 · ppo · 8 environments" in said
+    for words in ("learner, with the buffer", "produced", "P 1", "MiB", "training: the learner"):
+        assert words in said
+    assert "Training is the bottleneck" in said
+    assert "One more core would bring" in said
+    assert "An environment step takes 12 ms." in said
+    assert "noise up to 4 %" in said
+
+
+def test_what_was_measured_is_used_again_until_something_else_is_asked_for(measured, capfd):
+    plan("--json")
+    assert not told(capfd)["from_cache"]
+    plan("--json", "--seed", "7")
+    assert told(capfd)["from_cache"]
+    assert len(measured) == 1
+    plan("--hidden", "[8]")
+    assert len(measured) == 2
+    plan()
+    assert "--fresh measures anew" in capfd.readouterr().err
+    plan("--fresh")
+    assert len(measured) == 3
+
+
+def test_the_next_run_uses_it(measured, monkeypatch):
+    from tianji import run
+
+    plans = []
+    monkeypatch.setattr(run, "_run", lambda spec, *_, **__: plans.append(spec.plan) or {})
+    plan()
+    run.train_config(measured[0])
+    assert plans[0].source == "measured"
+    assert plans[0].prediction.bottleneck == "training"
+
+
+def test_what_is_fixed_by_hand_stays(capfd):
+    plan("--num-actors", "2", "--learner-threads", "1", "--json")
+    found = told(capfd)
+    assert (found["num_actors"], found["learner_threads"], found["envs_per_actor"]) == (2, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nonsense"], "nonsense"),
+        (["--env", "NoSuchWorld-v0"], "NoSuchWorld"),
+        (["--gama", "1"], "--gamma"),
+        (["--engine", "inline"], "nothing to share"),
+        (["--num-actors", "3"], "cannot be shared evenly"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_measured(measured, capfd, words, said):
+    assert plan(*words, "--json") == 2
+    assert said in told(capfd)["error"]
+    assert measured == []
+
+
+def test_a_run_that_does_not_fit_is_refused_with_the_arithmetic(capfd, monkeypatch):
+    from tianji.config.machine import Machine
+
+    monkeypatch.setattr("tianji.cli.plan.read_machine", lambda: Machine((0, 1), 400 << 20))
+    assert plan("--json") == 2
+    assert "does not fit" in told(capfd)["error"]
+
+
+def test_an_interrupted_measurement_leaves_nothing(capfd, monkeypatch, tmp_path):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tianji.profile.measure.measure", interrupted)
+    assert plan("--json") == 130
+    assert told(capfd)["error"] == "Interrupted."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_lists_the_settings_of_a_run(capfd):
+    assert main(["plan", "cartpole-dqn", "--help"]) == 0
+    page = " ".join(capfd.readouterr().out.split())
+    assert "Usage: tianji plan [PRESET] [--key value ...] [--fresh]" in page
+    assert "--replay-size" in page

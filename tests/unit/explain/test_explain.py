@@ -1,0 +1,184 @@
+"""The sentences that say why a run is as fast as it is."""
+
+import pytest
+
+from tests.unit.observe.accounts import make_plan, make_record
+from tianji.explain.explain import NOTHING_YET, explain, prediction_error
+
+
+def told(record, plan=None, engine="local"):
+    return explain(record, plan or make_plan(), engine)
+
+
+@pytest.mark.parametrize(
+    ("actors", "learner", "path"),
+    [
+        (0.25, 0.97, "learner"),
+        (0.99, 0.30, "actors"),
+        (0.95, 0.93, "both"),
+        (0.60, 0.62, "neither"),
+    ],
+)
+def test_whoever_works_all_the_time_is_the_critical_path(actors, learner, path):
+    assert told(make_record(actors, learner)).critical_path == path
+
+
+def test_a_learner_that_mostly_receives_makes_the_buffer_the_critical_path():
+    record = make_record()
+    record["worked_s"]["learner"] = {"updates": 3.0, "publishing": 0.5, "buffer": 6.0}
+    found = told(record)
+    record["worked_s"]["learner"] = {"updates": 5.5, "publishing": 0.5, "buffer": 3.5}
+    assert told(record).critical_path == "learner"
+    assert found.critical_path == "buffer"
+    assert found.sentences[0].startswith("The buffer is the critical path: 95 % busy")
+
+
+def test_a_run_that_trains_on_as_fast_as_the_learner_can():
+    assert told(make_record()).sentences == (
+        "The learner is the critical path: 97 % busy; the actor 25 %.",
+        "In 10.0 s, the actor waited 7.5 s for a grant (the learner is behind); the learner "
+        "waited 0.3 s for unrolls.",
+        "Work of the learner: updates 90 %, buffer 6 % and publishing 4 %.",
+        "What gains most: updates in half the time (up to 1.8 x as fast).",
+    )
+
+
+def test_a_run_that_waits_for_its_environments():
+    found = told(make_record(0.99, 0.30, num_actors=4, environment=0.8, cores=5))
+    assert found.sentences[0] == "The actors are the critical path: 99 % busy; the learner 30 %."
+    assert "each actor waited 0.1 s for a grant;" not in found.sentences[1]
+    assert "the learner waited 7.0 s for unrolls" in found.sentences[1]
+    assert found.sentences[2] == "Work of the actors: environment 80 % and inference 20 %."
+    assert found.gain == ("What gains most: environment in half the time (up to 1.7 x as fast).")
+    assert found.gain in found.sentences
+
+
+def test_a_gain_ends_where_the_other_side_becomes_the_limit():
+    gain = told(make_record(actors=0.75, learner=0.97)).gain
+    assert "(up to 1.3 x as fast; then the actors would be the limit)" in gain
+    gain = told(make_record(actors=0.98, learner=0.80, environment=0.9)).gain
+    assert "(up to 1.2 x as fast; then the learner would be the limit)" in gain
+
+
+def test_two_sides_that_are_never_the_limit_alone_are_said_to_share_the_cores():
+    record = make_record(0.60, 0.62, no_core=0.3, core_s={"actor-0": 9.0, "learner": 9.0})
+    found = told(record)
+    assert found.sentences[0] == (
+        "Neither side is always the limit: learner 62 % busy, actor 60 % (they share 2 cores)."
+    )
+    assert "the learner waited 3.8 s for unrolls and lacked a core for 3.0 s." in found.sentences[1]
+    assert "Work of the actors" in found.sentences[2] and "of the learner" in found.sentences[2]
+    assert "another core" in found.gain
+    assert "another core" not in told(make_record(0.60, 0.62)).gain
+
+
+def test_a_learner_without_a_core_gains_most_from_one():
+    record = make_record(no_core=0.6, core_s={"actor-0": 12.0, "learner": 3.7})
+    assert told(record).gain == "What gains most: another core (up to 2.5 x as fast)."
+
+
+def test_cores_that_nobody_here_uses_while_one_is_missing_are_held_by_others():
+    found = told(make_record(no_core=0.6))
+    assert "the 1.4 cores that other programs hold" in found.gain
+    assert "idle" not in found.gain
+
+
+def test_late_unrolls_checkpoints_and_parking_are_named():
+    record = make_record(num_actors=2)
+    record["waited_s"]["actor-0"] = record["waited_s"]["actor-1"] = {"grant": 1.0, "parked": 2.0}
+    record["waited_s"]["learner"] = {"unrolls": 0.2, "late_unrolls": 0.5, "saving": 0.3}
+    sentence = told(record).sentences[1]
+    assert "each actor waited 2.0 s parked and 1.0 s for a grant" in sentence
+    assert (
+        "the learner waited 0.5 s for late unrolls, 0.3 s for checkpoints and 0.2 s for unrolls"
+        in sentence
+    )
+
+
+def test_time_lost_to_checkpoints_is_time_at_work():
+    record = make_record(learner=0.6)
+    record["waited_s"]["learner"]["saving"] = 3.9
+    found = told(record)
+    assert found.critical_path == "learner"
+    assert "saving 39 %" in found.sentences[2]
+
+
+def test_waits_of_less_than_a_hundredth_are_not_told():
+    sentence = told(make_record(actors=0.995, learner=0.995)).sentences[1]
+    assert sentence == "In 10.0 s, nobody waited for more than 1 % of the time."
+
+
+def test_more_actors_are_proposed_while_cores_are_idle():
+    plan = make_plan(num_actors=2, envs_per_actor=4)
+    gain = told(make_record(0.99, 0.30, num_actors=2, cores=8), plan).gain
+    assert gain.endswith("5.7 cores are idle: 4 actors could bring up to 100 %.")
+    assert "idle" not in told(make_record(0.99, 0.30, num_actors=2, cores=3), plan).gain
+    few = make_plan(num_actors=8, envs_per_actor=1)
+    assert "idle" not in told(make_record(0.99, 0.30, num_actors=8, cores=64), few).gain
+
+
+def test_actors_that_wait_for_a_simulator_may_be_more_than_cores():
+    record = make_record(0.99, 0.10, num_actors=2, core_s={"actor-0": 0.5, "learner": 1.0})
+    gain = told(record, make_plan(num_actors=2, envs_per_actor=4)).gain
+    assert "4 actors could bring up to 100 %" in gain
+
+
+def test_more_threads_are_left_to_a_measurement_and_a_measured_plan_has_made_it():
+    record = make_record(cores=4)
+    assert "2.8 cores are idle: `tianji plan` measures" in told(record).gain
+    assert "idle" not in told(record, make_plan(promised=40_000)).gain
+    assert "idle" not in told(make_record(cores=2)).gain
+
+
+@pytest.mark.parametrize(
+    ("engine", "lag_target", "how"),
+    [("inline", 1, "the local engine with max_lag 1"), ("local", 0, "max_lag 1")],
+)
+def test_serial_training_takes_turns(engine, lag_target, how):
+    record = make_record(0.40, 0.55)
+    found = told(record, make_plan(lag_target=lag_target), engine)
+    assert found.critical_path == "learner"
+    assert found.sentences[0] == "Sampling (40 % of the time) and training (55 %) take turns."
+    assert f"What gains most: {how}, so that" in found.gain
+    assert "up to 1.7 x as fast" in found.gain
+    assert "behind" not in found.sentences[1]
+    assert told(make_record(0.6, 0.3), make_plan(lag_target=0)).critical_path == "actors"
+
+
+def test_a_promise_that_was_kept_and_one_that_was_not():
+    kept = told(make_record(), make_plan(promised=42_000)).sentences[-1]
+    assert kept == "The plan promised 42,000 steps/s; 40,000 were reached (-5 %)."
+    broken = told(make_record(), make_plan(promised=60_000, bottleneck="sampling")).sentences[-1]
+    assert broken == (
+        "The plan was wrong: it promised 60,000 steps/s, with the actors as the limit, and 40,000 "
+        "were reached (-33 %)."
+    )
+    better = told(make_record(), make_plan(promised=30_000)).sentences[-1]
+    assert "wrong" in better and "(+33 %)" in better
+
+
+def test_the_error_of_a_prediction_is_that_of_each_rate():
+    prediction = make_plan(promised=50_000).prediction
+    errors = prediction_error(prediction, {"produced": 40_000, "trained": 165_000})
+    assert errors == {"produced": pytest.approx(-0.2), "trained": pytest.approx(0.1)}
+    assert prediction_error(make_plan(promised=0.0).prediction, {"produced": 1.0}) == {}
+
+
+def test_a_long_time_is_told_without_digits():
+    record = make_record(span_s=234.5)
+    assert told(record).sentences[1].startswith("In 234 s, ")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{}, make_record(span_s=0.0), make_record(0.0, 0.0), {"span_s": 3.0, "rates_per_s": {}}],
+)
+def test_without_an_account_of_times_there_is_nothing_to_explain(record):
+    found = told(record, make_plan(promised=1.0))
+    assert (found.critical_path, found.sentences) == (None, (NOTHING_YET,))
+
+
+def test_a_record_without_processes_is_explained_all_the_same():
+    """As the virtual engine's: its roles have no processes of their own."""
+    record = make_record(core_s={}, usable_cores=None)
+    assert told(record).sentences == told(make_record()).sentences

@@ -1,0 +1,131 @@
+"""A plan changes on the way only for a promise that is worth a restart."""
+
+import pytest
+
+from tests.unit.balance.profiles import actor, learner, profile
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.envs.build import probe
+from tianji.planning.plan import Planned
+from tianji.planning.replan import Replanner, observed_speeds, replanner_for
+from tianji.programs.resolve import resolve
+
+MACHINE = Machine((0, 1, 2, 3, 4), 1 << 34)
+PROFILE = profile(
+    actors=(actor(2, 0.02), actor(4, 0.04), actor(8, 0.08)),
+    learners=(learner(1, 0.08),),
+    steps_per_version=32,
+)
+"""One actor with 8 environments is as fast as the learner: unrolls of 4 steps, 32 a version."""
+
+
+def config(**values):
+    return RunConfig(
+        env="tianji.envs.worlds:Counting",
+        algorithm={
+            "name": "tests.fakes.scripted:ALGORITHM", "unroll_length": 4, "steps_per_version": 32,
+        },
+        num_envs=8,
+        **values,
+    )  # fmt: skip
+
+
+def one_actor(asked):
+    return resolve(asked.model_copy(update={"num_actors": 1, "learner_threads": 1}), MACHINE, PROBE)
+
+
+PROBE = probe("tianji.envs.worlds:Counting", {})
+
+
+@pytest.fixture
+def clock():
+    return [0]
+
+
+@pytest.fixture
+def replanner(clock):
+    return Replanner(config(), one_actor(config()), MACHINE, PROBE, PROFILE, lambda: clock[0])
+
+
+def record(unroll_s=0.08, version_s=0.08, waiting=0.0):
+    """One actor of 8 environments and a learner, each at work for the time it needs.
+
+    waiting: of an unroll's time, without using the processor.
+    """
+    period_s = max(unroll_s, version_s)
+    rate = 32 / period_s
+    busy = {"actor-0": unroll_s / period_s, "buffer": 0.0, "learner": version_s / period_s}
+    return {
+        "rates_per_s": {"produced": rate, "received": rate, "trained": rate},
+        "busy_share": busy,
+        "core_share": {**busy, "actor-0": busy["actor-0"] * (1 - waiting)},
+    }
+
+
+def test_speeds_follow_from_rates_and_busy_shares():
+    seen = observed_speeds(record(unroll_s=0.4, version_s=0.1, waiting=0.75), one_actor(config()))
+    assert (seen.unroll_s, seen.version_s) == (pytest.approx(0.4), pytest.approx(0.1))
+    assert (seen.unroll_cpu_s, seen.version_cpu_s) == (pytest.approx(0.1), pytest.approx(0.1))
+    assert (seen.envs_per_actor, seen.actor_threads, seen.learner_threads) == (8, 1, 1)
+
+
+def test_a_run_at_a_stand_shows_no_speeds():
+    still = {"rates_per_s": {"produced": 0.0, "received": 0.0}, "busy_share": {}}
+    assert observed_speeds(still, one_actor(config())) is None
+
+
+def test_environments_that_became_slow_get_more_actors(replanner):
+    assert replanner(record(unroll_s=0.4))
+    plan = replanner.take()
+    assert plan.num_actors == 4
+    assert plan.source == "measured"
+    assert plan.prediction.produced == pytest.approx(32 / 0.1)
+    assert "1 actor(s)" in replanner.note and "4 actor(s)" in replanner.note
+    assert replanner.changes == 1
+
+
+@pytest.mark.parametrize(("waiting", "num_actors"), [(0.0, 2), (0.8, 4)])
+def test_only_environments_that_wait_get_more_actors_than_there_are_cores(waiting, num_actors):
+    two_cores = Machine((0, 1), 1 << 34)
+    replanner = Replanner(config(), one_actor(config()), two_cores, PROBE, PROFILE)
+    assert replanner(record(unroll_s=0.4, waiting=waiting))
+    assert replanner.take().num_actors == num_actors
+
+
+def test_speeds_that_are_as_measured_change_nothing(replanner):
+    assert not replanner(record())
+
+
+def test_a_slower_learner_that_no_other_plan_helps_changes_nothing(replanner):
+    assert not replanner(record(version_s=0.4))
+
+
+def test_shares_fixed_by_hand_stay(clock):
+    asked = config(num_actors=1, learner_threads=1)
+    fixed = Replanner(asked, one_actor(asked), MACHINE, PROBE, PROFILE, lambda: clock[0])
+    assert not fixed(record(unroll_s=0.4))
+
+
+def test_speeds_that_swing_are_not_followed(clock):
+    many = PROFILE.model_copy(update={"actors": (actor(1, 0.01), *PROFILE.actors)})
+    machine = Machine(tuple(range(9)), 1 << 34)
+    replanner = Replanner(
+        config(), one_actor(config()), machine, PROBE, many, now_ns=lambda: clock[0]
+    )
+    assert replanner(record(unroll_s=0.18))
+    assert replanner.take().num_actors == 4
+    shares = {f"actor-{i}": 1.0 for i in range(4)} | {"buffer": 0.0, "learner": 0.2}
+    rates = dict.fromkeys(("produced", "received", "trained"), 4 * 8 / 0.4)
+    slower = {"rates_per_s": rates, "busy_share": shares, "core_share": shares}
+    clock[0] = 59 * 10**9
+    assert not replanner(slower)
+    clock[0] = 61 * 10**9
+    assert replanner(slower)
+    assert replanner.take().num_actors == 8
+
+
+def test_a_run_without_a_profile_has_no_other_plan(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked = config()
+    planned = Planned(asked, one_actor(asked), PROBE, "")
+    assert replanner_for(planned, asked.env, MACHINE) is None

@@ -1,0 +1,102 @@
+"""Profiles kept for the next run."""
+
+import dataclasses
+import json
+import logging
+
+import pytest
+
+from tests.unit.profile.profiles import profile
+from tests.unit.programs.plans import config
+from tianji.config.machine import Machine
+from tianji.profile.keep import key_of, load, save
+
+MACHINE = Machine((0, 1), 1 << 33)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "tianji" / "profiles"
+
+
+def test_what_was_kept_comes_back(cache):
+    save("abc", profile())
+    assert load("abc") == profile()
+    assert [file.name for file in cache.iterdir()] == ["abc.json"]
+
+
+def test_nothing_was_kept():
+    assert load("abc") is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"steps_per_version": 3}'])
+def test_a_file_that_is_no_profile_counts_as_none(cache, text):
+    cache.mkdir(parents=True)
+    (cache / "abc.json").write_text(text)
+    assert load("abc") is None
+
+
+def test_a_profile_of_another_format_counts_as_none(cache):
+    save("abc", profile())
+    path = cache / "abc.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "colour": "blue"}))
+    assert load("abc") is None
+
+
+def test_a_cache_that_cannot_be_written_is_only_worth_a_note(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with caplog.at_level(logging.WARNING, "tianji"):
+        save("abc", profile())
+    assert "measures again" in caplog.text
+
+
+def test_without_the_variable_it_lies_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    save("abc", profile())
+    assert (tmp_path / ".cache" / "tianji" / "profiles" / "abc.json").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"env": "Acrobot-v1"},
+        {"env_kwargs": {"length": 3}},
+        {"num_envs": 16},
+        {"max_lag": 0},
+        {"model": {"hidden": (256, 256)}},
+        {"normalize": {"observations": True}},
+        {"num_actors": 2},
+    ],
+)
+def test_what_changes_the_costs_changes_the_key(change):
+    assert key_of(config(), MACHINE) != key_of(config(**change), MACHINE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 7},
+        {"run": "mine"},
+        {"max_env_steps": 5},
+        {"target_return": 3.0},
+        {"checkpoint": {"period_s": 3.0}},
+        {"plan": {"source": "measure"}},
+    ],
+)
+def test_what_does_not_leaves_it(change):
+    assert key_of(config(), MACHINE) == key_of(config(**change), MACHINE)
+
+
+def test_another_machine_has_another_key(monkeypatch):
+    fewer = dataclasses.replace(MACHINE, cores=(0,))
+    less_free = dataclasses.replace(MACHINE, memory_bytes=1 << 30)
+    same_number = dataclasses.replace(MACHINE, cores=(4, 5))
+    assert key_of(config(), fewer) != key_of(config(), MACHINE)
+    assert key_of(config(), less_free) == key_of(config(), MACHINE)
+    assert key_of(config(), same_number) == key_of(config(), MACHINE)
+    before = key_of(config(), MACHINE)
+    monkeypatch.setattr("tianji.profile.keep._processor", lambda: "another one")
+    assert key_of(config(), MACHINE) != before

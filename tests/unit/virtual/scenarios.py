@@ -1,0 +1,43 @@
+"""Scenarios with round numbers."""
+
+from tianji.balance.balance import SetPoint
+from tianji.balance.costs import Work
+from tianji.config.run import RunConfig
+from tianji.virtual.costs import LearnerParts
+from tianji.virtual.roles import Pace
+from tianji.virtual.scenario import Scenario
+from tianji.virtual.simulate import simulate
+
+STEPS = 100  # of an unroll
+CONFIG = RunConfig(algorithm="ppo")
+
+
+def pace(unroll_s, num_slices=1):
+    return Pace(Work(unroll_s, unroll_s, 1.0), num_slices, STEPS, can_be_short=True)
+
+
+def scenario(unroll_s=(1.0, 1.0), version_s=1.0, lag=1, per_version=None, num_updates=1, **more):
+    """Actors with these times for an unroll, each with a core of its own unless said otherwise."""
+    num_actors = len(unroll_s)
+    learner = LearnerParts(
+        receive_s=more.pop("receive_s", 0.0),
+        update_s=version_s / num_updates,
+        publish_s=0.0,
+        num_updates=num_updates,
+        exchange_s=more.pop("exchange_s", 0.0),
+    )
+    settings = {
+        "paces": tuple(map(pace, unroll_s)),
+        "learner": learner,
+        "point": SetPoint(per_version or num_actors, 0, lag),
+        "max_lag": lag,
+        "trained_steps_per_version": 3 * STEPS * (per_version or num_actors),
+        "num_versions": 20,
+        "cores_per_node": num_actors + 2,
+        **more,
+    }
+    return Scenario(**settings)
+
+
+def run(**values):
+    return simulate(scenario(**values), CONFIG)
