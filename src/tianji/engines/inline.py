@@ -6,16 +6,15 @@ used by the version that made it: this is what the other engines are compared wi
 
 from __future__ import annotations
 
-import torch
-
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
+from tianji.engines.arithmetic import arithmetic_of_a_run, use_threads
 from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.loop import timed_tick
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.engines.together import Together, use_threads
+from tianji.engines.together import Together
 from tianji.programs.program import Program
 
 
@@ -33,12 +32,11 @@ class InlineEngine:
         roles = self._roles
         roles.start(resume)
         self._observer.watch(roles.gauges)
-        callers_threads = torch.get_num_threads()
         try:
-            because = self._loop(stop)
-            record = roles.side.close(save=stop.level < Stop.NOW)
+            with arithmetic_of_a_run():
+                because = self._loop(stop)
+                record = roles.side.close(save=stop.level < Stop.NOW)
         finally:
-            use_threads(callers_threads)
             roles.close()
         return Outcome(because=because, record=record, restarts=0, first_cause=None)
 

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from tianji.actor.role import Actor
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
@@ -83,12 +81,6 @@ class Together:
             return
         for name, actor in self.actors.items():
             actor.load_state(states[name])
-
-
-def use_threads(count: int) -> None:
-    """What the plan gives to the side that works now, as in the other engines."""
-    if torch.get_num_threads() != count:
-        torch.set_num_threads(count)
 
 
 NEW_EPISODES = (

@@ -10,8 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import torch
-
 from tianji.actor.role import Actor
 from tianji.balance.costs import Work
 from tianji.balance.profile import Profile
@@ -20,12 +18,13 @@ from tianji.channels.inproc import InprocBoard
 from tianji.channels.layout import Layout
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
+from tianji.engines.arithmetic import arithmetic_of_a_run, use_threads
 from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.loop import timed_tick
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.engines.together import Together, use_threads
+from tianji.engines.together import Together
 from tianji.evaluator.role import Evaluator
 from tianji.programs.program import Program
 from tianji.types import Clock
@@ -112,12 +111,11 @@ class VirtualEngine:
         roles = self._roles
         roles.start(resume)
         self._observer.watch(roles.gauges, now_ns=self._clock.now_ns)
-        callers_threads = torch.get_num_threads()
         try:
-            because = self._loop(stop)
-            record = roles.side.close(save=stop.level < Stop.NOW)
+            with arithmetic_of_a_run():
+                because = self._loop(stop)
+                record = roles.side.close(save=stop.level < Stop.NOW)
         finally:
-            use_threads(callers_threads)
             roles.close()
         return Outcome(because=because, record=record, restarts=0, first_cause=None)
 

@@ -100,11 +100,11 @@ def read_spec(head: dict[str, Any], pickled: bytes) -> RunSpec:
 
 
 def _run(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
-    import torch
-
+    from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
     from tianji.engines.attach import Attachment
 
-    torch.set_num_threads(head["threads"])
+    flush_tiny_numbers()  # first: threads take it over when they are started
+    use_threads(head["threads"])
     spec = read_spec(head, pickled)
     attachment = Attachment(spec, head["fds"], head["worker"])
     if head["worker"] != "learner":

@@ -24,9 +24,10 @@ from tianji.profile.readings import SAMPLER, Built, Command
 
 
 def work(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
-    import torch
+    from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
 
-    torch.set_num_threads(head["threads"])
+    flush_tiny_numbers()
+    use_threads(head["threads"])
     spec = read_spec(head, pickled)
     is_sampler = head["worker"].startswith(SAMPLER)
     if is_sampler:
