@@ -96,7 +96,10 @@ def _against(chosen: Candidate, others: Sequence[Candidate], name: str, noun: st
     if change < -WORTH_SAYING:
         return f"{what} would bring {-change:.0%} less"
     if abs(change) <= TIE_SHARE / (1 - TIE_SHARE):
-        return f"{what} would bring the same within {TIE_SHARE:.0%}, and fewer disturb less"
+        same = f"{what} would bring the same within {TIE_SHARE:.0%}"
+        if getattr(other, name) > getattr(chosen, name):
+            return f"{same}, and fewer disturb less"
+        return f"{same}, with a reserve of {other.reserve:.1f} x in place of {chosen.reserve:.1f} x"
     return f"{what} would bring {change:.0%} more by computation, which no trial has shown"
 
 

@@ -83,13 +83,18 @@ def test_what_is_fixed_stays_and_the_rest_is_solved_around_it():
 
 
 def test_of_candidates_that_are_as_good_the_smallest_is_taken_and_it_is_said():
-    """Two actors are two hundredths faster than one: not worth a process."""
-    actors = (actor(8, 0.0102), actor(4, 0.005), actor(2, 0.0025), actor(1, 0.00125))
-    found = solve(profile(actors=actors, version=0.010), machine(9), demand())
-    assert found.num_actors == 1
+    found = solve(profile(step_s=0.001, version=0.020), machine(9), demand())
+    assert found.num_actors == 1, "it needs 8 ms of the 20 that the learner takes"
     assert "would bring the same within 3%, and fewer disturb less" in found.reasons[1]
-    worth_it = (actor(8, 0.0105), *actors[1:])
-    assert solve(profile(actors=worth_it, version=0.010), machine(9), demand()).num_actors == 2
+
+
+def test_of_candidates_that_are_as_good_one_with_a_reserve_is_taken_and_it_is_said():
+    """One actor needs 8 ms, the learner 10: it would hold it up whenever it is slow."""
+    found = solve(profile(step_s=0.001, version=0.010), machine(9), demand())
+    assert found.num_actors == 2
+    assert "with a reserve of 1.2 x in place of 2.5 x" in found.reasons[1]
+    crowded = solve(profile(step_s=0.001, version=0.010), machine(2), demand())
+    assert crowded.num_actors == 1, "a reserve is not worth a core that is not there"
 
 
 def rehearsal(num_actors, produced, learner_threads=1):
@@ -218,7 +223,7 @@ def test_of_plans_that_are_as_good_the_one_with_a_core_for_every_thread_is_taken
     """One process less would mean four threads on three cores."""
     rehearsals = (rehearsal(1, 101.0, learner_threads=3), rehearsal(2, 100.0))
     threads = (learner(1, 0.01), learner(3, 0.01))
-    tried = profile(learners=threads, rehearsals=rehearsals)
+    tried = profile(step_s=0.0002, learners=threads, rehearsals=rehearsals)
     assert solve(tried, machine(5), demand()).num_actors == 1
     found = solve(tried, machine(3), demand())
     assert (found.num_actors, found.learner_threads) == (2, 1)

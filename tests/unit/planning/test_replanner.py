@@ -112,7 +112,7 @@ def test_speeds_that_swing_are_not_followed(clock):
     replanner = Replanner(
         config(), one_actor(config()), machine, PROBE, many, now_ns=lambda: clock[0]
     )
-    assert replanner(record(unroll_s=0.18))
+    assert replanner(record(unroll_s=0.15))
     assert replanner.take().num_actors == 4
     shares = {f"actor-{i}": 1.0 for i in range(4)} | {"buffer": 0.0, "learner": 0.2}
     rates = dict.fromkeys(("produced", "received", "trained"), 4 * 8 / 0.4)
