@@ -52,8 +52,8 @@ class Finding:
     """The plan's median over that of the best point."""
     measured: dict[str, float]
     """Medians of the plan's own runs."""
-    trained_per_received: float
-    """The ratio's set-point, every epoch counted."""
+    ratio: float
+    """The ratio's set-point, in items."""
 
     def errors(self) -> dict[str, float]:
         """How far each predicted rate is from the measured one, as a share of the latter."""
@@ -65,8 +65,7 @@ class Finding:
         return abs(self.measured["lag_versions"] - lag) / lag if lag else 0.0
 
     def ratio_error(self) -> float:
-        met = self.measured["trained"] / self.measured["received"]
-        return abs(met / self.trained_per_received - 1)
+        return abs(self.measured["ratio"] / self.ratio - 1)
 
 
 class Bench:
@@ -101,7 +100,7 @@ class Bench:
         share = trained[chosen] / trained[best]
         return Finding(
             combination.name, chosen, planned, best, share, _medians(again[chosen]),
-            combination.trained_per_received(),
+            combination.ratio(),
         )  # fmt: skip
 
     def _again(
@@ -127,11 +126,12 @@ class Bench:
 
 def _standstill(point: Mapped) -> Rehearsal:
     """A point that made too few versions to tell its speed."""
-    return Rehearsal(**point._asdict(), produced=0.0, received=0.0, trained=0.0, lag_versions=0.0)
+    return Rehearsal(**point._asdict(), produced=0.0, received=0.0, trained=0.0, lag_versions=0.0,
+                     ratio=0.0)  # fmt: skip
 
 
 def _medians(runs: Sequence[Rehearsal]) -> dict[str, float]:
-    names = (*RATES, "lag_versions")
+    names = (*RATES, "lag_versions", "ratio")
     return {name: statistics.median(getattr(run, name) for run in runs) for name in names}
 
 

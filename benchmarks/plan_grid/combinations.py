@@ -40,11 +40,10 @@ class Combination:
         fixed = mapped._asdict() if mapped else {}
         return make_config(self.preset, **self.settings, **fixed)
 
-    def trained_per_received(self) -> float:
-        """Steps trained on for every one received, as the algorithm's serial form has it."""
+    def ratio(self) -> float:
+        """Items taken per item put, as the algorithm's serial form has it."""
         config = self.config()
-        cadence = load_algorithm(config.algorithm.name).cadence(config)
-        return cadence.trained_steps_per_version / cadence.steps_per_version
+        return load_algorithm(config.algorithm.name).cadence(config).ratio
 
     def options(self) -> list[str]:
         """The same settings as words of a command line."""

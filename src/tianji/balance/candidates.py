@@ -20,8 +20,8 @@ UNREHEARSED_SHARE = 0.05
 """A candidate that was only computed must promise this much more than one that was tried."""
 RESERVE = 2.0
 """How many times faster than needed the side that waits should be. Speeds vary, and a side that is
-only just fast enough holds up the other one whenever it is slow: 4 actors with a reserve of 1.6 made
-the learner 20 % slower than 8 did, on 16 cores whose speed changed by the second."""
+only just fast enough holds up the other one whenever it is slow: 4 actors with a reserve of 1.6
+kept a learner 20 % behind what it did with 8, on 16 cores whose speed changed by the second."""
 LEAST_REACHED = 0.5
 """A plan that fell further behind its computation than this says little about the others."""
 
@@ -177,7 +177,7 @@ def cores_for_training(num_cores: int, demand: Demand) -> int:
 def _rehearsed(computed: Sequence[Candidate], rehearsals: Sequence[Rehearsal]) -> list[Candidate]:
     """What was tried is promised as it was; the rest as computed, times what the tried ones reached
     of what was computed for them."""
-    by_shares = {(r.num_actors, r.learner_threads, r.actor_threads): r for r in rehearsals}
+    by_shares = _averaged(rehearsals)
     tried = [by_shares.get((c.num_actors, c.learner_threads, c.actor_threads)) for c in computed]
     reached = [
         (c.learner_threads, rehearsal.produced / _rate(c))
@@ -188,6 +188,21 @@ def _rehearsed(computed: Sequence[Candidate], rehearsals: Sequence[Rehearsal]) -
         _scaled(c, _reached(reached, c)) if rehearsal is None else _as_tried(c, rehearsal)
         for c, rehearsal in zip(computed, tried, strict=True)
     ]
+
+
+def _averaged(rehearsals: Sequence[Rehearsal]) -> dict[tuple[int, int, int], Rehearsal]:
+    """By their shares; what was tried more than once counts as its mean."""
+    found: dict[tuple[int, int, int], list[Rehearsal]] = {}
+    for tried in rehearsals:
+        shares = tried.num_actors, tried.learner_threads, tried.actor_threads
+        found.setdefault(shares, []).append(tried)
+    return {shares: _mean(alike) for shares, alike in found.items()}
+
+
+def _mean(alike: Sequence[Rehearsal]) -> Rehearsal:
+    names = ("produced", "received", "trained", "lag_versions")
+    means = {name: statistics.fmean(getattr(tried, name) for tried in alike) for name in names}
+    return alike[0].model_copy(update=means)
 
 
 def _reached(reached: Sequence[tuple[int, float]], candidate: Candidate) -> float:

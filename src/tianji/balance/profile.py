@@ -62,6 +62,8 @@ class Rehearsal(Record):
     trained: float
     """Environment steps per second."""
     lag_versions: float
+    ratio: float | None = None
+    """Items taken per item put, from the start."""
 
 
 class Profile(Record):

@@ -11,7 +11,7 @@ from tianji.figures.points import Point
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENOUGH = 0.95
+ENOUGH = 0.9
 """Equilibrium: the fewest actors with this share of the highest rate."""
 _THOUSAND = 1e3
 # Largest below smallest: where the three are equal, all of them are seen.

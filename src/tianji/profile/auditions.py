@@ -1,11 +1,13 @@
 """Auditions: the plans that promise most are rehearsed, so that the choice rests on the real thing.
 
 The plan that looks best is tried first. What it reached corrects what the others promise, and the
-next one is tried, as long as one that was not tried may be better.
+next one is tried, as long as one that was not tried may be better. The winner is tried once more:
+it was chosen for its luck, too, and what it reaches is a promise.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -55,12 +57,19 @@ class Auditions:
             if chosen is None:
                 break
             try:
-                rehearsal = self._rehearse(chosen)
+                profile = self._with_rehearsal(profile, chosen)
             except WorkerLost as error:
                 self._tell(f"{error} The plan rests on costs.")
-                break
-            profile = profile.model_copy(update={"rehearsals": (*profile.rehearsals, rehearsal)})
+                return profile
+        winner = candidates(profile, self._machine, self._demand)[0]
+        if winner.is_rehearsed and self._seconds_for(winner) <= self._left_s():
+            with contextlib.suppress(WorkerLost):  # what it reached before must do
+                profile = self._with_rehearsal(profile, winner)
         return profile
+
+    def _with_rehearsal(self, profile: Profile, chosen: Candidate) -> Profile:
+        rehearsals = (*profile.rehearsals, self._rehearse(chosen))
+        return profile.model_copy(update={"rehearsals": rehearsals})
 
     def _left_s(self) -> float:
         return self._deadline_s - time.monotonic()

@@ -44,6 +44,7 @@ class _Mark:
     received: int
     trained: int
     lags: tuple[int, ...]
+    ratio: float
 
 
 def rehearse(spec: RunSpec, seconds: float, limit_s: float = LIMIT_S) -> Rehearsal:
@@ -146,6 +147,7 @@ class Stage:
             received=(last.received - first.received) / elapsed_s,
             trained=(last.trained - first.trained) / elapsed_s,
             lag_versions=mean_lag(first.lags, last.lags),
+            ratio=last.ratio,
         )
 
 
@@ -159,6 +161,7 @@ def _mark(gauges: Gauges, record: Mapping[str, Any]) -> _Mark:
         received=rows["buffer"][Gauge.RECEIVED_STEPS],
         trained=rows["learner"][Gauge.STEPS],
         lags=tuple(record["lag_histogram"]),
+        ratio=record["ratio"]["actual"],
     )
 
 

@@ -121,6 +121,13 @@ def test_what_was_tried_is_promised_as_it_was_and_the_rest_in_proportion():
     assert found[8].prediction.trained == pytest.approx(1200.0)
 
 
+def test_what_was_tried_twice_is_promised_as_its_mean():
+    tried = profile(step_s=0.01, rehearsals=(rehearsal(4, 200.0), rehearsal(4, 300.0)))
+    found = {c.num_actors: c for c in candidates(tried, machine(9), demand())}
+    assert found[4].prediction.produced == 250.0
+    assert found[4].prediction.trained == 750.0
+
+
 def test_a_trial_decides_against_the_computation():
     tried = (rehearsal(8, 300.0), rehearsal(4, 390.0))
     asked = profile(step_s=0.01, version=0.001, rehearsals=tried)

@@ -47,6 +47,7 @@ def faked(config: RunConfig, _: float) -> Rehearsal:
     return Rehearsal(
         num_actors=config.num_actors, learner_threads=config.learner_threads, actor_threads=1,
         produced=rate, received=rate, trained=3 * rate, lag_versions=1.1,
+        ratio=1.0,
     )  # fmt: skip
 
 

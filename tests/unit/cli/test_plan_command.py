@@ -15,7 +15,8 @@ PROFILE = profile(
     profiling_s=9.0,
 )
 NAMES = {
-    "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes", "memory",
+    "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes",
+    "memory",
     "reasons", "advice", "warnings", "staleness", "noise", "num_actors", "envs_per_actor",
     "actor_threads", "learner_threads", "settings", "profile_key", "from_cache",
 }  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 from tests.fakes.scripted import SPACES
 from tests.unit.profile.profiles import profile
 from tests.unit.programs.plans import config, plan_for
+from tianji.balance.candidates import candidates
 from tianji.balance.profile import Rehearsal
 from tianji.config.machine import Machine
 from tianji.engines.spec import RunSpec
@@ -14,6 +15,7 @@ from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
 from tianji.profile import auditions
 from tianji.profile.auditions import Auditions
+from tianji.programs.resolve import demand_of
 
 PROBE = Probe(SPACES, False, "in words", offers_state=False, max_episode_steps=None)
 
@@ -46,15 +48,34 @@ def hold(monkeypatch, seconds=60.0, start_up_s=2.0, tell=logging.info, **values)
     return held.hold(profile(envs=(1, 2, 4, 8)))
 
 
-def test_the_best_three_are_tried_and_none_twice(monkeypatch, tried):
+def test_the_best_three_are_tried_and_the_winner_once_more(monkeypatch, tried):
     found = hold(monkeypatch)
-    assert len(tried) == len(set(tried)) == 3
+    assert len(tried[:3]) == len(set(tried)) == 3
+    machine = Machine((0, 1, 2, 3), 8 << 30)
+    winner = candidates(found, machine, demand_of(config(), PROBE))[0]
+    assert tried[3:] == [(winner.num_actors, winner.learner_threads)]
     rehearsed = [(r.num_actors, r.learner_threads) for r in found.rehearsals]
     assert rehearsed == tried
 
 
-def test_what_is_fixed_is_tried_once(monkeypatch, tried):
+def test_what_is_fixed_is_tried_and_tried_once_more(monkeypatch, tried):
     hold(monkeypatch, num_actors=2, learner_threads=1, actor_threads=1)
+    assert tried == [(2, 1), (2, 1)]
+
+
+def test_there_is_no_second_trial_without_the_time_for_it(monkeypatch, tried):
+    rehearse, clock = auditions.rehearse, [1000.0]
+
+    def slow(*words):
+        clock[0] += 8.0
+        return rehearse(*words)
+
+    monkeypatch.setattr(auditions, "rehearse", slow)
+    asked = config(num_actors=2, learner_threads=1, actor_threads=1)
+    monkeypatch.setattr(auditions.time, "monotonic", lambda: clock[0])
+    spec = RunSpec(asked, plan_for(asked), SPACES, "X", None)
+    machine = Machine((0, 1, 2, 3), 8 << 30)
+    Auditions(spec, machine, PROBE, 1012.0, 2.0, logging.info).hold(profile(envs=(1, 2, 4, 8)))
     assert tried == [(2, 1)]
 
 

@@ -36,7 +36,7 @@ class Rig:
         rows["buffer"][Gauge.RECEIVED_STEPS] += 100
         rows["learner"][Gauge.STEPS] += 300
         lags = [0, self.version] if lag else [self.version]
-        record = {"version": self.version, "lag_histogram": lags}
+        record = {"version": self.version, "lag_histogram": lags, "ratio": {"actual": 1.0}}
         self.stage.report(Report(kind="metrics", role="learner", record=record))
         self.stage.tick()
 
