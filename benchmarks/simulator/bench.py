@@ -5,7 +5,8 @@
     python -m benchmarks.simulator.bench --quick
 
 One profile of each preset; then every size for real, in alternation, and simulated from that
-profile. Nothing is fitted: the simulator sees the profile alone.
+profile. The simulator sees the profile alone, whose few rehearsals are of the planner's choice;
+nothing is fitted to the runs that it is compared with.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.checkpoint.load import list_checkpoints
+from tianji.checkpoint.schema import folder_name
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
@@ -33,6 +34,7 @@ from tianji.programs.program import Program, tianji
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
+    from tianji.balance.profile import Profile
     from tianji.planning.replan import Replanner
 
 REPLAN = "replan"
@@ -137,9 +139,14 @@ def _run(
         observer.report(Report(kind="note", role="planner", text=note))
     _merge_trace(spec.run_dir, observer)  # what a supervisor that was killed has left
     outcome = Outcome(because="interrupted", record={}, restarts=0, first_cause=None)
+    try:
+        extra = _extra(spec, observer, replanner)  # while Ctrl-C still breaks off what measures
+    except BaseException:
+        observer.close()
+        raise
     with catch_signals() as stop:
         try:
-            outcome = _run_engines(spec, observer, plan_file, replanner, stop, resume)
+            outcome = _run_engines(spec, observer, plan_file, extra, stop, resume)
         except Exception as error:
             outcome = _failure(error)
             raise
@@ -165,12 +172,11 @@ def _run_engines(
     spec: RunSpec,
     observer: RunObserver,
     plan_file: PlanFile,
-    replanner: Replanner | None,
+    extra: Mapping[str, Any],
     stop: StopRequest,
     resume: bool,
 ) -> Outcome:
     """One engine, or, when the plan changes on the way, one after the other."""
-    extra = {} if replanner is None else {"replan": replanner}
     restarts = 0
     while True:
         program = tianji(spec.config, spec.plan)
@@ -181,12 +187,37 @@ def _run_engines(
             return outcome
         if stop.level > Stop.NO:
             return Outcome(**{**outcome, "because": "interrupted"})
-        assert replanner is not None, "nobody else asks an engine to end for a new plan"
+        replanner: Replanner = extra["replan"]  # nobody else asks an engine to end for a new plan
+        _tell_if_unsaved(spec, outcome, observer)
         plan = replanner.take()
         plan_file.update(plan)
         observer.use_plan(plan)
         observer.report(Report(kind="note", role="planner", text=replanner.note))
         spec, resume = replace(spec, plan=plan), True
+
+
+def _tell_if_unsaved(spec: RunSpec, outcome: Outcome, observer: RunObserver) -> None:
+    """What was learned since the last sound checkpoint is lost when the engine ends."""
+    saved = [path.name for path in list_checkpoints(spec.run_dir)]
+    version = outcome["record"].get("version", 0)
+    if folder_name(version) not in saved:
+        since = saved[-1] if saved else "its beginning"
+        text = f"Version {version} could not be saved; the run goes on from {since}."
+        observer.report(Report(kind="checkpoint_failed", role="planner", text=text))
+
+
+def _extra(
+    spec: RunSpec, observer: RunObserver, replanner: Replanner | None
+) -> dict[str, Replanner | Profile | None]:
+    """What the engine is given beside the spec, the program and the observer."""
+    if spec.config.engine == "virtual":
+        from tianji.planning.virtual_costs import virtual_costs
+
+        def tell(text: str) -> None:
+            observer.report(Report(kind="note", role="planner", text=text))
+
+        return {"profile": virtual_costs(spec, tell)}
+    return {} if replanner is None else {"replan": replanner}
 
 
 def _merge_trace(run_dir: Path, observer: RunObserver) -> None:
@@ -252,14 +283,12 @@ def _local(
     return LocalEngine(spec, program, observer, replan)
 
 
-def _virtual(spec: RunSpec, program: Program, observer: RunObserver) -> Engine:
+def _virtual(
+    spec: RunSpec, program: Program, observer: RunObserver, profile: Profile | None
+) -> Engine:
     from tianji.engines.virtual import VirtualEngine
-    from tianji.planning.virtual_costs import virtual_costs
 
-    def tell(text: str) -> None:
-        observer.report(Report(kind="note", role="planner", text=text))
-
-    return VirtualEngine(spec, program, observer, virtual_costs(spec, tell))
+    return VirtualEngine(spec, program, observer, profile)
 
 
 _ENGINES: dict[str, Callable[..., Engine]] = {
@@ -267,5 +296,4 @@ _ENGINES: dict[str, Callable[..., Engine]] = {
     "local": _local,
     "virtual": _virtual,
 }
-"""By name; called with the spec, the program, the observer and, where the plan may change on the
-way, `replan`."""
+"""By name; called with the spec, the program, the observer and what `_extra` has for them."""

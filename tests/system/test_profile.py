@@ -52,7 +52,7 @@ def test_a_profile_has_every_point_and_a_rehearsal(tmp_path):
         assert cost.loaded_s > 0
         assert cost.cpu_s > 0
     assert all(50 << 20 < cost.memory_bytes < 2 << 30 for cost in profile.actors)
-    (rehearsal,) = profile.rehearsals
+    rehearsal, *_ = profile.rehearsals  # the winner is tried once more
     assert rehearsal.trained == pytest.approx(2 * rehearsal.received, rel=0.2)
     assert 0 <= rehearsal.lag_versions <= 1
     assert profile.profiling_s > 0

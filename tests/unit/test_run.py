@@ -252,6 +252,7 @@ def test_a_run_goes_on_with_a_better_plan_in_the_same_folder(replanned):
     assert summary["replans"] == 1
     assert read_plan(Path("runs/it")).num_actors == 2
     assert "Two actors promise more." in planned_notes()
+    assert "Version 0 could not be saved; the run goes on from its beginning." in planned_notes()
 
 
 def test_a_ctrl_c_wins_over_a_new_plan(replanned):

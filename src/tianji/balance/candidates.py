@@ -18,6 +18,10 @@ TIE_SHARE = 0.03
 """Candidates this near to the best are as good: the smaller one is taken."""
 UNREHEARSED_SHARE = 0.05
 """A candidate that was only computed must promise this much more than one that was tried."""
+MANY_PER_CORE = 4
+MANY_SHARE = 0.2
+"""So much more, a quarter of what was tried, where it has more than MANY_PER_CORE actors for each
+core: costs are measured with one actor a core at most, and nobody has seen that many work."""
 RESERVE = 2.0
 """How many times faster than needed the side that waits should be. Speeds vary, and a side that is
 only just fast enough holds up the other one whenever it is slow: 4 actors with a reserve of 1.6
@@ -38,6 +42,11 @@ class Candidate:
     period: Period
     memory_bytes: Mapping[str, int]
     is_rehearsed: bool = False
+
+    @property
+    def shares(self) -> tuple[int, int, int]:
+        """As those of a Rehearsal."""
+        return self.num_actors, self.learner_threads, self.actor_threads
 
     @property
     def num_threads(self) -> int:
@@ -70,11 +79,18 @@ def candidates(profile: Profile, machine: Machine, demand: Demand) -> list[Candi
     return [chosen, *(candidate for candidate in ranked if candidate is not chosen)]
 
 
-def one_more_core(chosen: Candidate, profile: Profile, machine: Machine, demand: Demand) -> float:
-    """The best rate with one more core over the chosen one's rate with these, both as computed."""
-    more = _computed(profile, len(machine.cores) + 1, demand)
-    fitting = [_rate(c) for c in more if fits(c.memory_bytes, machine.memory_bytes)]
-    return max(fitting) * chosen.period.seconds / demand.steps_per_version
+def one_more_core(profile: Profile, machine: Machine, demand: Demand) -> float:
+    """The best rate with one more core over the best one with these, both as computed."""
+    num_cores = len(machine.cores)
+    these, more = (
+        max(
+            _rate(c)
+            for c in _computed(profile, count, demand)
+            if fits(c.memory_bytes, machine.memory_bytes)
+        )
+        for count in (num_cores, num_cores + 1)
+    )
+    return more / these
 
 
 def _rate(candidate: Candidate) -> float:
@@ -84,12 +100,16 @@ def _rate(candidate: Candidate) -> float:
 def _choose(ranked: Sequence[Candidate], num_cores: int) -> Candidate:
     """The smallest of those that are as good as the best; what was tried comes before what was
     only computed."""
-    best = ranked[0]
-    tried = [candidate for candidate in ranked if candidate.is_rehearsed]
-    if tried and _rate(tried[0]) >= _rate(best) * (1 - UNREHEARSED_SHARE):
-        ranked, best = tried, tried[0]
-    as_good = [c for c in ranked if _rate(c) >= _rate(best) * (1 - TIE_SHARE)]
+    tried = max((_rate(c) for c in ranked if c.is_rehearsed), default=0.0)
+    able = [c for c in ranked if c.is_rehearsed or _sure_rate(c, num_cores) > tried]
+    as_good = [c for c in able if _rate(c) >= _rate(able[0]) * (1 - TIE_SHARE)]
     return min(as_good, key=lambda c: (*c.size(num_cores), -_rate(c)))
+
+
+def _sure_rate(candidate: Candidate, num_cores: int) -> float:
+    """What was only computed, as far as it is trusted."""
+    is_many = candidate.num_actors > MANY_PER_CORE * num_cores
+    return _rate(candidate) * (1 - (MANY_SHARE if is_many else UNREHEARSED_SHARE))
 
 
 def _computed(profile: Profile, num_cores: int, demand: Demand) -> list[Candidate]:
@@ -176,13 +196,16 @@ def cores_for_training(num_cores: int, demand: Demand) -> int:
 
 def _rehearsed(computed: Sequence[Candidate], rehearsals: Sequence[Rehearsal]) -> list[Candidate]:
     """What was tried is promised as it was; the rest as computed, times what the tried ones reached
-    of what was computed for them."""
+    of what was computed for them. A trial that failed says nothing about the rest, and nothing at
+    all where every one has failed."""
     by_shares = _averaged(rehearsals)
-    tried = [by_shares.get((c.num_actors, c.learner_threads, c.actor_threads)) for c in computed]
+    tried = [by_shares.get(c.shares) for c in computed]
+    if all(rehearsal is not None and not rehearsal.produced for rehearsal in tried):
+        return list(computed)
     reached = [
-        (c.learner_threads, rehearsal.produced / _rate(c))
+        (c.learner_threads, rehearsal.produced / (rehearsal.computed or _rate(c)))
         for c, rehearsal in zip(computed, tried, strict=True)
-        if rehearsal is not None
+        if rehearsal is not None and rehearsal.produced
     ]
     return [
         _scaled(c, _reached(reached, c)) if rehearsal is None else _as_tried(c, rehearsal)
@@ -194,8 +217,7 @@ def _averaged(rehearsals: Sequence[Rehearsal]) -> dict[tuple[int, int, int], Reh
     """By their shares; what was tried more than once counts as its mean."""
     found: dict[tuple[int, int, int], list[Rehearsal]] = {}
     for tried in rehearsals:
-        shares = tried.num_actors, tried.learner_threads, tried.actor_threads
-        found.setdefault(shares, []).append(tried)
+        found.setdefault(tried.shares, []).append(tried)
     return {shares: _mean(alike) for shares, alike in found.items()}
 
 
@@ -216,10 +238,12 @@ def _reached(reached: Sequence[tuple[int, float]], candidate: Candidate) -> floa
 
 
 def _as_tried(candidate: Candidate, rehearsal: Rehearsal) -> Candidate:
+    """Where costs have changed since it was tried, it changes as its computed rate did."""
+    change = _rate(candidate) / (rehearsal.computed or _rate(candidate))
     prediction = Prediction(
-        produced=rehearsal.produced,
-        received=rehearsal.received,
-        trained=rehearsal.trained,
+        produced=rehearsal.produced * change,
+        received=rehearsal.received * change,
+        trained=rehearsal.trained * change,
         lag_versions=rehearsal.lag_versions,
         bottleneck=candidate.prediction.bottleneck,
     )

@@ -6,7 +6,8 @@ or a pause of the machine is no imbalance. Two things are one:
 
     the rate is under SLOW of what the plan promised, or, where the plan promised nothing, of the
     best rate that this run has held for as long
-    the learner waits for most of the time while at least one core has nothing to do
+    the plan promised nothing, and the learner waits for most of the time while at least one core
+    has nothing to do; in serial training somebody always waits
 
 The one that holds the run up is the one that the others wait for: the learner when actors are
 paced, the actors when the learner waits, and the processors when nobody waits for anybody.
@@ -63,11 +64,13 @@ class Finding:
 class Drift:
     """`observe` answers at the moment something begins to last, and when it is over."""
 
-    def __init__(self, expected: float | None, num_cores: int) -> None:
+    def __init__(self, expected: float | None, num_cores: int, is_serial: bool = False) -> None:
         """expected: steps per second that the plan promised; None: it promised nothing."""
         self._promised = expected
         self._best = 0.0
         self._num_cores = num_cores
+        self._may_idle = is_serial or expected is not None
+        """A promise that is kept is no imbalance, whoever waits."""
         self._window: deque[Seen] = deque()
         self.lasting: Finding | None = None
         """What has begun and is not over."""
@@ -107,7 +110,7 @@ class Drift:
         """The learner waits although somebody could make more for it."""
         waits = fmean(seen.waiting.get("learner", 0.0) for seen in window)
         busy = fmean(sum(seen.busy.values()) for seen in window)
-        return waits > WAITS and self._num_cores - busy >= 1.0
+        return not self._may_idle and waits > WAITS and self._num_cores - busy >= 1.0
 
     def _describe(self, measured: float, expected: float, is_slow: bool) -> Finding:
         learner = fmean(seen.waiting.get("learner", 0.0) for seen in self._window)

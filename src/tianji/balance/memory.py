@@ -1,7 +1,8 @@
 """What a run takes of the machine's memory, part by part, and the arithmetic where it does not fit.
 
 Shared memory is counted as main memory: it lies in memfds, which count against the control group's
-limit and not against the size of /dev/shm. Nothing of a run lies on a GPU.
+limit and not against the size of /dev/shm. What processes share, such as libraries, counts once:
+each has its part of it. Nothing of a run lies on a GPU.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class ActorCost(Record):
     unevenness: float
     """How long one step in a hundred takes, over the median step."""
     memory_bytes: int
-    """Resident memory of its process."""
+    """Of its process: its own, and its part of what processes share, such as libraries."""
 
 
 class LearnerCost(Record):
@@ -48,11 +48,11 @@ class LearnerCost(Record):
     """The buffer's part for one unroll: what bounds communication on one machine."""
     publish_s: float
     memory_bytes: int
-    """Resident memory of its process, without the shared slots."""
+    """Of its process, as an actor's; without the shared slots."""
 
 
 class Rehearsal(Record):
-    """A few seconds of the real thing under one plan."""
+    """A few seconds of the real thing under one plan; rates of 0 where it failed."""
 
     num_actors: int
     learner_threads: int
@@ -64,6 +64,13 @@ class Rehearsal(Record):
     lag_versions: float
     ratio: float | None = None
     """Items taken per item put, from the start."""
+    computed: float | None = None
+    """The rate that the costs of the same profile promised for it; None where it was not noted."""
+
+    @property
+    def shares(self) -> tuple[int, int, int]:
+        """Numbers of actors, of learner threads and of threads of an actor."""
+        return self.num_actors, self.learner_threads, self.actor_threads
 
 
 class Profile(Record):
@@ -71,6 +78,8 @@ class Profile(Record):
 
     settings: dict[str, int] = {}
     """Settings that were written as `auto` and what they are in this profile, by their path."""
+    num_cores: int = 0
+    """Usable cores of the machine; 0 where that was not noted."""
     steps_per_version: int
     actors: tuple[ActorCost, ...]
     """By num_envs and threads."""
@@ -82,6 +91,8 @@ class Profile(Record):
     unroll_bytes: int
     """One unroll of the actor with the most environments."""
     rehearsals: tuple[Rehearsal, ...] = ()
+    is_disturbed: bool = False
+    """Something else used the machine while it was measured."""
     warnings: tuple[str, ...] = ()
     """Environments that are slow, uneven or memory-hungry, and noise, in words."""
     profiling_s: float = 0.0

@@ -93,6 +93,8 @@ def _against(chosen: Candidate, others: Sequence[Candidate], name: str, noun: st
     other = max(others, key=lambda c: c.prediction.produced)
     change = other.prediction.produced / chosen.prediction.produced - 1
     what = _count(getattr(other, name), noun)
+    if not other.prediction.produced:
+        return f"{what} failed when tried"
     if change < -WORTH_SAYING:
         return f"{what} would bring {-change:.0%} less"
     if abs(change) <= TIE_SHARE / (1 - TIE_SHARE):

@@ -27,7 +27,8 @@ class Observed:
 def rescaled(profile: Profile, now: Observed) -> Profile:
     """The profile with every actor's and every learner's cost scaled as the ones in use are.
 
-    Rehearsals are dropped: they were of other speeds.
+    Rehearsals stay where it is noted what was computed for them: a plan reaches as much of its
+    computation as before. Others were of other speeds.
     """
     actor = actor_work(profile, now.envs_per_actor, now.actor_threads).unroll
     learner = to_work(learner_cost(profile, now.learner_threads).version)
@@ -37,7 +38,7 @@ def rescaled(profile: Profile, now: Observed) -> Profile:
         update={
             "actors": tuple(_scaled_actor(cost, slower_actor) for cost in profile.actors),
             "learners": tuple(_scaled_learner(c, slower_learner) for c in profile.learners),
-            "rehearsals": (),
+            "rehearsals": tuple(r for r in profile.rehearsals if r.computed is not None),
         }
     )
 

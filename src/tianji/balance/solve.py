@@ -92,7 +92,7 @@ def solve(profile: Profile, machine: Machine, demand: Demand) -> Solution:
         prediction=chosen.prediction,
         memory_bytes=chosen.memory_bytes,
         reasons=explain_choice(found, profile, machine, demand),
-        advice=advise(chosen, one_more_core(chosen, profile, machine, demand), profile, demand),
+        advice=advise(chosen, one_more_core(profile, machine, demand), profile, demand),
         ratio=demand.ratio,
         staleness=demand.staleness,
         num_cores=len(machine.cores),

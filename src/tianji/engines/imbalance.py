@@ -35,7 +35,7 @@ class Imbalances:
         """pids: the workers' processes, whose processor time `replan` is told."""
         promised = plan.prediction.received if plan.prediction is not None else None
         self._plan = plan
-        self._drift = Drift(promised, num_cores)
+        self._drift = Drift(promised, num_cores, is_serial=plan.lag_target == 0)
         self._watch = Watch(gauges, now_ns)
         self._learner = gauges.rows["learner"]
         self._replan = replan

@@ -133,7 +133,8 @@ class VirtualEngine:
             if stop.level == Stop.NOW:
                 return "interrupted"
             self._observer.tick()
-            assert self._clock.step(), "no role has anything to do: the balance is wrong"
+            if not self._clock.step():
+                raise AssertionError("no role has anything to do: the balance is wrong")
 
 
 def _num_cores(plan: RunPlan, program: Program) -> int:

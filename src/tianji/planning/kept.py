@@ -13,11 +13,13 @@ from tianji.profile.keep import has_any, key_of, load
 
 def kept_profile(config: RunConfig, env: EnvSource, machine: Machine) -> Profile | None:
     """The profile of such a run on this machine, if there is one. Where actors or threads are
-    fixed by hand, one that was measured over all of them serves too."""
+    fixed by hand, one that was measured over all of them serves too; and to any engine, one of the
+    local engine, which has rehearsals."""
     if env != config.env or not has_any():  # a function in hand may be another one the next time
         return None
     free = config.model_copy(update=dict.fromkeys(SHARES, "auto"))
-    keys = dict.fromkeys(key_of(asked, machine) for asked in (config, free))
+    local = [asked.model_copy(update={"engine": "local"}) for asked in (config, free)]
+    keys = dict.fromkeys(key_of(asked, machine) for asked in (*local, config, free))
     return next(filter(None, map(load, keys)), None)
 
 

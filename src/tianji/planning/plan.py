@@ -90,7 +90,8 @@ def plan_again(
 ) -> Planned:
     """The plan of a run that is resumed: as it was, whatever machine this is, but for the shares
     that are among the changes."""
-    same = {name: getattr(before, name) for name in SHARES if name not in changes}
+    is_asked = "source" in changes.get("plan", {})  # how to plan was said: so plan
+    same = {n: getattr(before, n) for n in SHARES if n not in changes and not is_asked}
     fixed = config.model_copy(update=same)
     if len(same) < len(SHARES):
         return replace(plan_run(fixed, env, machine, tell), config=config)
@@ -109,6 +110,15 @@ def measured_plan(
             "are for --engine local."
         )
     return _solve(config, env, machine, probe(env, config.env_kwargs), tell, fresh)
+
+
+def _reservations(profile: Profile) -> tuple[str, ...]:
+    if not profile.is_disturbed:
+        return ()
+    return (
+        "Something else used the machine while it was measured; `tianji plan --fresh` measures "
+        "again.",
+    )
 
 
 def _nothing_to_measure(config: RunConfig) -> str | None:
@@ -174,7 +184,7 @@ def _solve(
         config=settled,
         plan=resolve(settled, machine, found, solution),
         probe=found,
-        note=" ".join((origin, *choice.notes)),
+        note=" ".join((origin, *choice.notes, *_reservations(choice.profile))),
         solved=Solved(choice.profile, solution, from_cache, dict(choice.values)),
         planning_s=taken_s,
     )

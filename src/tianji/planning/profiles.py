@@ -64,6 +64,7 @@ def _measured(
 
     limit_s = LIMIT_S if is_one else ONE_OF_SEVERAL_S
     profile = measure(config, env, machine, found, tell, dict(values), limit_s)
-    if env == config.env:  # a function in hand has no name to keep it under
+    is_whole = config.engine != "local" or bool(profile.rehearsals)
+    if env == config.env and is_whole:  # a function in hand has no name to keep it under
         save(key_of(config, machine), profile)
     return profile

@@ -1,7 +1,8 @@
 """The costs of a run's parts: every point alone first, then all at once.
 
 Alone, one process works and the others sleep. Loaded, the learner and as many actors as there are
-cores left for work in the same span. A point has no more actors than the run would have.
+cores left for work in the same span. A point has no more actors than the run would have. A learner
+that leaves no core for an actor has no figure under load: it counts as it is alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tianji.profile.points import (
     is_inference_heavy,
     is_waiting,
     loads,
+    sampler_count,
     thread_counts,
 )
 from tianji.profile.readings import SAMPLER, TRAINER, Built, Command, Sampled, Trained
@@ -32,8 +34,6 @@ WARM_S = 0.1
 FILL_BYTES = 256 << 20
 FILL_UNROLLS = 20_000
 """How much of a replay store is filled: enough that sampling leaves the caches."""
-MOST_SAMPLERS = 16
-"""More would take gigabytes, and a machine this busy is loaded already."""
 MOST_HEAVY = 3
 MEMORY_SHARE = 0.5
 """Of the free memory, what the environments of a profile may take."""
@@ -117,7 +117,7 @@ class Costs:
     def _start(self) -> None:
         """All at once: most of the time they load libraries."""
         config, threads = self._config, self._crew.spec.plan.actor_threads
-        count = min(max(1, self._num_cores - 1), MOST_SAMPLERS, config.num_envs)
+        count = sampler_count(config, self._machine)
         self._tell(f"Starting {count + 1} processes that measure.")
         self._samplers = [self._crew.start(f"{SAMPLER}-{i}", threads) for i in range(count)]
         self._trainer = self._crew.start(TRAINER, max(thread_counts(config, self._machine)))
@@ -186,9 +186,8 @@ class Costs:
 
     def _measure_loaded(self, point: Point, threads: int) -> None:
         """The learner with so many threads, and actors on the other cores."""
-        members = self._members(point.plan)[: max(1, self._num_cores - threads)]
-        is_crowded = threads + len(members) > self._num_cores
-        span = span_of(LOADED_S, WARM_S, is_alone=False, is_crowded=is_crowded)
+        members = self._members(point.plan)[: self._num_cores - threads]
+        span = span_of(LOADED_S, WARM_S, is_alone=False)
         for member in members:
             member.tell(Command(do="work", span=span))
         self._trainer.tell(Command(do="work", span=span, threads=threads))
@@ -196,8 +195,7 @@ class Costs:
         trained = self._trainer.hear(Trained)
         learner = self.learners[threads]
         learner.loaded = learner.loaded or trained  # the first had the most company
-        if not is_crowded or not point.loaded:
-            point.loaded = readings
+        point.loaded = readings
 
     def _measure_more_threads(self) -> None:
         """Actors with two threads, where there is something for a second one to do. They meet the

@@ -117,8 +117,8 @@ class Crew:
         os.close(self._unroll_fd)
 
 
-def span_of(seconds: float, warm_s: float, is_alone: bool, is_crowded: bool = False) -> Span:
+def span_of(seconds: float, warm_s: float, is_alone: bool) -> Span:
     """A span that begins in a moment."""
     begin_ns = time.monotonic_ns() + int((_LEAD_S + warm_s) * 1e9)
     end_ns = begin_ns + int(seconds * 1e9)
-    return Span(begin_ns=begin_ns, end_ns=end_ns, is_alone=is_alone, is_crowded=is_crowded)
+    return Span(begin_ns=begin_ns, end_ns=end_ns, is_alone=is_alone)

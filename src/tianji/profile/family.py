@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 
 _CLOCK_HZ = os.sysconf("SC_CLK_TCK")
-_KEPT = ("RssAnon:", "RssFile:")
-"""Resident memory without what is shared: slots and boards are counted by the plan."""
 
 
 class Family:
@@ -18,6 +16,9 @@ class Family:
         self._children = [pid for pid in _all_pids() if _is_ours(pid)]
 
     def memory_bytes(self) -> int:
+        """Their own memory and their part of the libraries' pages, which all processes share: a
+        page that n of them use counts as 1/n. Without slots and boards: the plan counts those.
+        Where the system does not tell parts, their own memory alone."""
         return sum(map(_memory_bytes, (os.getpid(), *self._children)))
 
     def cpu_s(self) -> float:
@@ -47,8 +48,16 @@ def _cpu_s(pid: int) -> float:
 
 
 def _memory_bytes(pid: int) -> int:
+    parts = _sizes(Path(f"/proc/{pid}/smaps_rollup"))
+    if "Pss_Shmem" in parts:
+        return parts["Pss"] - parts["Pss_Shmem"]
+    return _sizes(Path(f"/proc/{pid}/status")).get("RssAnon", 0)
+
+
+def _sizes(path: Path) -> dict[str, int]:
+    """Bytes by name, of the lines that tell a size; none where the file cannot be read."""
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = [line.split() for line in path.read_text().splitlines()]
     except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_KEPT))
+        return {}
+    return {words[0][:-1]: int(words[1]) * 1024 for words in lines if words[-1:] == ["kB"]}

@@ -2,8 +2,8 @@
 
     $XDG_CACHE_HOME/tianji/profiles/KEY.json
 
-A file that cannot be read, or is not a profile of this version, counts as none: it is measured
-anew. Environments given as callables have no name to be kept under.
+A file that cannot be read, is old, or is not a profile of this version, counts as none: it is
+measured anew. Environments given as callables have no name to be kept under.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import platform
+import time
 from importlib import metadata
 from pathlib import Path
 
@@ -22,18 +23,25 @@ from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the same numbers come to mean something else."""
 _LIBRARIES = ("tianji", "torch", "numpy", "gymnasium")
 _SETTINGS = {"env", "env_kwargs", "algorithm", "model", "normalize", "num_envs", "max_lag"}
 """What changes the cost of a run. Actors and threads are what a profile is measured over, but one
 that is fixed by hand is measured alone."""
 _SHARES = {"num_actors", "learner_threads", "actor_threads"}
+MOST_AGE_S = 30 * 24 * 3600.0
+"""An environment's own code may have changed since, which no version tells."""
+DISTURBED_AGE_S = 3600.0
+"""What was measured while something else used the machine serves for the time being."""
 
 
 def has_any() -> bool:
     """Whether it is worth asking for one: a key takes milliseconds."""
-    return _folder().is_dir()
+    try:
+        return _folder().is_dir()
+    except (OSError, RuntimeError):  # a home that is not ours, or none
+        return False
 
 
 def key_of(config: RunConfig, machine: Machine) -> str:
@@ -45,6 +53,8 @@ def key_of(config: RunConfig, machine: Machine) -> str:
         "python": platform.python_version(),
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "settings": config.model_dump(mode="json", include=_SETTINGS | _SHARES),
+        "engine": config.engine,  # only of the local one are plans rehearsed
+        "has_evaluator": config.evaluate.period_s > 0,
     }
     text = json.dumps(facts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
@@ -53,18 +63,21 @@ def key_of(config: RunConfig, machine: Machine) -> str:
 def load(key: str) -> Profile | None:
     """The profile that was kept under this key, if there is a sound one."""
     try:
-        return Profile.model_validate_json(_path(key).read_bytes())
-    except (OSError, ValueError):
+        path = _path(key)
+        age_s = time.time() - path.stat().st_mtime
+        profile = Profile.model_validate_json(path.read_bytes())
+    except (OSError, ValueError, RuntimeError):
         return None
+    return profile if age_s <= (DISTURBED_AGE_S if profile.is_disturbed else MOST_AGE_S) else None
 
 
 def save(key: str, profile: Profile) -> None:
     """Keep it for the next time; a place that cannot be written is only worth a note."""
-    path = _path(key)
     try:
+        path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_json(path, profile.model_dump(mode="json"))
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         logging.getLogger("tianji").warning(
             "The profile is not kept, so the next run measures again: %s", error
         )

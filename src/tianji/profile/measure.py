@@ -21,7 +21,7 @@ from tianji.envs.build import EnvSource, Probe
 from tianji.profile.auditions import Auditions
 from tianji.profile.costs import Costs, Learned, Point
 from tianji.profile.crew import Crew
-from tianji.profile.remarks import remarks
+from tianji.profile.remarks import is_disturbed, remarks
 from tianji.programs.resolve import resolve
 
 LIMIT_S = 42.0
@@ -52,8 +52,12 @@ def measure(
     if config.engine == "local":
         auditions = Auditions(spec, machine, probe, began_s + limit_s, costs.start_up_s, tell)
         profile = auditions.hold(profile)
-    took_s = time.monotonic() - began_s
-    return profile.model_copy(update={"settings": dict(settings or {}), "profiling_s": took_s})
+    facts = {
+        "settings": dict(settings or {}),
+        "num_cores": len(machine.cores),
+        "profiling_s": time.monotonic() - began_s,
+    }
+    return profile.model_copy(update=facts)
 
 
 def _profile_of(costs: Costs, plan: RunPlan) -> Profile:
@@ -67,6 +71,7 @@ def _profile_of(costs: Costs, plan: RunPlan) -> Profile:
         send_s=statistics.median(point.alone.send_s for point in points),
         policy_bytes=costs.policy_bytes,
         unroll_bytes=max(point.plan.slot_bytes for point in points),
+        is_disturbed=is_disturbed(points),
         warnings=remarks(points, actors, learners),
     )
 

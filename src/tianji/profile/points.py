@@ -13,6 +13,10 @@ MOST_WAITING_ACTORS = 64
 """Actors that mostly wait for their environments need no core of their own."""
 WAITING_SHARE = 0.7
 """An unroll that uses the processor for less of its time than this waits."""
+MOST_SAMPLERS = 16
+"""Actors that are measured at once: a machine this busy is loaded already."""
+WORKER_BYTES = 300 << 20
+"""What a process that measures takes, before it has built many environments."""
 HEAVY_SHARE = 0.5
 HEAVY_S = 0.0005
 """Inference of a row that is shorter than this gains nothing by being shared."""
@@ -30,6 +34,15 @@ def actor_counts(config: RunConfig, machine: Machine, are_waiting: bool = False)
         most = max(most, MOST_WAITING_ACTORS)
     shares = range(1, min(most, config.num_envs) + 1)
     return spread([n for n in shares if config.num_envs % n == 0], MOST_POINTS)[::-1]
+
+
+def sampler_count(config: RunConfig, machine: Machine) -> int:
+    """Actors to start for measuring: as many as can work beside the learner, no more than a run
+    would have, and no more than there is memory for, the learner's process included."""
+    most = max(actor_counts(config, machine, are_waiting=True))
+    beside = len(machine.cores) - 1
+    fitting = machine.memory_bytes // WORKER_BYTES - 1
+    return max(1, min(most, beside, fitting, MOST_SAMPLERS))
 
 
 def spread(values: list[int], most: int) -> list[int]:
@@ -67,13 +80,15 @@ def does_help(fewer_s: float, more_s: float) -> bool:
 
 def loads(threads: list[int], index: int, num_others: int, num_cores: int) -> list[int]:
     """Learner threads that work beside the actors of point `index`, so that in the end every
-    number of threads has met actors, and every point a learner that leaves it a core.
+    number of threads has met actors, and every point a learner.
+
+    A learner that leaves no core meets nobody: what waiting for a core costs is computed, and to
+    measure it as well would count it twice.
 
     num_others: how many points follow the first one.
     """
+    threads = [count for count in threads if count < num_cores]
+    if not threads:
+        return []
     found = [threads[index % len(threads)]]
-    if index == 0:
-        found += threads[num_others + 1 :]
-    if all(count >= num_cores for count in found) and threads[0] < num_cores:
-        found.append(threads[0])
-    return found
+    return found + threads[num_others + 1 :] if index == 0 else found

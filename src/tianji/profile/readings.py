@@ -21,8 +21,6 @@ class Span(Strict):
     end_ns: int
     is_alone: bool
     """A figure that is stable ends the work early; else everybody works to the end."""
-    is_crowded: bool = False
-    """More threads than cores: to wait for a core is part of what this work costs."""
 
 
 class Command(Strict):

@@ -25,10 +25,19 @@ def remarks(
         _uneven(smallest.alone.unevenness),
         _resets(smallest.alone.reset_factor, smallest.alone.step_s),
         _hungry(memory_per_environment(points)),
-        _busy(statistics.median(point.alone.disturbed_share for point in points)),
+        _busy(_disturbed_share(points)),
         _noisy([cost.unroll.noise for cost in actors] + [cost.version.noise for cost in learners]),
     ]
     return tuple(sentence for sentence in found if sentence)
+
+
+def is_disturbed(points: Sequence[Point]) -> bool:
+    """What was measured alone had to wait for a core."""
+    return _disturbed_share(points) > BUSY
+
+
+def _disturbed_share(points: Sequence[Point]) -> float:
+    return statistics.median(point.alone.disturbed_share for point in points)
 
 
 def memory_per_environment(points: Sequence[Point]) -> float:

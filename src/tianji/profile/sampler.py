@@ -87,7 +87,7 @@ class Sampler:
                 next_look_s = time.monotonic() + LOOK_S
                 if self._is_stable():
                     break
-        return self._summary(self._ticks.raw() if span.is_crowded else self._undisturbed())
+        return self._summary(self._undisturbed())
 
     def _busy_cores(self) -> float:
         """How many cores it kept busy, of the time in which it was not kept from them."""

@@ -114,9 +114,9 @@ class Trainer:
             self._tick()
             if span.is_alone and time.monotonic() > next_look_s:
                 next_look_s = time.monotonic() + LOOK_S
-                if self._version_figure(span).is_stable:
+                if self._version_figure().is_stable:
                     break
-        return self._summary(span, (self._cpu_s() - began_cpu_s) / (self._free_s() - began_s))
+        return self._summary((self._cpu_s() - began_cpu_s) / (self._free_s() - began_s))
 
     def _forget(self) -> None:
         """Of what is rare, such as publishing, the last one stays: a span may see none."""
@@ -167,13 +167,13 @@ class Trainer:
         if self._is_whole:
             self._versions.add(Piece(self._in_version_s))
 
-    def _version_figure(self, span: Span) -> Figure:
-        versions = (self._versions.raw() if span.is_crowded else self._versions.quiet())[:, 0]
+    def _version_figure(self) -> Figure:
+        versions = self._versions.quiet()[:, 0]
         if len(versions) >= FEWEST_BLOCKS:
             return figure_of(versions, 1)
         steps_per_update = self._row[Gauge.STEPS] / self._row[Gauge.UPDATES]
         num_updates = self._cadence.trained_steps_per_version / steps_per_update
-        update = self._update_figure(span)
+        update = self._update_figure()
         rest_s = (
             self._num_unrolls * _median(self._receive_s)
             + median_s(self._batches.takes)
@@ -181,14 +181,12 @@ class Trainer:
         )
         return update._replace(median_s=num_updates * update.median_s + rest_s)
 
-    def _update_figure(self, span: Span) -> Figure:
+    def _update_figure(self) -> Figure:
         quiet = self._updates.quiet()
-        if span.is_crowded or not len(quiet):
-            return figure_of(self._updates.raw()[:, 0], 1)
-        return figure_of(quiet[:, 0], 1)
+        return figure_of((quiet if len(quiet) else self._updates.raw())[:, 0], 1)
 
-    def _summary(self, span: Span, busy_cores: float) -> Trained:
-        version = self._version_figure(span)
+    def _summary(self, busy_cores: float) -> Trained:
+        version = self._version_figure()
         receive_s = _median(self._receive_s)
         if self._cadence.store == "queue":  # putting unrolls side by side is how they are received
             receive_s += median_s(self._batches.takes) / self._num_unrolls
@@ -196,7 +194,7 @@ class Trainer:
             version_s=version.median_s,
             cpu_s=busy_cores * version.median_s,
             noise=version.noise,
-            update_s=self._update_figure(span).median_s,
+            update_s=self._update_figure().median_s,
             receive_s=receive_s,
             publish_s=_median(self._publish_s),
             memory_bytes=self.memory_bytes(),

@@ -32,6 +32,8 @@ class Simulated:
     in_flight_steps: int
     """Produced and not yet received, at the end."""
     discarded: int
+    slowdown: float = 1.0
+    """How much longer everything took than the sum of its parts, by the rehearsals."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from tianji.algorithms.interface import Cadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.balance import SetPoint
 from tianji.balance.costs import actor_work, learner_cost
-from tianji.balance.profile import Profile
+from tianji.balance.profile import Profile, Rehearsal
 from tianji.config.run import RunConfig
+from tianji.virtual.calibration import crowd, slowdown, slowed
 from tianji.virtual.costs import LearnerParts, learner_parts
 from tianji.virtual.network import NetworkModel
 from tianji.virtual.roles import Pace
@@ -56,8 +57,25 @@ def scales(size: Size) -> list[Size]:
 
 
 def simulate_size(config: RunConfig, profile: Profile, size: Size) -> Simulated:
-    """Rates and lag of a run at this size, by what its parts cost on the machine of the profile."""
-    return simulate(scenario_of(config, profile, size), config)
+    """Rates and lag of a run at this size, by what its parts cost on the machine of the profile and
+    by how much slower than their sum its rehearsals were."""
+
+    def simulated(tried: Rehearsal) -> float:
+        as_tried = Size(
+            actors_per_node=tried.num_actors,
+            envs_per_actor=config.num_envs // tried.num_actors,
+            cores_per_node=profile.num_cores,
+            learner_threads=tried.learner_threads,
+            actor_threads=tried.actor_threads,
+        )
+        return simulate(scenario_of(config, profile, as_tried), config).produced
+
+    crowded = crowd(_num_workers(size), size.cores_per_node)
+    factor = slowdown(
+        profile.rehearsals, size.learner_threads, crowded, profile.num_cores, simulated
+    )
+    found = simulate(slowed(scenario_of(config, profile, size), factor), config)
+    return replace(found, slowdown=factor)
 
 
 def scenario_of(config: RunConfig, profile: Profile, size: Size) -> Scenario:

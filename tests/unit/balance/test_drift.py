@@ -104,3 +104,16 @@ def test_long_versions_are_looked_at_for_longer():
         found = run.goes(rate=0, seconds=7, versions_per_s=0.1)
         found += run.goes(rate=3333, seconds=3, versions_per_s=0.1)
         assert found == []
+
+
+def test_a_promise_that_is_kept_is_no_imbalance_whoever_waits():
+    idle = {"learner": 0.3, "actor-0": 1.0}
+    run = Run(expected=1000, num_cores=4)
+    assert run.goes(1000, 30, waiting=ACTOR_BOUND, busy=idle) == []
+
+
+def test_in_serial_training_somebody_always_waits():
+    idle = {"learner": 0.3, "actor-0": 0.6}
+    run = Run(num_cores=4)
+    run.drift = Drift(None, 4, is_serial=True)
+    assert run.goes(1000, 30, waiting=ACTOR_BOUND, busy=idle) == []

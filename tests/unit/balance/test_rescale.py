@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.unit.balance.profiles import actor, cost, learner, profile
+from tests.unit.balance.profiles import actor, cost, demand, learner, machine, profile
+from tianji.balance.candidates import candidates
 from tianji.balance.profile import Rehearsal
 from tianji.balance.rescale import Observed, rescaled
 
 TRIED = Rehearsal(
-    num_actors=1, learner_threads=1, actor_threads=1, produced=1, received=1, trained=1,
+    num_actors=2, learner_threads=1, actor_threads=1, produced=5, received=5, trained=15,
     lag_versions=1,
 )  # fmt: skip
 BEFORE = profile(
@@ -33,8 +34,26 @@ def test_between_alone_and_loaded_nothing_has_changed():
     assert after.learners == BEFORE.learners
 
 
-def test_rehearsals_were_of_other_speeds():
+def test_a_rehearsal_without_its_computation_was_of_other_speeds():
     assert seen().rehearsals == ()
+
+
+def test_a_plan_reaches_as_much_of_its_computation_as_before():
+    """2 actors were tried, and reached half; both promise half when everything is twice as slow."""
+    before = profile(step_s=0.01, version=0.001)
+    computed = {c.num_actors: c for c in candidates(before, machine(9), demand())}
+    rate = computed[2].prediction.produced
+    halves = {"produced": rate / 2, "received": rate / 2, "trained": rate, "computed": rate}
+    tried = before.model_copy(update={"rehearsals": (TRIED.model_copy(update=halves),)})
+    now = Observed(
+        envs_per_actor=4, actor_threads=1, learner_threads=1, unroll_s=0.08, version_s=0.002,
+        unroll_cpu_s=0.08, version_cpu_s=0.002,
+    )  # fmt: skip
+    after = {c.num_actors: c for c in candidates(rescaled(tried, now), machine(9), demand())}
+    assert after[2].is_rehearsed
+    assert after[2].prediction.produced == pytest.approx(rate / 4)
+    assert after[2].prediction.trained == pytest.approx(rate / 2)
+    assert after[8].prediction.produced == pytest.approx(computed[8].prediction.produced / 4)
 
 
 def test_slower_than_loaded_slows_every_actor():

@@ -143,6 +143,46 @@ def test_what_was_only_computed_must_promise_clearly_more_than_what_was_tried():
     assert solve(faster, machine(9), demand()).num_actors == 8
 
 
+def test_far_more_actors_than_cores_must_be_tried_or_promise_a_quarter_more():
+    """16 actors that wait: more than four for each of 3 cores."""
+    tried = (rehearsal(8, 800.0),)
+    for version_s, num_actors in ((0.017, 8), (0.0145, 16)):
+        waiting = tuple(actor(n, cost(n * 0.01, cpu_s=n * 1e-5)) for n in (1, 2, 4, 8, 16))
+        asked = profile(
+            num_envs=16, actors=waiting, version=cost(version_s, cpu_s=1e-4), rehearsals=tried
+        )
+        found = solve(asked, machine(3), demand(16))
+        assert found.num_actors == num_actors
+        assert solve(asked, machine(4), demand(16)).num_actors == 16, "that is not so many"
+    untried = asked.model_copy(update={"rehearsals": ()})
+    assert solve(untried, machine(3), demand(16)).num_actors == 16
+
+
+def test_a_plan_that_failed_when_tried_is_not_taken_and_says_nothing_about_the_others():
+    asked = profile(step_s=0.01, version=0.001, rehearsals=(rehearsal(8, 0.0),))
+    found = {c.num_actors: c for c in candidates(asked, machine(9), demand())}
+    assert found[4].prediction.produced == pytest.approx(400.0)
+    assert solve(asked, machine(9), demand()).num_actors == 4
+    both = asked.model_copy(update={"rehearsals": (rehearsal(8, 0.0), rehearsal(4, 300.0))})
+    two = replace(demand(), shared={n: demand().shared[n] for n in (4, 8)})
+    assert "8 actors failed when tried" in solve(both, machine(9), two).reasons[1]
+
+
+def test_where_all_failed_the_computation_decides():
+    asked = profile(step_s=0.01, version=0.001, rehearsals=(rehearsal(8, 0.0),))
+    found = solve(asked, machine(9), demand(num_actors=8))
+    assert (found.is_rehearsed, found.prediction.produced) == (False, pytest.approx(800.0))
+
+
+def test_what_one_more_core_brings_does_not_depend_on_which_plan_was_chosen():
+    """2 actors were tried and are taken, although 8 are computed to be faster."""
+    tried = (rehearsal(2, 390.0), rehearsal(4, 100.0), rehearsal(8, 100.0))
+    asked = profile(step_s=0.01, version=0.001, rehearsals=tried)
+    found = solve(asked, machine(9), demand())
+    assert found.num_actors == 2
+    assert found.advice[0].startswith("One more core would bring nothing")
+
+
 def test_memory_is_counted_part_by_part():
     found = solve(profile(), machine(9), demand(num_actors=2, has_evaluator=True)).memory_bytes
     assert found == {

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.balance.profiles import actor, learner, profile
+from tianji.balance.profile import Rehearsal
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.envs.worlds import Counting
@@ -19,7 +20,13 @@ FOUR_ACTORS = profile(
     actors=(actor(1, 1.0), actor(2, 1.0), actor(4, 4.0), actor(8, 8.0)),
     learners=(learner(1, 0.1),),
     num_envs=8,
-)
+    rehearsals=(
+        Rehearsal(
+            num_actors=4, learner_threads=1, actor_threads=1, produced=4.0, received=4.0,
+            trained=12.0, lag_versions=1.0,
+        ),
+    ),
+)  # fmt: skip
 
 
 def config(**values):
@@ -211,3 +218,27 @@ def test_a_world_that_fails_in_a_step_is_not_measured(measured):
     planned, _ = plan(config(max_env_steps=SLOW, **flaky))
     assert measured == []
     assert "failed in a step" in planned.note
+
+
+def test_what_was_not_rehearsed_is_not_kept(measured, monkeypatch):
+    costs = FOUR_ACTORS.model_copy(update={"rehearsals": ()})
+    monkeypatch.setattr("tianji.profile.measure.measure", lambda *_: costs)
+    plan(config(max_env_steps=SLOW))
+    assert kept_profile(config(), config().env, MACHINE) is None
+
+
+def test_a_profile_that_was_disturbed_says_so(measured, monkeypatch):
+    disturbed = FOUR_ACTORS.model_copy(update={"is_disturbed": True})
+    monkeypatch.setattr("tianji.profile.measure.measure", lambda *_: disturbed)
+    planned, _ = plan(config(max_env_steps=SLOW))
+    assert "Something else used the machine" in planned.note
+
+
+def test_costs_for_another_engine_do_not_become_plans(measured):
+    virtual = config(engine="virtual")
+    keep.save(keep.key_of(virtual, MACHINE), FOUR_ACTORS)
+    assert kept_profile(config(), config().env, MACHINE) is None
+    assert kept_profile(virtual, virtual.env, MACHINE) == FOUR_ACTORS
+    other = FOUR_ACTORS.model_copy(update={"num_cores": 2})
+    keep.save(keep.key_of(config(), MACHINE), other)
+    assert kept_profile(virtual, virtual.env, MACHINE) == other, "one with rehearsals is better"

@@ -6,9 +6,9 @@ import pytest
 
 from tests.fakes.scripted import SPACES
 from tests.unit.profile.profiles import profile
-from tests.unit.programs.plans import config, plan_for
+from tests.unit.programs.plans import REPLAY, config, plan_for
 from tianji.balance.candidates import candidates
-from tianji.balance.profile import Rehearsal
+from tianji.balance.profile import Cost, Rehearsal
 from tianji.config.machine import Machine
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
@@ -39,13 +39,16 @@ def tried(monkeypatch):
     return tried
 
 
-def hold(monkeypatch, seconds=60.0, start_up_s=2.0, tell=logging.info, **values):
+MEASURED = profile(envs=(1, 2, 4, 8))
+
+
+def hold(monkeypatch, seconds=60.0, start_up_s=2.0, tell=logging.info, measured=MEASURED, **values):
     monkeypatch.setattr(auditions.time, "monotonic", lambda: 1000.0)
     asked = config(**values)
     spec = RunSpec(asked, plan_for(asked), SPACES, "X", None)
     machine = Machine((0, 1, 2, 3), 8 << 30)
     held = Auditions(spec, machine, PROBE, 1000.0 + seconds, start_up_s, tell)
-    return held.hold(profile(envs=(1, 2, 4, 8)))
+    return held.hold(measured)
 
 
 def test_the_best_three_are_tried_and_the_winner_once_more(monkeypatch, tried):
@@ -75,7 +78,7 @@ def test_there_is_no_second_trial_without_the_time_for_it(monkeypatch, tried):
     monkeypatch.setattr(auditions.time, "monotonic", lambda: clock[0])
     spec = RunSpec(asked, plan_for(asked), SPACES, "X", None)
     machine = Machine((0, 1, 2, 3), 8 << 30)
-    Auditions(spec, machine, PROBE, 1012.0, 2.0, logging.info).hold(profile(envs=(1, 2, 4, 8)))
+    Auditions(spec, machine, PROBE, 1012.0, 2.0, logging.info).hold(MEASURED)
     assert tried == [(2, 1)]
 
 
@@ -85,11 +88,59 @@ def test_none_is_tried_without_the_time_for_it(monkeypatch, tried):
     assert tried == []
 
 
-def test_one_that_fails_leaves_the_costs_and_is_told(monkeypatch):
-    def fail(*_):
-        raise WorkerLost("actor-0: broken.")
+def test_the_time_for_a_trial_has_the_warm_up_in_it(monkeypatch, tried):
+    """A version is 16 steps and takes the actors a few milliseconds."""
+    for warmup_steps, num_tried in ((33, 1), (200_000, 0)):
+        asked = REPLAY | {"warmup_steps": warmup_steps, "capacity_steps": 200_000}
+        hold(monkeypatch, algorithm=asked, num_actors=2, learner_threads=1, seconds=10.0)
+        assert len(set(tried)) == num_tried
+        tried.clear()
+
+
+def test_where_the_best_ones_take_too_long_to_start_smaller_ones_are_tried(monkeypatch, tried):
+    """Environments that wait, one after the other: 8 actors promise twice what 4 do."""
+    costs = [Cost(alone_s=0.02 * n, loaded_s=0.02 * n, cpu_s=1e-5, noise=0.0) for n in (1, 2, 4, 8)]
+    actors = zip(MEASURED.actors, costs, strict=True)
+    slow = tuple(actor.model_copy(update={"unroll": unroll}) for actor, unroll in actors)
+    measured = MEASURED.model_copy(update={"actors": slow})
+    hold(monkeypatch, seconds=30.0, start_up_s=15.0, measured=measured)
+    assert tried[0] == (4, 1)
+
+
+def failing(monkeypatch, does_fail):
+    rehearse = auditions.rehearse
+
+    def fail(spec, *words):
+        if does_fail(spec.plan):
+            raise WorkerLost("actor-0: broken.")
+        return rehearse(spec, *words)
 
     monkeypatch.setattr(auditions, "rehearse", fail)
+
+
+def test_one_that_fails_is_told_and_not_taken_and_the_next_is_tried(monkeypatch, tried):
+    machine, demand = Machine((0, 1, 2, 3), 8 << 30), demand_of(config(), PROBE)
+    favourite = candidates(MEASURED, machine, demand)[0]
+    failing(monkeypatch, lambda plan: plan.num_actors == favourite.num_actors)
+    told = []
+    found = hold(monkeypatch, tell=told.append)
+    assert told[0] == (
+        f"actor-0: broken. A plan with {favourite.num_actors} actor(s) and 1 learner thread(s) "
+        "is not taken."
+    )
+    assert len(set(tried)) == 2
+    after = candidates(found, machine, demand)
+    assert after[0].num_actors != favourite.num_actors and after[0].is_rehearsed
+    assert after[-1].num_actors == favourite.num_actors
+    assert all(rehearsal.computed for rehearsal in found.rehearsals)
+
+
+def test_where_all_fail_the_plan_rests_on_costs(monkeypatch, tried):
+    failing(monkeypatch, lambda plan: True)
     told = []
     assert hold(monkeypatch, tell=told.append).rehearsals == ()
-    assert told == ["actor-0: broken. The plan rests on costs."]
+    assert len(told) == 4
+    assert told[-1] == "Every rehearsal failed: the plan rests on costs."
+    told.clear()
+    hold(monkeypatch, tell=told.append, num_actors=2, learner_threads=1, actor_threads=1)
+    assert len(told) == 2, "the only one is not tried again"

@@ -3,13 +3,15 @@
 import dataclasses
 import json
 import logging
+import os
 
 import pytest
 
 from tests.unit.profile.profiles import profile
 from tests.unit.programs.plans import config
 from tianji.config.machine import Machine
-from tianji.profile.keep import key_of, load, save
+from tianji.profile import keep
+from tianji.profile.keep import DISTURBED_AGE_S, MOST_AGE_S, key_of, load, save
 
 MACHINE = Machine((0, 1), 1 << 33)
 
@@ -100,3 +102,39 @@ def test_another_machine_has_another_key(monkeypatch):
     before = key_of(config(), MACHINE)
     monkeypatch.setattr("tianji.profile.keep._processor", lambda: "another one")
     assert key_of(config(), MACHINE) != before
+
+
+def aged(cache, seconds):
+    path = cache / "abc.json"
+    then = path.stat().st_mtime - seconds
+    os.utime(path, (then, then))
+
+
+def test_an_old_profile_counts_as_none_and_a_disturbed_one_sooner(cache):
+    save("abc", profile())
+    aged(cache, DISTURBED_AGE_S + 60)
+    assert load("abc") is not None
+    aged(cache, MOST_AGE_S)
+    assert load("abc") is None
+    save("abc", profile().model_copy(update={"is_disturbed": True}))
+    assert load("abc") is not None
+    aged(cache, DISTURBED_AGE_S + 60)
+    assert load("abc") is None
+
+
+def test_a_run_with_an_evaluator_has_a_profile_of_its_own():
+    watched = config(evaluate={"period_s": 5.0})
+    assert key_of(watched, MACHINE) != key_of(config(), MACHINE)
+    assert key_of(config(engine="virtual"), MACHINE) != key_of(config(), MACHINE)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "not yours"), RuntimeError("no home")])
+def test_a_home_that_cannot_be_read_is_no_reason_to_fail(monkeypatch, caplog, error):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(keep, "_folder", fail)
+    assert not keep.has_any()
+    assert load("abc") is None
+    save("abc", profile())
+    assert "measures again" in caplog.text

@@ -10,6 +10,7 @@ from tianji.profile.points import (
     is_inference_heavy,
     is_waiting,
     loads,
+    sampler_count,
     spread,
     thread_counts,
 )
@@ -60,14 +61,35 @@ def test_an_unroll_waits_when_it_leaves_its_core_for_a_third_of_its_time():
     assert not is_waiting(alone_s=1.0, cpu_s=0.8)
 
 
-@pytest.mark.parametrize("cores", [1, 2, 4, 16])
+@pytest.mark.parametrize("cores", [2, 4, 16])
 @pytest.mark.parametrize("num_points", [1, 3, 8])
 def test_every_thread_count_meets_actors_and_every_point_meets_a_learner(cores, num_points):
     threads = thread_counts(config(), machine(cores))
     met = [loads(threads, index, num_points - 1, cores) for index in range(num_points)]
-    assert {count for counts in met for count in counts} == set(threads)
-    if cores > 1:
-        assert all(any(count < cores for count in counts) for counts in met)
+    assert {count for counts in met for count in counts} == {n for n in threads if n < cores}
+    assert all(met)
+
+
+def test_a_learner_that_leaves_no_core_meets_nobody():
+    assert loads([1], 0, 2, num_cores=1) == []
+    assert loads([2], 0, 2, num_cores=2) == []
+    assert loads([1, 2], 1, 2, num_cores=2) == [1]
+
+
+def test_as_many_samplers_are_started_as_there_are_cores_beside_the_learner():
+    assert sampler_count(config(num_envs=32), machine(4)) == 3
+    assert sampler_count(config(num_envs=32), machine(1)) == 1
+    assert sampler_count(config(num_envs=64), Machine(tuple(range(64)), 1 << 40)) == 16
+
+
+def test_no_more_samplers_are_started_than_a_run_would_have_actors():
+    assert sampler_count(config(num_envs=32, num_actors=1), machine(8)) == 1
+    assert sampler_count(config(num_envs=4), machine(8)) == 4
+
+
+def test_no_more_samplers_are_started_than_there_is_memory_for():
+    assert sampler_count(config(num_envs=32), Machine(tuple(range(8)), 1200 << 20)) == 3
+    assert sampler_count(config(num_envs=32), Machine(tuple(range(8)), 100 << 20)) == 1
 
 
 def sampled(**values):
