@@ -27,7 +27,8 @@ def flush_tiny_numbers() -> None:
 
 @contextlib.contextmanager
 def arithmetic_of_a_run() -> Iterator[None]:
-    """For engines that compute in the caller's own process: the caller gets its own back."""
+    """For engines that compute in the caller's own process: the caller gets its own back. Threads
+    that torch has started there before keep theirs."""
     threads = torch.get_num_threads()
     was_flushing = bool((torch.full((1,), _TINY) * 1.0 == 0.0).item())
     flush_tiny_numbers()

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.unit.balance.profiles import actor, cost, learner, profile
+from tianji.balance.profile import Rehearsal
 from tianji.cli.main import main
 
 PROFILE = profile(
@@ -12,8 +13,14 @@ PROFILE = profile(
     learners=(learner(1, 0.1), learner(2, 0.06)),
     steps_per_version=256,
     warnings=("An environment step takes 12 ms.",),
+    rehearsals=(
+        Rehearsal(
+            num_actors=1, learner_threads=2, actor_threads=1, produced=4000.0, received=4000.0,
+            trained=12000.0, lag_versions=1.0,
+        ),
+    ),
     profiling_s=9.0,
-)
+)  # fmt: skip
 NAMES = {
     "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes",
     "memory",
