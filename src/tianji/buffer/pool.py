@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tianji.buffer.age import AgeGauge
 from tianji.buffer.queue import lay_side_by_side
 from tianji.channels.interface import Receiver
 from tianji.types import Batch, Stamp
@@ -38,7 +39,7 @@ class Pool:
         self._unused: set[int] = set()
         """Slots whose unroll no batch has had yet."""
         self._fresh_steps = 0
-        self._age_sum = self._age_count = 0
+        self._age = AgeGauge()
 
     def put(self, slot: int, stamp: Stamp) -> int:
         if len(self._held) == self._capacity:
@@ -56,12 +57,11 @@ class Pool:
         drawn = self._rng.choice(len(self._held), self._num_taken, replace=False)
         taken = [self._held[index] for index in np.sort(drawn).tolist()]
         for slot, stamp in taken:
-            self._age_sum += version - stamp.oldest_version
             if slot in self._unused:
                 self._unused.remove(slot)
                 self._fresh_steps += stamp.env_steps
-        self._age_count += len(taken)
         stamps = tuple(stamp for _, stamp in taken)
+        self._age.add(sum(version - stamp.oldest_version for stamp in stamps), len(stamps))
         return Batch(
             lay_side_by_side(self._receiver, [slot for slot, _ in taken], self._env_axes),
             stamps,
@@ -76,9 +76,7 @@ class Pool:
 
     def metrics(self) -> dict[str, float]:
         """How old unrolls were when used, in versions, and how full the pool is."""
-        age = self._age_sum / max(1, self._age_count)
-        self._age_sum = self._age_count = 0
-        return {"age_versions": age, "fill": len(self._held) / self._capacity}
+        return {"age_versions": self._age.read(), "fill": len(self._held) / self._capacity}
 
     def state(self) -> dict[str, Any]:
         """Only the draws: after a resume the pool fills anew within a few versions."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tianji.buffer.age import AgeGauge
 from tianji.channels.interface import Receiver
 from tianji.ops.nstep import n_step_return
 from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp
@@ -54,7 +55,7 @@ class Replay:
         self._oldest_version = np.zeros(num_slots, np.int64)
         self._used = np.zeros((num_slots, unroll_length * self._num_envs), np.bool_)
         self._first_uses = 0
-        self._age_sum = self._age_count = 0
+        self._age = AgeGauge()
 
     def put(self, slot: int, stamp: Stamp) -> int:
         if len(self._held) == self._capacity:
@@ -122,8 +123,7 @@ class Replay:
         fresh = np.unique(slots[unused] * self._used.shape[1] + places[unused])
         self._used.reshape(-1)[fresh] = True
         self._first_uses += len(fresh)
-        self._age_sum += int((version - self._oldest_version[slots]).sum())
-        self._age_count += len(slots)
+        self._age.add(int((version - self._oldest_version[slots]).sum()), len(slots))
 
     def finish(self, batch: Batch) -> int:
         """Nothing to give back: sampling does not use items up."""
@@ -132,9 +132,7 @@ class Replay:
 
     def metrics(self) -> dict[str, float]:
         """How old items were when used, in versions, and how full the store is."""
-        age = self._age_sum / max(1, self._age_count)
-        self._age_sum = self._age_count = 0
-        return {"age_versions": age, "fill": len(self._held) / self._capacity}
+        return {"age_versions": self._age.read(), "fill": len(self._held) / self._capacity}
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"rng": self._rng.bit_generator.state, "owed": self._owed}

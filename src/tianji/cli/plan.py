@@ -16,7 +16,8 @@ USAGE = "tianji plan [PRESET] [--key value ...] [--fresh]"
 ABOUT = """\
 Measure this machine for a run and say how its cores are best shared: processes, cores, threads \
 and environments of each role, the rates to expect, the bottleneck, and what one more core would \
-bring. It takes less than a minute and keeps what it measured: `tianji train` with the same \
+bring. It takes less than a minute, longer where settings of the algorithm are `auto`, and keeps \
+what it measured: `tianji train` with the same \
 settings uses it, and so does the next `tianji plan`, unless it gets --fresh.
 
 Every setting of `tianji train` is understood. What is fixed by hand stays, and the rest is solved \

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
-from tianji.engines.arithmetic import arithmetic_of_a_run, use_threads
+from tianji.engines.arithmetic import use_threads
 from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.loop import timed_tick
@@ -29,16 +29,7 @@ class InlineEngine:
         self._roles = Together(spec, program, observer, stream, InprocBoard)
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        roles = self._roles
-        roles.start(resume)
-        self._observer.watch(roles.gauges)
-        try:
-            with arithmetic_of_a_run():
-                because = self._loop(stop)
-                record = roles.side.close(save=stop.level < Stop.NOW)
-        finally:
-            roles.close()
-        return Outcome(because=because, record=record, restarts=0, first_cause=None)
+        return self._roles.run(self._loop, stop, resume)
 
     def _loop(self, stop: StopRequest) -> str:
         side, rows = self._roles.side, self._roles.gauges.rows

@@ -9,9 +9,12 @@ from typing import Any
 from tianji.actor.role import Actor
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.build import build_actor, build_evaluator, spans_of
-from tianji.engines.interface import Observer, Report
+from tianji.engines.control import Stop
+from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.learner_side import LearnerSide
+from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.evaluator.role import Evaluator
 from tianji.programs.program import Program
@@ -31,6 +34,7 @@ class Together:
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._observer = observer
+        self._now_ns = now_ns
         self._is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
         self.gauges = gauges = Gauges(tuple(role.name for role in program.roles))
         boards: list[InprocBoard] = []
@@ -55,6 +59,19 @@ class Together:
             self.evaluators[role.name] = build_evaluator(
                 spec, boards[0], row, observer.report, spans, now_ns
             )
+
+    def run(self, loop: Callable[[StopRequest], str], stop: StopRequest, resume: bool) -> Outcome:
+        """From the first version to the last record; `loop` decides who is next, and says why it
+        ended."""
+        self.start(resume)
+        self._observer.watch(self.gauges, now_ns=self._now_ns)
+        try:
+            with arithmetic_of_a_run():
+                because = loop(stop)
+                record = self.side.close(save=stop.level < Stop.NOW)
+        finally:
+            self.close()
+        return Outcome(because=because, record=record, restarts=0, first_cause=None)
 
     def start(self, resume: bool) -> None:
         if resume:

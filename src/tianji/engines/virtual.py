@@ -18,7 +18,7 @@ from tianji.channels.inproc import InprocBoard
 from tianji.channels.layout import Layout
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
-from tianji.engines.arithmetic import arithmetic_of_a_run, use_threads
+from tianji.engines.arithmetic import use_threads
 from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.loop import timed_tick
@@ -108,16 +108,7 @@ class VirtualEngine:
     # Running.
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        roles = self._roles
-        roles.start(resume)
-        self._observer.watch(roles.gauges, now_ns=self._clock.now_ns)
-        try:
-            with arithmetic_of_a_run():
-                because = self._loop(stop)
-                record = roles.side.close(save=stop.level < Stop.NOW)
-        finally:
-            roles.close()
-        return Outcome(because=because, record=record, restarts=0, first_cause=None)
+        return self._roles.run(self._loop, stop, resume)
 
     def _loop(self, stop: StopRequest) -> str:
         side = self._roles.side

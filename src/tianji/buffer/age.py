@@ -1,0 +1,20 @@
+"""How old items were when they were used, in versions, since it was last asked."""
+
+from __future__ import annotations
+
+
+class AgeGauge:
+    """A mean that begins anew whenever it is read."""
+
+    def __init__(self) -> None:
+        self._sum = self._count = 0
+
+    def add(self, total: int, count: int) -> None:
+        """total: the ages of `count` items, added up."""
+        self._sum += total
+        self._count += count
+
+    def read(self) -> float:
+        mean = self._sum / max(1, self._count)
+        self._sum = self._count = 0
+        return mean
