@@ -13,14 +13,18 @@ from typing import Any
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
 from tianji.channels.gauges import Gauges
+from tianji.channels.interface import BoardReader, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.machine import read_machine
 from tianji.config.overrides import make_config
-from tianji.engines.build import RunSpec, build_actor, build_model
-from tianji.engines.loop import run_loop, timed_tick
+from tianji.engines.build import build_actor, build_model
+from tianji.engines.gradients import build_gradient_actor
+from tianji.engines.loop import Role, run_loop, timed_tick
+from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot
 from tianji.programs.resolve import resolve
@@ -57,11 +61,14 @@ class ActorRoom:
         ShmBoardWriter(board, snapshot.nbytes).post(0, snapshot.write_to)
         self._gauges = Gauges(("actor-0",)).rows["actor-0"]
         sender = ShmSender(memory, 0, buffer_bell)
-        self._actor = build_actor(spec, 0, sender, ShmBoardReader(board), self._gauges)
+        self._actor = self._build_actor(spec, sender, ShmBoardReader(board))
         self._bell = actor_bell
         self._buffer_bell = buffer_bell
         self._round = 0
         self.steps_per_unroll = plan.steps_per_unroll
+
+    def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Role:
+        return build_actor(spec, 0, sender, policy, self._gauges)
 
     def run(self, num_unrolls: int) -> int:
         """Make unrolls and give their slots back; returns the environment steps."""
@@ -84,6 +91,28 @@ class ActorRoom:
 
     def take(self) -> int | None:
         return self.receiver.take()
+
+
+class GradientRoom(ActorRoom):
+    """The same with an actor that makes gradients, and nobody who would close its round."""
+
+    def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Role:
+        board = os.memfd_create("sum")
+
+        def contributions(num_parameters: int) -> BoardContributionWriter:
+            writer = ShmBoardWriter(board, contribution_bytes(num_parameters))
+            return BoardContributionWriter(writer, ShmBoardReader(board))
+
+        return build_gradient_actor(spec, 0, sender, policy, contributions, self._gauges)
+
+    def run(self, num_unrolls: int) -> int:
+        """Environment steps that went into gradients."""
+        steps = 0
+        for _ in range(num_unrolls):
+            slot = self.make_unroll()
+            steps += self.receiver.stamp(slot).env_steps
+            self.receiver.release(slot)
+        return steps
 
 
 class _Collect:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
+    from tianji.envs.build import EnvSources
     from tianji.trained.policy import LoadedPolicy
+
+Env: TypeAlias = str | Callable[..., Any]
+"""A Gymnasium id, a `module:factory`, or a callable that makes an environment."""
 
 
 class Trained(NamedTuple):
@@ -28,29 +32,27 @@ def make_config(preset: str | None = None, **values: Any) -> RunConfig:
 
 
 def train(
-    preset: str | None = None, *, env: str | Callable[..., Any] | None = None, **values: Any
+    preset: str | None = None, *, env: Env | Sequence[Env] | None = None, **values: Any
 ) -> Trained:
     """Train a policy and return the summary of the run and the policy.
 
     preset: the name of a preset or the path of a YAML file; cartpole-ppo when nothing is named.
-    env: a Gymnasium id, a `module:factory`, or a callable that makes an environment.
+    env: a Gymnasium id, a `module:factory`, or a callable that makes an environment; a list of
+        them gives every actor its own, in turn, with an algorithm that gathers gradients.
     values: any setting, as on the command line: gamma=0.98, max_env_steps=100_000, seed=3.
     """
     from tianji.errors import WorkerLost
     from tianji.run import train_config
     from tianji.trained.policy import load_policy
 
-    if isinstance(env, str):
-        values["env"], env = env, None
-    elif env is not None:
-        values["env"] = _name_of(env)
+    given = _name_envs(env, values)
     config = make_config(preset, **values)
-    summary = train_config(config, env=env)
+    summary = train_config(config, env=given)
     if summary["stopped_because"] == "failed":
         raise WorkerLost(
             f"Training failed: {summary['first_cause']}. More in {summary['run_dir']}/events.jsonl."
         )
-    return Trained(summary, load_policy(Path(summary["run_dir"]), "latest", env=env))
+    return Trained(summary, load_policy(Path(summary["run_dir"]), "latest", env=given))
 
 
 def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> LoadedPolicy:
@@ -58,10 +60,32 @@ def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> Loade
     from tianji.config.runs import find_run
     from tianji.trained.policy import load_policy
 
-    return load_policy(find_run(str(run)), checkpoint, env=env)
+    given = tuple(env) if isinstance(env, list) else env
+    return load_policy(find_run(str(run)), checkpoint, env=given)
 
 
-def _name_of(factory: Callable[..., Any]) -> str:
-    """What config.yaml says of a callable: where it was defined, so that a person knows."""
-    module = getattr(factory, "__module__", "__main__")
-    return f"{module}:{getattr(factory, '__qualname__', type(factory).__name__)}"
+def _name_envs(env: Env | Sequence[Env] | None, values: dict[str, Any]) -> EnvSources | None:
+    """Put names into the config; returns what config.yaml cannot hold, None where it can.
+
+    A callable is named after where it was defined, so that a person knows it.
+    """
+    from tianji.envs.build import name_of
+
+    if env is None or isinstance(env, str):
+        values |= {} if env is None else {"env": env}
+        return None
+    if callable(env):
+        values["env"] = name_of(env)
+        return env
+    tasks = tuple(env)
+    values["envs"] = _distinct({task: name_of(task) for task in tasks}, tasks)
+    return tasks if any(callable(task) for task in tasks) else None
+
+
+def _distinct(names: Mapping[Env, str], tasks: Sequence[Env]) -> tuple[str, ...]:
+    """Two callables may have one name: the second gets a number."""
+    seen: dict[str, list[Env]] = {}
+    for task, name in names.items():
+        seen.setdefault(name, []).append(task)
+    places = {task: seen[name].index(task) for task, name in names.items()}
+    return tuple(f"{names[t]}#{places[t] + 1}" if places[t] else names[t] for t in tasks)

@@ -25,12 +25,12 @@ from tianji.engines.control import Stop
 from tianji.engines.interface import Engine, Outcome, Report
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
-from tianji.envs.build import EnvSource
+from tianji.envs.build import EnvSources
 from tianji.errors import UsageError
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.plan import Planned, plan_again, plan_run
-from tianji.programs.program import Program, tianji
+from tianji.planning.plan import GATHERS, Planned, plan_again, plan_run
+from tianji.programs.program import Program, program_for
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ Summary = dict[str, Any]
 
 
 def train_config(
-    config: RunConfig, env: EnvSource | None = None, started_ns: int | None = None
+    config: RunConfig, env: EnvSources | None = None, started_ns: int | None = None
 ) -> Summary:
-    """Train as configured, in a new run folder. `env` may be a callable in place of config.env;
-    `started_ns` is when the person asked (CLOCK_MONOTONIC), for the start-up time."""
+    """Train as configured, in a new run folder. `env` may be a callable in place of config.env, or
+    a tuple in place of config.envs; `started_ns` is when the person asked (CLOCK_MONOTONIC), for
+    the start-up time."""
     started_ns = started_ns or time.monotonic_ns()
-    source = env or config.env
+    source = env or config.envs or config.env
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
         planned = plan_run(config, source, machine, tell)
@@ -61,7 +62,7 @@ def train_config(
 def resume_run(
     run_dir: Path,
     changes: Mapping[str, Any],
-    env: EnvSource | None = None,
+    env: EnvSources | None = None,
     started_ns: int | None = None,
 ) -> Summary:
     """Continue a run from its newest sound checkpoint; `changes` are new limits and the like."""
@@ -71,7 +72,7 @@ def resume_run(
     with _only_one(run_dir):
         config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
         _check_not_over(config, run_dir)
-        source = env or config.env
+        source = env or config.envs or config.env
         machine = read_machine()
         with tell_progress(config.observe.display) as tell:
             planned = plan_again(config, changes, source, machine, read_plan(run_dir), tell)
@@ -97,7 +98,7 @@ def _check_not_over(config: RunConfig, run_dir: Path) -> None:
         )
 
 
-def _spec_of(planned: Planned, env: EnvSource, run_dir: Path | None) -> RunSpec:
+def _spec_of(planned: Planned, env: EnvSources, run_dir: Path | None) -> RunSpec:
     """The last thing that can be wrong with a run is found here, before anything starts."""
     config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
@@ -109,7 +110,7 @@ def _spec_of(planned: Planned, env: EnvSource, run_dir: Path | None) -> RunSpec:
     return spec
 
 
-def _replanner(planned: Planned, env: EnvSource, machine: Machine) -> Replanner | None:
+def _replanner(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
     """Whoever changes the plan of this run on the way, if that is wanted."""
     if not planned.config.plan.replan or planned.config.engine != "local":
         return None
@@ -163,7 +164,9 @@ def _run(
 
 def _planner_notes(planned: Planned, replanner: Replanner | None) -> list[str]:
     notes = [planned.note] if planned.note else []
-    if planned.config.plan.replan and planned.config.engine == "local" and replanner is None:
+    config = planned.config
+    may_replan = config.plan.replan and config.engine == "local" and planned.note != GATHERS
+    if may_replan and replanner is None:
         notes.append(NO_REPLAN)
     return notes
 
@@ -179,7 +182,7 @@ def _run_engines(
     """One engine, or, when the plan changes on the way, one after the other."""
     restarts = 0
     while True:
-        program = tianji(spec.config, spec.plan)
+        program = program_for(spec.config, spec.plan)
         engine = _ENGINES[spec.config.engine](spec, program, observer, **extra)
         outcome = engine.run(stop, resume)
         outcome["restarts"] = restarts = restarts + outcome["restarts"]
@@ -286,6 +289,12 @@ def _local(
 def _virtual(
     spec: RunSpec, program: Program, observer: RunObserver, profile: Profile | None
 ) -> Engine:
+    from tianji.engines.gradients import gather_of
+
+    if gather_of(spec) is not None:
+        from tianji.engines.virtual_gradients import VirtualGradientEngine
+
+        return VirtualGradientEngine(spec, program, observer)
     from tianji.engines.virtual import VirtualEngine
 
     return VirtualEngine(spec, program, observer, profile)

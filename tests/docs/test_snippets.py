@@ -26,7 +26,8 @@ WORDS = (
     "update", "version", "lag", "age", "ratio", "warm-up", "allowance", "grant", "paced", "slot",
     "lane", "stream", "board", "reduce", "gauge", "bell", "role", "worker", "group",
     "contribution", "world", "program", "plan", "engine", "preset", "run", "busy share",
-    "time to target", "start-up",
+    "time to target", "start-up", "token", "gather rule", "closed", "look-ahead point",
+    "given times", "task",
 )  # fmt: skip
 OTHER_WORDS = ("rollout", "trajectory", "timestep", "train step", "replay ratio", "utilisation")
 
@@ -168,19 +169,28 @@ def test_every_command_and_algorithm_has_a_page():
     assert [page for page in expected if not page.exists()] == []
 
 
-def test_every_key_of_the_metrics_is_explained(in_new_folder):
+@pytest.mark.parametrize("preset", ["cartpole-ppo", "rennala-nigt"])
+def test_every_key_of_the_metrics_is_explained(preset, in_new_folder):
     explained = (DOCS / "concepts/observing.md").read_text()
-    trained = tianji.train("cartpole-ppo", engine="inline", display="off", max_env_steps=1000)
+    trained = tianji.train(preset, engine="inline", display="off", max_env_steps=1000)
     metrics = in_new_folder / trained.summary["run_dir"] / "metrics.jsonl"
     keys = json.loads(metrics.read_text().splitlines()[-1])
     assert [key for key in keys if not re.search(rf"`{key}[.`]", explained)] == []
+    gathered = keys.get("gather", {})
+    assert [key for key in gathered if not re.search(rf"`(gather)?\.{key}`", explained)] == []
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "impala"])
+PRESETS = {"ppo": "cartpole-ppo", "dqn": "cartpole-dqn", "impala": "cartpole-impala"}
+"""Of algorithms; the others have presets of their own names."""
+
+
+@pytest.mark.parametrize("algorithm", [*PRESETS, "rennala-nigt", "afedpg", "rennala-pg"])
 def test_every_metric_of_an_algorithm_is_explained_on_its_page(algorithm, in_new_folder):
     explained = (DOCS / f"algorithms/{algorithm}.md").read_text()
+    if link := re.search(r"\]\(([\w-]+\.md)#metrics\)", explained):
+        explained = (DOCS / "algorithms" / link[1]).read_text()
     settings = {"engine": "inline", "display": "off", "max_env_steps": 1500}
-    trained = tianji.train(f"cartpole-{algorithm}", **settings)
+    trained = tianji.train(PRESETS.get(algorithm, algorithm), **settings)
     metrics = in_new_folder / trained.summary["run_dir"] / "metrics.jsonl"
     found = json.loads(metrics.read_text().splitlines()[-1])["learner"]
     assert found

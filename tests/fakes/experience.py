@@ -32,6 +32,8 @@ ACTIONS = {
     "box": spaces.Box(-0.5, 0.5, (2,), np.float32),
 }
 
+GATHERED = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
+
 STEP_FIELDS = (
     Field("reward", "float32"),
     Field("terminated", "bool"),
@@ -89,6 +91,8 @@ class Rig:
         self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[action])
         small = {"minibatch_size": 16} if name == "ppo" else {}
         small |= {"batch_size": 16, "updates_per_version": 3} if name == "dqn" else {}
+        if name in GATHERED:  # their learners see no steps, so there is nothing to normalise
+            config = {"num_actors": 1, **config, "normalize": {}}
         algorithm = {"name": name, "unroll_length": 8, **small, **(settings or {})}
         self.config = RunConfig(algorithm=algorithm, num_envs=4, **config)
         self.algorithm: Algorithm = load_algorithm(name)
@@ -115,9 +119,21 @@ class Rig:
         return unroll
 
     def batch(self, seed: int) -> Batch:
-        if self.algorithm.cadence(self.config).store == "queue":
+        store = self.algorithm.cadence(self.config).store
+        if store == "queue":
             return queue_batch(self.unroll(seed))
-        return self.replay_batch(seed)
+        return self.gathered_batch(seed) if store == "gather" else self.replay_batch(seed)
+
+    def gathered_batch(self, seed: int) -> Batch:
+        """Gradients at the parameters as they are, as many as the cadence says."""
+        cadence = self.algorithm.cadence(self.config)
+        assert cadence.gather is not None and self.algorithm.build_estimator is not None
+        estimator = self.algorithm.build_estimator(self.model, self.spaces, self.config)
+        estimator.begin(version=0)
+        for _ in range(cadence.gather.num_gradients):
+            estimator.add(self.unroll(seed), num_rows=8)
+        arrays = {"sum": estimator.sum_P, "weight": np.array([float(estimator.count)])}
+        return Batch(arrays, (), estimator.count, cadence.steps_per_version)
 
     def replay_batch(self, seed: int) -> Batch:
         settings = self.config.algorithm.model_dump()

@@ -14,7 +14,9 @@ LIMITS = {
 }
 PRESETS = (
     "cartpole-ppo", "cartpole-dqn", "cartpole-impala", "acrobot-ppo", "lunarlander-dqn",
-    "hopper-ppo",
+    "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg",
+    "acrobot-rennala-nigt", "hopper-rennala-nigt", "humanoid-rennala-nigt",
+    "walker2d-rennala-nigt", "reacher-rennala-nigt", "hopper-malenia-nigt",
 )  # fmt: skip
 
 
@@ -25,6 +27,18 @@ def test_a_preset_learns_in_the_local_engine(preset, tmp_path, monkeypatch):
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
     assert summary["discarded_items"] == 0
     assert summary["lag_versions"]["max"] <= make_config(preset).max_lag
+
+
+@pytest.mark.parametrize("preset", ["rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg"])
+def test_gathered_gradients_learn(preset, tmp_path, monkeypatch):
+    """A random policy has 22. Episodes that end early cost nothing here, and nobody races."""
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        preset, engine="inline", estimate="episodes", target_return=80, max_env_steps=100_000,
+        observe=QUIET,
+    )  # fmt: skip
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "impala"])

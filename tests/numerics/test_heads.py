@@ -4,24 +4,31 @@ import pytest
 import torch
 from gymnasium import spaces
 from torch.distributions import Categorical, Normal
+from torch.nn.functional import softplus
 
 from tests.fakes.experience import ACTIONS
-from tianji.models.actions import Choices, action_layout
+from tianji.models.actions import Choices, Squashed, action_layout, squashed_layout
 from tianji.models.flat import flatten
-from tianji.models.heads import CategoricalHead, build_head
+from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, build_head
 
 ROWS = 50
+LAYOUTS = {
+    **{kind: action_layout(space) for kind, space in ACTIONS.items()},
+    "squashed": squashed_layout(ACTIONS["box"]),
+}
 
 
 def made(kind):
     """A head, random outputs and random actions."""
     torch.manual_seed(3)
-    layout = action_layout(ACTIONS[kind])
+    layout = LAYOUTS[kind]
     head = build_head(layout)
     flatten(head)
     outputs = torch.randn(layout.num_outputs, ROWS, requires_grad=True)
     if isinstance(layout, Choices):
         action = torch.stack([torch.randint(n, (ROWS,)) for n in layout.sizes], 1)
+    elif isinstance(layout, Squashed):
+        action = torch.randn(ROWS, 2)
     else:
         head.log_std_A.data.copy_(torch.tensor([0.3, -0.7]))
         action = torch.randn(ROWS, 2)
@@ -35,11 +42,15 @@ def reference(layout, head, outputs, action):
         parts = [Categorical(logits=x) for x in logits]
         log_prob = sum(p.log_prob(a) for p, a in zip(parts, action.unbind(1), strict=True))
         return log_prob, sum(p.entropy() for p in parts)
-    normal = Normal(outputs.t(), head.log_std_A.exp())
+    if isinstance(layout, Squashed):
+        mean, spread = outputs.t().chunk(2, 1)
+        normal = Normal(mean, softplus(spread))
+    else:
+        normal = Normal(outputs.t(), head.log_std_A.exp())
     return normal.log_prob(action).sum(1), normal.entropy().sum(1)
 
 
-@pytest.mark.parametrize("kind", ACTIONS)
+@pytest.mark.parametrize("kind", LAYOUTS)
 def test_log_prob_and_entropy_are_by_the_book(kind):
     layout, head, outputs, action = made(kind)
     log_prob, entropy = reference(layout, head, outputs, action)
@@ -49,7 +60,7 @@ def test_log_prob_and_entropy_are_by_the_book(kind):
     torch.testing.assert_close(head.entropy(), entropy.detach())
 
 
-@pytest.mark.parametrize("kind", ACTIONS)
+@pytest.mark.parametrize("kind", LAYOUTS)
 @pytest.mark.parametrize("with_entropy", [False, True])
 def test_backward_is_the_automatic_gradient(kind, with_entropy):
     layout, head, outputs, action = made(kind)
@@ -78,3 +89,20 @@ def test_mode_of_a_gaussian_is_its_mean_cut_to_the_bounds():
 def test_one_choice_gives_actions_without_an_axis_of_their_own():
     head = build_head(action_layout(spaces.Discrete(3)))
     assert head.mode(torch.tensor([[0.0, 2.0, 1.0]])).tolist() == [1]
+
+
+def test_the_mode_of_a_squashed_gaussian_is_its_mean_squashed_into_the_bounds():
+    head = build_head(squashed_layout(spaces.Box(-1.0, 3.0, (2,))))
+    outputs = torch.tensor([[0.0, 1e9, 5.0, 5.0]])
+    assert head.mode(outputs).tolist() == [[1.0, 3.0]]
+
+
+def test_a_spread_too_small_for_the_rounding_of_actions_stops_to_matter():
+    head = build_head(squashed_layout(spaces.Box(-1.0, 1.0, (1,))))
+    at, below = (torch.tensor([[0.5], [s]]) for s in (SMALLEST_SPREAD, -1e4))
+    action = head.prepare(torch.tensor([[0.5001]]))
+    log_prob = head.log_prob(at, action)
+    assert head.backward(torch.ones(1), None)[1] != 0.0
+    assert head.log_prob(below, action) == log_prob
+    assert head.backward(torch.ones(1), None)[1] == 0.0
+    assert torch.isfinite(head.backward(torch.ones(1), torch.ones(1))).all()

@@ -6,16 +6,20 @@ import torch
 from gymnasium import spaces
 
 from tests.fakes.experience import ACTIONS
-from tianji.models.actions import action_layout
+from tianji.models.actions import action_layout, squashed_layout
 from tianji.models.heads import build_head
 from tianji.models.sampling import build_sampler
 
 ROWS, ENVS = 50, 40
+LAYOUTS = {
+    **{kind: action_layout(space) for kind, space in ACTIONS.items()},
+    "squashed": squashed_layout(ACTIONS["box"]),
+}
 
 
 def drawn(kind, outputs):
     """An unroll of draws from the same outputs: head, sampler, as stored, as given to the world."""
-    layout = action_layout(ACTIONS[kind])
+    layout = LAYOUTS[kind]
     head = build_head(layout)
     sampler = build_sampler(layout, head)
     sampler.begin(np.random.default_rng(0), ROWS, ENVS)
@@ -49,9 +53,9 @@ def test_gaussian_draws_are_stored_whole_and_cut_for_the_world():
     np.testing.assert_array_equal(given, np.clip(action, -0.5, 0.5))
 
 
-@pytest.mark.parametrize("kind", ACTIONS)
+@pytest.mark.parametrize("kind", LAYOUTS)
 def test_log_prob_is_what_the_learner_computes(kind):
-    layout = action_layout(ACTIONS[kind])
+    layout = LAYOUTS[kind]
     outputs = np.linspace(-1, 1, layout.num_outputs, dtype=np.float32)
     head, sampler, action, _ = drawn(kind, outputs)
     log_prob = np.full((ROWS, ENVS), 7.0, np.float32)
@@ -63,13 +67,32 @@ def test_log_prob_is_what_the_learner_computes(kind):
     assert (log_prob[0] == 7.0).all() and (log_prob[40:] == 7.0).all()
 
 
-@pytest.mark.parametrize("kind", ACTIONS)
+@pytest.mark.parametrize("kind", LAYOUTS)
 def test_mode_is_the_heads(kind):
-    layout = action_layout(ACTIONS[kind])
+    layout = LAYOUTS[kind]
     head = build_head(layout)
     outputs = np.random.default_rng(0).normal(size=(9, layout.num_outputs)).astype(np.float32)
     expected = head.mode(torch.from_numpy(outputs)).numpy()
-    np.testing.assert_array_equal(build_sampler(layout, head).mode(outputs), expected)
+    np.testing.assert_allclose(build_sampler(layout, head).mode(outputs), expected, rtol=1e-6)
+
+
+def test_squashed_draws_are_stored_as_drawn_and_squashed_for_the_world():
+    outputs = np.array([0.4, -0.4, 0.0, -2.0], np.float32)
+    _, _, action, given = drawn("squashed", outputs)
+    np.testing.assert_allclose(action.mean((0, 1)), [0.4, -0.4], atol=0.05)
+    np.testing.assert_allclose(action.std((0, 1)), np.log1p(np.exp([0.0, -2.0])), rtol=0.05)
+    np.testing.assert_allclose(given, 0.5 * np.tanh(action), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.4, 0.4), (0.1, 0.3), (-1e-3, 7.77), (5.0, 5.1)])
+def test_what_is_squashed_never_leaves_the_bounds(low, high):
+    space = spaces.Box(low, high, (1,), np.float32)
+    layout = squashed_layout(space)
+    sampler = build_sampler(layout, build_head(layout))
+    for mean in (-1e9, 1e9):
+        (given,) = sampler.mode(np.array([[mean, 0.0]], np.float32))
+        assert space.contains(given)
+        np.testing.assert_allclose(given, high if mean > 0 else low, rtol=1e-3)
 
 
 def test_unbounded_boxes_are_not_cut():

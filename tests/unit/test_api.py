@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tianji
-from tianji.api import _name_of
 from tianji.config.files import load_config
+from tianji.envs.build import name_of
 from tianji.envs.worlds import Counting
 from tianji.errors import UsageError
 
@@ -96,4 +96,4 @@ class Factory:
     ],
 )
 def test_a_callable_is_named_after_where_it_was_defined(factory, name):
-    assert _name_of(factory) == name
+    assert name_of(factory) == name

@@ -16,6 +16,7 @@ from tianji.config.plan_file import read_plan
 from tianji.config.run import RunConfig
 from tianji.engines.control import Stop
 from tianji.errors import UsageError
+from tianji.planning.plan import GATHERS
 from tianji.programs.resolve import resolve
 
 
@@ -260,6 +261,12 @@ def test_a_ctrl_c_wins_over_a_new_plan(replanned):
     summary = run.train_config(config(**REPLAN))
     assert summary["stopped_because"] == "interrupted"
     assert len(replanned.plans) == 1
+
+
+def test_rounds_of_gradients_are_never_planned_anew(monkeypatch, engine):
+    monkeypatch.setitem(run._ENGINES, "local", run._ENGINES["inline"])
+    run.train_config(config(**REPLAN, algorithm="rennala-nigt"))
+    assert planned_notes() == [GATHERS]
 
 
 def test_a_run_that_cannot_change_its_plan_says_so(monkeypatch, engine):

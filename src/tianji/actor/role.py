@@ -39,6 +39,9 @@ class ActorPlan:
 class Actor:
     """One loop over its environments; `tick` is one step of all of them."""
 
+    due_ns = 0
+    """It never waits for a point in time."""
+
     def __init__(
         self,
         plan: ActorPlan,

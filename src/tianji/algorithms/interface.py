@@ -25,6 +25,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Gather:
+    """When the gradients of a version are enough, for algorithms whose items are gradients.
+
+    first:    so many, from whomever they come (Rennala)
+    harmonic: every actor at least one, and their harmonic count is enough (Malenia)
+    barrier:  one from every actor (synchronous)
+    every:    each one makes a version (AFedPG)
+    """
+
+    rule: Literal["first", "harmonic", "barrier", "every"]
+    num_gradients: int = 1
+    """M; `barrier` and `every` have none."""
+    first_num_gradients: int = 1
+    """M_init, of the first version."""
+    realisation: Literal["server", "all-reduce"] = "server"
+    absent_after_s: float | None = None
+    """Go on without an actor that has delivered nothing for so long; None waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cadence:
     """How an algorithm's serial form turns steps into versions. All counts are per version.
 
@@ -40,7 +60,7 @@ class Cadence:
     """Environment steps the learner receives for every version; a multiple of one round."""
     warmup_steps: int
     """Environment steps in the store before the first batch is taken."""
-    store: Literal["queue", "replay"]
+    store: Literal["queue", "replay", "gather"]
     ratio: float
     """Items taken per item put: 1 for a queue, sampled per inserted transition for replay."""
     capacity_steps: int = 0
@@ -49,6 +69,9 @@ class Cadence:
     """Replay only: minibatches in a batch, ratio * steps_per_version / num_updates items each."""
     pool_batches: int = 1
     """Queue only: a batch is drawn from the unrolls of so many; 1 takes each as it comes."""
+    gather: Gather | None = None
+    """Only with store "gather": an unroll is a token for a gradient that its actor has added to a
+    sum of its own."""
     trained_steps_per_version: int = field(kw_only=True)
     """Environment steps of all updates of a version: every epoch, every sampled step counts."""
 
@@ -77,6 +100,38 @@ class Acting(Protocol):
     def greedy(self, obs: Mapping[str, Array]) -> Array:
         """The actions evaluation uses, for a batch of observations by leaf name."""
         ...
+
+
+class Estimator(Protocol):
+    """An actor's gradients at one point: their sum, which is its contribution to a version.
+
+    estimator.begin(version)                     # the model is at the point of this version
+    if estimator.is_complete(unroll, t): ...     # asked after every row t
+    estimator.add(unroll, num_rows)              # one gradient, of the rows before num_rows
+    contribution = estimator.sum_P, estimator.count
+    """
+
+    sum_P: Array
+    """float32, as long as the model's flat parameters."""
+    count: int
+
+    def look_ahead(self) -> None:
+        """The policy was read: move the model to the point that gradients are taken at."""
+        ...
+
+    def begin(self, version: int) -> None:
+        """The model has moved: nothing has been added yet."""
+        ...
+
+    def load(self, sum_P: Array, count: int) -> None:
+        """Go on from what an actor that died has left at this version."""
+        ...
+
+    def is_complete(self, unroll: Unroll, t: int) -> bool:
+        """Whether rows up to and with t already make the gradient; the last row always does."""
+        ...
+
+    def add(self, unroll: Unroll, num_rows: int) -> None: ...
 
 
 class Update(Protocol):
@@ -115,3 +170,5 @@ class Algorithm:
     build_update: Callable[[torch.nn.Module, Spaces, RunConfig], Update]
     export: Callable[[torch.nn.Module, Spaces, RunConfig], Any]
     """An nn.Module from observation tensors (one per leaf) to the greedy action, for ONNX."""
+    build_estimator: Callable[[torch.nn.Module, Spaces, RunConfig], Estimator] | None = None
+    """In actors, where items are gradients (Cadence.gather)."""

@@ -8,7 +8,16 @@ import importlib
 from tianji.algorithms.interface import Algorithm
 from tianji.errors import UsageError
 
-BUILT_IN = ("ppo", "dqn", "impala")
+BUILT_IN = (
+    "ppo",
+    "dqn",
+    "impala",
+    "rennala-nigt",
+    "malenia-nigt",
+    "sync-nigt",
+    "afedpg",
+    "rennala-pg",
+)
 
 
 def load_algorithm(name: str) -> Algorithm:
@@ -16,7 +25,8 @@ def load_algorithm(name: str) -> Algorithm:
     if ":" in name:
         module_name, _, attribute = name.partition(":")
     elif name in BUILT_IN:
-        module_name, attribute = f"tianji.algorithms.{name}.spec", "ALGORITHM"
+        folder = name.replace("-", "_")
+        module_name, attribute = f"tianji.algorithms.{folder}.spec", "ALGORITHM"
     else:
         close = difflib.get_close_matches(name, BUILT_IN, n=1)
         hint = f" Did you mean '{close[0]}'?" if close else ""

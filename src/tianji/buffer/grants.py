@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from tianji.balance.balance import SetPoint
 from tianji.balance.parking import ParkingState, after_version, after_wait
 from tianji.balance.turns import Turns
-from tianji.channels.gauges import Activity, Gauge
+from tianji.buffer.presence import Presence
+from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 
 
@@ -30,13 +31,10 @@ class Grants:
         at_once = max(1, point.unrolls_per_version // num_actors)
         self._receiver = receiver
         self._gauges = gauges
-        self._actor_gauges = actor_gauges
+        self.presence = Presence(receiver, gauges, actor_gauges)
         self.turns = Turns(num_actors, is_serial, at_once)
         self._owed: dict[int, int] = {}
         """Dealt and not yet delivered, by actor: it is still starting, or no slot was free."""
-        self._absent = set(range(num_actors))
-        """Not attached, as far as we know."""
-        self._resets_done = sum(row[Gauge.LANE_RESETS_DONE] for row in actor_gauges)
         self._may_park = may_park and not is_serial and num_actors > 1
         self._parking = ParkingState(num_actors, num_actors)
         self._show_active()
@@ -57,7 +55,7 @@ class Grants:
             self._deliver(actor, count)
 
     def _deliver(self, actor: int, count: int) -> None:
-        if actor in self._absent:
+        if actor in self.presence.absent:
             return  # its share is kept for it, or serial training would depend on who comes first
         left = count - self._receiver.grant(actor, self.turns.rounds[actor] - count, count)
         if left:
@@ -69,34 +67,19 @@ class Grants:
 
     def look_around(self) -> bool:
         """Whether somebody has come, or will never come."""
-        before = len(self._absent)
-        for actor in tuple(self._absent):
-            if self._actor_gauges[actor][Gauge.ACTIVITY] == Activity.STOPPED:
-                self._absent.discard(actor)
-                self._owed.pop(actor, None)
-                self.turns.gave_up(actor)
-            elif self._receiver.is_attached(actor):
-                self._absent.discard(actor)
-                self.turns.back(actor)
-        return len(self._absent) < before
-
-    def replaced(self) -> list[tuple[int, int]]:
-        """Actors that were replaced since we looked last, and how often in all. The supervisor
-        counts it in the actors' gauges, and for all of them together in ours."""
-        if self._gauges[Gauge.LANE_RESETS] == self._resets_done:
-            return []
-        counts = [row[Gauge.LANE_RESETS] for row in self._actor_gauges]
-        done = [row[Gauge.LANE_RESETS_DONE] for row in self._actor_gauges]
-        return [(actor, count) for actor, count in enumerate(counts) if count != done[actor]]
+        changes = self.presence.changes()
+        for actor in changes.given_up:
+            self._owed.pop(actor, None)
+            self.turns.gave_up(actor)
+        for actor in changes.come:
+            self.turns.back(actor)
+        return bool(changes.come or changes.given_up)
 
     def lost(self, actor: int, resets: int) -> None:
         """Its lane was reset, after so many replacements: what it held may be given to others."""
         self._owed.pop(actor, None)
         self.turns.lost(actor)
-        self._absent.add(actor)
-        row = self._actor_gauges[actor]
-        self._resets_done += resets - row[Gauge.LANE_RESETS_DONE]
-        row[Gauge.LANE_RESETS_DONE] = resets  # last: the new actor waits for it
+        self.presence.lost(actor, resets)
 
     # Parking.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from tianji.buffer.lag import LagGauge
 from tianji.types import Batch, Stamp
 
 
@@ -38,5 +39,48 @@ class Store(Protocol):
     def state(self) -> dict[str, Any]:
         """For the checkpoint: what is held (with the bytes, where worth it), random state."""
         ...
+
+    def load_state(self, state: dict[str, Any]) -> None: ...
+
+
+class BufferRole(Protocol):
+    """What the learner's side sees of a buffer: of unrolls (Buffer) or of gradients (Gathering)."""
+
+    lag: LagGauge
+    items_put: int
+    """Items put, warm-up not counted: what items_taken stands in the serial ratio to."""
+    items_taken: int
+
+    def tick(self) -> bool: ...
+
+    def take(self) -> Batch | None: ...
+
+    def finish(self, batch: Batch, version: int) -> int: ...
+
+    def continue_at(self, version: int) -> None:
+        """The learner goes on at this version, after a resume."""
+        ...
+
+    @property
+    def due_ns(self) -> int:
+        """When there is something to do although nothing arrives; 0: never."""
+        ...
+
+    @property
+    def discarded(self) -> int:
+        """Items given up."""
+        ...
+
+    def news(self) -> list[str]:
+        """What a person should know now, each thing once."""
+        ...
+
+    def metrics(self) -> dict[str, float]: ...
+
+    def record(self) -> dict[str, Any]:
+        """More for the record of the run."""
+        ...
+
+    def state(self) -> dict[str, Any]: ...
 
     def load_state(self, state: dict[str, Any]) -> None: ...

@@ -12,11 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any
 
 from tianji.balance.balance import SetPoint
+from tianji.buffer.episodes import Finished, finished_episodes
 from tianji.buffer.grants import Grants
 from tianji.buffer.interface import Store
 from tianji.buffer.lag import LagGauge
@@ -24,10 +23,7 @@ from tianji.buffer.late import LateUnrolls
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.observe.progress import Progress
-from tianji.types import Batch, Clock, Episode, Stamp
-
-_Finished: TypeAlias = tuple[tuple[int, int, int, int], Episode]
-"""An episode behind its place in time: round, row, actor, environment."""
+from tianji.types import Batch, Clock, Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +117,7 @@ class Buffer:
 
     def _reset_lanes(self) -> bool:
         """Actors that were replaced: each one's lane starts afresh."""
-        replaced = self._grants.replaced()
+        replaced = self._grants.presence.replaced()
         for actor, resets in replaced:
             for slot in self._receiver.reset_lane(actor):
                 self._receive(slot)
@@ -175,11 +171,11 @@ class Buffer:
         return waits
 
     def _enter(self, entering: list[tuple[Stamp, int]]) -> None:
-        episodes: list[_Finished] = []
+        episodes: list[Finished] = []
         warmup = max(0, self._plan.point.warmup_unrolls - self._put)
         for number, (stamp, slot) in enumerate(entering):
             self.lag.add(self._version - stamp.oldest_version)
-            episodes.extend(self._episodes(stamp, slot))
+            episodes.extend(finished_episodes(self._receiver, stamp, slot, self._plan.first_row))
             items = self._store.put(slot, stamp)
             if number >= warmup:
                 self.items_put += items
@@ -187,21 +183,6 @@ class Buffer:
         steps = sum(stamp.env_steps for stamp, _ in entering)
         self._progress.add([episode for _, episode in episodes], steps)
         self._put += len(entering)
-
-    def _episodes(self, stamp: Stamp, slot: int) -> list[_Finished]:
-        """Finished episodes with their place in time."""
-        lengths = self._receiver.arrays["episode_length"][slot]
-        returns = self._receiver.arrays["episode_return"][slot]
-        row_ns = self._receiver.arrays["row_ns"][slot]
-        first = self._plan.first_row
-        found = []
-        for row, env in np.argwhere(lengths[first:] > 0).tolist():
-            at = row + first
-            episode = Episode(
-                int(row_ns[at]), float(returns[at, env]), int(lengths[at, env]), stamp.actor
-            )
-            found.append(((stamp.round, row, stamp.actor, env), episode))
-        return found
 
     def _discard_late(self) -> None:
         """The last resort: what is older than the bound in spite of pacing is given up, counted."""
@@ -232,8 +213,18 @@ class Buffer:
         """The learner goes on at this version, after a resume."""
         self._version = version
 
+    @property
+    def due_ns(self) -> int:
+        return 0  # only arrivals and versions make something happen here
+
+    def news(self) -> list[str]:
+        return []
+
     def metrics(self) -> dict[str, float]:
         return self._store.metrics()
+
+    def record(self) -> dict[str, Any]:
+        return {}
 
     @property
     def discarded(self) -> int:

@@ -46,17 +46,18 @@ class _Board:
 class ShmBoardWriter:
     """The only writer. It gives the board its size, because only it knows the model."""
 
-    def __init__(self, fd: int, payload_bytes: int) -> None:
+    def __init__(self, fd: int, payload_bytes: int, name: str = "the policy") -> None:
         is_new = os.fstat(fd).st_size == 0
         nbytes = board_bytes(payload_bytes)
-        segment = Segment.allocate(fd, "the policy", nbytes) if is_new else Segment.attach(fd)
+        segment = Segment.allocate(fd, name, nbytes) if is_new else Segment.attach(fd)
         self._seat = Seat(segment, 0, "a writer of this board")
         self._fence = new_fence()
         words = segment.words(0, _STAMPS + NUM_COPIES)
         if segment.nbytes != nbytes or words[_PAYLOAD] not in (0, payload_bytes):
             raise ChannelError(
-                f"The policy has {payload_bytes} bytes, but this board of {segment.nbytes} bytes "
-                "was made for another size. A restarted learner must build the same model."
+                f"Of {name} {payload_bytes} bytes are to be posted, but this board of "
+                f"{segment.nbytes} bytes was made for another size. Whoever takes over must build "
+                "the same model."
             )
         if words[_PAYLOAD] == 0:  # new, or its writer died before the header was whole
             for word in range(_VERSION, _STAMPS + NUM_COPIES):

@@ -11,7 +11,7 @@ from typing import Any
 
 from tianji.channels.memory import Segment
 
-GAUGE_WORDS = 24
+GAUGE_WORDS = 32
 
 
 class Gauge(IntEnum):
@@ -28,6 +28,7 @@ class Gauge(IntEnum):
     UNIQUE_STEPS = 6
     """Learner: distinct environment steps that reached a gradient."""
     UPDATES = 7
+    """Learner: optimiser steps. Actor: those it has taken itself, in an all-reduce."""
     VERSION = 8
     FIRST_STEP_NS = 9
     RECEIVED_STEPS = 10
@@ -52,6 +53,18 @@ class Gauge(IntEnum):
     """Buffer: time a version that was due waited for unrolls that were about to be too old."""
     ACTIVE = 20
     """Buffer: how many actors may work at once; the others are parked."""
+    CLOSED = 21
+    """Buffer, in an actor's row and in its own: gradients at versions before this one are no longer
+    wanted."""
+    DISCARDED_STEPS = 22
+    """Actor: environment steps of gradients that were dropped before they were done."""
+    REDUCE_CALL = 23
+    """Learner's side, in an actor's row: who gives its sum to an all-reduce now, and of which
+    version (see channels/reduce.py, Call). One word, so that nobody sees half of it."""
+    REDUCE_READY = 24
+    """Actor: it can take part, as the successor of LANE_RESETS others; that number plus 1."""
+    OPENED_NS = 25
+    """Buffer, in an actor's row: since when gradients at the newest version are wanted."""
 
 
 class Activity(IntEnum):

@@ -99,6 +99,10 @@ class Receiver(Protocol):
         """Whether the lane's sender is there to take a grant."""
         ...
 
+    def wake_senders(self) -> None:
+        """There is news for all of them that comes by another way: none sleeps through it."""
+        ...
+
 
 class Batches(Protocol):
     """The learner's end of the stream of batches. It lives in the buffer's process, so a batch is
@@ -131,4 +135,51 @@ class BoardReader(Protocol):
 
     def latest(self, read: Callable[[Bytes], None]) -> int:
         """Let `read` copy the latest payload; returns its version."""
+        ...
+
+
+class Contribution(NamedTuple):
+    """What an actor has added up at one version, beside the sum itself."""
+
+    version: int
+    num_gradients: int
+
+
+class ContributionWriter(Protocol):
+    """An actor's end: its sum lies where the learner finds it, as of its last gradient. So the
+    learner takes it once per version, and no actor is asked for it or waited for."""
+
+    def post(self, contribution: Contribution, sum_P: Array) -> None: ...
+
+    def left(self, sum_P: Array) -> Contribution | None:
+        """What was posted last, also by an actor that died; None before the first."""
+        ...
+
+
+class ContributionReader(Protocol):
+    """The learner's end of all actors' sums."""
+
+    def read(self, actor: int, sum_P: Array) -> Contribution | None:
+        """Copy an actor's latest sum; None before its first."""
+        ...
+
+
+class Total(NamedTuple):
+    """What all actors have contributed to one version, weighed by the gather rule and added up."""
+
+    sum_P: Array
+    counts: list[int]
+    """True number of gradients of each actor in it."""
+
+
+class Totals(Protocol):
+    """An actor's end of an all-reduce, where it takes the steps of the learner itself."""
+
+    def is_under_way(self) -> bool:
+        """The actor has given its sum, and the total is not there yet."""
+        ...
+
+    def total(self, version: int) -> Total | None:
+        """The total of the round at `version`; None where this actor has not got it, and must take
+        the next version from the board."""
         ...

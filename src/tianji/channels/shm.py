@@ -317,6 +317,10 @@ class ShmReceiver:
         self._bells[lane].ring()
         return count
 
+    def wake_senders(self) -> None:
+        for bell in self._bells:
+            bell.ring()
+
     def claim(self) -> int:
         return self._free.pop()
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome, people
+from tianji.display.rounds import short_name
 
 REASONS = {
     "target_reached": ("Target reached", "green", 0),
@@ -42,6 +43,9 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     if "first_cause" in summary:
         facts["first cause"] = summary["first_cause"]
     facts["return"] = _return_text(summary)
+    if by_env := summary.get("returns_by_env"):
+        means = (f"{_mean_text(mean)} {short_name(name)}" for name, mean in by_env.items())
+        facts["by environment"] = ", ".join(means)
     if summary.get("time_to_target_s") is not None:
         facts["time to target"] = f"{summary['time_to_target_s']:.1f} s of training"
     facts["work"] = (
@@ -65,8 +69,17 @@ def _return_text(summary: Mapping[str, Any]) -> str:
         return "no episode has finished yet"
     target = summary.get("target_return")
     aim = f" (target {target:g})" if target is not None else ""
-    count = min(100, summary.get("episodes") or 100)
+    count, num_envs = (
+        min(100, summary.get("episodes") or 100),
+        len(summary.get("returns_by_env") or {}),
+    )
+    if num_envs:
+        return f"{mean:.1f}, the mean of {num_envs} environments over their last episodes{aim}"
     return f"{mean:.1f} over the last {count} episodes{aim}"
+
+
+def _mean_text(mean: float | None) -> str:
+    return "-" if mean is None else f"{mean:.1f}"
 
 
 def _next_things(summary: Mapping[str, Any]) -> Table:
@@ -82,7 +95,9 @@ def _next_things(summary: Mapping[str, Any]) -> Table:
     if summary.get("checkpoint", "unknown") is None:
         lines = {"tianji train": "start again: nothing was saved"}
     elif summary["stopped_because"] == "failed":
-        lines = {f"tianji doctor --env {summary['env']}": "look for the reason"} | resume
+        envs = list(summary.get("returns_by_env") or [summary["env"]])
+        words = " ".join(f"--env {env}" for env in envs)
+        lines = {f"tianji doctor {words}": "look for the reason"} | resume
     elif summary["stopped_because"] != "target_reached":
         lines |= resume
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))

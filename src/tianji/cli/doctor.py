@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
@@ -18,29 +19,37 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "warn": "yellow", "error": "bold red"}
 
 
-def doctor(*, env: str | None = None, env_kwargs: dict[str, str] | None = None) -> Outcome:
+def doctor(
+    *,
+    env: Annotated[list[str] | None, Parameter(negative="")] = None,
+    env_kwargs: dict[str, str] | None = None,
+) -> Outcome:
     """Check this machine and, if asked, an environment.
 
     Parameters
     ----------
     env
-        A Gymnasium id, or module:factory of your own.
+        A Gymnasium id, or module:factory of your own; repeat it for all tasks of a run.
     env_kwargs
         Keywords of the environment, as --env-kwargs.KEY VALUE.
     """
-    from tianji.envs.check import check_environment
+    from tianji.envs.check import check_environment, check_together
     from tianji.observe.doctor import check_machine
 
     findings = check_machine()
     _show("This machine", findings)
-    if env is not None:
-        keywords = {
-            key.replace("-", "_"): parse_yaml(text, f"the value of '--env-kwargs.{key}'")
-            for key, text in (env_kwargs or {}).items()
-        }
-        of_env = check_environment(env, keywords)
-        _show(env, of_env)
+    keywords = {
+        key.replace("-", "_"): parse_yaml(text, f"the value of '--env-kwargs.{key}'")
+        for key, text in (env_kwargs or {}).items()
+    }
+    for name in env or ():
+        of_env = check_environment(name, keywords)
+        _show(name, of_env)
         findings = [*findings, *of_env]
+    if env is not None and len(env) > 1:
+        together = check_together(tuple(env), keywords)
+        _show("Together", together)
+        findings = [*findings, *together]
     failed = any(finding.level == "error" for finding in findings)
     report = {"ok": not failed, "findings": [asdict(finding) for finding in findings]}
     return Outcome(report, exit_code=1 if failed else 0)

@@ -29,7 +29,7 @@ def evaluate(
     run
         A name under runs/, or the path of a run folder.
     episodes
-        Episodes to play.
+        Episodes to play, of each environment where the run has several.
     seed
         Seed of the first episode; training does not use these seeds.
     video
@@ -50,6 +50,8 @@ def evaluate(
         f"{report['episodes']} episodes (median {report['median']:.1f}, "
         f"lowest {report['min']:.1f}, highest {report['max']:.1f})"
     )
+    for name, mean in report.get("returns_by_env", {}).items():
+        console.print(f"{mean:10.1f}  {name}", markup=False)
     if film:
         console.print(f"Video: {film}", markup=False)
     return Outcome({"run": str(run_dir), **report})

@@ -21,7 +21,8 @@ what it measured: `tianji train` with the same \
 settings uses it, and so does the next `tianji plan`, unless it gets --fresh.
 
 Every setting of `tianji train` is understood. What is fixed by hand stays, and the rest is solved \
-around it. Presets: {presets}.
+around it. For algorithms that gather gradients (rennala-nigt and its kin) nothing is measured: \
+their page says what a round is and what it takes. Presets: {presets}.
 
 Below: the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
 FRESH_FLAG = "--fresh"
@@ -41,7 +42,13 @@ def plan(*tokens: str) -> Outcome:
 
     config, machine = resolved.config, read_machine()
     with tell_progress() as tell:
-        planned = measured_plan(config, config.env, machine, tell, fresh=FRESH_FLAG in tokens)
+        env = config.envs or config.env
+        planned = measured_plan(config, env, machine, tell, fresh=FRESH_FLAG in tokens)
+    if planned.solved is None:
+        from tianji.cli.gather_page import gather_page, gather_report
+
+        people().print(gather_page(planned, machine))
+        return Outcome(gather_report(planned, machine))
     people().print(plan_page(planned, machine))
     return Outcome(_report(planned, machine))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,6 +13,7 @@ from tianji.balance.costs import noise_of
 from tianji.balance.profile import Profile
 from tianji.balance.solve import Solution
 from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
 from tianji.display.numbers import to_count, to_percent, to_value
 from tianji.planning.plan import Planned, Solved
 
@@ -27,44 +29,50 @@ LIMITS = {
 def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     """The whole page; no wider than the terminal."""
     assert planned.solved is not None, "a plan by rule promises nothing"
-    solved, config = planned.solved, planned.config
+    solved = planned.solved
     solution = solved.solution
-    facts = (
-        config.env,
-        config.algorithm.name,
-        f"{config.num_envs} environments",
-        f"{len(machine.cores)} cores",
-    )
     return Group(
-        Text(" · ".join(facts), style="bold"),
+        plan_title(planned.config, machine),
         "",
-        _roles(solution),
+        roles_table(solution.roles(), solution.envs_per_actor),
         "",
         _figures(planned, solution, solved.settings),
         "",
         Text("Why", style="bold"),
-        _sentences(solution.reasons),
+        sentences_table(solution.reasons),
         "",
         Text("What would change it, and what to mind", style="bold"),
-        _sentences(solution.advice),
+        sentences_table(solution.advice),
         "",
         Text(_origin(planned, solved), style="dim"),
     )
 
 
-def _roles(solution: Solution) -> Table:
+def plan_title(config: RunConfig, machine: Machine) -> Text:
+    facts = (
+        config.env_name,
+        config.algorithm.name,
+        f"{config.num_envs} environments",
+        f"{len(machine.cores)} cores",
+    )
+    return Text(" · ".join(facts), style="bold")
+
+
+def roles_table(roles: Mapping[str, Mapping[str, Any]], envs_per_actor: int) -> Table:
+    """roles: processes, threads of each and, where they were shared out, cores."""
+    has_cores = any("cores" in share for share in roles.values())
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     table.add_column("role", style="cyan", no_wrap=True)
-    for name in ("processes", "cores", "threads each", "envs each"):
+    for name in ("processes", *(["cores"] if has_cores else []), "threads each", "envs each"):
         table.add_column(name, justify="right")
-    for role, share in solution.roles().items():
+    for role, share in roles.items():
         if not share["processes"]:
             continue
-        envs = {"actor": solution.envs_per_actor, "evaluator": 1}.get(role)
+        envs = {"actor": envs_per_actor, "evaluator": 1}.get(role)
         table.add_row(
             "learner, with the buffer" if role == "learner" else role,
             str(share["processes"]),
-            f"{share['cores']:g}",
+            *([f"{share['cores']:g}"] if has_cores else []),
             str(share["threads"]),
             "" if envs is None else str(envs),
         )
@@ -99,7 +107,7 @@ def _mib(size: int) -> str:
     return f"{size / 2**20:,.0f}"
 
 
-def _sentences(sentences: Iterable[str]) -> Table:
+def sentences_table(sentences: Iterable[str]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
 from tianji.cli.settings_help import HELP_FLAGS, asks_for_help, train_settings_page
-from tianji.cli.simulate_options import SimulateOptions, spelled, take_options
+from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.run import RunConfig
@@ -30,6 +31,9 @@ measured first, or was kept by `tianji plan`. Without options this simulates the
 machine.
 
 {options}
+
+Algorithms that gather gradients are simulated by the times that their gradients take: when each \
+round is closed, and by whose gradients.
 
 Environments grow with the actors, and batches and updates with them, so that every step is used \
 as often as in the run that was asked for. Every setting of `tianji train` is understood too. \
@@ -51,6 +55,13 @@ def simulate(*tokens: str) -> Outcome:
     resolved = resolve(preset, rest)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
+    algorithm = load_algorithm(resolved.config.algorithm.name)
+    gathers = algorithm.build_estimator is not None
+    check_fits(options, algorithm.name, gathers)
+    if gathers:
+        from tianji.cli.simulate_gathering import simulate_gathering
+
+        return simulate_gathering(resolved.config, algorithm, options)
     machine = read_machine()
     config, plan, profile = _costs(resolved.config, machine, options)
     return _show(config, profile, _size(options, plan, machine), options.output)
@@ -84,7 +95,6 @@ def _costs(
 def _by_hand(
     config: RunConfig, machine: Machine, unroll_s: float, version_s: float
 ) -> tuple[RunPlan, Profile]:
-    from tianji.algorithms.registry import load_algorithm
     from tianji.envs.build import probe
     from tianji.models.flat import Snapshot
     from tianji.programs.resolve import resolve as resolve_plan

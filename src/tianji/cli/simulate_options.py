@@ -40,6 +40,21 @@ class SimulateOptions(Strict):
     """Seconds of one version of the learner, for as many environments as the run asks for."""
     output: Path | None = None
     """A PNG to draw rates and lag against scale into: 1, 2, 4 ... machines or actors."""
+    times: str | None = None
+    """For algorithms that gather gradients, as are the rest: seconds that each actor computes for
+    a gradient, as 1,3,7, or a law of times.law; 1 for all when not given."""
+    network: str | None = None
+    """Seconds that a message of each actor takes, in the same way, or a law of times.network."""
+    actors: Count | None = None
+    """Actors; when not given, as many as --times lists, or as the run asks for."""
+    rounds: Count = 100
+    """Rounds to simulate, each of which makes a version."""
+    parameters: Count | None = None
+    """Parameters of the model, for the network sqrt-size; counted when not given."""
+
+
+OF_GATHERING = frozenset({"times", "network", "actors", "rounds", "parameters"})
+"""Options for algorithms that gather gradients; all others are for those that do not."""
 
 
 def take_options(assignments: Sequence[Assignment]) -> tuple[SimulateOptions, list[Assignment]]:
@@ -75,6 +90,20 @@ def _check(options: SimulateOptions) -> None:
     if options.output is not None and not options.output.parent.is_dir():
         raise UsageError(
             f"--output is '{options.output}', but there is no folder '{options.output.parent}'."
+        )
+
+
+def check_fits(options: SimulateOptions, algorithm: str, gathers: bool) -> None:
+    """Raise UsageError where an option means nothing for the algorithm."""
+    asked = options.model_fields_set
+    if wrong := sorted(asked - OF_GATHERING if gathers else asked & OF_GATHERING):
+        words = f"{spelled(wrong[0])} means nothing for {algorithm}, "
+        raise UsageError(
+            f"{words}which gathers gradients: its options are --times, --network, --actors, "
+            "--rounds and --parameters."
+            if gathers
+            else f"{words}which gathers no gradients, as rennala-nigt does: times are given with "
+            "--times-actor-s and --times-learner-s, sizes with --nodes and --actors-per-node."
         )
 
 

@@ -113,11 +113,11 @@ def find_base(preset: str | None, asked: Sequence[Assignment]) -> Base:
     if preset is not None:
         return _base_from(load_preset(preset))
     algorithm = asked_text(ALGORITHM_NAME, asked) or DEFAULT_ALGORITHM
-    name = f"cartpole-{algorithm}"
-    if name in list_presets():
-        base = _base_from(load_preset(name))
-        if asked_text("env", asked) in (None, base.env):
-            return base
+    for name in (f"cartpole-{algorithm}", algorithm):
+        if name in list_presets():
+            base = _base_from(load_preset(name))
+            if _asked_env(asked) in (None, base.env):
+                return base
     return _base_from(Preset("", "", {}))
 
 
@@ -132,8 +132,17 @@ def _base_from(preset: Preset) -> Base:
             assign(values, assignment, settings, algorithm)
         except UsageError as error:
             mistakes.append(f"Preset '{preset.name}': {error}")
-    env = values.get("env", RunConfig.model_fields["env"].default)
+    env = _asked_env(wishes) or RunConfig.model_fields["env"].default
     return Base(preset, algorithm, env, values, tuple(mistakes))
+
+
+def _asked_env(asked: Sequence[Assignment]) -> str | None:
+    """The environment asked for, or a list of them as one text."""
+    lists = [a.value for a in asked if canonical(a.written) == "envs" and a.value]
+    if not lists:
+        return asked_text("env", asked)
+    names = lists[-1].split(",") if isinstance(lists[-1], str) else lists[-1]
+    return ", ".join(str(name).strip() for name in names)
 
 
 def asked_text(path: str, asked: Sequence[Assignment]) -> str | None:
@@ -149,7 +158,7 @@ def _kept_of(
     """What of the base still fits when another algorithm or environment was asked for."""
     values = dict(base.values)
     notes = []
-    env = asked_text("env", asked) or base.env
+    env = _asked_env(asked) or base.env
     if algorithm != base.algorithm:
         values = {p: v for p, v in values.items() if not p.startswith(f"{ALGORITHM}.")}
         if base.preset.name:
@@ -158,6 +167,7 @@ def _kept_of(
                 f"and are dropped; {algorithm} starts from its defaults."
             )
     if env != base.env:
+        values.pop("envs", None)
         dropped = [path for path in _OF_THE_ENV if values.pop(path, None) is not None]
         if dropped:
             notes.append(

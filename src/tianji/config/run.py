@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
@@ -100,6 +100,32 @@ class SuperviseConfig(Strict):
     """Wait before the second restart of a role; doubles each time."""
 
 
+class TimesConfig(Strict):
+    """Given times of the actors' gradients, for algorithms that gather gradients: the virtual
+    engine computes with them, real processes wait as long. Without a law they are what they are.
+
+    Actors are counted from i = 1 in the laws, as in the papers; d is the number of parameters.
+    """
+
+    law: Literal["none", "equal", "sqrt", "straggler", "random", "changing", "given"] = "none"
+    """Units of time that actor i computes for one gradient. `equal`: 1; `sqrt`: sqrt(i);
+    `straggler`: 1, the last one `slowest`; `random`: drawn anew for each gradient, of mean
+    sqrt(i); `changing`: sqrt(i) forwards and backwards in turn; `given`: the list `compute`."""
+    compute: tuple[Positive, ...] = ()
+    """Of every actor, with the law `given`."""
+    network: Literal["none", "equal", "sqrt", "sqrt-size", "given"] = "none"
+    """Units of time that a message of actor i takes: 0, 1, sqrt(i), sqrt(i) d^(1/4), or the list
+    `communicate`."""
+    communicate: tuple[Annotated[float, Field(ge=0.0)], ...] = ()
+    """Of every actor, with the network `given`."""
+    slowest: Positive = 30.0
+    """Of the `straggler`."""
+    per: Literal["gradient", "step"] = "gradient"
+    """What `compute` is the time of: a whole gradient, or one environment step of it."""
+    unit_s: Positive = 1.0
+    """Seconds of one unit."""
+
+
 class RunConfig(Strict):
     """One training run.
 
@@ -112,6 +138,9 @@ class RunConfig(Strict):
     """A Gymnasium id, or `module:factory` of a function that returns an environment."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments for the environment."""
+    envs: tuple[str, ...] = ()
+    """One environment for each actor, in turn, in place of `env`: different tasks with the same
+    spaces, for algorithms that gather gradients."""
     algorithm: SerializeAsAny[AlgorithmConfig]
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
@@ -124,7 +153,8 @@ class RunConfig(Strict):
     num_envs: TriedCount = 8
     """Environments in all, over all actors. auto: the fewest that cost no speed."""
     num_actors: Count | Auto = "auto"
-    """Actor processes; auto: what the cores left by the learner can take."""
+    """Actor processes; auto: what the cores left by the learner can take, all of them where the
+    actors compute the gradients."""
     learner_threads: Count | Auto = "auto"
     """Torch threads of the learner; auto: the cores that the actors leave, at most what helps."""
     actor_threads: Count | Auto = "auto"
@@ -141,7 +171,20 @@ class RunConfig(Strict):
     evaluate: EvaluateConfig = EvaluateConfig()
     observe: ObserveConfig = ObserveConfig()
     supervise: SuperviseConfig = SuperviseConfig()
+    times: TimesConfig = TimesConfig()
     plan: PlanConfig = PlanConfig()
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The environments by name; actor i has the one at i modulo their number."""
+        return self.envs or (self.env,)
+
+    @property
+    def env_name(self) -> str:
+        """All of them, in few words."""
+        first, *others = dict.fromkeys(self.tasks)
+        more = f"{len(others)} others" if len(others) > 1 else "".join(others)
+        return f"{first} + {more}" if more else first
 
     @model_validator(mode="before")
     @classmethod

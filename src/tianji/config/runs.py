@@ -63,10 +63,11 @@ def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
 
 def default_run_name(config: RunConfig) -> str:
     """`cartpole-v1-ppo-s1`; of an environment's `module:name` the name, of an algorithm's the
-    folder it lies in."""
+    folder it lies in, of several environments a few."""
     module, _, name = config.algorithm.name.rpartition(":")
     folder = module.removesuffix(".spec").rpartition(".")[2]
-    parts = (config.env.rpartition(":")[2], folder or name)
+    tasks = " ".join(task.rpartition(":")[2] for task in config.env_name.split(" + "))
+    parts = (tasks, folder or name)
     words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
     return "-".join([*words, f"s{config.seed}"])
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
+PositiveFraction = Annotated[float, Field(gt=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Auto = Literal["auto"]
 
@@ -38,7 +39,8 @@ class AlgorithmConfig(Strict):
     """What every algorithm asks; each adds its own fields in algorithms/NAME/config.py."""
 
     name: str
-    """Which algorithm: `ppo`, `dqn`, `impala`, or `module:attribute` of an Algorithm record."""
+    """Which algorithm: a name from `tianji train --help`, or `module:attribute` of an Algorithm
+    record."""
     gamma: Fraction = 0.99
     """Discount per step; 1 means undiscounted."""
     learning_rate: Positive = 3e-4
@@ -46,8 +48,6 @@ class AlgorithmConfig(Strict):
     unroll_length: TriedCount = 32
     """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
     the shortest that costs no speed."""
-    max_grad_norm: Positive = 0.5
-    """Gradients are scaled down to this global norm."""
 
 
 def load_algorithm_config(name: str) -> type[AlgorithmConfig]:
@@ -64,10 +64,11 @@ def load_algorithm_config(name: str) -> type[AlgorithmConfig]:
 
 
 def _config_module(name: str) -> ModuleType | None:
-    if not name.isidentifier():
+    folder = name.replace("-", "_")
+    if not folder.isidentifier():
         return None
     try:
-        return importlib.import_module(f"tianji.algorithms.{name}.config")
+        return importlib.import_module(f"tianji.algorithms.{folder}.config")
     except ModuleNotFoundError:
         return None
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from tianji.checkpoint.durable import to_plain
 from tianji.display.numbers import ASCII, UNICODE, to_count, to_duration, to_percent, to_value
 from tianji.display.outlook import Outlook
+from tianji.display.rounds import cost_in_words, waited_for
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,7 +139,8 @@ class _Plain:
 
     def start(self) -> None:
         config = self._config
-        _print(f"{config.env}, {config.algorithm.name}, {config.engine} engine, seed {config.seed}")
+        facts = (config.env_name, config.algorithm.name, f"{config.engine} engine")
+        _print(f"{', '.join(facts)}, seed {config.seed}")
 
     def update(self, record: Mapping[str, Any]) -> None:
         self._outlook.update(record)
@@ -167,18 +169,26 @@ class _Plain:
         config = self._config
         steps = record.get("env_steps") or 0
         target = f" of {config.target_return:g}" if config.target_return is not None else ""
-        rates, lag = record.get("rates_per_s", {}), record.get("lag_versions", {})
+        rates = record.get("rates_per_s", {})
         phrases = [
             f"{to_duration(record.get('wall_s') or 0.0):>7}",
             f"{to_count(steps)} steps ({to_percent(steps / config.max_env_steps)})",
             f"return {to_value(record.get('mean_return_100'), 4)}{target}",
             f"{to_count(rates.get('trained'))} trained/s",
-            f"lag {to_value(lag.get('mean'))} (max {to_value(lag.get('max'))})",
+            *self._between_the_roles(record),
         ]
         if record.get("restarts"):
             phrases.append(f"restarts {record['restarts']}")
         left_s = self._outlook.left_s()
         return phrases if left_s is None else [*phrases, f"{to_duration(left_s)} left"]
+
+    def _between_the_roles(self, record: Mapping[str, Any]) -> list[str]:
+        gather, lag = record.get("gather"), record.get("lag_versions", {})
+        if not gather:
+            return [f"lag {to_value(lag.get('mean'))} (max {to_value(lag.get('max'))})"]
+        told = [f"{to_value(gather.get('rounds_per_s'))} rounds/s", cost_in_words(record)]
+        waited = waited_for(gather)
+        return [*told, f"waits for {waited}"] if waited else told
 
 
 class _Off:

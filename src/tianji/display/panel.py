@@ -24,6 +24,7 @@ from rich.text import Text
 from tianji.checkpoint.writer import to_size
 from tianji.display.numbers import Marks, to_columns, to_count, to_duration, to_percent, to_value
 from tianji.display.outlook import Outlook
+from tianji.display.rounds import gradients_parts, rounds_parts, short_name
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -60,8 +61,7 @@ class Panel:
             yield self._return_line(bar_width, roomy=width >= 100)
             yield self._steps_line(bar_width)
             yield self._rates_line()
-            yield self._lag_line()
-            yield self._counts_line()
+            yield from self._lane_lines()
             yield from self._role_lines(width)
             yield from self._metric_lines(width)
             yield from self._why_lines(width)
@@ -70,7 +70,8 @@ class Panel:
 
     def _title(self, width: int) -> Text:
         config, dot = self._config, f" {self._marks.dot} "
-        left = dot.join([config.env, config.algorithm.name, config.engine, f"seed {config.seed}"])
+        facts = (config.env_name, config.algorithm.name, config.engine, f"seed {config.seed}")
+        left = dot.join(facts)
         right = to_duration(self._record.get("wall_s") or 0.0)
         right = f"{config.run}{dot}{right}" if config.run else right
         gap = " " * max(1, width - len(left) - len(right) - 1)
@@ -115,6 +116,19 @@ class Panel:
         names["unique_trained"] = "unique"
         pairs = {name: to_count(rates.get(key)) for key, name in names.items()}
         return _line("steps/s", _pairs(pairs))
+
+    def _lane_lines(self) -> Iterator[Text]:
+        """What is between actors and learner: lag and ratio, or rounds of gradients."""
+        if not self._record.get("gather"):
+            yield self._lag_line()
+            yield self._counts_line()
+            return
+        yield _line("rounds", rounds_parts(self._record))
+        yield _line("gradients", gradients_parts(self._record, self._marks))
+        by_env = self._record.get("returns_by_env") or {}
+        if by_env:
+            names = {short_name(name): to_value(mean, 4) for name, mean in by_env.items()}
+            yield _line("by env", _pairs(names))
 
     def _lag_line(self) -> Text:
         record, bound = self._record, self._config.max_lag

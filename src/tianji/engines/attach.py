@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from tianji.actor.gradients import GradientActor
+from tianji.actor.reducing import ReducingActor
+from tianji.actor.role import Actor
+from tianji.buffer.adding import Adding, AtLearner
+from tianji.buffer.reducing import AllReduced
+from tianji.buffer.rules import GatherRule
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.contributions import (
+    BoardContributionReader,
+    BoardContributionWriter,
+    contribution_bytes,
+)
+from tianji.channels.interface import Receiver
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
+from tianji.channels.reduce import GlooReduce
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.build import build_actor, build_evaluator, spans_of
 from tianji.engines.control import Control, Stop, Word
+from tianji.engines.gradients import OpenContributions, build_gradient_actor, gather_of
 from tianji.engines.interface import Report, Reports
 from tianji.engines.learner_side import LearnerSide
 from tianji.engines.loop import run_loop, timed_tick
+from tianji.engines.reducing import build_reducing_actor
 from tianji.engines.spec import RunSpec
-from tianji.programs.program import tianji
+from tianji.programs.program import TOTAL, program_for, sum_name
 from tianji.trace.parts import trace_bell
 from tianji.trace.spans import Spans
+
+AnyActor = Actor | GradientActor | ReducingActor
 
 
 class Attachment:
@@ -27,9 +45,13 @@ class Attachment:
         plan = spec.plan
         self._spec = spec
         self._worker = worker
-        self._program = tianji(spec.config, plan)
+        self._program = program_for(spec.config, plan)
         self._control = Control(self._program, Segment.attach(fds["control"]))
         self._policy_fd = fds["policy"]
+        names = [sum_name(index) for index in range(plan.num_actors)]
+        self._sum_fds = [fds[name] for name in names if name in fds]
+        self._total_fd = fds.get(TOTAL)
+        self._reduce: GlooReduce | None = None
         self._stream = StreamMemory(
             Segment.attach(fds["slots"]),
             Segment.attach(fds["lanes"]),
@@ -46,23 +68,66 @@ class Attachment:
             self._run_evaluator(reports)
         else:
             self._run_learner_side(reports, resume, is_restart)
+        if self._reduce is not None:
+            self._reduce.close()
 
     def _run_actor(self) -> None:
         control = self._control
         index = int(self._worker.removeprefix("actor-"))
         row = control.gauges.rows[self._worker]
         spans = spans_of(self._spec, self._worker)
-        actor = build_actor(
-            self._spec,
-            index,
-            ShmSender(self._stream, index, control.bells["learner"]),
-            ShmBoardReader(self._policy_fd),
-            row,
-            spans,
-        )
+        sender = ShmSender(self._stream, index, control.bells["learner"])
+        policy = ShmBoardReader(self._policy_fd)
+        actor: AnyActor
+        if gather_of(self._spec) is None:
+            actor = build_actor(self._spec, index, sender, policy, row, spans)
+        else:
+            end = self._open_contributions(index)
+            parts = self._spec, index, sender, policy, end, row, spans
+            reduce = self._open_reduce()
+            if reduce is None:
+                actor = build_gradient_actor(*parts)
+            else:
+                actor = build_reducing_actor(reduce, *parts)
         bell = self._bell(spans)
-        run_loop(lambda: timed_tick(actor, row), [row], bell, control.is_stopping)
+        run_loop(
+            lambda: timed_tick(actor, row),
+            [row],
+            bell,
+            control.is_stopping,
+            lambda: actor.due_ns,
+        )
         actor.close()
+
+    def _open_contributions(self, index: int) -> OpenContributions:
+        fd = self._sum_fds[index]
+
+        def open_for(num_parameters: int) -> BoardContributionWriter:
+            nbytes = contribution_bytes(num_parameters)
+            writer = ShmBoardWriter(fd, nbytes, sum_name(index))
+            return BoardContributionWriter(writer, ShmBoardReader(fd))
+
+        return open_for
+
+    def _open_reduce(self) -> GlooReduce | None:
+        """This worker's end of the all-reduce, where there is one."""
+        if self._total_fd is None:
+            return None
+        # It rings from a thread of its own, which needs bells of its own.
+        bell = Control(self._program, self._control.segment).bells[self._worker]
+        # A rank that hangs is killed after half of it, which ends the collective at once.
+        timeout_s = 2 * self._spec.config.supervise.heartbeat_timeout_s
+        self._reduce = GlooReduce(self._total_fd, timeout_s, bell.ring)
+        return self._reduce
+
+    def _make_adding(self, receiver: Receiver, rule: GatherRule, num_parameters: int) -> Adding:
+        contributions = BoardContributionReader([ShmBoardReader(fd) for fd in self._sum_fds])
+        at_learner = AtLearner(rule, contributions, len(self._sum_fds), num_parameters)
+        reduce = self._open_reduce()
+        if reduce is None:
+            return at_learner
+        rows = [self._control.gauges.rows[role.name] for role in self._program.of_kind("actor")]
+        return AllReduced(rule, at_learner, reduce, rows, receiver.wake_senders)
 
     def _bell(self, spans: Spans | None) -> Bell:
         """This worker's own."""
@@ -87,10 +152,12 @@ class Attachment:
             boards.append(ShmBoardWriter(self._policy_fd, nbytes))
             return boards[0]
 
+        receiver = ShmReceiver(self._stream, actor_bells)
         side = LearnerSide(
             self._spec,
-            ShmReceiver(self._stream, actor_bells),
+            receiver,
             make_policy,
+            partial(self._make_adding, receiver),
             control.gauges,
             reports,
             actor_states=lambda: None,
@@ -127,7 +194,7 @@ class Attachment:
             return bool(reasons)
 
         rows = [control.gauges.rows["buffer"], control.gauges.rows["learner"]]
-        run_loop(side.tick, rows, self._bell(side.spans), is_over)
+        run_loop(side.tick, rows, self._bell(side.spans), is_over, lambda: side.due_ns)
         return reasons[0]
 
 

@@ -74,7 +74,7 @@ def build_actor(
     plan, config = spec.plan, spec.config
     model = build_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
-    world = build_world(spec.env, config.env_kwargs, plan.envs_per_actor)
+    world = build_world(spec.env_of(index), config.env_kwargs, plan.envs_per_actor)
     if spans is not None:
         acting, world = trace_acting(acting, spans), trace_world(world, spans)
         policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)
@@ -172,16 +172,17 @@ def build_evaluator(
     acting = load_algorithm(spec.config.algorithm.name).build_acting(
         model, spec.spaces, spec.config
     )
-    world = build_world(spec.env, spec.config.env_kwargs, 1)
+    kwargs = spec.config.env_kwargs
+    worlds = {name: build_world(env, kwargs, 1) for name, env in spec.tasks.items()}
     if spans is not None:
-        acting, world = trace_acting(acting, spans), trace_world(world, spans)
-        policy = trace_reader(policy, spans)
+        worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
+        acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)
     return Evaluator(
         spec.config.evaluate,
         seed_for(spec.config.seed, "evaluator") % 2**31,
-        world,
+        worlds,
         acting,
-        Snapshot(model).read_from,
+        Snapshot(model).read_beginning,
         policy,
         gauges,
         lambda record: reports(Report(kind="evaluation", role="evaluator", record=dict(record))),

@@ -17,8 +17,8 @@ from typing import Any
 
 from tianji.algorithms.interface import Update
 from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.interface import BufferRole
 from tianji.buffer.regroup import regrouped
-from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.gauges import Activity, Gauge, Gauges
 from tianji.channels.interface import Batches, BoardWriter, Receiver
@@ -28,14 +28,15 @@ from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.schema import Snapshot as Saved
 from tianji.checkpoint.writer import Writer
 from tianji.engines.build import build_buffer, build_model, spans_of
+from tianji.engines.gradients import MakeAdding, build_gathering, gather_of
 from tianji.engines.interface import Report, Reports
 from tianji.engines.loop import timed_tick
+from tianji.engines.reducing import published
 from tianji.engines.spec import RunSpec
 from tianji.learner.role import Learner
-from tianji.models.flat import Snapshot
-from tianji.observe.progress import WINDOW, Progress
+from tianji.observe.progress import Progress
 from tianji.trace.parts import trace_batches, trace_update, trace_writer
-from tianji.trace.spans import Kind
+from tianji.trace.spans import Kind, Spans
 from tianji.types import Clock
 
 ActorStates = Callable[[], dict[str, Any] | None]
@@ -50,11 +51,13 @@ class LearnerSide:
         spec: RunSpec,
         receiver: Receiver,
         make_policy: Callable[[int], BoardWriter],
+        make_adding: MakeAdding,
         gauges: Gauges,
         reports: Reports,
         actor_states: ActorStates,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
+        """make_policy, make_adding: the channels, once the size of the model is known."""
         config = spec.config
         self._spec = spec
         self._reports = reports
@@ -69,20 +72,12 @@ class LearnerSide:
         self._update = load_algorithm(config.algorithm.name).build_update(
             self._model, spec.spaces, config
         )
-        snapshot = Snapshot(self._model)
+        snapshot = published(spec, self._model, self._update)
         policy = make_policy(snapshot.nbytes)
         self.progress = Progress(config)
         buffer_spans = spans_of(spec, "buffer")
         self.spans = spans_of(spec, "learner")
-        self.buffer: Buffer = build_buffer(
-            spec,
-            receiver,
-            self.progress,
-            self._buffer_row,
-            self._actor_rows,
-            buffer_spans,
-            now_ns,
-        )
+        self.buffer = self._make_buffer(receiver, make_adding, buffer_spans)
         update: Update = self._update
         batches: Batches = self.buffer
         self._save = self._save_now
@@ -104,6 +99,19 @@ class LearnerSide:
         self._trained_before = 0, 0
         self._policy_bytes = board_bytes(snapshot.nbytes)
 
+    def _make_buffer(
+        self, receiver: Receiver, make_adding: MakeAdding, spans: Spans | None
+    ) -> BufferRole:
+        """Of experience, or of gradients."""
+        spec, rows, now_ns = self._spec, (self._buffer_row, self._actor_rows), self._now_ns
+        gather = gather_of(spec)
+        if gather is None:
+            return build_buffer(spec, receiver, self.progress, *rows, spans, now_ns)
+        model = self._model
+        return build_gathering(
+            spec, gather, receiver, make_adding, model, self.progress, *rows, spans, now_ns
+        )
+
     def start(self) -> None:
         """Publish the first version, which starts the actors; save it, so that there is always
         something to go back to."""
@@ -121,14 +129,30 @@ class LearnerSide:
             worked = True
             if self.learner.is_between_versions:
                 self._after_version(self._now_ns())
+        elif not worked:
+            self._while_waiting(self._now_ns())
         return worked
+
+    @property
+    def due_ns(self) -> int:
+        """When there is something to do although nothing arrives; 0: never."""
+        return self.buffer.due_ns
+
+    def _while_waiting(self, now_ns: int) -> None:
+        """A round that waits for somebody makes no versions, and yet there is something to say."""
+        for text in self.buffer.news():
+            self._reports(Report(kind="note", role="buffer", text=text))
+            self._report(now_ns)
 
     def _after_version(self, now_ns: int) -> None:
         if now_ns >= self._next_save_ns:
             self._save(now_ns)
         if now_ns >= self._next_report_ns:
-            self._next_report_ns = now_ns + int(self._spec.config.observe.period_s * 1e9)
-            self._reports(Report(kind="metrics", role="learner", record=self.record(now_ns)))
+            self._report(now_ns)
+
+    def _report(self, now_ns: int) -> None:
+        self._next_report_ns = now_ns + int(self._spec.config.observe.period_s * 1e9)
+        self._reports(Report(kind="metrics", role="learner", record=self.record(now_ns)))
 
     def stop_reason(self) -> str | None:
         """Why the run is over, asked between versions and while idle."""
@@ -153,6 +177,7 @@ class LearnerSide:
             "version": self.learner.version,
             "episodes": progress.episodes,
             "mean_return_100": progress.mean_return,
+            "returns_by_env": progress.returns_by_env(),
             "time_to_target_s": progress.time_to_target_s(),
             "best_mean_return_100": progress.best_mean_return,
             "lag_versions": buffer.lag.summary(),
@@ -163,6 +188,7 @@ class LearnerSide:
             },
             "discarded_items": buffer.discarded,
             "learner": {**self.learner.metrics, **buffer.metrics()},
+            **buffer.record(),
         }
 
     def _whole_session(self, now_ns: int) -> dict[str, Any]:
@@ -190,7 +216,6 @@ class LearnerSide:
     def _snapshot(self, now_ns: int) -> Saved:
         """Copies of everything, so that the writer's thread can take its time."""
         progress = self.progress
-        is_rated = progress.episodes >= WINDOW  # fewer episodes make a lucky best
         return Saved(
             version=self.learner.version,
             weights={k: v.detach().clone() for k, v in self._model.state_dict().items()},
@@ -207,7 +232,7 @@ class LearnerSide:
                 "env_steps": progress.env_steps,
                 "updates": self._row[Gauge.UPDATES],
                 "wall_s": progress.wall_s(now_ns),
-                "mean_return_100": progress.mean_return if is_rated else None,
+                "mean_return_100": progress.mean_return if progress.is_rated else None,
             },
         )
 
@@ -239,6 +264,8 @@ class LearnerSide:
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """The buffer's state, also where it was saved with more actors or fewer."""
         plan = self._spec.plan
+        if gather_of(self._spec) is not None:
+            return saved  # nothing in it belongs to one actor
         axes = Layout.from_json(plan.layout).env_axes()
         return regrouped(saved, plan.num_actors, plan.envs_per_actor, axes, plan.replay_unrolls)
 

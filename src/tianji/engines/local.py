@@ -71,7 +71,9 @@ class LocalEngine:
         self._imbalances = Imbalances(
             plan, num_cores, self._control.gauges, replan, pids=self._pids
         )
-        self._policy_fd = os.memfd_create("tianji-policy")
+        # A board's writer gives it its size; a Reduce's ranks find each other through theirs.
+        sizeless = [wire.name for wire in program.wires if wire.channel != "stream"]
+        self._board_fds = {name: os.memfd_create(f"tianji-{name}") for name in sizeless}
         self._workers: dict[str, WorkerProcess] = {}
         self._health = {worker: _Health() for worker in program.workers()}
         self._selector = selectors.DefaultSelector()
@@ -92,7 +94,8 @@ class LocalEngine:
             for process in self._workers.values():
                 process.kill()
             self._selector.close()
-            os.close(self._policy_fd)
+            for fd in self._board_fds.values():
+                os.close(fd)
             for segment in (self._stream.slots, self._stream.lanes, self._control.segment):
                 segment.close()
         return self._outcome(stop)
@@ -110,7 +113,7 @@ class LocalEngine:
                 "control": self._control.segment.fd,
                 "slots": self._stream.slots.fd,
                 "lanes": self._stream.lanes.fd,
-                "policy": self._policy_fd,
+                **self._board_fds,
             },
             resume=resume,
             is_restart=is_restart,

@@ -40,8 +40,12 @@ def run_loop(
     gauges: Sequence[memoryview[int]],
     bell: Sleeper,
     is_over: Callable[[], bool],
+    due_ns: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Tick until `is_over`; the time spent asleep goes to the gauges of the worker's roles."""
+    """Tick until `is_over`; the time spent asleep goes to the gauges of the worker's roles.
+
+    due_ns: when there will be something to do although nobody rings; 0: nobody knows.
+    """
     is_armed = False
     while not is_over():
         if tick():
@@ -53,10 +57,14 @@ def run_loop(
             continue
         is_armed = False
         before_ns = time.monotonic_ns()
-        bell.wait(IDLE_HEARTBEAT_S)
+        bell.wait(_sleep_s(due_ns(), before_ns))
         after_ns = time.monotonic_ns()
         for row in gauges:
             row[Gauge.HEARTBEAT_NS] = after_ns
             row[Gauge.WAIT_NS] += after_ns - before_ns
     for row in gauges:
         row[Gauge.ACTIVITY] = Activity.STOPPED
+
+
+def _sleep_s(due_ns: int, now_ns: int) -> float:
+    return min(IDLE_HEARTBEAT_S, max(0, due_ns - now_ns) / 1e9) if due_ns else IDLE_HEARTBEAT_S

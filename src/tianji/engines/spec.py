@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.envs.build import EnvSource, EnvSources, to_tasks
 from tianji.envs.interface import Spaces
 
 
@@ -19,6 +18,16 @@ class RunSpec:
     config: RunConfig
     plan: RunPlan
     spaces: Spaces
-    env: str | Callable[..., Any]
-    """The environment: config.env, or the callable that was given instead."""
+    env: EnvSources
+    """The environment: config.env, or the callable that was given instead; a tuple where actors
+    have different ones (config.envs)."""
     run_dir: Path
+
+    def env_of(self, actor: int) -> EnvSource:
+        """The environment of one actor."""
+        return self.env[actor % len(self.env)] if isinstance(self.env, tuple) else self.env
+
+    @property
+    def tasks(self) -> dict[str, EnvSource]:
+        """All environments by name."""
+        return to_tasks(self.config.tasks, self.env)

@@ -6,19 +6,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tianji.actor.gradients import GradientActor
 from tianji.actor.role import Actor
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.build import build_actor, build_evaluator, spans_of
 from tianji.engines.control import Stop
+from tianji.engines.gradients import build_gradient_actor, gather_of
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.learner_side import LearnerSide
+from tianji.engines.reducing import InprocSums
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.evaluator.role import Evaluator
 from tianji.programs.program import Program
 from tianji.types import Clock
+
+AnyActor = Actor | GradientActor
 
 
 class Together:
@@ -43,16 +48,28 @@ class Together:
             boards.append(make_board(nbytes))
             return boards[0]
 
-        self.actors: dict[str, Actor] = {}
+        is_gathering, sums = gather_of(spec) is not None, InprocSums(spec)
+        self.actors: dict[str, AnyActor] = {}
         self.side = LearnerSide(
-            spec, stream, make_policy, gauges, observer.report, self._actor_states, now_ns
+            spec,
+            stream,
+            make_policy,
+            sums.make_adding,
+            gauges,
+            observer.report,
+            self._actor_states,
+            now_ns,
         )
         for role in program.of_kind("actor"):
+            sender, policy = stream.sender(role.index), boards[0]
             row, spans = gauges.rows[role.name], spans_of(spec, role.name)
-            sender = stream.sender(role.index)
-            self.actors[role.name] = build_actor(
-                spec, role.index, sender, boards[0], row, spans, now_ns
-            )
+            actor: AnyActor
+            if is_gathering:
+                own, end = sums.policy(policy, row), sums.open(role.index)
+                actor = build_gradient_actor(spec, role.index, sender, own, end, row, spans, now_ns)
+            else:
+                actor = build_actor(spec, role.index, sender, policy, row, spans, now_ns)
+            self.actors[role.name] = actor
         self.evaluators: dict[str, Evaluator] = {}
         for role in program.of_kind("evaluator"):
             row, spans = gauges.rows[role.name], spans_of(spec, role.name)

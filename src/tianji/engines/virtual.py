@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tianji.actor.role import Actor
 from tianji.balance.costs import Work
 from tianji.balance.profile import Profile
 from tianji.channels.gauges import Gauge
@@ -19,13 +18,12 @@ from tianji.channels.layout import Layout
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
 from tianji.engines.arithmetic import use_threads
-from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.loop import timed_tick
+from tianji.engines.loop import Role, timed_tick
+from tianji.engines.moments import run_moments
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
-from tianji.evaluator.role import Evaluator
 from tianji.programs.program import Program
 from tianji.types import Clock
 from tianji.virtual.channels import VirtualBoard, VirtualStream
@@ -69,7 +67,7 @@ class VirtualEngine:
             for name, evaluator in self._roles.evaluators.items()
         ]
 
-    def _make_worker(self, role: Actor | Evaluator, name: str, idle_ns: int = 0) -> Worker:
+    def _make_worker(self, role: Role, name: str, idle_ns: int = 0) -> Worker:
         row = self._roles.gauges.rows[name]
         job = _ActingJob(role, row, self._costs, self._clock.now_ns)
         cores = max(1.0, self._costs.row.cores)
@@ -111,21 +109,10 @@ class VirtualEngine:
         return self._roles.run(self._loop, stop, resume)
 
     def _loop(self, stop: StopRequest) -> str:
-        side = self._roles.side
         self._learner.deliver()  # the first policy
         for worker in (self._learner, *self._others):
             worker.wake()
-        while True:
-            if side.learner.is_between_versions:
-                if stop.level > Stop.NO:
-                    return "interrupted"
-                if (because := side.stop_reason()) is not None:
-                    return because
-            if stop.level == Stop.NOW:
-                return "interrupted"
-            self._observer.tick()
-            if not self._clock.step():
-                raise AssertionError("no role has anything to do: the balance is wrong")
+        return run_moments(self._clock, self._roles.side, self._observer, stop)
 
 
 def _num_cores(plan: RunPlan, program: Program) -> int:
@@ -141,9 +128,7 @@ def _cores_here() -> int:
 class _ActingJob:
     """An actor or an evaluator, one step of its environments at a time."""
 
-    def __init__(
-        self, role: Actor | Evaluator, gauges: memoryview[int], costs: RunCosts, now_ns: Clock
-    ) -> None:
+    def __init__(self, role: Role, gauges: memoryview[int], costs: RunCosts, now_ns: Clock) -> None:
         self._role = role
         self._gauges = gauges
         self._costs = costs

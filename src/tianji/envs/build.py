@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -21,6 +21,8 @@ from tianji.types import Array
 
 EnvSource = str | Callable[..., Any]
 """A Gymnasium id, `module:Id-v0`, `module:factory`, or a factory in hand."""
+EnvSources = EnvSource | tuple[EnvSource, ...]
+"""One environment for all actors, or a tuple with theirs in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,44 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
         max_episode_steps=maker.max_episode_steps or _time_limit(world),
         step_s=step_s,
     )
+
+
+def probe_all(sources: EnvSources, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
+    """What all environments of a run are like; UsageError where two of them differ in a space.
+
+    Returns the first one's, with room for final observations where any of them keeps some.
+    """
+    distinct = dict.fromkeys(sources if isinstance(sources, tuple) else (sources,))
+    found = {name_of(source): probe(source, env_kwargs, timed) for source in distinct}
+    (first_name, first), *others = found.items()
+    for name, other in others:
+        for kind in ("observation", "action"):
+            mine, yours = getattr(first.spaces, kind), getattr(other.spaces, kind)
+            if mine != yours:
+                raise UsageError(
+                    f"All environments must have the same spaces, since they share one policy: the "
+                    f"{kind} space of '{first_name}' is {_on_one_line(mine)}, that of '{name}' is "
+                    f"{_on_one_line(yours)}."
+                )
+    return replace(first, keeps_final=any(one.keeps_final for one in found.values()))
+
+
+def _on_one_line(space: gym.Space[Any]) -> str:
+    return " ".join(str(space).split())
+
+
+def to_tasks(names: Sequence[str], sources: EnvSources) -> dict[str, EnvSource]:
+    """The environments of a run by name."""
+    in_turn = sources if isinstance(sources, tuple) else (sources,)
+    return dict(zip(names, in_turn, strict=True))
+
+
+def name_of(source: EnvSource) -> str:
+    """What a person knows an environment by; of a factory in hand, where it was defined."""
+    if isinstance(source, str):
+        return source
+    module = getattr(source, "__module__", "__main__")
+    return f"{module}:{getattr(source, '__qualname__', type(source).__name__)}"
 
 
 def make_rows(world: World, num_rows: int) -> dict[str, Array]:

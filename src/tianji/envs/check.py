@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from tianji.envs.build import EnvSource, Probe, build_world, make_rows, probe
+from tianji.envs.build import EnvSource, Probe, build_world, make_rows, probe, probe_all
 from tianji.envs.find import usage_errors
 from tianji.envs.interface import World
 from tianji.envs.spaces import observation_leaves
@@ -61,6 +61,15 @@ def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Fin
     except TianjiError as error:
         findings.append(Finding("error", str(error), "Nothing after this could be checked."))
     return findings
+
+
+def check_together(envs: tuple[EnvSource, ...], env_kwargs: Mapping[str, Any]) -> list[Finding]:
+    """Whether actors of one run could each have one of them."""
+    try:
+        probe_all(envs, env_kwargs)
+    except TianjiError as error:
+        return [Finding("error", str(error))]
+    return [Finding("ok", f"All {len(envs)} have the same spaces: they can share one policy.")]
 
 
 def _check_spaces(seen: Probe) -> Iterator[Finding]:

@@ -68,6 +68,13 @@ def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
     return _from_factory(_find_factory(module, name, env), env, kwargs)
 
 
+def make_single(env_id: str, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
+    """One environment of a Gymnasium id, also where it has a vector environment of its own."""
+    spec = _find_spec(env_id)
+    with usage_errors(spec.id, _extra_of(spec)):
+        return gym.make(spec, disable_env_checker=True, **env_kwargs)
+
+
 @contextmanager
 def usage_errors(name: str, extra: str | None = None) -> Iterator[None]:
     """Say what went wrong inside an environment in one sentence, the first cause first."""

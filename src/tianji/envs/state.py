@@ -19,6 +19,8 @@ from gymnasium import wrappers
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
+from tianji.envs.twins import Twin
+
 STATELESS_WRAPPERS = (
     wrappers.OrderEnforcing,
     wrappers.PassiveEnvChecker,
@@ -32,6 +34,7 @@ STATELESS_WRAPPERS = (
     wrappers.ClipAction,
     wrappers.RescaleAction,
     wrappers.ClipReward,
+    Twin,
 )
 """Compared by exact type: a subclass may remember things."""
 

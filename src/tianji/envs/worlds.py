@@ -122,6 +122,22 @@ class Chain(_World):
         return np.asarray((1.0 - gamma**left) / (1.0 - gamma))
 
 
+class ShortOrLong(_World):
+    """Action 0 ends a new episode at once, for a reward of 1; all others play on to its end for
+    nothing. Where actors race, short episodes come in first."""
+
+    observation_space = Box(0.0, 0.0, (1,), np.float32)
+    action_space = Discrete(4)
+
+    def step(self, action: Any) -> Step:
+        self.steps += 1
+        is_short = self.steps == 1 and int(action) == 0
+        return self.observe(), float(is_short), is_short or self.steps >= self.length, False, {}
+
+    def observe(self) -> Array:
+        return np.zeros(1, np.float32)
+
+
 class Flaky(Counting):
     """A Counting world that fails in its step number `at_step`, counted over all episodes: it
     raises, sleeps for `seconds` (so long that it hangs, if nothing is said), or ends its process.

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from tianji.algorithms.interface import Acting
 from tianji.channels.gauges import Activity, Gauge
@@ -19,19 +20,20 @@ from tianji.channels.interface import BoardReader, Bytes
 from tianji.config.run import EvaluateConfig
 from tianji.envs.build import make_rows
 from tianji.envs.interface import World
-from tianji.types import Clock
+from tianji.types import Array, Clock
 
-OnResult = Callable[[dict[str, float]], None]
+OnResult = Callable[[dict[str, Any]], None]
 
 
 class Evaluator:
-    """`tick` is one step of one environment, or nothing while no evaluation is due."""
+    """`tick` is one step of one environment, or nothing while no evaluation is due. Several tasks
+    are played one after the other, with as many episodes each."""
 
     def __init__(
         self,
         config: EvaluateConfig,
         seed: int,
-        world: World,
+        tasks: Mapping[str, World],
         acting: Acting,
         read_policy: Callable[[Bytes], None],
         policy: BoardReader,
@@ -41,37 +43,47 @@ class Evaluator:
     ) -> None:
         self._config = config
         self._seed = seed
-        self._world = world
+        self._tasks = tasks
         self._acting = acting
         self._read_policy = read_policy
         self._policy = policy
         self._gauges = gauges
         self._on_result = on_result
         self._now_ns = now_ns
-        self._rows = make_rows(world, 1)
-        self._observations = [n for n in self._rows if n == "obs" or n.startswith("obs.")]
-        self._is_playing = False
+        self._rows: dict[str, Array] = {}
+        self._observations: list[str] = []
+        self._to_play: list[str] = []
+        """Tasks of this evaluation, the first one being played; none between two evaluations."""
         self._due_ns = 0
         self._version = -1
-        self._returns: list[float] = []
+        self._returns: dict[str, list[float]] = {}
         self._return = 0.0
 
     def tick(self) -> bool:
-        if not self._is_playing and not self._begin():
+        if not self._to_play and not self._begin():
             return False
         rows = self._rows
         actions = self._acting.greedy({name: rows[name][0] for name in self._observations})
-        self._world.step(actions, rows, 0)
+        self._tasks[self._to_play[0]].step(actions, rows, 0)
+        for name in self._observations:
+            rows[name][0] = rows[name][1]
         if rows["valid"][0, 0]:
             self._return += float(rows["reward"][0, 0])
         if rows["terminated"][0, 0] or rows["truncated"][0, 0]:
-            self._returns.append(self._return)
-            self._return = 0.0
-            if len(self._returns) == self._config.episodes:
-                self._finish()
-        for name in self._observations:
-            rows[name][0] = rows[name][1]
+            self._end_episode()
         return True
+
+    def _end_episode(self) -> None:
+        played = self._returns[self._to_play[0]]
+        played.append(self._return)
+        self._return = 0.0
+        if len(played) < self._config.episodes:
+            return
+        self._to_play.pop(0)
+        if self._to_play:
+            self._begin_task()
+        else:
+            self._finish()
 
     def _begin(self) -> bool:
         now_ns = self._now_ns()
@@ -81,23 +93,32 @@ class Evaluator:
         self._gauges[Gauge.ACTIVITY] = Activity.EVALUATING
         self._due_ns = now_ns + int(self._config.period_s * 1e9)
         self._version = self._policy.latest(self._read_policy)
-        self._world.reset(self._seed, self._rows)  # the same episodes each time: comparable
-        self._returns, self._return = [], 0.0
-        self._is_playing = True
+        self._to_play = list(self._tasks)
+        self._returns, self._return = {name: [] for name in self._tasks}, 0.0
+        self._begin_task()
         return True
 
+    def _begin_task(self) -> None:
+        world = self._tasks[self._to_play[0]]
+        self._rows = make_rows(world, 1)
+        self._observations = [n for n in self._rows if n == "obs" or n.startswith("obs.")]
+        world.reset(self._seed, self._rows)  # the same episodes each time: comparable
+
     def _finish(self) -> None:
-        self._is_playing = False
-        self._on_result(
-            {
-                "version": self._version,
-                "episodes": len(self._returns),
-                "mean_return": statistics.fmean(self._returns),
-                "std_return": statistics.pstdev(self._returns),
-                "min_return": min(self._returns),
-                "max_return": max(self._returns),
-            }
-        )
+        returns = [value for played in self._returns.values() for value in played]
+        result: dict[str, Any] = {
+            "version": self._version,
+            "episodes": len(returns),
+            "mean_return": statistics.fmean(returns),
+            "std_return": statistics.pstdev(returns),
+            "min_return": min(returns),
+            "max_return": max(returns),
+        }
+        if len(self._returns) > 1:
+            by_env = {name: statistics.fmean(played) for name, played in self._returns.items()}
+            result["returns_by_env"] = by_env
+        self._on_result(result)
 
     def close(self) -> None:
-        self._world.close()
+        for world in self._tasks.values():
+            world.close()

@@ -6,8 +6,7 @@ Whichever side of a run works all the time sets its pace; the other one waits fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from tianji.config.plan import Prediction, RunPlan
 from tianji.display.numbers import to_percent
@@ -19,16 +18,12 @@ from tianji.explain.gains import (
     gain_of_neither,
     serial_gain,
 )
+from tianji.explain.gathering import explain_gathering
+from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanation
+from tianji.explain.words import parts_in_words, waits_sentence
 
-CriticalPath: TypeAlias = Literal["actors", "learner", "buffer", "both", "neither"]
-
-LIMIT = 0.85
-"""Whoever works this share of the time sets the pace; the rest is hand-over and noise."""
 WRONG = 0.15
 """A prediction that is further off than this was wrong."""
-WORTH_TELLING = 0.01
-"""Shares of time below it are left out."""
-NOTHING_YET = "Nothing to explain yet: no work has been seen."
 
 _WAITS = {
     "grant": "for a grant",
@@ -45,21 +40,11 @@ _EXPECTED: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Explanation("learner", sentences=("The learner is ...", ...), gain="What gains most: ...")"""
-
-    critical_path: CriticalPath | None
-    """The role that sets the pace; `both` work all the time, `neither` does always."""
-    sentences: tuple[str, ...]
-    """The first names the critical path."""
-    gain: str = ""
-    """Which of the sentences says what change gains most."""
-
-
 def explain(record: Mapping[str, Any], plan: RunPlan, engine: str) -> Explanation:
     """Explain what a record of metrics shows; `engine` is the run's."""
     account = to_account(record)
+    if record.get("gather"):
+        return explain_gathering(record, account, engine)
     if account is None:
         return Explanation(None, (NOTHING_YET,))
     is_serial = plan.lag_target == 0 or engine == "inline"
@@ -118,43 +103,18 @@ def _path_sentence(account: Account, path: CriticalPath) -> str:
 
 
 def _waits_sentence(account: Account, path: CriticalPath, is_serial: bool) -> str:
-    behind = "" if is_serial or path not in ("learner", "buffer") else " (the learner is behind)"
-    each = "the actor" if account.num_actors == 1 else "each actor"
-    told = [
-        *_waits(each, account.actors, account.span_s, {"grant": behind}),
-        *_waits("the learner", account.learner, account.span_s, {}),
-    ]
-    nobody = f"nobody waited for more than {to_percent(WORTH_TELLING)} of the time"
-    return f"In {_seconds(account.span_s)}, {'; '.join(told) or nobody}."
-
-
-def _waits(who: str, side: Side, span_s: float, reasons: Mapping[str, str]) -> list[str]:
-    """Lack of a core is told apart: it comes at work and on waking up, on top of the rest."""
-    waits = _listed([
-        f"{_seconds(share * span_s)} {_WAITS[cause]}{reasons.get(cause, '')}"
-        for cause, share in sorted(side.waits.items(), key=lambda wait: -wait[1])
-        if share >= WORTH_TELLING and cause in _WAITS
-    ])  # fmt: skip
-    lacked = f"lacked a core for {_seconds(side.no_core * span_s)}"
-    told = [f"waited {waits}"] if waits else []
-    told += [lacked] if side.no_core >= WORTH_TELLING else []
-    return [f"{who} {' and '.join(told)}"] if told else []
+    is_behind = not is_serial and path in ("learner", "buffer")
+    behind = {"grant": f"{_WAITS['grant']} (the learner is behind)"} if is_behind else {}
+    return waits_sentence(account, _WAITS | behind)
 
 
 def _parts_sentence(account: Account, path: CriticalPath) -> str:
-    actors, learner = _parts(account.actors), _parts(account.learner)
+    actors, learner = parts_in_words(account.actors), parts_in_words(account.learner)
     if path == "actors":
         return f"Work of the actors: {actors}."
     if path in ("both", "neither"):
         return f"Work of the actors: {actors}; of the learner: {learner}."
     return f"Work of the learner: {learner}."
-
-
-def _parts(side: Side) -> str:
-    whole = side.busy or 1.0
-    shares = sorted(((share / whole, name) for name, share in side.parts.items()), reverse=True)
-    told = [(to_percent(share), name) for share, name in shares if share >= WORTH_TELLING]
-    return _listed([f"{name} {share}" for share, name in told])
 
 
 def _gain(account: Account, path: CriticalPath, plan: RunPlan) -> str:
@@ -178,12 +138,3 @@ def _prediction_sentence(account: Account, prediction: Prediction | None) -> str
         f"{_EXPECTED[prediction.bottleneck]} as the limit, and {reached:,.0f} were reached "
         f"({signed})."
     )
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:,.0f} s"
-
-
-def _listed(words: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -27,8 +27,8 @@ def serial_gain(account: Account, engine: str) -> str:
     faster = (actors + learner) / max(actors, learner, LEAST_BUSY)
     how = "the local engine with max_lag 1" if engine == "inline" else "max_lag 1"
     return (
-        f"{BEGIN} {how}, so that both sides work at the same time (up to {_times(faster)} as fast "
-        "where cores are free)."
+        f"{BEGIN} {how}, so that both sides work at the same time (up to {to_times(faster)} as "
+        "fast where cores are free)."
     )
 
 
@@ -45,9 +45,13 @@ def gain_of_neither(account: Account) -> str:
     )
 
 
+def gain_of_part(account: Account) -> str:
+    """Of the actors, where nothing that they wait for can be faster."""
+    return _gain(account, account.actors, account.learner, "the learner")
+
+
 def gain_of_actors(account: Account, plan: RunPlan) -> str:
-    gain = _gain(account, account.actors, account.learner, "the learner")
-    return gain + _more_actors(account, plan)
+    return gain_of_part(account) + _more_actors(account, plan)
 
 
 def gain_of_learner(account: Account, plan: RunPlan) -> str:
@@ -65,7 +69,7 @@ def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
     else:
         what, faster = f"{part} in half the time", 1 / (1 - slow.parts[part] / slow.busy / 2)
     bound = f"; then {who_is_next} would be the limit" if room < faster else ""
-    return f"{BEGIN} {what} (up to {_times(min(room, faster))} as fast{bound})."
+    return f"{BEGIN} {what} (up to {to_times(min(room, faster))} as fast{bound})."
 
 
 def _core(account: Account) -> str:
@@ -104,5 +108,5 @@ def _more_threads(account: Account, plan: RunPlan) -> str:
     )
 
 
-def _times(factor: float) -> str:
+def to_times(factor: float) -> str:
     return f"{factor:.1f} x" if factor < 9.95 else f"{factor:.0f} x"

@@ -20,7 +20,7 @@ from types import ModuleType
 
 from tianji.errors import UsageError
 
-_MODULE = re.compile(r"(tianji|nigt)_\d+[a-z]?")
+_MODULE = re.compile(r"(tianji|nigt)_(\d+[a-z]?|heterogeneous)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """How a policy's outputs become actions, by action space. No torch in here: planning needs it.
 
 Discrete, MultiDiscrete and MultiBinary are K choices among n_k each, with one logit per choice, all
-side by side. Box is a Gaussian with one mean per number.
+side by side. Box is a Gaussian with one mean per number; squashed into its bounds, it has one mean
+and one spread per number.
 """
 
 from __future__ import annotations
@@ -53,6 +54,49 @@ class Continuous:
     def field(self) -> Field:
         """What the Gaussian gave, before it is cut to the bounds for the world."""
         return Field("action", "float32", self.shape)
+
+
+@dataclass(frozen=True)
+class Squashed(Continuous):
+    """A vector of real numbers that are squashed into finite bounds."""
+
+    @property
+    def num_outputs(self) -> int:
+        """All means, then all spreads."""
+        return 2 * self.num_numbers
+
+    @property
+    def num_numbers(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def middle(self) -> Array:
+        return _float32(0.5 * (self.low.astype(np.float64) + self.high))
+
+    @property
+    def half(self) -> Array:
+        """Half the width, rounded so that middle +- half stays within the bounds."""
+        half = _float32(0.5 * (self.high.astype(np.float64) - self.low))
+        is_out = (self.middle + half > self.high) | (self.middle - half < self.low)
+        return np.where(is_out, np.nextafter(half, np.float32(0.0)), half)
+
+
+def _float32(array: Array) -> Array:
+    return array.astype(np.float32)
+
+
+def squashed_layout(space: gym.Space[Any]) -> Choices | Squashed:
+    """The layout of a space whose numbers are squashed into their bounds; choices are as ever."""
+    layout = action_layout(space)
+    if isinstance(layout, Choices):
+        return layout
+    if not (np.isfinite(layout.low).all() and np.isfinite(layout.high).all()):
+        raise UsageError(
+            f"Action space {space} has no bounds, and this algorithm's policy squashes its actions "
+            "into bounds. Give the space finite bounds (gymnasium.wrappers.RescaleAction, or an "
+            "ActionWrapper of your own), or use ppo or impala."
+        )
+    return Squashed(layout.shape, layout.low, layout.high)
 
 
 def action_layout(space: gym.Space[Any]) -> Choices | Continuous:

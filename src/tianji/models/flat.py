@@ -103,6 +103,10 @@ class Snapshot:
         for part, target in zip(self._split(buffer), self._parts, strict=True):
             target.copy_(part)
 
+    def read_beginning(self, buffer: NDArray[np.uint8]) -> None:
+        """The same, from a buffer in which more follows."""
+        self.read_from(buffer[: self.nbytes])
+
     def _split(self, buffer: NDArray[np.uint8]) -> tuple[Tensor, ...]:
         if buffer.nbytes != self.nbytes:
             raise ValueError(f"snapshot of {self.nbytes} bytes, buffer of {buffer.nbytes}")

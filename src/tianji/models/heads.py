@@ -11,23 +11,26 @@ A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tianji.models.actions import Choices, Continuous
+from tianji.models.actions import Choices, Continuous, Squashed
 
 IMPOSSIBLE = -1e9
 """Logit of an option that is not there: probability 0, and still finite in an entropy."""
+SMALLEST_SPREAD = -9.0
+"""Spreads count from here on: a deviation below softplus(-9) = 1e-4 would drown in the rounding of
+actions."""
 
 
 class _Memory:
     """What log_prob() leaves for entropy() and backward(). Not attributes of the module: setting
     those costs more than a small operation does."""
 
-    saved: tuple[Tensor, Tensor]
+    saved: tuple[Tensor, ...]
 
 
 class ActionHead(Protocol):
@@ -168,5 +171,62 @@ class GaussianHead(nn.Module):
         return torch.clamp(outputs_BA, self._low_A, self._high_A).reshape(-1, *self._shape)
 
 
-def build_head(layout: Choices | Continuous) -> CategoricalHead | GaussianHead:
-    return CategoricalHead(layout) if isinstance(layout, Choices) else GaussianHead(layout)
+class SquashedHead(nn.Module):
+    """A Gaussian before squashing, whose mean and deviation are both outputs (bounded Box).
+
+        u ~ N(mean, s^2),  s = softplus(spread),  the world gets middle + half * tanh(u)
+        log pi(u) = sum_k -z^2/2 - log s - log(2 pi)/2,   z = (u - mean) / s
+        d log pi / d mean = z / s,   d log pi / d s = (z^2 - 1) / s,   d s / d spread = 1 - exp(-s)
+
+    Actions are u: what squashing does to their density does not depend on the parameters, and so
+    changes no gradient. Entropy is that of u, too.
+    """
+
+    def __init__(self, layout: Squashed) -> None:
+        super().__init__()
+        self._shape = layout.shape
+        self._num_numbers = layout.num_numbers
+        self._middle_K = torch.from_numpy(layout.middle)
+        self._half_K = torch.from_numpy(layout.half)
+        self._memory = _Memory()
+
+    def prepare(self, action_BK: Tensor) -> Tensor:
+        return action_BK.t().contiguous()
+
+    def log_prob(self, outputs_AB: Tensor, prepared_AB: Tensor) -> Tensor:
+        mean_KB, spread_KB = torch.split(outputs_AB, self._num_numbers)
+        deviation_KB = F.softplus(spread_KB.clamp(SMALLEST_SPREAD))
+        z_KB = (prepared_AB - mean_KB) / deviation_KB
+        self._memory.saved = (z_KB, deviation_KB, spread_KB)
+        constant = 0.5 * math.log(2.0 * math.pi) * self._num_numbers
+        return (z_KB.square().mul_(-0.5) - deviation_KB.log()).sum(0).sub_(constant)
+
+    def entropy(self) -> Tensor:
+        _, deviation_KB, _ = self._memory.saved
+        constant = 0.5 * math.log(2.0 * math.pi * math.e) * self._num_numbers
+        return deviation_KB.log().sum(0).add_(constant)
+
+    def backward(self, log_prob_gradient_B: Tensor, entropy_gradient_B: Tensor | None) -> Tensor:
+        z_KB, deviation_KB, spread_KB = self._memory.saved
+        inverse_KB = deviation_KB.reciprocal()
+        slope_KB = -torch.expm1(-deviation_KB) * inverse_KB * (spread_KB >= SMALLEST_SPREAD)
+        spread_gradient_KB = (z_KB.square() - 1.0).mul_(log_prob_gradient_B)
+        if entropy_gradient_B is not None:
+            spread_gradient_KB += entropy_gradient_B
+        mean_gradient_KB = z_KB * inverse_KB * log_prob_gradient_B
+        return torch.cat([mean_gradient_KB, spread_gradient_KB.mul_(slope_KB)])
+
+    def mode(self, outputs_BA: Tensor) -> Tensor:
+        """Squashing the mean: the most likely u, and the median of what the world gets."""
+        mean_BK = outputs_BA[:, : self._num_numbers]
+        action_BK = self._middle_K + self._half_K * torch.tanh(mean_BK)
+        return action_BK.reshape(-1, *self._shape)
+
+
+Head: TypeAlias = CategoricalHead | GaussianHead | SquashedHead
+
+
+def build_head(layout: Choices | Continuous) -> Head:
+    if isinstance(layout, Choices):
+        return CategoricalHead(layout)
+    return SquashedHead(layout) if isinstance(layout, Squashed) else GaussianHead(layout)

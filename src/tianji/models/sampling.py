@@ -17,8 +17,8 @@ from typing import Protocol
 
 import numpy as np
 
-from tianji.models.actions import Choices, Continuous
-from tianji.models.heads import CategoricalHead, GaussianHead
+from tianji.models.actions import Choices, Continuous, Squashed
+from tianji.models.heads import SMALLEST_SPREAD, GaussianHead, Head
 from tianji.ops.gae import Floats
 from tianji.types import Array
 
@@ -136,10 +136,60 @@ class GaussianSampler:
         return action_NA.reshape(-1, *self._layout.shape)
 
 
-def build_sampler(
-    layout: Choices | Continuous, head: CategoricalHead | GaussianHead
-) -> CategoricalSampler | GaussianSampler:
+class SquashedSampler:
+    """mean + deviation * normal noise; stored as drawn, squashed into the bounds for the world."""
+
+    def __init__(self, layout: Squashed) -> None:
+        self._layout = layout
+        self._num_numbers = layout.num_numbers
+        self._middle_K, self._half_K = layout.middle, layout.half
+        self.outputs_RNA: Floats = np.empty((0, 0, 0), np.float32)
+        self._noise_RNK = self.outputs_RNA
+        self._deviation_NK = np.empty((0, 0), np.float32)
+
+    def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
+        shape = (num_rows, num_envs, self._layout.num_outputs)
+        if self.outputs_RNA.shape != shape:
+            self.outputs_RNA = np.empty(shape, np.float32)
+            self._deviation_NK = np.empty((num_envs, self._num_numbers), np.float32)
+        self._noise_RNK = rng.standard_normal((num_rows, num_envs, self._num_numbers), np.float32)
+
+    def sample(self, t: int, action: Array) -> Array:
+        outputs_NA, deviation_NK = self.outputs_RNA[t], self._deviation_NK
+        action_NK = action.reshape(len(action), -1)
+        _softplus(outputs_NA[:, self._num_numbers :], deviation_NK)
+        np.multiply(deviation_NK, self._noise_RNK[t], out=action_NK)
+        np.add(action_NK, outputs_NA[:, : self._num_numbers], out=action_NK)
+        return self._squash(action_NK)
+
+    def log_prob(self, action: Array, log_prob_RN: Array, rows: slice) -> None:
+        spread_RNK = self.outputs_RNA[rows, :, self._num_numbers :]
+        deviation_RNK = _softplus(spread_RNK, np.empty_like(spread_RNK))
+        constant = 0.5 * math.log(2.0 * math.pi) * self._num_numbers
+        exponent_RNK = np.float32(0.5) * np.square(self._noise_RNK[rows]) + np.log(deviation_RNK)
+        log_prob_RN[rows] = -exponent_RNK.sum(2) - np.float32(constant)
+
+    def mode(self, outputs_NA: Floats) -> Array:
+        return self._squash(outputs_NA[:, : self._num_numbers])
+
+    def _squash(self, u_NK: Array) -> Array:
+        action_NK = np.tanh(u_NK)
+        np.multiply(action_NK, self._half_K, out=action_NK)
+        np.add(action_NK, self._middle_K, out=action_NK)
+        return action_NK.reshape(-1, *self._layout.shape)
+
+
+def _softplus(spread: Array, out: Array) -> Array:
+    """log(1 + exp(x)), from the smallest spread on."""
+    np.maximum(spread, np.float32(SMALLEST_SPREAD), out=out)
+    result: Array = np.logaddexp(out, np.float32(0.0), out=out)
+    return result
+
+
+def build_sampler(layout: Choices | Continuous, head: Head) -> Sampler:
     if isinstance(layout, Choices):
         return CategoricalSampler(layout)
+    if isinstance(layout, Squashed):
+        return SquashedSampler(layout)
     assert isinstance(head, GaussianHead)
     return GaussianSampler(layout, head)

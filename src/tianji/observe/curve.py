@@ -44,7 +44,7 @@ def draw_curve(run_dir: Path) -> Path | None:
     right.set_xlabel("seconds of training")
     left.set_ylabel("mean return of the last 100 episodes")
     figure.suptitle(
-        f"{config.env}, {config.algorithm.name}, {config.engine} engine, seed {config.seed}",
+        f"{config.env_name}, {config.algorithm.name}, {config.engine} engine, seed {config.seed}",
         fontsize=11,
     )
     path = run_dir / CURVE_FILE

@@ -47,6 +47,7 @@ def check_machine() -> list[Finding]:
         check_limits,
         check_thread_variables,
         check_gpu,
+        check_collectives,
         check_disk,
     )
     return [finding for check in checks for finding in check()]
@@ -201,6 +202,24 @@ def check_gpu() -> Iterator[Finding]:
         yield Finding("ok", f"GPU: {torch.cuda.get_device_name(0)}.")
     else:
         yield Finding("ok", "torch sees no GPU; training runs on the cores.")
+
+
+def check_collectives() -> Iterator[Finding]:
+    """Whether actors can add up their gradients among themselves."""
+    try:
+        from torch import distributed
+    except (ImportError, OSError):
+        return  # said before
+    if distributed.is_available() and distributed.is_gloo_available():
+        what = "All-reduce by gloo works, on the loopback interface."
+        advice = (
+            "It is neither authenticated nor encrypted: use algorithm.realisation all-reduce only "
+            "where you trust all users of this machine. The server realisation opens no ports."
+        )
+        yield Finding("ok", what, advice)
+    else:
+        advice = "Use --algorithm.realisation server (the default), or install torch from PyPI."
+        yield Finding("ok", "This build of torch has no gloo, so there is no all-reduce.", advice)
 
 
 def check_disk(folder: Path = RUNS) -> Iterator[Finding]:

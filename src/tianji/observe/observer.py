@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tianji.algorithms.registry import load_algorithm
 from tianji.channels.gauges import Gauges
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
@@ -39,6 +40,8 @@ class RunObserver:
     ) -> None:
         """on_built: told what is known once the network is built."""
         self._engine = config.engine
+        self._gather = load_algorithm(config.algorithm.name).cadence(config).gather
+        self._times = config.times.law
         self._plan = plan
         self._usable_cores = len(read_machine().cores)
         self._on_built = on_built
@@ -70,7 +73,7 @@ class RunObserver:
         self._pids = pids or {}
         if self._watch is None or not self._watch.watches(gauges):
             self._first_step_ns = self.first_step_ns()
-            self._watch = Watch(gauges, now_ns)
+            self._watch = Watch(gauges, now_ns, gathers=self._gather is not None)
 
     def use_plan(self, plan: RunPlan) -> None:
         """The run goes on with another plan."""
@@ -95,7 +98,7 @@ class RunObserver:
             found = explain(record, self._plan, self._engine)
             if found.critical_path is not None:
                 self._next_why_ns = now_ns + WHY_PERIOD_NS
-                self._why = (found.sentences[0], found.gain)
+                self._why = tuple(filter(None, (found.sentences[0], found.gain)))
         self._display.update({**record, "why": self._why})
 
     def report(self, report: Any) -> None:
@@ -134,14 +137,30 @@ class RunObserver:
 
     def _complete(self, watch: Watch) -> dict[str, Any]:
         """The learner's last record with what only this process knows."""
+        seen = watch.now()
         return {
             **self._record,
-            **watch.now(),
+            **seen,
+            **self._gathered(seen),
             "usable_cores": self._usable_cores,
             "activity": watch.activities(),
             "restarts": self._restarts,
             "rss_bytes": watch.resident_bytes(),
         }
+
+    def _gathered(self, seen: Mapping[str, Any]) -> dict[str, Any]:
+        """How gradients are gathered: the rule, what the buffer knows, what the gauges show."""
+        if self._gather is None:
+            return {}
+        known = {
+            "rule": self._gather.rule,
+            "num_gradients": self._gather.num_gradients,
+            "times": self._times,
+        }
+        gather = known | self._record.get("gather", {}) | seen.get("gather", {})
+        if self._engine == "virtual":  # it never computes gradients that are dropped
+            gather["discarded_step_share"] = None
+        return {"gather": gather}
 
     @property
     def last_record(self) -> Mapping[str, Any]:
@@ -156,12 +175,13 @@ class RunObserver:
     def closing_facts(self) -> dict[str, Any]:
         """What the summary says of why the run was as fast as it was, once it is over."""
         whole = self._watch.whole() if self._watch is not None else {}
-        record = {**whole, "usable_cores": self._usable_cores}
+        record = {**whole, **self._gathered(whole), "usable_cores": self._usable_cores}
         found, prediction = explain(record, self._plan, self._engine), self._plan.prediction
         facts: dict[str, Any] = {
             "critical_path": found.critical_path,
             "explanation": list(found.sentences),
             "waited_s": whole.get("waited_s", {}),
+            **_without_the_open_round(self._gathered(whole)),
         }
         if prediction is not None:
             facts["predicted"] = prediction.model_dump()
@@ -177,6 +197,14 @@ class RunObserver:
             self._show(self._watch, time.monotonic_ns())
         self._display.stop()
         self._log.close()
+
+
+def _without_the_open_round(gathered: Mapping[str, Any]) -> dict[str, Any]:
+    """Whom it waits for means nothing when the run is over."""
+    return {
+        name: {key: value for key, value in group.items() if key not in ("waiting_for", "open_s")}
+        for name, group in gathered.items()
+    }
 
 
 def _level(report: Mapping[str, Any]) -> Level:

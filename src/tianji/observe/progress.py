@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 from tianji.config.run import RunConfig
@@ -16,7 +18,8 @@ class Progress:
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
-        self._last: deque[float] = deque(maxlen=WINDOW)
+        self._last: dict[str, deque[float]] = {n: deque(maxlen=WINDOW) for n in config.tasks}
+        """Returns of the last episodes of each environment."""
         self.env_steps = 0
         self.episodes = 0
         self.started_ns = 0
@@ -30,8 +33,9 @@ class Progress:
         self.env_steps += env_steps
         for episode in episodes:
             self.episodes += 1
-            self._last.append(episode.episode_return)
-            if len(self._last) < WINDOW:
+            tasks = self._config.tasks
+            self._last[tasks[episode.actor % len(tasks)]].append(episode.episode_return)
+            if not self.is_rated:
                 continue
             mean = self.mean_return
             self.best_mean_return = max(self.best_mean_return, mean)
@@ -41,8 +45,22 @@ class Progress:
 
     @property
     def mean_return(self) -> float:
-        """Mean return of the last 100 finished episodes (of fewer, while there are fewer)."""
-        return sum(self._last) / len(self._last) if self._last else float("nan")
+        """Mean return of the last 100 finished episodes (of fewer, while there are fewer). Where
+        actors have different environments, the mean of all environments' means: those that run
+        faster, or have shorter episodes, count no more than others."""
+        means = [_mean(returns) for returns in self._last.values()]
+        return sum(means) / len(means)
+
+    def returns_by_env(self) -> dict[str, float]:
+        """The same for each environment, where there are several."""
+        if len(self._last) == 1:
+            return {}
+        return {name: _mean(returns) for name, returns in self._last.items()}
+
+    @property
+    def is_rated(self) -> bool:
+        """There are enough episodes behind the mean; fewer make a lucky one."""
+        return all(len(returns) == WINDOW for returns in self._last.values())
 
     @property
     def fraction(self) -> float:
@@ -69,17 +87,22 @@ class Progress:
 
     def state(self, now_ns: int) -> dict[str, Any]:
         return {
-            "last_returns": list(self._last),
+            "last_returns": [list(returns) for returns in self._last.values()],
             "env_steps": self.env_steps,
             "episodes": self.episodes,
             "wall_s": self.wall_s(now_ns),
-            "best_mean_return": self.best_mean_return if self.episodes >= WINDOW else None,
+            "best_mean_return": self.best_mean_return if self.is_rated else None,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self._last.extend(state["last_returns"])
+        for returns, saved in zip(self._last.values(), state["last_returns"], strict=True):
+            returns.extend(saved)
         self.env_steps = state["env_steps"]
         self.episodes = state["episodes"]
         self.wall_before_s = state["wall_s"]
         if state["best_mean_return"] is not None:
             self.best_mean_return = state["best_mean_return"]
+
+
+def _mean(returns: Collection[float]) -> float:
+    return sum(returns) / len(returns) if returns else math.nan

@@ -26,9 +26,14 @@ _NESTED = {
     ("lag_versions", "mean"): "buffer/lag_mean_versions",
     ("lag_versions", "p95"): "buffer/lag_p95_versions",
     ("lag_versions", "max"): "buffer/lag_max_versions",
+    ("gather", "rounds_per_s"): "learner/rounds_per_s",
+    ("gather", "gradients_per_s"): "actor/gradients_per_s",
+    ("gather", "discarded_share"): "actor/discarded_gradient_share",
+    ("gather", "discarded_step_share"): "actor/discarded_step_share",
     ("ratio", "target"): "buffer/ratio_target",
     ("ratio", "actual"): "buffer/ratio_actual",
 }
+_PER_ENV = "returns_by_env"
 _PER_ROLE = ("busy_share", "paced_share", "rss_bytes")
 _ROOMS = {"learner": "learner", "evaluation": "evaluator"}
 """Groups of metrics that are named where they are made."""
@@ -45,6 +50,8 @@ def to_scalars(record: Mapping[str, Any]) -> dict[str, float]:
         found[name] = record.get(group, {}).get(key)
     for quantity in _PER_ROLE:
         found |= {f"{role}/{quantity}": value for role, value in record.get(quantity, {}).items()}
+    by_env = record.get(_PER_ENV, {}).items()
+    found |= {f"actor/mean_return_100/{name}": value for name, value in by_env}
     found |= _time_scalars(record)
     for group, room in _ROOMS.items():
         found |= {f"{room}/{key}": value for key, value in record.get(group, {}).items()}

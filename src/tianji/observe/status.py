@@ -16,7 +16,8 @@ from tianji.config.plan_file import read_plan
 from tianji.config.run import RunConfig
 from tianji.config.runs import CONFIG_FILE, LOCK_FILE
 from tianji.errors import UsageError
-from tianji.explain.explain import Explanation, explain, prediction_error
+from tianji.explain.explain import explain, prediction_error
+from tianji.explain.interface import Explanation
 from tianji.observe.run_log import METRICS_FILE, read_last
 from tianji.observe.summary import SUMMARY_FILE, read_summary
 

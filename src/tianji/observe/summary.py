@@ -19,6 +19,7 @@ _ZERO: Mapping[str, Any] = {
     "stopped_because": "failed",
     "mean_return_100": None,
     "best_mean_return_100": None,
+    "returns_by_env": {},
     "time_to_target_s": None,
     "planning_s": None,
     "start_up_s": None,
@@ -32,6 +33,7 @@ _ZERO: Mapping[str, Any] = {
     "lag_histogram": [],
     "ratio": {"target": None, "actual": None},
     "discarded_items": 0,
+    "gather": None,
     "restarts": 0,
     "replans": 0,
     "busy_share": {},
@@ -59,7 +61,7 @@ def build_summary(
     for key in ("rates_per_s", "lag_versions", "ratio"):
         known[key] = {**_ZERO[key], **known[key]}
     summary = {
-        "env": config.env,
+        "env": config.env_name,
         "algorithm": config.algorithm.name,
         "engine": config.engine,
         "seed": config.seed,

@@ -28,8 +28,12 @@ class _Sample(NamedTuple):
 class Watch:
     """Looks at the gauges now and then; rates are over the last few seconds."""
 
-    def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
+    def __init__(
+        self, gauges: Gauges, now_ns: Clock = time.monotonic_ns, gathers: bool = False
+    ) -> None:
+        """gathers: the actors hand over gradients; what they do is told in a group of its own."""
         self._gauges = gauges
+        self._gathers = gathers
         self._now_ns = now_ns
         self._samples: deque[_Sample] = deque()
         self._first: _Sample | None = None
@@ -76,13 +80,17 @@ class Watch:
 
     def now(self) -> dict[str, Any]:
         """Rates, shares and where the time went, over the last few seconds."""
-        return _between(self._samples[0], self._samples[-1]) if self._samples else {}
+        return self._between(self._samples[0], self._samples[-1]) if self._samples else {}
 
     def whole(self) -> dict[str, Any]:
         """The same since the first version was made, up to the last look."""
         if self._steady is None or self._samples[-1].at_ns <= self._steady.at_ns:
             return self.now()
-        return _between(self._steady, self._samples[-1])
+        return self._between(self._steady, self._samples[-1])
+
+    def _between(self, first: _Sample, last: _Sample) -> dict[str, Any]:
+        found = _between(first, last)
+        return found | {"gather": _gathered(first, last)} if self._gathers else found
 
     def activities(self) -> dict[str, str]:
         return {
@@ -108,7 +116,7 @@ def _parked_share(rows: Mapping[str, tuple[int, ...]]) -> float:
 def _between(first: _Sample, last: _Sample) -> dict[str, Any]:
     passed_ns = max(1, last.at_ns - first.at_ns)
     passed_s = passed_ns / 1e9
-    grown = {name: tuple(map(_growth, first.rows[name], row)) for name, row in last.rows.items()}
+    grown = _grown(first, last)
     no_core_ns = _growths(first.no_core_ns, last.no_core_ns)
     core_s = {n: ns / 1e9 for n, ns in _growths(first.core_ns, last.core_ns).items()}
     return {
@@ -120,6 +128,10 @@ def _between(first: _Sample, last: _Sample) -> dict[str, Any]:
         "waited_s": _waited_s(grown, no_core_ns, last.parked_ns - first.parked_ns),
         "core_s": core_s,
     }
+
+
+def _grown(first: _Sample, last: _Sample) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(map(_growth, first.rows[name], row)) for name, row in last.rows.items()}
 
 
 def _growth(before: int, after: int) -> int:
@@ -137,6 +149,21 @@ def _steps(grown: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         "received": grown["buffer"][Gauge.RECEIVED_STEPS],
         "trained": grown["learner"][Gauge.STEPS],
         "unique_trained": grown["learner"][Gauge.UNIQUE_STEPS],
+    }
+
+
+def _gathered(first: _Sample, last: _Sample) -> dict[str, float]:
+    """Of actors that hand over gradients: how many, and how much of their work was dropped."""
+    grown, passed_s = _grown(first, last), max(1, last.at_ns - first.at_ns) / 1e9
+    actors = [row for name, row in grown.items() if is_actor(name)]
+    done, steps = (sum(row[gauge] for row in actors) for gauge in (Gauge.ITEMS, Gauge.STEPS))
+    dropped = sum(row[Gauge.DISCARDED] for row in actors)
+    dropped_steps = sum(row[Gauge.DISCARDED_STEPS] for row in actors)
+    return {
+        "rounds_per_s": grown["learner"][Gauge.UPDATES] / passed_s,
+        "gradients_per_s": done / passed_s,
+        "discarded_share": dropped / max(1, done + dropped),
+        "discarded_step_share": dropped_steps / max(1, steps + dropped_steps),
     }
 
 

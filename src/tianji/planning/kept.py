@@ -6,12 +6,12 @@ from __future__ import annotations
 from tianji.balance.profile import Profile
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
-from tianji.envs.build import EnvSource
+from tianji.envs.build import EnvSources
 from tianji.planning.plan import SHARES
 from tianji.profile.keep import has_any, key_of, load
 
 
-def kept_profile(config: RunConfig, env: EnvSource, machine: Machine) -> Profile | None:
+def kept_profile(config: RunConfig, env: EnvSources, machine: Machine) -> Profile | None:
     """The profile of such a run on this machine, if there is one. Where actors or threads are
     fixed by hand, one that was measured over all of them serves too; and to any engine, one of the
     local engine, which has rehearsals."""
@@ -23,7 +23,7 @@ def kept_profile(config: RunConfig, env: EnvSource, machine: Machine) -> Profile
     return next(filter(None, map(load, keys)), None)
 
 
-def is_kept(config: RunConfig, env: EnvSource, machine: Machine) -> bool:
+def is_kept(config: RunConfig, env: EnvSources, machine: Machine) -> bool:
     """Whether a plan can be solved without measuring anything."""
     if not config.plan.choose:
         return kept_profile(config, env, machine) is not None

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.envs.build import EnvSource, Probe, probe
+from tianji.envs.build import EnvSources, Probe
 from tianji.errors import TianjiError, UsageError
+from tianji.planning.tasks import gathers, probe_tasks
 from tianji.programs.resolve import demand_of, resolve
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ SHARES = ("num_actors", "learner_threads", "actor_threads")
 """Settings that share the machine among the roles."""
 PAYS_ABOVE_S = 60.0
 """A measurement takes a quarter of a minute: too much for a run that may be shorter than this."""
+
+GATHERS = (
+    "Planned by rule: actors that compute the gradients themselves need no balance with the "
+    "learner, and their number is part of the method."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +64,15 @@ class Planned:
     planning_s: float = 0.0
 
 
-def plan_run(config: RunConfig, env: EnvSource, machine: Machine, tell: Tell) -> Planned:
+def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -> Planned:
     """The plan of a run that is about to start: measured where it pays, else by rule."""
     note = _nothing_to_measure(config)
     if note is not None:
-        return _by_rule(config, machine, probe(env, config.env_kwargs), note)
+        return _by_rule(config, machine, probe_tasks(config, env), note)
     from tianji.planning.kept import is_kept
 
     is_open = config.plan.source == "auto" and not is_kept(config, env, machine)
-    found = probe(env, config.env_kwargs, timed=is_open)
+    found = probe_tasks(config, env, timed=is_open)
     note = _too_short(config, machine, found) if is_open else None
     if note is not None:
         return _by_rule(config, machine, found, note)
@@ -83,7 +89,7 @@ def plan_run(config: RunConfig, env: EnvSource, machine: Machine, tell: Tell) ->
 def plan_again(
     config: RunConfig,
     changes: Mapping[str, Any],
-    env: EnvSource,
+    env: EnvSources,
     machine: Machine,
     before: RunPlan,
     tell: Tell,
@@ -95,21 +101,24 @@ def plan_again(
     fixed = config.model_copy(update=same)
     if len(same) < len(SHARES):
         return replace(plan_run(fixed, env, machine, tell), config=config)
-    found = probe(env, config.env_kwargs)
+    found = probe_tasks(config, env)
     kept = {name: getattr(before, name) for name in ("source", "prediction", "notes")}
     return Planned(config, resolve(fixed, machine, found).model_copy(update=kept), found, note="")
 
 
 def measured_plan(
-    config: RunConfig, env: EnvSource, machine: Machine, tell: Tell, fresh: bool = False
+    config: RunConfig, env: EnvSources, machine: Machine, tell: Tell, fresh: bool = False
 ) -> Planned:
-    """The plan by a profile: one that was kept, unless it must be fresh, or measured now."""
+    """The plan by a profile: one that was kept, unless it must be fresh, or measured now. By rule
+    where there is nothing that a profile could balance."""
+    if gathers(config):
+        return _by_rule(config, machine, probe_tasks(config, env, timed=True), GATHERS)
     if config.engine != "local":
         raise UsageError(
             f"The {config.engine} engine runs in one process, so there is nothing to share. Plans "
             "are for --engine local."
         )
-    return _solve(config, env, machine, probe(env, config.env_kwargs), tell, fresh)
+    return _solve(config, env, machine, probe_tasks(config, env), tell, fresh)
 
 
 def _reservations(profile: Profile) -> tuple[str, ...]:
@@ -125,6 +134,8 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
     """Why the rule is good enough, whatever was kept; None where a profile would help."""
     if config.engine != "local":
         return ""
+    if gathers(config):
+        return GATHERS
     if config.plan.source == "rule":
         return "Cores are shared by rule, as asked."
     if "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose:
@@ -158,7 +169,7 @@ def _by_rule(config: RunConfig, machine: Machine, found: Probe, note: str) -> Pl
 
 def _solve(
     config: RunConfig,
-    env: EnvSource,
+    env: EnvSources,
     machine: Machine,
     found: Probe,
     tell: Tell,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tianji.balance.profile import Profile
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
-from tianji.envs.build import EnvSource, Probe
+from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.kept import kept_profile
 from tianji.profile.keep import key_of, save
@@ -24,7 +24,7 @@ ONE_OF_SEVERAL_S = 20.0
 
 def trials(
     config: RunConfig,
-    env: EnvSource,
+    env: EnvSources,
     machine: Machine,
     found: Probe,
     tell: Tell,
@@ -53,7 +53,7 @@ def trials(
 
 def _measured(
     config: RunConfig,
-    env: EnvSource,
+    env: EnvSources,
     machine: Machine,
     found: Probe,
     tell: Tell,

@@ -13,7 +13,7 @@ from tianji.balance.solve import Solution, solve
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.envs.build import EnvSource, Probe
+from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.kept import kept_profile
 from tianji.planning.plan import Planned
@@ -86,7 +86,7 @@ class Replanner:
         return self._plan
 
 
-def replanner_for(planned: Planned, env: EnvSource, machine: Machine) -> Replanner | None:
+def replanner_for(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
     """Whoever changes the plan of this run; None where nothing was measured to plan by."""
     config = planned.config
     known = planned.solved

@@ -17,7 +17,7 @@ from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.engines.spec import RunSpec
-from tianji.envs.build import EnvSource, Probe
+from tianji.envs.build import EnvSources, Probe
 from tianji.profile.auditions import Auditions
 from tianji.profile.costs import Costs, Learned, Point
 from tianji.profile.crew import Crew
@@ -31,7 +31,7 @@ COSTS_SHARE = 0.45
 
 def measure(
     config: RunConfig,
-    env: EnvSource,
+    env: EnvSources,
     machine: Machine,
     probe: Probe,
     tell: Callable[[str], None],

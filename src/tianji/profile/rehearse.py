@@ -21,7 +21,7 @@ from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
-from tianji.programs.program import tianji
+from tianji.programs.program import program_for
 from tianji.types import Clock
 
 SETTLE_S = 0.6
@@ -56,7 +56,7 @@ def rehearse(spec: RunSpec, seconds: float, limit_s: float = LIMIT_S) -> Rehears
     ):
         quiet = replace(spec, config=_without_ends(spec.config), run_dir=Path(folder))
         stage = Stage(stop, seconds, limit_s)
-        engine = LocalEngine(quiet, tianji(quiet.config, quiet.plan), stage)
+        engine = LocalEngine(quiet, program_for(quiet.config, quiet.plan), stage)
         outcome = engine.run(stop, resume=False)
     if not stage.is_over and stop.level:
         raise KeyboardInterrupt

@@ -6,15 +6,30 @@ envs --> actor --(Stream: Item)--> buffer --(Stream: Batch)--> learner
           +-----------(Board: weights, versioned)-----------------+        policy lane
 
 every role --(gauges)--> balance (in the buffer) --(grants)--> actors      control lane
+
+Where items are gradients, the lane carries tokens and every actor's sum lies on a board of its own:
+
+          experience lane -------------------------------------------------------------->
+envs --> actor --(Stream: token)--> buffer (gather rule) --(closed)--> learner
+          | ^                                                           ^  |
+          | +-------------(Board: weights, versioned)-------------------|--+     policy lane
+          +---------------(Board: sum of gradients, count)--------------+        sums
+
+With an all-reduce (Reduce: total) the sums meet without the learner, every actor takes the step
+itself, and the two boards are for those who come late and for what the dead have left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from tianji.algorithms.registry import load_algorithm
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+
+TOTAL = "total"
+"""Name of the wire by which actors and learner add up their sums, where that is an all-reduce."""
 
 Kind = Literal["actor", "buffer", "learner", "evaluator"]
 
@@ -35,7 +50,7 @@ class Wire:
     """Wire("experience", "stream", "unroll", ("actor-0",), ("buffer",), capacity=6)"""
 
     name: str
-    channel: Literal["stream", "board"]
+    channel: Literal["stream", "board", "reduce"]
     carries: str
     sources: tuple[str, ...]
     targets: tuple[str, ...]
@@ -56,8 +71,28 @@ class Program:
         return tuple(role for role in self.roles if role.kind == kind)
 
 
+def program_for(config: RunConfig, plan: RunPlan) -> Program:
+    """In the style that the algorithm asks for."""
+    gather = load_algorithm(config.algorithm.name).cadence(config).gather
+    return tianji(config, plan) if gather is None else gathering(config, plan)
+
+
 def tianji(config: RunConfig, plan: RunPlan) -> Program:
     """The TianJi style: inference stays with the environments, the buffer with the learner."""
+    return _program(config, plan, "unroll", "batch", sums=False)
+
+
+def gathering(config: RunConfig, plan: RunPlan) -> Program:
+    """Gradients are made where the environments are, and only counted on their way."""
+    program = _program(config, plan, "token", "sum of gradients", sums=True)
+    gather = load_algorithm(config.algorithm.name).cadence(config).gather
+    if gather is None or gather.realisation == "server":
+        return program
+    ranks = ("learner", *(role.name for role in program.of_kind("actor")))
+    return replace(program, wires=(*program.wires, Wire(TOTAL, "reduce", "sum", ranks, ranks, 1)))
+
+
+def _program(config: RunConfig, plan: RunPlan, item: str, batch: str, sums: bool) -> Program:
     actors = tuple(Role(f"actor-{i}", "actor", i, f"actor-{i}") for i in range(plan.num_actors))
     buffer = Role("buffer", "buffer", 0, "learner")
     learner = Role("learner", "learner", 0, "learner")
@@ -69,8 +104,17 @@ def tianji(config: RunConfig, plan: RunPlan) -> Program:
     return Program(
         roles=(*actors, buffer, learner, *evaluators),
         wires=(
-            Wire("experience", "stream", "unroll", names, ("buffer",), plan.num_slots),
-            Wire("batches", "stream", "batch", ("buffer",), ("learner",), 1),
+            Wire("experience", "stream", item, names, ("buffer",), plan.num_slots),
+            *(
+                Wire(sum_name(actor.index), "board", "sum", (actor.name,), ("buffer",), 1)
+                for actor in (actors if sums else ())
+            ),
+            Wire("batches", "stream", batch, ("buffer",), ("learner",), 1),
             Wire("policy", "board", "weights", ("learner",), readers, 1),
         ),
     )
+
+
+def sum_name(actor: int) -> str:
+    """Of the board with an actor's sum of gradients."""
+    return f"sum-{actor}"

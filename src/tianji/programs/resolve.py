@@ -16,6 +16,7 @@ from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
+from tianji.programs.given_times import check_times
 from tianji.programs.pinning import pin_cores
 from tianji.programs.slots import Slots, lag_target, plan_slots
 
@@ -47,7 +48,9 @@ def resolve(
     algorithm = load_algorithm(config.algorithm.name)
     algorithm.check(probe.spaces, config)
     cadence = algorithm.cadence(config)
-    shares = _rule(config, machine) if solution is None else _solved(config, solution)
+    gathers = cadence.gather is not None
+    shares = _solved(config, solution) if solution else _rule(config, machine, gathers)
+    check_times(config, cadence, shares.num_actors)
     slots = plan_slots(config, algorithm, cadence, probe, shares.num_actors)
     _check_memory(slots, machine)
     return RunPlan(
@@ -67,7 +70,7 @@ def resolve(
         replay_unrolls=slots.replay_unrolls,
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
-        lag_target=lag_target(config),
+        lag_target=0 if gathers else lag_target(config),  # rounds are closed, nobody is paced
         max_lag=config.max_lag,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
@@ -126,8 +129,8 @@ def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
     ]
 
 
-def _rule(config: RunConfig, machine: Machine) -> _Shares:
-    num_actors = _num_actors(config, machine)
+def _rule(config: RunConfig, machine: Machine, gathers: bool) -> _Shares:
+    num_actors = _num_actors(config, machine, gathers)
     left = max(1, len(machine.cores) - num_actors)
     return _Shares(
         num_actors,
@@ -145,12 +148,15 @@ def _solved(config: RunConfig, solution: Solution) -> _Shares:
     )
 
 
-def _num_actors(config: RunConfig, machine: Machine) -> int:
+def _num_actors(config: RunConfig, machine: Machine, gathers: bool) -> int:
     fixed = _asked(config.num_actors)
     if fixed is not None:
         return _checked(config, fixed)
-    most = max(1, len(machine.cores) - 1)  # one core is the learner's
-    return max(n for n in range(1, most + 1) if config.num_envs % n == 0)
+    # One core is the learner's, unless the actors compute the gradients: then it has little to do.
+    most = max(1, len(machine.cores) - (not gathers))
+    num_tasks = len(config.tasks)
+    even = (n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0)
+    return max(even, default=_checked(config, num_tasks))
 
 
 def _checked(config: RunConfig, num_actors: int) -> int:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.interface import Algorithm, Cadence, Gather
 from tianji.balance.demand import SharedBytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tianji.envs.build import Probe
 
 CONTROL_BYTES_PER_ACTOR = 256  # a row of gauges and a bell
+SLOTS_PER_GRADIENT_ACTOR = 4
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
 
 
@@ -52,6 +53,8 @@ def plan_slots(
     )
     layout = Layout(fields, cadence.unroll_length + cadence.lookahead - 1, envs_per_actor)
     steps_per_unroll = cadence.unroll_length * envs_per_actor
+    if cadence.gather is not None:
+        return _token_slots(cadence.gather, layout, num_actors)
     per_version = _unrolls_per_version(cadence, steps_per_unroll)
     warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
     replay_unrolls = math.ceil(cadence.capacity_steps / steps_per_unroll)
@@ -66,6 +69,20 @@ def plan_slots(
         replay_unrolls=replay_unrolls,
         num_slots=num_slots,
         shared=_shared_bytes(layout.slot_bytes, stored, num_slots, num_actors),
+    )
+
+
+def _token_slots(gather: Gather, layout: Layout, num_actors: int) -> Slots:
+    """Tokens are counted and their slots are free again: an actor has one in work, one at hand, and
+    two may be on their way."""
+    num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
+    return Slots(
+        layout=layout,
+        per_version=num_actors if gather.rule == "barrier" else gather.num_gradients,
+        warmup_unrolls=0,
+        replay_unrolls=0,
+        num_slots=num_slots,
+        shared=_shared_bytes(layout.slot_bytes, 0, num_slots, num_actors),
     )
 
 

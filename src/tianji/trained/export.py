@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from tianji.envs.build import EnvSource, build_world, make_rows
+from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
 from tianji.envs.spaces import make_action_cast
 from tianji.errors import TianjiError, UsageError
 from tianji.trained.policy import LoadedPolicy, load_policy
@@ -34,7 +34,7 @@ def export_run(
     run_dir: Path,
     output: Path | None = None,
     checkpoint: str = "best",
-    env: EnvSource | None = None,
+    env: EnvSources | None = None,
 ) -> dict[str, Any]:
     """Write the greedy policy of a run as ONNX: observation leaves by name in, actions out, as
     its environment takes them.
@@ -51,7 +51,9 @@ def export_run(
     if path.is_dir() or (path.parent.exists() and not path.parent.is_dir()):
         raise UsageError(f"'{path}' cannot be written: it must be the path of a file, in a folder.")
     policy = load_policy(run_dir, checkpoint, env)
-    observations = _collect(env or policy.config.env, policy)
+    config = policy.config
+    tasks = to_tasks(config.tasks, env or config.envs or config.env)
+    observations = _collect(next(iter(tasks.values())), policy)
     draft = path.with_name(f".{path.name}.draft")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -14,7 +14,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.checkpoint.load import choose, read_checkpoint
 from tianji.config.files import load_config
 from tianji.config.runs import CONFIG_FILE
-from tianji.envs.build import EnvSource, probe
+from tianji.envs.build import EnvSources, probe_all
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_leaves
 from tianji.errors import CheckpointError, UsageError
@@ -60,7 +60,7 @@ class LoadedPolicy:
 
 
 def load_policy(
-    run_dir: Path, checkpoint: str = "best", env: EnvSource | None = None
+    run_dir: Path, checkpoint: str = "best", env: EnvSources | None = None
 ) -> LoadedPolicy:
     """Build a run's policy from its config and the weights of a checkpoint.
 
@@ -70,7 +70,7 @@ def load_policy(
     config = load_config(run_dir / CONFIG_FILE)
     choice = choose(run_dir, checkpoint, weights_only=True)
     snapshot = read_checkpoint(choice.path, weights_only=True)
-    spaces = probe(env or config.env, config.env_kwargs).spaces
+    spaces = probe_all(env or config.envs or config.env, config.env_kwargs).spaces
     algorithm = load_algorithm(config.algorithm.name)
     model = algorithm.build_model(spaces, config)
     try:

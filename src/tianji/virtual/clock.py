@@ -12,8 +12,8 @@ START_NS = 1_000_000_000  # not 0, which means "never" where times are gauges
 
 
 class VirtualClock:
-    """What is due at the same time happens in the order in which it was asked for, so that two
-    simulations of the same thing are the same to the last bit.
+    """What is due at the same time happens by rank, and within one in the order in which it was
+    asked for, so that two simulations of the same thing are the same to the last bit.
 
     >>> clock = VirtualClock()
     >>> clock.after(5, lambda: print(clock.now_ns() - START_NS))
@@ -25,7 +25,7 @@ class VirtualClock:
     def __init__(self, start_ns: int = START_NS) -> None:
         self._start_ns = self._now_ns = start_ns
         self._order = 0
-        self._due: list[tuple[int, int, Action]] = []
+        self._due: list[tuple[int, int, int, Action]] = []
 
     def now_ns(self) -> int:
         return self._now_ns
@@ -34,9 +34,9 @@ class VirtualClock:
         """Since the start of the simulation."""
         return (self._now_ns - self._start_ns) / 1e9
 
-    def at(self, time_ns: int, action: Action) -> None:
+    def at(self, time_ns: int, action: Action, rank: int = 0) -> None:
         assert time_ns >= self._now_ns, "an event in the past"
-        heapq.heappush(self._due, (time_ns, self._order, action))
+        heapq.heappush(self._due, (time_ns, rank, self._order, action))
         self._order += 1
 
     def after(self, delay_ns: int, action: Action) -> None:
@@ -46,6 +46,6 @@ class VirtualClock:
         """Let the next thing happen; False when nothing is left to happen."""
         if not self._due:
             return False
-        self._now_ns, _, action = heapq.heappop(self._due)
+        self._now_ns, _, _, action = heapq.heappop(self._due)
         action()
         return True

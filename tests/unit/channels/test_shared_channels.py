@@ -80,6 +80,13 @@ def test_a_grant_wakes_the_actor_and_an_unroll_wakes_the_buffer():
     assert rig.bell.wait(LONG_S)
 
 
+def test_news_for_all_wakes_every_actor_and_not_the_buffer():
+    rig = Rig()
+    rig.receiver.wake_senders()
+    assert all(bell.wait(LONG_S) for bell in rig.actor_bells)
+    assert not rig.bell.wait(0.0)
+
+
 def test_a_reset_wakes_the_actor_and_its_answer_wakes_the_buffer():
     rig = Rig()
     rig.receiver.reset_lane(0)

@@ -225,6 +225,21 @@ def test_a_failed_run_tells_the_first_cause(
     assert "tianji eval" not in err
 
 
+def test_a_run_of_several_environments_tells_of_each(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ended = {**SUMMARY, "mean_return_100": 6.0, "returns_by_env": {"m:easy": 12.0, "Hard-v1": 0.0}}
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: ended)
+    assert main(["train"]) == 0
+    err = capfd.readouterr().err
+    assert "6.0, the mean of 2 environments" in err
+    assert "12.0 easy, 0.0 Hard-v1" in err
+    failed = {**ended, "stopped_because": "failed", "first_cause": "actor 0: no world"}
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: failed)
+    main(["train"])
+    assert "tianji doctor --env m:easy --env Hard-v1" in capfd.readouterr().err
+
+
 def test_the_first_cause_is_told_first(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,3 +131,22 @@ def test_whether_shared_memory_lies_on_huge_pages(tmp_path, rollup, words):
         path.write_text(rollup)
     (finding,) = doctor.check_huge_pages(path)
     assert (finding.level, words in finding.what) == ("ok", True)
+
+
+@pytest.mark.parametrize(
+    ("has_gloo", "words"), [(True, "neither authenticated nor encrypted"), (False, "server")]
+)
+def test_what_an_all_reduce_would_mean_here(monkeypatch, has_gloo, words):
+    monkeypatch.setattr("torch.distributed.is_gloo_available", lambda: has_gloo)
+    (finding,) = doctor.check_collectives()
+    assert finding.level == "ok"
+    assert words in finding.advice
+
+
+def test_doctor_compares_the_environments_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
+    twins = "--env tianji.envs.twins:plain --env tianji.envs.twins:mirrored"
+    assert main(f"doctor --json {twins} --env-kwargs.id CartPole-v1".split()) == 0
+    assert "All 2 have the same spaces" in capfd.readouterr().err
+    assert main(["doctor", "--json", "--env", "CartPole-v1", "--env", "Acrobot-v1"]) == 1
+    last = json.loads(capfd.readouterr().out)["findings"][-1]
+    assert last["level"] == "error" and "same spaces" in last["what"]

@@ -154,3 +154,49 @@ def test_help_lists_the_settings_of_a_run(capfd):
     page = " ".join(capfd.readouterr().out.split())
     assert "Usage: tianji plan [PRESET] [--key value ...] [--fresh]" in page
     assert "--replay-size" in page
+
+
+def test_rounds_of_gradients_have_a_page_of_their_own(capfd, measured):
+    assert main(["plan", "rennala-nigt", "--num-actors", "4", "--m", "12"]) == 0
+    page = " ".join(capfd.readouterr().err.split())
+    for words in (
+        "CartPole-v1 · rennala-nigt",
+        "the first 12 gradients, whoever makes them",
+        "at most 20 % of the gradients: up to 3 in work when a round is closed",
+        "their number is part of the method",
+        "tianji simulate rennala-nigt",
+    ):
+        assert words in page
+    assert measured == []
+
+
+def test_a_script_reads_what_a_round_is(capfd):
+    words = "--num-actors 2 --m 6 --m-init 9 --json"
+    assert main(["plan", "malenia-nigt", *words.split()]) == 0
+    found = told(capfd)
+    assert (found["rule"], found["num_gradients"], found["first_num_gradients"]) == (
+        "harmonic",
+        6,
+        9,
+    )
+    assert (found["num_actors"], found["roles"]["actor"]["processes"]) == (2, 2)
+    assert found["most_discarded_share"] == pytest.approx(1 / 7)
+    assert found["gradient_s"] > 0
+
+
+@pytest.mark.parametrize(("algorithm", "words"), [
+    ("sync-nigt", "one gradient of every actor"), ("afedpg", "every gradient makes a version"),
+])  # fmt: skip
+def test_rules_that_drop_nothing_say_nothing_of_it(capfd, algorithm, words):
+    assert main(["plan", algorithm]) == 0
+    page = capfd.readouterr().err
+    assert words in page
+    assert "dropped" not in page
+
+
+def test_the_page_says_which_task_is_whose(capfd):
+    twins = "tianji.envs.twins:plain,tianji.envs.twins:mirrored"
+    assert main(["plan", "malenia-nigt", "--envs", twins, "--env-kwargs.id", "CartPole-v1"]) == 0
+    page = capfd.readouterr().err
+    assert "actor-0: tianji.envs.twins:plain" in page
+    assert "actor-1: tianji.envs.twins:mirrored" in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,3 +195,24 @@ def test_notes_reach_people_who_call_from_python(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.WARNING, "tianji"):
         make_config("cartpole-ppo", algorithm="dqn")
     assert "are dropped" in caplog.text
+
+
+def test_a_list_of_environments_takes_the_place_of_the_one_of_the_preset() -> None:
+    found = resolve_line("malenia-nigt --envs A-v1,B-v1")
+    assert found.config.tasks == ("A-v1", "B-v1")
+    assert found.config.target_return is None, "it was CartPole's"
+    assert any("A-v1, B-v1" in note for note in found.notes)
+
+
+def test_one_environment_takes_the_place_of_the_list_of_a_preset(tmp_path: Path) -> None:
+    preset = tmp_path / "two.yaml"
+    preset.write_text("algorithm: malenia-nigt\nenvs: [A-v1, B-v1]\nenv_kwargs: {id: C-v1}\n")
+    assert resolve_line(str(preset)).config.tasks == ("A-v1", "B-v1")
+    found = resolve_line(f"{preset} --env D-v1").config
+    assert (found.tasks, found.env_kwargs) == (("D-v1",), {})
+
+
+def test_an_algorithm_that_has_a_preset_of_its_name_starts_from_it() -> None:
+    assert resolve_line("--algorithm rennala-nigt").config == resolve_line("rennala-nigt").config
+    alone = resolve_line("--algorithm rennala-nigt --envs A-v1,B-v1").config
+    assert alone.target_return is None

@@ -17,6 +17,17 @@ PROMISED = {
     "acrobot-ppo",
     "lunarlander-dqn",
     "hopper-ppo",
+    "rennala-nigt",
+    "malenia-nigt",
+    "sync-nigt",
+    "afedpg",
+    "rennala-pg",
+    "acrobot-rennala-nigt",
+    "hopper-rennala-nigt",
+    "humanoid-rennala-nigt",
+    "walker2d-rennala-nigt",
+    "reacher-rennala-nigt",
+    "hopper-malenia-nigt",
 }
 
 
@@ -33,7 +44,7 @@ def test_every_preset_resolves_and_says_what_it_learns(name: str) -> None:
     assert preset.name == name
     assert preset.about.endswith(".")
     assert str(config.algorithm.name) in name
-    assert config.env in preset.about
+    assert config.env_kwargs.get("id", config.env) in preset.about
     assert config.target_return is not None
 
 

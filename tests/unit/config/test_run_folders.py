@@ -73,3 +73,20 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     with pytest.raises(UsageError, match="Cannot make the run folder"):
         new_run_dir(make_config(None), tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("envs", "words", "name"),
+    [
+        (("A-v1", "B-v1"), "A-v1 + B-v1", "a-v1-b-v1-malenia-nigt-s1"),
+        (("m.n:one", "m.n:two"), "m.n:one + m.n:two", "one-two-malenia-nigt-s1"),
+        (("A-v1", "B-v1", "A-v1"), "A-v1 + B-v1", "a-v1-b-v1-malenia-nigt-s1"),
+        (("A-v1", "B-v1", "C-v1"), "A-v1 + 2 others", "a-v1-2-others-malenia-nigt-s1"),
+    ],
+)
+def test_a_run_of_several_environments_is_named_after_a_few(
+    envs: tuple[str, ...], words: str, name: str
+) -> None:
+    config = make_config(None, envs=envs, algorithm="malenia-nigt")
+    assert config.env_name == words
+    assert default_run_name(config) == name

@@ -24,7 +24,7 @@ from tianji.display.panel import Panel
 
 def make_config(**changes):
     values = {
-        "env": "CartPole-v1", "algorithm": SimpleNamespace(name="ppo"), "engine": "local",
+        "env_name": "CartPole-v1", "algorithm": SimpleNamespace(name="ppo"), "engine": "local",
         "seed": 1, "run": "cartpole-v1-ppo-s1", "target_return": 475.0,
         "max_env_steps": 1_000_000, "max_wall_s": None, "max_lag": 2,
     }  # fmt: skip
@@ -239,7 +239,7 @@ def test_showing_imports_no_torch(mode):
         import sys, types
         from tianji.display.display import Display
         import tianji.observe.summary, tianji.observe.run_log
-        config = types.SimpleNamespace(env="a", algorithm=types.SimpleNamespace(name="b"),
+        config = types.SimpleNamespace(env_name="a", algorithm=types.SimpleNamespace(name="b"),
             engine="c", seed=1, run=None, max_wall_s=None, max_env_steps=9, target_return=None,
             max_lag=1)
         shown = Display(config, {mode!r}); shown.start(); shown.update({{}}); shown.stop()

@@ -124,7 +124,8 @@ def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
 def test_an_evaluation_that_was_asked_for_is_made(tmp_path):
     _, watcher, engine = run(tmp_path, max_env_steps=200 * STEPS, evaluate={"period_s": 1e-6})
     assert any(report["kind"] == "evaluation" for report in watcher.reports)
-    assert engine._roles.evaluators["evaluator"]._world._closed
+    (world,) = engine._roles.evaluators["evaluator"]._tasks.values()
+    assert world._closed
 
 
 def test_an_evaluation_does_not_change_the_training_beside_it(tmp_path):

@@ -29,7 +29,14 @@ class Rig:
         self.reports = []
         self.written = threading.Semaphore(0)
         self.side = LearnerSide(
-            self.spec, self.stream, self._board, self.gauges, self._report, actor_states, now_ns
+            self.spec,
+            self.stream,
+            self._board,
+            pytest.fail,  # nothing is gathered here
+            self.gauges,
+            self._report,
+            actor_states,
+            now_ns,
         )
 
     def _report(self, report):

@@ -122,3 +122,17 @@ def test_an_exception_leaves_the_loop_and_shows_what_it_was_doing(clock):
     with pytest.raises(RuntimeError, match="the world ended"):
         run_loop(fail, [row], Bell(clock), lambda: False)
     assert row[Gauge.ACTIVITY] == Activity.ACTING
+
+
+@pytest.mark.parametrize(
+    ("due_after_ns", "expected_s"),
+    [(100_000, 1e-4), (10**10, IDLE_HEARTBEAT_S), (-5, 0.0), (None, IDLE_HEARTBEAT_S)],
+)
+def test_it_sleeps_no_longer_than_until_something_is_due(clock, due_after_ns, expected_s):
+    bell = Bell(clock)
+
+    def due_ns():
+        return 0 if due_after_ns is None else clock.now_ns + due_after_ns
+
+    run_loop(lambda: False, [gauge_row()], bell, lambda: len(bell.waits) == 1, due_ns)
+    assert bell.waits == pytest.approx([expected_s])

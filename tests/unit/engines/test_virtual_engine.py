@@ -106,4 +106,5 @@ def test_an_evaluation_comes_when_it_is_due_in_virtual_time(tmp_path):
     _, watcher, engine = run(tmp_path, max_lag=1, max_env_steps=1000 * STEPS, **settings)
     made = [report for report in watcher.reports if report["kind"] == "evaluation"]
     assert 2 <= len(made) <= 21
-    assert engine._roles.evaluators["evaluator"]._world._closed
+    (world,) = engine._roles.evaluators["evaluator"]._tasks.values()
+    assert world._closed

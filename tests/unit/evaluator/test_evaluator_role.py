@@ -17,7 +17,7 @@ from tianji.evaluator.role import Evaluator
 
 
 class Rig:
-    def __init__(self, episodes=2, period_s=10.0, world=None):
+    def __init__(self, episodes=2, period_s=10.0, world=None, tasks=None):
         self.now_ns = 10**9
         self.world = world or ScriptedWorld(lengths=(3,))
         self.acting = ScriptedActing()
@@ -25,7 +25,8 @@ class Rig:
         self.gauges = gauge_row()
         self.results = []
         self.evaluator = Evaluator(
-            EvaluateConfig(period_s=period_s, episodes=episodes), 17, self.world, self.acting,
+            EvaluateConfig(period_s=period_s, episodes=episodes), 17,
+            tasks or {"scripted": self.world}, self.acting,
             self.acting.read_policy, self.board, self.gauges, self.results.append,
             lambda: self.now_ns,
         )  # fmt: skip
@@ -122,3 +123,21 @@ def test_every_evaluation_plays_the_same_episodes(rig):
 def test_closing_it_closes_its_world(rig):
     rig.evaluator.close()
     assert rig.world.is_closed
+
+
+def test_several_tasks_are_played_one_after_the_other_and_count_the_same():
+    easy, hard = ScriptedWorld(lengths=(3,)), ScriptedWorld(lengths=(2,), keeps_final=True)
+    rig = Rig(episodes=2, tasks={"easy": easy, "hard": hard})
+    rig.publish(4)
+    rig.play()
+    (result,) = rig.results
+    assert result["episodes"] == 4
+    assert result["returns_by_env"] == {"easy": (6 + 15) / 2, "hard": (3 + 7) / 2}
+    assert result["mean_return"] == pytest.approx((6 + 15 + 3 + 7) / 4)
+    assert easy.seeds == hard.seeds == [17]
+    rig.publish(5)
+    rig.now_ns += 10 * 10**9
+    rig.play()
+    assert set(rig.results[1]["returns_by_env"]) == {"easy", "hard"}
+    rig.evaluator.close()
+    assert easy.is_closed and hard.is_closed

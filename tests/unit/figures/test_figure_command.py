@@ -93,7 +93,7 @@ def test_our_part_is_measured_again_and_kept_beside_the_picture(
 
 
 def test_an_unknown_figure_names_those_there_are(capfd):
-    assert "No figure 'tianji-99'. There are: tianji-1, " in fails(capfd, "tianji-99")
+    assert "No figure 'tianji-99'. There are: nigt-1, " in fails(capfd, "tianji-99")
 
 
 def test_a_run_without_a_trace_says_how_to_record_one(in_new_folder, capfd):

@@ -33,14 +33,14 @@ class Screen:
 
 
 class Rig:
-    def __init__(self, tmp_path, monkeypatch):
+    def __init__(self, tmp_path, monkeypatch, **settings):
         self.run_dir = tmp_path
         self.now_ns = 10 * S
         monkeypatch.setattr(module, "Display", Screen)
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now_ns)
         observe = {"period_s": 2.0, "tensorboard": False}
         self.built = []
-        config = RunConfig(algorithm="ppo", observe=observe)
+        config = RunConfig(**{"algorithm": "ppo", "observe": observe, **settings})
         self.observer = RunObserver(config, make_plan(), tmp_path, self.built.append)
         self.screen = self.observer._display
         self.gauges = Gauges(("actor-0", "buffer", "learner"))
@@ -276,3 +276,33 @@ def test_another_engine_goes_on_with_other_gauges_and_the_same_first_step(rig):
     rig.report("metrics", record={})
     assert "actor-1" in rig.metrics()[-1]["busy_share"]
     assert rig.observer.first_step_ns() == 5
+
+
+GATHERED = {"counts": [4], "waiting_for": [0], "absent": [], "open_s": 0.1, "discarded_steps": 9}
+
+
+@pytest.mark.parametrize(("engine", "share"), [("local", 0.25), ("virtual", None)])
+def test_what_the_buffer_gathered_is_completed_by_the_gauges(tmp_path, monkeypatch, engine, share):
+    rig = Rig(tmp_path, monkeypatch, algorithm="rennala-nigt", engine=engine, times={"law": "sqrt"})
+    rig.watch()
+    rig.report("metrics", record={"version": 1, "gather": GATHERED})
+    rig.gauges.rows["actor-0"][Gauge.STEPS] += 30
+    rig.gauges.rows["actor-0"][Gauge.DISCARDED_STEPS] += 10
+    rig.work_s(2)
+    rig.report("metrics", record={"version": 2, "gather": GATHERED})
+    found = list(read_lines(tmp_path / "metrics.jsonl"))[-1]["gather"]
+    assert (found["rule"], found["num_gradients"], found["times"]) == ("first", 20, "sqrt")
+    assert (found["counts"], found["waiting_for"]) == ([4], [0])
+    assert (found["discarded_step_share"], found["rounds_per_s"]) == (share, 0.5)
+    closing = rig.observer.closing_facts()["gather"]
+    assert closing["counts"] == [4]
+    assert not {"waiting_for", "open_s"} & set(closing), "the run is over"
+
+
+def test_algorithms_that_gather_nothing_have_no_rounds(rig):
+    rig.watch()
+    rig.report("metrics", record={"version": 1})
+    rig.work_s(2)
+    rig.report("metrics", record={"version": 2})
+    assert "gather" not in list(read_lines(rig.run_dir / "metrics.jsonl"))[-1]
+    assert "gather" not in rig.observer.closing_facts()

@@ -147,3 +147,37 @@ def test_a_state_before_the_first_full_window_holds_no_best_mean():
     new.load_state(state)
     new.add(episodes(*[1] * (WINDOW - 1)), 5)
     assert new.best_mean_return == (7 + WINDOW - 1) / WINDOW
+
+
+def of_actor(actor, *returns):
+    return [Episode(1000 + i, float(r), 5, actor) for i, r in enumerate(returns)]
+
+
+def test_different_environments_count_the_same_however_many_episodes_they_have():
+    made = progress(envs=("easy", "hard"))
+    assert math.isnan(made.mean_return)
+    made.add(of_actor(0, 10, 20, 30) + of_actor(1, 100), 10)
+    made.add(of_actor(2, 40), 10)
+    assert made.returns_by_env() == {"easy": 25.0, "hard": 100.0}
+    assert made.mean_return == 62.5
+
+
+def test_one_environment_is_not_told_apart():
+    made = progress()
+    made.add(episodes(1, 2), 10)
+    assert made.returns_by_env() == {}
+
+
+def test_the_target_needs_a_full_window_of_every_environment():
+    made = progress(envs=("easy", "hard"), target_return=10)
+    made.add(of_actor(0, *[50] * 300), 10)
+    assert made.stop_reason(5000) is None and not made.is_rated
+    made.add(of_actor(1, *[0] * WINDOW), 10)
+    assert made.is_rated and made.stop_reason(5000) == "target_reached"
+
+
+def test_the_returns_of_every_environment_are_saved():
+    made, again = progress(envs=("easy", "hard")), progress(envs=("easy", "hard"))
+    made.add(of_actor(0, 1, 2) + of_actor(1, 5), 10)
+    again.load_state(made.state(0))
+    assert again.returns_by_env() == {"easy": 1.5, "hard": 5.0}

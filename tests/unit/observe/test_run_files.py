@@ -37,7 +37,7 @@ RECORD = {
 
 def config(tensorboard=True):
     return SimpleNamespace(
-        env="CartPole-v1",
+        env_name="CartPole-v1",
         algorithm=SimpleNamespace(name="ppo"),
         engine="local",
         seed=1,
@@ -104,6 +104,15 @@ def test_where_the_time_went_is_a_scalar_of_each_side():
     assert found["actor/wait_grant_share"] == pytest.approx(0.8)
     assert found["learner/wait_core_share"] == pytest.approx(0.1)
     assert found["learner/saving_share"] == 0.0
+
+
+def test_rounds_and_tasks_are_scalars():
+    gather = {"rule": "first", "rounds_per_s": 2.0, "discarded_step_share": 0.25, "counts": [1]}
+    found = to_scalars({"gather": gather, "returns_by_env": {"easy": 5.0, "hard": None}})
+    assert found == {
+        "learner/rounds_per_s": 2.0, "actor/discarded_step_share": 0.25,
+        "actor/mean_return_100/easy": 5.0,
+    }  # fmt: skip
 
 
 def test_events_say_when_what_and_who(tmp_path):
@@ -183,7 +192,7 @@ def test_a_summary_has_the_keys_that_scripts_rely_on(tmp_path):
     assert set(summary) - DESIGN_KEYS == {
         "run_dir", "episodes", "best_mean_return_100", "lag_histogram", "checkpoint", "busy_s",
         "planning_s", "waited_s", "critical_path", "explanation", "predicted", "prediction_error",
-        "replans",
+        "replans", "gather", "returns_by_env",
     }  # fmt: skip
     assert (summary["env"], summary["target_return"], summary["env_steps"]) == (
         "CartPole-v1", 475.0, 41_000

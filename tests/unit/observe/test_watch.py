@@ -190,3 +190,26 @@ def test_processor_time_is_that_of_the_processes_behind_the_roles(rig):
     assert rig.watch.now()["core_s"] == {"learner": 0.0}
     rig.watch.look()
     assert rig.watch.resident_bytes()["learner"] > 0, "kept until the next look at processes"
+
+
+def test_gathered_gradients_and_what_was_dropped_come_from_the_actors(rig):
+    watch = Watch(rig.gauges, lambda: rig.now_ns, gathers=True)
+    watch.look()
+    rig.add("actor-0", Gauge.ITEMS, 6)
+    rig.add("actor-0", Gauge.STEPS, 60)
+    rig.add("actor-1", Gauge.ITEMS, 2)
+    rig.add("actor-1", Gauge.STEPS, 20)
+    rig.add("actor-1", Gauge.DISCARDED, 2)
+    rig.add("actor-1", Gauge.DISCARDED_STEPS, 20)
+    rig.add("learner", Gauge.UPDATES, 4)
+    rig.now_ns += 2 * S
+    watch.look()
+    assert watch.now()["gather"] == {
+        "rounds_per_s": 2.0, "gradients_per_s": 4.0, "discarded_share": 0.2,
+        "discarded_step_share": 0.2,
+    }  # fmt: skip
+
+
+def test_runs_that_gather_nothing_say_nothing_of_it(rig):
+    rig.pass_s(1)
+    assert "gather" not in rig.watch.now()

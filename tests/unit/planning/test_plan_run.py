@@ -167,14 +167,14 @@ def test_what_cannot_be_planned_is_said_before_anything_is_measured(measured, va
 
 
 def test_a_slow_environment_makes_a_long_run(measured, monkeypatch):
-    real = planning.probe
+    real = planning.probe_tasks
 
     def slow(env, kwargs, timed=False):
         assert timed, "its speed decides"
         found = real(env, kwargs, timed)
         return type(found)(*(getattr(found, n) for n in found.__slots__[:-1]), step_s=0.2)
 
-    monkeypatch.setattr(planning, "probe", slow)
+    monkeypatch.setattr(planning, "probe_tasks", slow)
     plan(config(max_env_steps=1000))
     assert len(measured) == 1
 

@@ -1,7 +1,7 @@
 """The program is data: roles, workers, wires."""
 
 from tests.unit.programs.plans import config, plan_for
-from tianji.programs.program import tianji
+from tianji.programs.program import program_for, tianji
 
 
 def program(**values):
@@ -41,3 +41,15 @@ def test_wires_follow_the_data_and_name_only_roles_that_exist():
         ("policy", "board", ("learner",), (*actors, "evaluator"), 1),
     ]
     assert all({*wire.sources, *wire.targets} <= names for wire in made.wires)
+
+
+def test_where_sums_are_reduced_actors_and_learner_have_one_more_wire():
+    def channels(realisation):
+        asked = config(
+            algorithm={"name": "sync-nigt", "realisation": realisation}, num_actors=2, num_envs=2
+        )
+        made = program_for(asked, plan_for(asked))
+        return {wire.name: (wire.channel, wire.sources) for wire in made.wires}
+
+    ranks = ("learner", "actor-0", "actor-1")
+    assert channels("all-reduce") == {**channels("server"), "total": ("reduce", ranks)}

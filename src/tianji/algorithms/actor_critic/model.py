@@ -15,7 +15,7 @@ from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
 from tianji.models.export import GreedyPolicy
 from tianji.models.flat import flatten
-from tianji.models.heads import CategoricalHead, GaussianHead, build_head
+from tianji.models.heads import Head, build_head
 from tianji.models.networks.build import build_net
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
@@ -30,7 +30,7 @@ POLICY, VALUE = 0, 1
 class ActorCritic(nn.Module):
     """A network with two outputs, and the distribution that the first one describes."""
 
-    def __init__(self, net: StackedNet | UserNet, head: CategoricalHead | GaussianHead) -> None:
+    def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
         super().__init__()
         self.net = net
         self.head = head

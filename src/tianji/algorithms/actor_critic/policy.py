@@ -1,4 +1,5 @@
 """The actor's side of PPO and IMPALA: only the policy is evaluated, values are the learner's.
+Algorithms without values act in the same way.
 
 R: rows of an unroll, N: environments, A: policy outputs.
 """
@@ -6,15 +7,19 @@ R: rows of an unroll, N: environments, A: policy outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 from torch import nn
 
 from tianji.algorithms.actor_critic.model import POLICY, ActorCritic
 from tianji.envs.interface import Spaces
-from tianji.models.actions import action_layout
+from tianji.models.actions import Choices, Continuous, action_layout
+from tianji.models.heads import Head
 from tianji.models.networks.inference import ObservationReader, build_inference
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.networks.user import UserNet
 from tianji.models.sampling import build_sampler
 from tianji.types import Array, Unroll
 
@@ -23,14 +28,19 @@ if TYPE_CHECKING:
 
 
 class StochasticActing:
-    """Draws actions from the policy; see algorithms/interface.py."""
+    """Draws actions from the policy, the first output of a network; see algorithms/interface.py."""
 
-    def __init__(self, model: ActorCritic, spaces: Spaces) -> None:
-        layout = action_layout(spaces.action)
+    def __init__(
+        self,
+        net: StackedNet | UserNet,
+        head: Head,
+        layout: Choices | Continuous,
+        observation_space: gym.Space[Any],
+    ) -> None:
         self._num_outputs = layout.num_outputs
-        self._sampler = build_sampler(layout, model.head)
-        self._inference = build_inference(model.net, POLICY)
-        self._reader = ObservationReader(spaces.observation)
+        self._sampler = build_sampler(layout, head)
+        self._inference = build_inference(net, POLICY)
+        self._reader = ObservationReader(observation_space)
         self._end_row = 0
 
     def begin(
@@ -47,9 +57,11 @@ class StochasticActing:
         return self._sampler.sample(t, unroll["action"][t])
 
     def finish(self, unroll: Unroll, first_row: int) -> None:
-        """Rows after the last act() hold nothing: an unroll may be handed over short."""
-        rows = slice(first_row, self._end_row)
-        self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
+        """Rows after the last act() hold nothing: an unroll may be handed over short. Where the
+        algorithm keeps no log-probabilities there is nothing to fill."""
+        if "log_prob" in unroll:
+            rows = slice(first_row, self._end_row)
+            self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
         arrays = self._reader.batch(obs)
@@ -63,4 +75,5 @@ class StochasticActing:
 def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> StochasticActing:
     assert isinstance(model, ActorCritic)
     model.eval()
-    return StochasticActing(model, spaces)
+    layout = action_layout(spaces.action)
+    return StochasticActing(model.net, model.head, layout, spaces.observation)

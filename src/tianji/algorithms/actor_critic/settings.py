@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tianji.config.schema import AlgorithmConfig, Count
+from tianji.config.schema import AlgorithmConfig, Count, Positive
 
 
 class ActorCriticConfig(AlgorithmConfig):
@@ -11,3 +11,5 @@ class ActorCriticConfig(AlgorithmConfig):
     pool_batches: Count = 1
     """1 uses every unroll once (P = 1); k draws a batch's unrolls at random from those of the
     newest k batches (P = 1/k), which are older."""
+    max_grad_norm: Positive = 0.5
+    """Gradients are scaled down to this global norm."""

@@ -5,9 +5,11 @@ observations, a tensor [B, ...] for a plain space and a dictionary of tensors fo
 
     policy outputs [B, A] and values [B] or [B, 1]      for actor-critic algorithms
     Q values [B, A]                                     for Q-learning
+    policy outputs [B, A]                               for algorithms that gather gradients
 
-A is the number of choices together, or of numbers in a continuous action. An actor-critic module
-may have a method policy(obs) -> [B, A], which actors call so as not to compute values.
+A is the number of choices together, or of numbers in a continuous action; the last group wants two
+for each number there, all means and then all spreads. An actor-critic module may have a method
+policy(obs) -> [B, A], which actors call so as not to compute values.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ class UserNet(nn.Module):
                 f"The network of model.factory '{name}' gives {_words_of(given)} for "
                 f"{PROBE_ROWS} observations; the algorithm needs {expected} (a value may also be "
                 f"[{PROBE_ROWS}]). Its forward() must return "
-                + ("(policy outputs, value)." if len(expected) > 1 else "one tensor of Q values.")
+                + ("(policy outputs, value)." if len(expected) > 1 else "one tensor of outputs.")
             )
         if alone != expected[0]:
             raise UsageError(

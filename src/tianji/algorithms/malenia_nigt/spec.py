@@ -1,0 +1,22 @@
+"""Malenia NIGT's record. What it does is in algorithms/policy_gradient. No torch at import."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tianji.algorithms.interface import Algorithm
+from tianji.algorithms.malenia_nigt.config import MaleniaNigtConfig
+from tianji.algorithms.policy_gradient import record
+
+ALGORITHM = Algorithm(
+    name="malenia-nigt",
+    config=MaleniaNigtConfig,
+    cadence=partial(record.cadence, rule="harmonic"),
+    check=record.check,
+    fields=record.fields,
+    build_model=record.build_model,
+    build_acting=record.build_acting,
+    build_update=record.build_nigt,
+    export=record.export,
+    build_estimator=record.build_estimator,
+)

@@ -1,0 +1,117 @@
+"""What the records of all algorithms that gather gradients share. No torch at import: the
+supervisor reads this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from tianji.algorithms.interface import Acting, Cadence, Estimator, Gather, Update
+from tianji.algorithms.policy_gradient.settings import (
+    CountedConfig,
+    PolicyGradientConfig,
+    ReducedConfig,
+    WaitingConfig,
+)
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import observation_leaves
+from tianji.errors import UsageError
+from tianji.models.actions import squashed_layout
+from tianji.models.settings import check_model
+from tianji.types import Field
+
+if TYPE_CHECKING:
+    import torch
+
+    from tianji.config.run import RunConfig
+
+
+def cadence(config: RunConfig, rule: Literal["first", "harmonic", "barrier", "every"]) -> Cadence:
+    """One version for every closed round. The steps of a round are those of its gradients; more
+    may be in work when it closes."""
+    algorithm = config.algorithm
+    assert isinstance(algorithm, PolicyGradientConfig)
+    m = algorithm.m if isinstance(algorithm, CountedConfig) else 1
+    m_init = algorithm.m_init if isinstance(algorithm, CountedConfig) else None
+    gradients = num_actors(config) if rule == "barrier" else m
+    steps = gradients * algorithm.unroll_length * (config.num_envs // num_actors(config))
+    return Cadence(
+        unroll_length=algorithm.unroll_length,
+        lookahead=1,
+        steps_per_version=steps,
+        warmup_steps=0,
+        store="gather",
+        ratio=1.0,
+        gather=Gather(
+            rule=rule,
+            num_gradients=m,
+            first_num_gradients=m_init or m,
+            realisation=algorithm.realisation if isinstance(algorithm, ReducedConfig) else "server",
+            absent_after_s=(
+                algorithm.absent_after_s if isinstance(algorithm, WaitingConfig) else None
+            ),
+        ),
+        trained_steps_per_version=steps,
+    )
+
+
+def num_actors(config: RunConfig) -> int:
+    """Before the machine is known, every environment is taken to have an actor of its own."""
+    return config.num_envs if config.num_actors == "auto" else config.num_actors
+
+
+def fields(spaces: Spaces) -> tuple[Field, ...]:
+    """The action alone: its log-probability is computed with the gradient."""
+    return (squashed_layout(spaces.action).field,)
+
+
+def check(spaces: Spaces, config: RunConfig) -> None:
+    """Raise UsageError for spaces and settings that cannot work."""
+    algorithm = config.algorithm
+    assert isinstance(algorithm, PolicyGradientConfig)
+    observation_leaves(spaces.observation)
+    squashed_layout(spaces.action)
+    check_model(config)
+    for name in ("observations", "rewards"):
+        if getattr(config.normalize, name):
+            raise UsageError(
+                f"normalize.{name} keeps statistics in the learner, and with {algorithm.name} the "
+                "learner sees gradients and no steps. Set it to false, or wrap the environment "
+                "(gymnasium.wrappers.TransformObservation, TransformReward)."
+            )
+    known_actors = 1 if config.num_actors == "auto" else config.num_actors
+    if algorithm.baseline == "peers" and config.num_envs < 2 * known_actors:
+        raise UsageError(
+            "baseline 'peers' compares the environments of an actor with each other: it needs two "
+            f"or more for each, and num_envs is {config.num_envs} with num_actors "
+            f"{config.num_actors}. Raise num_envs, or set baseline to none."
+        )
+
+
+def build_model(spaces: Spaces, config: RunConfig) -> torch.nn.Module:
+    from tianji.algorithms.policy_gradient import model
+
+    return model.build_model(spaces, config)
+
+
+def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Acting:
+    from tianji.algorithms.policy_gradient import model as networks
+
+    return networks.build_acting(model, spaces, config)
+
+
+def build_estimator(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Estimator:
+    from tianji.algorithms.policy_gradient import estimator
+
+    return estimator.build_estimator(model, spaces, config)
+
+
+def build_nigt(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
+    from tianji.algorithms.policy_gradient import update
+
+    return update.build_nigt(model, spaces, config)
+
+
+def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:
+    from tianji.algorithms.policy_gradient import model as networks
+
+    return networks.export(model, spaces, config)

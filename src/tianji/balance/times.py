@@ -1,0 +1,110 @@
+"""Given times: how long an actor computes a gradient and how long its messages take, by a law.
+
+Pure functions of actor, gradient and moment, so that every engine and every method meets the same
+times. Actors are counted from 0 here; i = actor + 1 in the laws. The messages that are paid for:
+where sums are collected once per version, the slowest one after the round is closed (closing_s);
+where every gradient travels by itself, one with each gradient (communicate_s).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from hashlib import blake2b
+from struct import pack
+
+from tianji.config.run import TimesConfig
+from tianji.errors import UsageError
+
+CHANGE_UNITS = 20.0
+"""The law `changing` turns round this often: a few versions at the usual sizes."""
+
+
+class Times:
+    """Of all actors of a run. A law `none` counts as `equal`: who asks, needs a time.
+
+    >>> Times(TimesConfig(law="sqrt"), 10, num_parameters=0, seed=1).compute_s(3, 0, 0.0, 1)
+    2.0
+    """
+
+    def __init__(
+        self, config: TimesConfig, num_actors: int, num_parameters: int, seed: int
+    ) -> None:
+        """num_parameters: for the network `sqrt-size`; seed: for the law `random`."""
+        self.config = config
+        self._seed = seed
+        self._compute_s = _in_seconds(_compute_units(config, num_actors), config)
+        self._communicate_s = _in_seconds(
+            _communicate_units(config, num_actors, num_parameters), config
+        )
+        self._turns = config.law == "changing"
+        self._is_random = config.law == "random"
+        self._turn_s = CHANGE_UNITS * config.unit_s
+        self._per_step = config.per == "step"
+
+    def compute_s(self, actor: int, index: int, now_s: float, num_steps: int) -> float:
+        """Of the gradient that this actor begins at now_s, `index` before it, of so many steps."""
+        if self._turns and int(now_s / self._turn_s) % 2:
+            actor = len(self._compute_s) - 1 - actor
+        usual_s = self.usual_s(actor, num_steps)
+        return usual_s * _drawn(self._seed, actor, index) if self._is_random else usual_s
+
+    def usual_s(self, actor: int, num_steps: int) -> float:
+        """The mean where times are drawn, those of the beginning where they change."""
+        return self._compute_s[actor] * (num_steps if self._per_step else 1)
+
+    def communicate_s(self, actor: int) -> float:
+        """Of one message of this actor."""
+        return self._communicate_s[actor]
+
+    def closing_s(self) -> float:
+        """From the closing of a round to the next version, where sums are collected once."""
+        return max(self._communicate_s)
+
+
+def _compute_units(config: TimesConfig, num_actors: int) -> Sequence[float]:
+    if config.law == "given":
+        return _fitting(config.compute, num_actors, "compute")
+    if config.law in ("none", "equal"):
+        return [1.0] * num_actors
+    if config.law == "straggler":
+        return [1.0] * (num_actors - 1) + [config.slowest]
+    return _square_roots(num_actors)
+
+
+def _communicate_units(
+    config: TimesConfig, num_actors: int, num_parameters: int
+) -> Sequence[float]:
+    if config.network == "given":
+        return _fitting(config.communicate, num_actors, "communicate")
+    if config.network == "none":
+        return [0.0] * num_actors
+    if config.network == "equal":
+        return [1.0] * num_actors
+    factor = num_parameters**0.25 if config.network == "sqrt-size" else 1.0
+    return [factor * root for root in _square_roots(num_actors)]
+
+
+def _square_roots(num_actors: int) -> list[float]:
+    return [math.sqrt(i) for i in range(1, num_actors + 1)]
+
+
+def _fitting(listed: Sequence[float], num_actors: int, name: str) -> Sequence[float]:
+    if len(listed) != num_actors:
+        raise UsageError(
+            f"times.{name} has {len(listed)} numbers, but there are {num_actors} actors: give one "
+            f"for each, such as --times.{name} {','.join(['1'] * min(num_actors, 4))}"
+            f"{',...' if num_actors > 4 else ''}, or ask for as many actors as there are numbers."
+        )
+    return listed
+
+
+def _in_seconds(units: Sequence[float], config: TimesConfig) -> list[float]:
+    return [unit * config.unit_s for unit in units]
+
+
+def _drawn(seed: int, actor: int, index: int) -> float:
+    """Exponential of mean 1, always the same one: no generator has to be carried along."""
+    digest = blake2b(pack("<Qqq", seed, actor, index), digest_size=8).digest()
+    share = (int.from_bytes(digest, "little") >> 11) / 2**53
+    return -math.log1p(-share)

@@ -1,0 +1,106 @@
+"""Actors that a gather rule waits for: who they are, in words, and when to go on without them."""
+
+from __future__ import annotations
+
+from tianji.buffer.rules import GatherRule
+from tianji.errors import WorkerLost
+from tianji.types import Clock
+
+TELL_AFTER_S = 5.0
+"""A person is told of an awaited actor that is silent for so long, and for twice as long as it was
+before its last gradient; again after each doubling."""
+STARTS_S = 20.0
+"""Until the first gradient: processes start."""
+
+
+class Absence:
+    """Knows when each actor was last heard of."""
+
+    def __init__(
+        self, rule: GatherRule, absent_after_s: float | None, num_actors: int, now_ns: Clock
+    ) -> None:
+        self._rule = rule
+        self._after_s = absent_after_s
+        self._now_ns = now_ns
+        self._heard_ns = [now_ns()] * num_actors
+        self._opened_ns = now_ns()
+        self._given_up: set[int] = set()
+        self._tell_after_s = [STARTS_S] * num_actors
+        self.absent: set[int] = set()
+        """Whom we go on without."""
+        self._news: list[str] = []
+
+    def begin(self) -> None:
+        """A round is open: who waited for it with us was not silent."""
+        self._opened_ns = self._now_ns()
+
+    def heard_of(self, actor: int) -> None:
+        self._tell_after_s[actor] = max(TELL_AFTER_S, 2 * self._silent_s(actor))
+        self._heard_ns[actor] = self._now_ns()
+        if actor in self.absent:
+            self.absent.discard(actor)
+            self._news.append(f"actor-{actor} is back: its gradients count again.")
+
+    def gave_up(self, actor: int) -> None:
+        """The supervisor will not start it again."""
+        if not self._rule.needs_everybody:
+            return
+        if self._after_s is None:
+            raise WorkerLost(
+                f"actor-{actor} was given up, and this algorithm needs gradients of every actor. "
+                "With algorithm.absent_after_s (seconds) it goes on without those that are silent."
+            )
+        self._given_up.add(actor)
+
+    def closes(self) -> bool:
+        """Leave out who has been silent for too long; True where that closes the round."""
+        if self._after_s is None:
+            return False
+        limit_ns = self._now_ns() - round(self._after_s * 1e9)
+        if not self._given_up and self._opened_ns > limit_ns:
+            return False
+        return any(
+            [
+                self._leave(actor)
+                for actor in self._rule.waiting_for()
+                if actor in self._given_up or self._silent_since_ns(actor) <= limit_ns
+            ]
+        )
+
+    @property
+    def due_ns(self) -> int:
+        """When the next of those that are awaited will have been silent for too long; 0: never."""
+        since_ns = [self._silent_since_ns(actor) for actor in self._rule.waiting_for()]
+        if self._after_s is None or not since_ns:
+            return 0
+        return min(since_ns) + round(self._after_s * 1e9)
+
+    def _leave(self, actor: int) -> bool:
+        self.absent.add(actor)
+        self._news.append(
+            f"actor-{actor} has delivered nothing for {self._after_s:g} s: the run goes on without "
+            "it, and with it again when it delivers."
+        )
+        return self._rule.leave(actor)
+
+    def _silent_since_ns(self, actor: int) -> int:
+        return max(self._heard_ns[actor], self._opened_ns)
+
+    def _silent_s(self, actor: int) -> float:
+        return (self._now_ns() - self._silent_since_ns(actor)) / 1e9
+
+    def news(self) -> list[str]:
+        """What a person should know, each thing once."""
+        for actor in self._rule.waiting_for():
+            silent_s = self._silent_s(actor)
+            if silent_s >= self._tell_after_s[actor]:
+                self._tell_after_s[actor] = 2 * silent_s
+                self._news.append(self._waiting_in_words(actor, silent_s))
+        news, self._news = self._news, []
+        return news
+
+    def _waiting_in_words(self, actor: int, silent_s: float) -> str:
+        waiting = f"Waiting for actor-{actor}: no gradient of it for {silent_s:.0f} s."
+        if self._after_s is not None:
+            return f"{waiting} After {self._after_s:g} s the run goes on without it."
+        return f"{waiting} With algorithm.absent_after_s (seconds) the run goes on without it."

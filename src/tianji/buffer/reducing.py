@@ -1,0 +1,142 @@
+"""AllReduced: the learner's side of the all-reduce realisation. It is rank 0 of the team.
+
+When a round is closed, everybody in the team gives its sum to one collective and takes the same
+step with the total. The learner's side has no gradients of its own. It is in the team to know the
+parameters (for checkpoints, evaluation, and actors that come later), and it says who is in it:
+
+    REDUCE_READY   gauge of an actor: it can take part
+    REDUCE_CALL    the number of the team, and the version whose sums it shall give now
+
+A new team is made, within the same round, when a member died or a collective failed. Whoever is not
+in the team does not step: it takes the next version from the board. What it had posted as its sum
+is given by the learner's side in its place, so that no gradient is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tianji.buffer.adding import Adding
+from tianji.buffer.rules import GatherRule
+from tianji.channels.gauges import Gauge
+from tianji.channels.memory import new_fence
+from tianji.channels.reduce import Call, ReduceBroken, Team
+from tianji.types import Array, Clock
+
+MAX_ATTEMPTS = 3
+"""Collectives of one version that may fail; then its sums are read from where they lie."""
+RETRY_NS = 250_000_000
+"""After a failure: until then the supervisor has told us who died."""
+
+
+class LeadingReduce(Protocol):
+    """The first rank's end of a Reduce."""
+
+    def announce(self, team: Team) -> None: ...
+
+    def give(self, team: Team, rank: int, values: Array) -> None: ...
+
+    def result(self) -> Array | None: ...
+
+
+class AllReduced:
+    """One collective per version, made anew until it is done."""
+
+    def __init__(
+        self,
+        rule: GatherRule,
+        at_learner: Adding,
+        reduce: LeadingReduce,
+        actor_gauges: Sequence[memoryview[int]],
+        wake_actors: Callable[[], None],
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        self._rule = rule
+        self._at_learner = at_learner
+        self._reduce = reduce
+        self._rows = actor_gauges
+        self._wake_actors = wake_actors
+        self._now_ns = now_ns
+        self._fence = new_fence()
+        # Whoever still waits for a team of a learner before this one is told that it is gone.
+        last = max(Call.of_word(row[Gauge.REDUCE_CALL]).team for row in actor_gauges)
+        self._team = Team(last + 1, ())
+        self._members: dict[int, int] = {}
+        """Actors of the team, and how often each had been replaced when it was made."""
+        self._version = -1
+        self._attempts = 0
+        self._retry_ns: int | None = None
+        self._news: list[str] = []
+        self._reduce.announce(self._team)
+        self._call()
+
+    def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int] | None:
+        counted = list(actors)
+        if version != self._version:
+            self._version, self._attempts = version, 0
+            self._begin(counted, sum_P)
+        elif self._is_broken():
+            self._begin(counted, sum_P)
+        if not self._members:
+            return self._at_learner.add_up(version, counted, sum_P)
+        if (values := self._result()) is None:
+            return None
+        sum_P[:] = values[: len(sum_P)]
+        return [round(count) for count in values[len(sum_P) :].tolist()]
+
+    def news(self) -> list[str]:
+        news, self._news = self._news, []
+        return news
+
+    def _is_broken(self) -> bool:
+        """A member died, or a collective failed some time ago."""
+        if any(self._rows[actor][Gauge.LANE_RESETS] != n for actor, n in self._members.items()):
+            return True
+        return self._retry_ns is not None and self._now_ns() >= self._retry_ns
+
+    def _begin(self, counted: list[int], sum_P: Array) -> None:
+        self._attempts += 1
+        members = self._ready() if self._attempts <= MAX_ATTEMPTS else {}
+        if members != self._members or self._attempts > 1:
+            self._members = members
+            self._team = Team(self._team.number + 1, tuple(members))
+            self._reduce.announce(self._team)
+        self._retry_ns = None
+        if members:
+            self._reduce.give(self._team, 0, self._of_others(counted, sum_P))
+        self._call()
+
+    def _ready(self) -> dict[int, int]:
+        return {
+            actor: row[Gauge.LANE_RESETS]
+            for actor, row in enumerate(self._rows)
+            if row[Gauge.REDUCE_READY] == row[Gauge.LANE_RESETS] + 1 and self._rule.takes(actor)
+        }
+
+    def _of_others(self, counted: list[int], sum_P: Array) -> Array:
+        """What those who are not in the team have posted."""
+        others = [actor for actor in counted if actor not in self._members]
+        counts = self._at_learner.add_up(self._version, others, sum_P)
+        assert counts is not None, "what lies in memory is read at once"
+        return np.concatenate([sum_P, counts], dtype=np.float64)
+
+    def _result(self) -> Array | None:
+        if self._retry_ns is not None:
+            return None
+        try:
+            return self._reduce.result()
+        except ReduceBroken as error:
+            self._retry_ns = self._now_ns() + RETRY_NS
+            self._news.append(f"{error} It is made anew with those who are there.")
+            return None
+
+    def _call(self) -> None:
+        self._fence()  # what was written before is seen by whoever sees this
+        word = Call(self._team.number, self._version).to_word()
+        for row in self._rows:
+            row[Gauge.REDUCE_CALL] = word
+        self._wake_actors()

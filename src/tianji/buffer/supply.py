@@ -1,0 +1,50 @@
+"""Supply: slots for actors whose unrolls are tokens; they are free again as soon as they arrive.
+
+Nothing is balanced here: how many gradients a version takes is the gather rule's to say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tianji.buffer.presence import Presence
+from tianji.channels.interface import Receiver
+
+
+class Supply:
+    """Owes actors slots, and grants them when both are there."""
+
+    def __init__(self, receiver: Receiver, presence: Presence) -> None:
+        self._receiver = receiver
+        self._presence = presence
+        self._owed: Counter[int] = Counter()
+        self._granted = [0] * receiver.num_lanes
+        """And not yet arrived."""
+        self._rounds = [0] * receiver.num_lanes
+
+    def give(self, actor: int, count: int = 1) -> None:
+        self._owed[actor] += count
+
+    def arrived(self, actor: int) -> None:
+        self._granted[actor] -= 1
+
+    def lost(self, actor: int) -> None:
+        """Its lane was reset: whoever takes over is owed what it held."""
+        self._owed[actor] += self._granted[actor]
+        self._granted[actor] = 0
+
+    def gave_up(self, actor: int) -> None:
+        del self._owed[actor]
+
+    def deliver(self) -> None:
+        for actor, count in tuple(self._owed.items()):
+            if actor not in self._presence.absent:
+                self._deliver(actor, count)
+
+    def _deliver(self, actor: int, count: int) -> None:
+        granted = self._receiver.grant(actor, self._rounds[actor], count)
+        self._rounds[actor] += granted
+        self._granted[actor] += granted
+        self._owed[actor] -= granted
+        if not self._owed[actor]:
+            del self._owed[actor]

@@ -1,0 +1,58 @@
+"""Two tasks that are the same one, seen differently: for methods whose actors have tasks of their
+own. One sees the state s as (s, 0), the other as (-s, 1): the last entry says which task it is.
+
+    tianji train malenia-nigt --envs tianji.envs.twins:plain,tianji.envs.twins:mirrored \
+        --env-kwargs.id Hopper-v5
+
+Both are wrappers around the environment as it is registered: its time limit, its rendering and its
+seeds are its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box
+
+from tianji.envs.find import make_single
+from tianji.errors import UsageError
+from tianji.types import Array
+
+
+def plain(id: str, **kwargs: Any) -> gym.Env[Any, Any]:
+    """The environment `id`, which observes (s, 0)."""
+    return Twin(make_single(id, kwargs), is_mirrored=False)
+
+
+def mirrored(id: str, **kwargs: Any) -> gym.Env[Any, Any]:
+    """The environment `id`, which observes (-s, 1)."""
+    return Twin(make_single(id, kwargs), is_mirrored=True)
+
+
+class Twin(gym.ObservationWrapper[Any, Any, Any]):
+    """The state with its sign and, behind it, the bit. It remembers nothing."""
+
+    def __init__(self, env: gym.Env[Any, Any], is_mirrored: bool) -> None:
+        super().__init__(env)
+        space = env.observation_space
+        if not isinstance(space, Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+            raise UsageError(
+                f"Twins negate the state, so it must be a vector of floats: a Box of one axis. "
+                f"{_id_of(env)} observes {space}."
+            )
+        # Both twins have one space, which holds the states of both.
+        low, high = np.minimum(space.low, -space.high), np.maximum(space.high, -space.low)
+        number = space.dtype.type
+        self.observation_space = Box(
+            np.append(low, number(0)), np.append(high, number(1)), dtype=number
+        )
+        self._sign, self._bit = number(-1 if is_mirrored else 1), number(is_mirrored)
+
+    def observation(self, observation: Array) -> Array:
+        return np.append(self._sign * observation, self._bit)
+
+
+def _id_of(env: gym.Env[Any, Any]) -> str:
+    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__

@@ -1,0 +1,190 @@
+"""Why a run that gathers gradients is as fast as it is, in a few sentences. Pure.
+
+Its actors do nearly all of the work, so that they are meant to be the limit. What matters is how
+much of their work reaches a version, and who waits for whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tianji.display.numbers import to_percent, to_value
+from tianji.display.rounds import MUCH_DROPPED, waited_for
+from tianji.explain.account import Account, Side
+from tianji.explain.gains import BEGIN, gain_of_part, to_times
+from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanation
+from tianji.explain.words import WORTH_TELLING, parts_in_words, waits_sentence
+from tianji.observe.watch import is_actor
+
+LEAST = 0.05
+"""Shares are taken for no less where a gain is told: what would be above it is chance."""
+
+_WAITS = {
+    "grant": "for the next version",
+    "parked": "parked",
+    "unrolls": "for gradients",
+    "saving": "for checkpoints",
+}
+_ROUNDS = {
+    "first": "A round is the first {m} gradients, whoever makes them",
+    "harmonic": "A round has gradients of every actor, whose harmonic count is worth {m}",
+    "barrier": "A round is one gradient of every actor",
+    "every": "Every gradient makes a version",
+}
+
+
+def explain_gathering(
+    record: Mapping[str, Any], account: Account | None, engine: str
+) -> Explanation:
+    """Explain a record whose group `gather` tells of rounds; account: where the time went."""
+    gather = record["gather"]
+    if account is None:
+        told = [_waiting_sentence(record), _rounds_sentence(gather), _dropped_sentence(gather)]
+        return Explanation(None, tuple(filter(None, told)) or (NOTHING_YET,))
+    account = replace(account, actors=_renamed(account.actors))
+    path = _critical_path(account, engine)
+    gain = "" if engine == "inline" else _gain(record, account, path)
+    if engine == "local" and not gain:
+        gain = gain_of_part(account)
+    parts = f"Work of the actors: {parts_in_words(account.actors)}."
+    told = [
+        _waiting_sentence(record),
+        _path_sentence(record, account, path, engine),
+        _rounds_sentence(gather),
+        _dropped_sentence(gather),
+        waits_sentence(account, _waits(gather)),
+        "" if engine == "virtual" else parts,
+        gain,
+    ]
+    return Explanation(path, tuple(filter(None, told)), gain)
+
+
+def _waits(gather: Mapping[str, Any]) -> Mapping[str, str]:
+    """Actors whose times are given wait until their gradients are due."""
+    if gather.get("times", "none") == "none":
+        return _WAITS
+    return {**_WAITS, "grant": "until gradients were due, or for the next version"}
+
+
+def _renamed(side: Side) -> Side:
+    """What an actor does outside of its environments is more than inference here."""
+    names = {"inference": "policy with gradients"}
+    return replace(side, parts={names.get(name, name): s for name, s in side.parts.items()})
+
+
+def _waiting_sentence(record: Mapping[str, Any]) -> str:
+    gather = record["gather"]
+    names = waited_for(gather)
+    if not names:
+        return ""
+    version = record.get("version")
+    return (
+        f"The round waits for {names}: gradients at version {version} are missing for "
+        f"{gather['open_s']:.0f} s."
+    )
+
+
+def _critical_path(account: Account, engine: str) -> CriticalPath:
+    if account.learner.busy >= LIMIT:
+        return "learner"
+    return "actors" if engine == "inline" or account.actors.busy >= LIMIT else "neither"
+
+
+def _path_sentence(
+    record: Mapping[str, Any], account: Account, path: CriticalPath, engine: str
+) -> str:
+    actors, learner = to_percent(account.actors.busy), to_percent(account.learner.busy)
+    if path == "learner":
+        return f"The learner is the critical path: {learner} busy; the actors {actors}."
+    if engine == "inline":
+        together = to_percent(min(1.0, account.num_actors * account.actors.busy))
+        return (
+            f"The actors take turns in one process: {together} of the time; the learner {learner}."
+        )
+    if path == "actors":
+        return (
+            f"The actors are the critical path, as it should be: {actors} busy; the learner "
+            f"{learner}."
+        )
+    name, busiest = _busiest(record)
+    if busiest >= LIMIT and record["gather"]["rule"] == "barrier":
+        return (
+            f"The slowest actor sets the pace: {name} is {to_percent(busiest)} busy, the mean "
+            f"actor {actors}, the learner {learner}."
+        )
+    return f"Neither side is always the limit: actors {actors} busy, learner {learner}."
+
+
+def _busiest(record: Mapping[str, Any]) -> tuple[str, float]:
+    shares = {name: s for name, s in record.get("busy_share", {}).items() if is_actor(name)}
+    return max(shares.items(), key=lambda found: found[1], default=("", 0.0))
+
+
+def _rounds_sentence(gather: Mapping[str, Any]) -> str:
+    if not gather.get("gradients_per_s"):
+        return ""
+    sentence = _ROUNDS[gather["rule"]].format(m=gather["num_gradients"])
+    rates = [f"{to_value(gather['gradients_per_s'])} gradients/s"]
+    if gather["rule"] != "every":
+        rates.insert(0, f"{to_value(gather['rounds_per_s'])} rounds/s")
+    return f"{sentence}: {', '.join(rates)}{_shares(gather.get('counts') or [])}."
+
+
+def _shares(counts: list[int]) -> str:
+    """Who made how many of them."""
+    total = sum(counts)
+    if len(counts) < 2 or not total:
+        return ""
+    most, least = max(counts), min(counts)
+    if most == least:
+        return f"; each actor made {to_percent(most / total)}"
+    who, whom = counts.index(most), counts.index(least)
+    return (
+        f"; actor-{who} made {to_percent(most / total)} of all, actor-{whom} "
+        f"{to_percent(least / total)}"
+    )
+
+
+def _dropped_sentence(gather: Mapping[str, Any]) -> str:
+    if gather.get("rule") == "every" or not gather.get("gradients_per_s"):
+        return ""
+    share, steps = gather["discarded_share"], gather.get("discarded_step_share")
+    if share < WORTH_TELLING:
+        return "Hardly any work was dropped when rounds were closed."
+    told = f"{to_percent(share)} of the gradients"
+    if steps is not None:
+        told += f" and {to_percent(steps)} of the environment steps"
+    sentence = f"Dropped unfinished when rounds were closed: {told}."
+    if gather["rule"] == "barrier":
+        return sentence
+    # As many are in work whenever a round is closed, however large it was.
+    of, before = ("gradients", share) if steps is None else ("steps", steps)
+    after = to_percent(before / (2.0 - before))
+    return (
+        f"{sentence} With m = {2 * gather['num_gradients']} it would be some {after} of the {of}."
+    )
+
+
+def _gain(record: Mapping[str, Any], account: Account, path: CriticalPath) -> str:
+    """Of another rule or another m; nothing where those gain little."""
+    gather, busy = record["gather"], max(LEAST, account.actors.busy)
+    if names := waited_for(gather):
+        return f"{BEGIN} {names} at work again, or to go on without (algorithm.absent_after_s)."
+    if path == "learner":
+        return f"{BEGIN} larger rounds or larger gradients, so that the learner has less to do."
+    if gather["rule"] == "barrier" and path == "neither":
+        return (
+            f"{BEGIN} not to wait for the slowest: rennala-nigt where all actors have the same "
+            f"task, malenia-nigt where they have not (up to {to_times(1 / busy)} as many "
+            "gradients)."
+        )
+    dropped = gather.get("discarded_step_share") or 0.0
+    if dropped >= MUCH_DROPPED:
+        more = to_times(1 / max(LEAST, 1.0 - dropped))
+        return f"{BEGIN} a larger m, which drops less (up to {more} as many gradients)."
+    waits = account.actors.waits.get("grant", 0.0) > 1.0 - LIMIT
+    if path == "neither" and waits and gather.get("times", "none") == "none":
+        return f"{BEGIN} a larger m: actors wait for the next version after each round."
+    return ""

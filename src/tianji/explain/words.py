@@ -1,0 +1,52 @@
+"""Sentences about where the time of a run went, whatever kind of run it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tianji.display.numbers import to_percent
+from tianji.explain.account import Account, Side
+
+WORTH_TELLING = 0.01
+"""Shares of time below it are left out."""
+
+
+def waits_sentence(account: Account, words: Mapping[str, str]) -> str:
+    """words: what each wait is called; those that are not in it are left out."""
+    each = "the actor" if account.num_actors == 1 else "each actor"
+    told = [
+        *_waits(each, account.actors, account.span_s, words),
+        *_waits("the learner", account.learner, account.span_s, words),
+    ]
+    nobody = f"nobody waited for more than {to_percent(WORTH_TELLING)} of the time"
+    return f"In {to_seconds(account.span_s)}, {'; '.join(told) or nobody}."
+
+
+def _waits(who: str, side: Side, span_s: float, words: Mapping[str, str]) -> list[str]:
+    """Lack of a core is told apart: it comes at work and on waking up, on top of the rest."""
+    waits = listed([
+        f"{to_seconds(share * span_s)} {words[cause]}"
+        for cause, share in sorted(side.waits.items(), key=lambda wait: -wait[1])
+        if share >= WORTH_TELLING and cause in words
+    ])  # fmt: skip
+    lacked = f"lacked a core for {to_seconds(side.no_core * span_s)}"
+    told = [f"waited {waits}"] if waits else []
+    told += [lacked] if side.no_core >= WORTH_TELLING else []
+    return [f"{who} {' and '.join(told)}"] if told else []
+
+
+def parts_in_words(side: Side) -> str:
+    """What its work is made of, the largest part first."""
+    whole = side.busy or 1.0
+    shares = sorted(((share / whole, name) for name, share in side.parts.items()), reverse=True)
+    told = [(to_percent(share), name) for share, name in shares if share >= WORTH_TELLING]
+    return listed([f"{name} {share}" for share, name in told])
+
+
+def to_seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:,.0f} s"
+
+
+def listed(words: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -1,0 +1,39 @@
+"""The environments of a run, looked at before anything starts: one, or one for each actor."""
+
+from __future__ import annotations
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.run import RunConfig
+from tianji.envs.build import EnvSources, Probe, probe_all
+from tianji.errors import UsageError
+
+
+def probe_tasks(config: RunConfig, env: EnvSources, timed: bool = False) -> Probe:
+    """What they are like; UsageError for whatever is wrong with them, or with a list of them.
+
+    timed: make a few steps too, to see how long one takes.
+    """
+    if config.envs:
+        _check_list(config)
+    return probe_all(env, config.env_kwargs, timed)
+
+
+def gathers(config: RunConfig) -> bool:
+    """Whether the actors hand over gradients, so that each may have a task of its own."""
+    return load_algorithm(config.algorithm.name).cadence(config).gather is not None
+
+
+def _check_list(config: RunConfig) -> None:
+    name, num_tasks = config.algorithm.name, len(config.envs)
+    if not gathers(config):
+        raise UsageError(
+            f"envs names {num_tasks} environments, but {name} trains on one: use env. Algorithms "
+            "whose actors may have tasks of their own gather gradients: malenia-nigt, which weighs "
+            "all tasks the same, or rennala-nigt."
+        )
+    if config.num_actors != "auto" and config.num_actors < num_tasks:
+        raise UsageError(
+            f"envs names {num_tasks} environments, one for each actor, but num_actors = "
+            f"{config.num_actors}: {num_tasks - config.num_actors} of them would never be trained "
+            f"on. Use num_actors = {num_tasks} or more, or name fewer."
+        )

@@ -1,0 +1,78 @@
+"""Whole runs of algorithms that gather gradients: the same roles in every engine."""
+
+import pytest
+
+from tests.system.runs import differences, resume, run, saved_state
+
+CLOCK = (".state.progress.wall_s", ".state.progress.target_ns")
+SMALL = {"unroll_length": 20, "learning_rate": 0.05}
+NAMES = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
+
+
+def gathered(engine, name="sync-nigt", **values):
+    counted = {"m": 3} if name.split("-")[0] in ("rennala", "malenia") else {}
+    settings = {"num_envs": 4, "num_actors": 2, "max_env_steps": 2000, **values}
+    return run(engine=engine, algorithm={"name": name, **SMALL, **counted}, **settings)
+
+
+def weights(summary):
+    state = saved_state(summary["run_dir"])
+    return {name: value for name, value in state.items() if name.startswith(".weights")}
+
+
+@pytest.mark.parametrize("engine", ["local", "virtual"])
+def test_rounds_with_a_barrier_are_the_same_in_every_engine(engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    inline, other = gathered("inline"), gathered(engine)
+    for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):
+        assert inline[key] == other[key], key
+    assert inline["version"] > 5
+    assert differences(weights(inline), weights(other)) == []
+
+
+ENGINES = [(name, engine) for name in NAMES for engine in ("inline", "virtual")]
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"), [*ENGINES, ("malenia-nigt", "local"), ("afedpg", "local")]
+)
+def test_every_algorithm_runs_in_every_engine(name, engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    summary = gathered(engine, name)
+    assert summary["stopped_because"] == "max_env_steps"
+    assert summary["version"] >= 3
+    gather = summary["gather"]
+    assert sum(gather["counts"]) >= summary["version"]
+    assert all(count > 0 for count in gather["counts"]), "both actors contribute"
+
+
+@pytest.mark.parametrize("name", ["rennala-nigt", "sync-nigt"])
+def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    whole = gathered("inline", name, max_env_steps=2000, run="whole")
+    half = gathered("inline", name, max_env_steps=1000, run="half")
+    assert half["version"] < whole["version"]
+    rest = resume(half["run_dir"], max_env_steps=2000)
+    assert rest["version"] == whole["version"]
+    assert differences(weights(whole), weights(rest)) == []
+
+
+def test_a_virtual_run_is_the_same_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    times = {"law": "given", "compute": [1.0, 2.5], "network": "sqrt"}
+    one, other = (gathered("virtual", "rennala-nigt", times=times) for _ in range(2))
+    assert one["gather"]["counts"] == other["gather"]["counts"]
+    assert one["gather"]["counts"][0] > one["gather"]["counts"][1]
+    assert differences(saved_state(one["run_dir"]), saved_state(other["run_dir"])) == []
+
+
+def test_with_equal_times_and_as_many_gradients_as_actors_rennala_is_the_synchronous_method(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    times = {"law": "equal", "network": "sqrt"}
+    shared = {"num_envs": 4, "num_actors": 4, "max_env_steps": 2000, "times": times}
+    rennala = run(engine="virtual", algorithm={"name": "rennala-nigt", "m": 4, **SMALL}, **shared)
+    barrier = run(engine="virtual", algorithm={"name": "sync-nigt", **SMALL}, **shared)
+    assert rennala["version"] == barrier["version"] > 5
+    assert differences(weights(rennala), weights(barrier)) == []

@@ -1,0 +1,156 @@
+"""Actors that die or hang while gradients are gathered: who goes on, who waits, who says so."""
+
+import json
+import signal
+
+import pytest
+
+from tests.system.commands import Command
+
+FEW = [
+    "--num-actors", "3", "--num-envs", "3", "--baseline", "none", "--unroll-length", "4",
+    "--target-return", "none", "--max-env-steps", "100000000", "--observe.period-s", "0.05",
+    "--no-tensorboard", "--checkpoint.period-s", "1000", "--run", "run", "--env",
+    "tianji.envs.worlds:Counting", "--times.law", "equal", "--times.unit-s", "0.02",
+]  # fmt: skip
+ABSENT = ["--absent-after-s", "0.5"]
+
+
+def train(folder, algorithm, *words):
+    """A run in which all three actors have delivered."""
+    command = Command(folder, "train", algorithm, *FEW, *words)
+    command.wait_for(lambda: command.records() and min(counts(command)) > 0, "gradients of all")
+    return command
+
+
+def counts(command):
+    return command.records()[-1]["gather"]["counts"]
+
+
+def version(command):
+    return command.records()[-1]["version"]
+
+
+def goes_on(command, versions=10):
+    command.wait_for_version(version(command) + versions)
+
+
+def end(command):
+    """Its last words; nothing may be left."""
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130, err
+    return err
+
+
+def test_rennala_goes_on_without_an_actor_that_hangs_and_with_it_again(tmp_path):
+    command = train(tmp_path, "rennala-nigt", "--m", "6")
+    hung = command.workers()["actor-1"]
+    hung.suspend()
+    goes_on(command)
+    before = counts(command)
+    goes_on(command)
+    after = counts(command)
+    assert after[1] == before[1]
+    assert after[0] > before[0] and after[2] > before[2]
+    hung.resume()
+    command.wait_for(lambda: counts(command)[1] > after[1], "gradients of the one that hung")
+    end(command)
+
+
+@pytest.mark.parametrize("algorithm", ["rennala-nigt", "sync-nigt", "afedpg"])
+def test_a_killed_actor_is_replaced_and_delivers_again(tmp_path, algorithm):
+    command = train(tmp_path, algorithm)
+    before = command.workers()["actor-1"]
+    made = counts(command)[1]
+    before.kill()
+    command.wait_for(lambda: counts(command)[1] > made + 5, "gradients of the one that replaced it")
+    assert command.workers()["actor-1"].pid != before.pid
+    goes_on(command)
+    assert "actor-1: killed by SIGKILL. Restart 1 of 5." in end(command)
+
+
+def test_rennala_goes_on_while_a_killed_actor_is_away(tmp_path):
+    """It is given up at its first death: nobody takes its place."""
+    command = train(tmp_path, "rennala-nigt", "--supervise.max-restarts", "0")
+    command.workers()["actor-1"].kill()
+    goes_on(command)
+    assert "actor-1" not in command.workers()
+    end(command)
+
+
+MORTAL = """
+from tianji.envs.worlds import Flaky
+
+
+class Mortal(Flaky):
+    steps_in_all = 0
+
+    def begin(self, seeded):
+        super().begin(seeded)
+        self.total = self.steps_in_all
+
+    def act(self, action):
+        self.steps_in_all += 1
+        return super().act(action)
+"""
+
+
+def test_the_sum_of_a_killed_actor_is_not_lost(tmp_path):
+    """It dies in its sixth gradient; the five before are among those that close the round."""
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    words = [
+        "--env", "mortal:Mortal", "--env-kwargs.how", "kill", "--env-kwargs.at-step", "22",
+        "--env-kwargs.marker", str(tmp_path / "marker"), "--supervise.max-restarts", "0",
+    ]  # fmt: skip
+    command = Command(tmp_path, "train", "rennala-nigt", *FEW, "--m", "60", *words)
+    command.wait_for_version(1)
+    first = next(record for record in command.records() if record["version"] == 1)
+    assert sum(first["gather"]["counts"]) >= 60
+    assert 5 in first["gather"]["counts"]
+    assert "killed by SIGKILL. Given up" in end(command)
+
+
+@pytest.mark.parametrize("algorithm", ["malenia-nigt", "sync-nigt"])
+def test_who_is_waited_for_is_named(tmp_path, algorithm):
+    command = train(tmp_path, algorithm)
+    hung = command.workers()["actor-1"]
+    hung.suspend()
+    command.wait_for(lambda: waits_for(command, 1), "note that names it")
+    stands_at = version(command)
+    assert command.records()[-1]["gather"]["waiting_for"] == [1]
+    hung.resume()
+    command.wait_for_version(stands_at + 5)
+    end(command)
+
+
+def waits_for(command, actor):
+    return any(f"actor-{actor}" in event.get("text", "") for event in command.events())
+
+
+@pytest.mark.parametrize("algorithm", ["malenia-nigt", "sync-nigt"])
+def test_if_told_to_they_go_on_without_one_that_hangs_and_with_it_again(tmp_path, algorithm):
+    command = train(tmp_path, algorithm, *ABSENT)
+    hung = command.workers()["actor-1"]
+    hung.suspend()
+    goes_on(command)
+    before = counts(command)
+    goes_on(command)
+    after = counts(command)
+    assert after[1] == before[1] and after[0] > before[0]
+    assert command.records()[-1]["gather"]["absent"] == [1]
+    hung.resume()
+    command.wait_for(lambda: counts(command)[1] > after[1] + 3, "gradients of the one that hung")
+    assert command.records()[-1]["gather"]["absent"] == []
+    err = end(command)
+    assert "actor-1 has delivered nothing for 0.5 s: the run goes on without it" in err
+    assert "actor-1 is back" in err
+
+
+def test_malenia_without_leave_ends_when_an_actor_is_given_up(tmp_path):
+    command = train(tmp_path, "malenia-nigt", "--supervise.max-restarts", "0", "--json")
+    command.workers()["actor-1"].kill()
+    code, out, _ = command.finish()
+    assert code == 1
+    assert "actor-1 was given up" in json.loads(out)["first_cause"]
+    assert "absent_after_s" in json.loads(out)["first_cause"]

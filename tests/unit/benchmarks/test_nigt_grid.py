@@ -1,0 +1,40 @@
+"""The grid behind the figures of gathered gradients: its quick form, and what the whole one is."""
+
+import pytest
+
+from benchmarks.nigt_grid.bench import judge, main
+from benchmarks.nigt_grid.grids import of_figures
+from tianji.figures.gathered import EQUAL, HUMANOID, Panel
+
+
+def test_the_quick_form_tunes_runs_and_shows_every_method(capfd):
+    assert main(["--quick"]) == 0
+    shown = capfd.readouterr().out
+    assert "all runs are there" in shown
+    for method in ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg"):
+        assert f"| {method}" in shown
+
+
+def test_what_there_is_to_do_is_listed_without_doing_it(capfd):
+    assert main(["--list", "--only", "nigt-4", "nigt-5"]) == 0
+    shown = capfd.readouterr().out
+    assert "nigt-4" in shown and "together" in shown and "nigt-1" not in shown
+
+
+def test_the_figures_stay_within_their_budget():
+    from tianji.figures.gathered_measure import estimate
+
+    wanted = of_figures()
+    panels = [panel for some in wanted.figures.values() for panel in some]
+    _, core_seconds = estimate(wanted.grid, panels)
+    assert core_seconds < 8 * 3600
+
+
+@pytest.mark.parametrize(
+    ("mine", "verdict"),
+    [((1, 5, 6), "met"), ((1, 3, 6), "overlap"), ((1, 2, 3), "MISSED"), ((8, 9, 10), "met")],
+)
+def test_a_median_is_held_against_the_band_of_the_others(mine, verdict, capfd):
+    panel = Panel(HUMANOID, EQUAL, 10, 5, methods=("rennala-nigt", "afedpg"))
+    judge(panel, {"ends": {"rennala-nigt": mine, "afedpg": (4, 5, 7)}})
+    assert capfd.readouterr().out.startswith(verdict)

@@ -1,0 +1,71 @@
+"""The lines of the display for runs that gather gradients."""
+
+import pytest
+
+from tests.unit.display.test_display import draw, make_config, make_record
+from tianji.display.display import Display
+
+GATHER = {
+    "rule": "first", "num_gradients": 20, "counts": [10, 30], "waiting_for": [], "absent": [],
+    "open_s": 0.1, "rounds_per_s": 1.25, "gradients_per_s": 25.4, "discarded_share": 0.1,
+    "discarded_step_share": 0.04,
+}  # fmt: skip
+
+
+def shown(**changes):
+    return draw(make_record(gather={**GATHER, **changes}, restarts=0))
+
+
+def line(name, **changes):
+    (found,) = (text for text in shown(**changes) if text.startswith(name))
+    return found.removeprefix(name).strip()
+
+
+def test_rounds_take_the_place_of_lag_and_ratio():
+    assert line("rounds") == "1.25/s  first 20 gradients  version 160"
+    assert line("gradients") == "25.4/s  ▃█ 25 % to 75 % by actor  4 % of steps discarded"
+    assert not [text for text in shown() if text.startswith(("lag", "ratio"))]
+    assert max(map(len, shown())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("harmonic", "every actor, worth 20"),
+        ("barrier", "one of every actor"),
+        ("every", "every gradient"),
+    ],
+)
+def test_each_rule_has_its_words(rule, words):
+    assert words in line("rounds", rule=rule)
+
+
+def test_a_round_that_is_open_for_long_says_whom_it_waits_for():
+    assert "waits for" not in line("rounds", waiting_for=[1], open_s=4.0)
+    assert line("rounds", waiting_for=[1], open_s=9.0).endswith("waits for actor-1")
+    assert line("rounds", waiting_for=[1, 2, 5, 7], open_s=9.0).endswith("actor-2 and 2 more")
+    assert line("rounds", absent=[3]).endswith("without actor-3")
+
+
+def test_gradients_that_are_never_dropped_have_a_lag_instead():
+    assert line("gradients", rule="every").endswith("lag 1.12 (max 3)")
+
+
+def test_where_dropped_steps_are_not_computed_the_gradients_are_told():
+    assert line("gradients", discarded_step_share=None).endswith("10 % of gradients discarded")
+
+
+def test_returns_of_different_tasks_have_a_line():
+    by_env = {"my.tasks:easy": 12.345, "Hard-v1": None}
+    lines = draw(make_record(gather=GATHER, returns_by_env=by_env))
+    assert "by env    easy 12.35  Hard-v1 -" in lines
+
+
+def test_the_plain_line_tells_of_rounds(capsys):
+    plain = Display(make_config(), "plain")
+    plain.start()
+    plain.update(make_record(gather={**GATHER, "waiting_for": [1], "open_s": 8.0}))
+    plain.stop()
+    told = capsys.readouterr().err
+    assert "1.25 rounds/s  4 % of steps discarded  waits for actor-1" in told
+    assert "lag" not in told
