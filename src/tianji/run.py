@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,9 @@ from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
 from tianji.config.runs import CONFIG_FILE, LOCK_FILE, new_run_dir
 from tianji.display.waiting import tell_progress
+from tianji.engines.choose import ENGINES
 from tianji.engines.control import Stop
-from tianji.engines.interface import Engine, Outcome, Report
+from tianji.engines.interface import Outcome, Report
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
@@ -30,7 +31,7 @@ from tianji.errors import UsageError
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
 from tianji.planning.plan import GATHERS, Planned, plan_again, plan_run
-from tianji.programs.program import Program, program_for
+from tianji.programs.program import program_for
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _run_engines(
     restarts = 0
     while True:
         program = program_for(spec.config, spec.plan)
-        engine = _ENGINES[spec.config.engine](spec, program, observer, **extra)
+        engine = ENGINES[spec.config.engine](spec, program, observer, **extra)
         outcome = engine.run(stop, resume)
         outcome["restarts"] = restarts = restarts + outcome["restarts"]
         if outcome["because"] != REPLAN:
@@ -270,39 +271,3 @@ NO_REPLAN = (
     "The plan will not change on the way: nothing was measured to plan by. `tianji plan` with the "
     "same settings does that."
 )
-
-
-def _inline(spec: RunSpec, program: Program, observer: RunObserver) -> Engine:
-    from tianji.engines.inline import InlineEngine
-
-    return InlineEngine(spec, program, observer)
-
-
-def _local(
-    spec: RunSpec, program: Program, observer: RunObserver, replan: Replanner | None = None
-) -> Engine:
-    from tianji.engines.local import LocalEngine
-
-    return LocalEngine(spec, program, observer, replan)
-
-
-def _virtual(
-    spec: RunSpec, program: Program, observer: RunObserver, profile: Profile | None
-) -> Engine:
-    from tianji.engines.gradients import gather_of
-
-    if gather_of(spec) is not None:
-        from tianji.engines.virtual_gradients import VirtualGradientEngine
-
-        return VirtualGradientEngine(spec, program, observer)
-    from tianji.engines.virtual import VirtualEngine
-
-    return VirtualEngine(spec, program, observer, profile)
-
-
-_ENGINES: dict[str, Callable[..., Engine]] = {
-    "inline": _inline,
-    "local": _local,
-    "virtual": _virtual,
-}
-"""By name; called with the spec, the program, the observer and what `_extra` has for them."""

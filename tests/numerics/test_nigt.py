@@ -110,6 +110,16 @@ def test_no_gradient_is_no_step(kind):
     assert torch.equal(outer.point.ahead_P, START_P)
 
 
+def test_a_momentum_that_dies_down_ends_in_no_step_and_never_in_an_endless_one():
+    outer = build(Nigt, torch.zeros(2), Pace(0.2, 0.5))
+    outer.step(torch.tensor([3.0, 4.0]))
+    lengths = [outer.step(torch.zeros(2)).step_size for _ in range(160)]
+    assert lengths[0] == 0.2
+    assert lengths[-1] == 0.0
+    assert torch.isfinite(outer.point.theta_P).all()
+    assert float(outer.point.theta_P.norm()) <= 0.2 * 161
+
+
 def test_the_norm_is_one_number_over_all_parameters():
     outer = build(Nigt, torch.zeros(10_000), Pace(1.0, 0.5))
     outer.step(torch.full((10_000,), 1e-30))

@@ -104,8 +104,12 @@ def test_gradients_are_taken_at_the_look_ahead_point():
     assert torch.equal(flatten(rig.model).vector_P, ahead)
 
 
-def test_federated_actors_mix_their_gradient_into_the_momentum_they_received():
-    rig = Rig("afedpg", settings={"eta": 0.25})
+@pytest.mark.parametrize(
+    ("schedule", "eta"), [("constant", 0.25), ("decaying", 0.25 * (2 / 10) ** 0.8)]
+)
+def test_federated_actors_mix_their_gradient_into_the_momentum_they_received(schedule, eta):
+    """With the eta of the step that follows the version they have read: the eighth."""
+    rig = Rig("afedpg", settings={"eta": 0.25, "schedule": schedule})
     rig.model.direction.normal_()
     unroll, estimator = rig.unroll(1), estimator_of(rig)
     gradient = literal_gradient(rig, unroll, 8)
@@ -114,7 +118,7 @@ def test_federated_actors_mix_their_gradient_into_the_momentum_they_received():
     np.testing.assert_allclose(estimator.sum_P, gradient, rtol=1e-4, atol=1e-6)
     estimator.begin(version=7)
     estimator.add(unroll, num_rows=8)
-    expected = 0.75 * rig.model.direction + 0.25 * gradient
+    expected = (1 - eta) * rig.model.direction + eta * gradient
     np.testing.assert_allclose(estimator.sum_P, expected, rtol=1e-4, atol=1e-6)
 
 

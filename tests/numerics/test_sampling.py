@@ -95,6 +95,16 @@ def test_what_is_squashed_never_leaves_the_bounds(low, high):
         np.testing.assert_allclose(given, high if mean > 0 else low, rtol=1e-3)
 
 
+def test_squashing_to_the_very_end_stays_within_any_bounds():
+    rng = np.random.default_rng(7)
+    scale = 10.0 ** rng.integers(-3, 8, 20_000)
+    low, high = np.sort((rng.standard_normal((2, 20_000)) * scale).astype(np.float32), 0)
+    layout = squashed_layout(spaces.Box(low, high, dtype=np.float32))
+    assert (layout.middle + layout.half <= high).all()
+    assert (layout.middle - layout.half >= low).all()
+    assert (abs(layout.half - (high - low) / 2) <= 1e-6 * scale).all()
+
+
 def test_unbounded_boxes_are_not_cut():
     layout = action_layout(spaces.Box(-np.inf, np.inf, (1,), np.float32))
     head = build_head(layout)

@@ -86,3 +86,30 @@ def test_a_killed_actor_and_a_killed_learner_are_replaced_and_take_part_again(tm
     assert code == 130
     assert "Fatal Python error" not in err
     assert command.summary()["restarts"] == 2, err
+
+
+def test_rennala_goes_on_without_a_rank_that_hangs_and_with_it_again(tmp_path):
+    command = Command(
+        tmp_path, "train", "rennala-nigt", "--algorithm.realisation", "all-reduce",
+        "--algorithm.unroll-length", "20", "--algorithm.m", "6", "--num-actors", "3",
+        "--num-envs", "6", "--max-env-steps", "100000000", "--observe.period-s", "0.05",
+        "--no-tensorboard", "--run", "run",
+    )  # fmt: skip
+
+    def made():
+        return command.records()[-1]["gather"]["counts"][1]
+
+    command.wait_for_version(5)
+    hung = command.workers()["actor-1"]
+    hung.suspend()
+    command.wait_for_version(command.records()[-1]["version"] + 20)
+    before = made()
+    command.wait_for_version(command.records()[-1]["version"] + 5)
+    assert made() == before
+    hung.resume()
+    command.wait_for(lambda: made() > before, "gradients of the one that hung")
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    assert "actor-1 does not answer the all-reduce" in err
+    assert command.summary()["restarts"] == 0

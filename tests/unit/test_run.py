@@ -56,7 +56,7 @@ def engine(monkeypatch):
     class Fresh(Engine):
         pass
 
-    monkeypatch.setitem(run._ENGINES, "inline", Fresh)
+    monkeypatch.setitem(run.ENGINES, "inline", Fresh)
     return Fresh
 
 
@@ -129,7 +129,7 @@ def test_start_up_counts_from_when_the_person_asked(engine):
             self.observer.first_step_ns = lambda: 7 * 10**9
             return super().run(stop, resume)
 
-    run._ENGINES["inline"] = Watched
+    run.ENGINES["inline"] = Watched
     assert run.train_config(config(), started_ns=4 * 10**9)["start_up_s"] == 3.0
 
 
@@ -142,7 +142,7 @@ def test_an_engine_that_raises_leaves_the_terminal_in_order(engine):
             super().__init__(spec, program, observer)
             observer._display.stop = lambda: closed.append(True)
 
-    run._ENGINES["inline"] = Watched
+    run.ENGINES["inline"] = Watched
     with pytest.raises(RuntimeError, match="it broke"):
         run.train_config(config())
     assert closed == [True]
@@ -189,7 +189,7 @@ def planned_notes():
 
 
 def test_where_the_plan_comes_from_is_an_event_of_the_run(monkeypatch, engine):
-    monkeypatch.setitem(run._ENGINES, "local", run._ENGINES["inline"])
+    monkeypatch.setitem(run.ENGINES, "local", run.ENGINES["inline"])
     run.train_config(config(engine="local", num_actors="auto", plan={"source": "rule"}))
     assert planned_notes() == ["Cores are shared by rule, as asked."]
 
@@ -236,7 +236,7 @@ def replanned(monkeypatch):
     class Fresh(Replanned):
         plans, explained_by = [], []
 
-    monkeypatch.setitem(run._ENGINES, "local", Fresh)
+    monkeypatch.setitem(run.ENGINES, "local", Fresh)
     monkeypatch.setattr("tianji.planning.replan.replanner_for", other_plan)
     return Fresh
 
@@ -264,13 +264,13 @@ def test_a_ctrl_c_wins_over_a_new_plan(replanned):
 
 
 def test_rounds_of_gradients_are_never_planned_anew(monkeypatch, engine):
-    monkeypatch.setitem(run._ENGINES, "local", run._ENGINES["inline"])
+    monkeypatch.setitem(run.ENGINES, "local", run.ENGINES["inline"])
     run.train_config(config(**REPLAN, algorithm="rennala-nigt"))
     assert planned_notes() == [GATHERS]
 
 
 def test_a_run_that_cannot_change_its_plan_says_so(monkeypatch, engine):
-    monkeypatch.setitem(run._ENGINES, "local", run._ENGINES["inline"])
+    monkeypatch.setitem(run.ENGINES, "local", run.ENGINES["inline"])
     run.train_config(config(**REPLAN))
     assert planned_notes()[1:] == [run.NO_REPLAN]
 

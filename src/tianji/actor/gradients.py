@@ -220,6 +220,8 @@ class GradientActor:
         self._is_done = True
         if self._timing is not None and self._plan.times_rows:
             self.due_ns = self._timing.due_ns(end)
+        if self.due_ns and self._now_ns() > self.due_ns:
+            self._gauges[Gauge.OVERDUE] += 1
 
     def _hand_over_when_due(self) -> bool:
         if self._now_ns() < self.due_ns:
@@ -252,7 +254,8 @@ class GradientActor:
         return int(np.count_nonzero(self._unroll["valid"][:end]))
 
     def state(self) -> dict[str, Any]:
-        """Nothing: between two versions an actor holds nothing that the next one needs."""
+        """Nothing: where rounds are closed, an actor holds nothing between two versions that the
+        next one needs. Where they are not (AFedPG), what is in work is made anew."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:

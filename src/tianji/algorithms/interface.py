@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tianji.types import Array, Batch, Field, Unroll
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tianji.envs.interface import Spaces
 
 
+Rule: TypeAlias = Literal["first", "harmonic", "barrier", "every"]
+
+
 @dataclass(frozen=True, slots=True)
 class Gather:
     """When the gradients of a version are enough, for algorithms whose items are gradients.
@@ -34,7 +37,7 @@ class Gather:
     every:    each one makes a version (AFedPG)
     """
 
-    rule: Literal["first", "harmonic", "barrier", "every"]
+    rule: Rule
     num_gradients: int = 1
     """M; `barrier` and `every` have none."""
     first_num_gradients: int = 1

@@ -18,6 +18,7 @@ from tianji.errors import UsageError
 
 CHANGE_UNITS = 20.0
 """The law `changing` turns round this often: a few versions at the usual sizes."""
+SHORTEST_S, LONGEST_S = 1e-9, 1e9
 
 
 class Times:
@@ -100,7 +101,15 @@ def _fitting(listed: Sequence[float], num_actors: int, name: str) -> Sequence[fl
 
 
 def _in_seconds(units: Sequence[float], config: TimesConfig) -> list[float]:
-    return [unit * config.unit_s for unit in units]
+    """UsageError where a clock of whole nanoseconds would stand still or overflow."""
+    seconds = [unit * config.unit_s for unit in units]
+    for second in seconds:
+        if second and not SHORTEST_S <= second <= LONGEST_S:
+            raise UsageError(
+                f"Given times have one of {second:g} s (times.unit_s is {config.unit_s:g} s); they "
+                f"must be from {SHORTEST_S:g} to {LONGEST_S:g} s. Change times.unit_s or the list."
+            )
+    return seconds
 
 
 def _drawn(seed: int, actor: int, index: int) -> float:

@@ -6,11 +6,8 @@ down further. Under the virtual clock nobody waits: that is the time at which it
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
+from tianji.algorithms.interface import Rule
 from tianji.balance.times import Times
-
-Rule: TypeAlias = Literal["first", "harmonic", "barrier", "every"]
 
 _ONE_BY_ONE = ("barrier", "every")
 """Rules under which every gradient travels by itself. Under the others sums are collected once for

@@ -24,6 +24,8 @@ class Absence:
         self._now_ns = now_ns
         self._heard_ns = [now_ns()] * num_actors
         self._opened_ns = now_ns()
+        self._coming = set(range(num_actors))
+        """Processes that start; nobody goes on without them yet."""
         self._given_up: set[int] = set()
         self._tell_after_s = [STARTS_S] * num_actors
         self.absent: set[int] = set()
@@ -33,6 +35,11 @@ class Absence:
     def begin(self) -> None:
         """A round is open: who waited for it with us was not silent."""
         self._opened_ns = self._now_ns()
+
+    def came(self, actor: int) -> None:
+        """It has started, for the first time or again."""
+        self._coming.discard(actor)
+        self._heard_ns[actor] = self._now_ns()
 
     def heard_of(self, actor: int) -> None:
         self._tell_after_s[actor] = max(TELL_AFTER_S, 2 * self._silent_s(actor))
@@ -63,25 +70,31 @@ class Absence:
             [
                 self._leave(actor)
                 for actor in self._rule.waiting_for()
-                if actor in self._given_up or self._silent_since_ns(actor) <= limit_ns
+                if actor in self._given_up or self._is_silent(actor, limit_ns)
             ]
         )
 
     @property
     def due_ns(self) -> int:
         """When the next of those that are awaited will have been silent for too long; 0: never."""
-        since_ns = [self._silent_since_ns(actor) for actor in self._rule.waiting_for()]
-        if self._after_s is None or not since_ns:
+        if self._after_s is None:
             return 0
-        return min(since_ns) + round(self._after_s * 1e9)
+        awaited = [actor for actor in self._rule.waiting_for() if actor not in self._coming]
+        since_ns = min((self._silent_since_ns(actor) for actor in awaited), default=None)
+        return 0 if since_ns is None else since_ns + round(self._after_s * 1e9)
 
     def _leave(self, actor: int) -> bool:
         self.absent.add(actor)
         self._news.append(
-            f"actor-{actor} has delivered nothing for {self._after_s:g} s: the run goes on without "
-            "it, and with it again when it delivers."
+            f"actor-{actor} was given up: the run goes on without it."
+            if actor in self._given_up
+            else f"actor-{actor} has delivered nothing for {self._after_s:g} s: the run goes on "
+            "without it, and with it again when it delivers."
         )
         return self._rule.leave(actor)
+
+    def _is_silent(self, actor: int, limit_ns: int) -> bool:
+        return actor not in self._coming and self._silent_since_ns(actor) <= limit_ns
 
     def _silent_since_ns(self, actor: int) -> int:
         return max(self._heard_ns[actor], self._opened_ns)

@@ -25,6 +25,7 @@ from tianji.buffer.absence import Absence
 from tianji.buffer.adding import Adding
 from tianji.buffer.episodes import Finished, finished_episodes
 from tianji.buffer.lag import LagGauge
+from tianji.buffer.losses import Losses
 from tianji.buffer.presence import Presence
 from tianji.buffer.rules import GatherRule
 from tianji.buffer.supply import Supply
@@ -84,9 +85,7 @@ class Gathering:
         self._steps = 0
         self._taken = [0] * num_actors
         """Gradients of each actor in the round that was taken last, its true counts."""
-        self._seen = [0] * num_actors
-        """Tokens of that round."""
-        self._taken_version = -1
+        self._losses = Losses(gauges, actor_gauges)
         self._version = 0
         self._is_taken = False
         self._is_adding = False
@@ -99,7 +98,6 @@ class Gathering:
         self.items_taken = 0
         self._counts = [0] * num_actors
         """Gradients taken of each actor, in all."""
-        self._discarded_before = 0
         for actor in range(num_actors):
             self._supply.give(actor, 1 if rule.one_each else AHEAD)
         rule.begin(is_first=True)
@@ -144,7 +142,10 @@ class Gathering:
         return bool(replaced)
 
     def _look_around(self) -> None:
-        for actor in self._presence.changes().given_up:
+        changes = self._presence.changes()
+        for actor in changes.come:
+            self._absence.came(actor)
+        for actor in changes.given_up:
             self._supply.gave_up(actor)
             self._absence.gave_up(actor)
         if self.closed_ns is None and self._absence.closes():
@@ -167,15 +168,11 @@ class Gathering:
         return worked
 
     def _pass_over(self, stamp: Stamp) -> None:
-        """A token of a round that is closed. Its gradient may still have been in the sum when that
-        was taken; if not, it is lost."""
+        """A token of a round that is closed."""
         self._rule.join(stamp.actor)
         if self._rule.one_each:
             self._supply.give(stamp.actor)
-        self._seen[stamp.actor] += 1
-        was_in_time = stamp.oldest_version == self._taken_version
-        if not was_in_time or self._seen[stamp.actor] > self._taken[stamp.actor]:
-            self._gauges[Gauge.DISCARDED] += 1
+        self._losses.came_late(stamp)
 
     def _close(self) -> None:
         self.closed_ns = self._now_ns()
@@ -215,7 +212,7 @@ class Gathering:
             {"sum": self._sum_P, "weight": np.array([weight])},
             tuple(self._counted),
             num_items=count,
-            num_steps=sum(stamp.env_steps for stamp in self._counted),
+            num_steps=sum(stamp.env_steps for stamp in self._counted if self._taken[stamp.actor]),
         )
 
     def _tell_progress(self) -> None:
@@ -232,6 +229,7 @@ class Gathering:
         if counts is None:
             return False
         self._taken = counts
+        self._losses.taken(self._version, self._counted, counts)
         for actor, count in enumerate(counts):
             self._counts[actor] += count
         return True
@@ -247,11 +245,8 @@ class Gathering:
         if self._rule.one_each:
             for actor in {stamp.actor for stamp in self._counted}:
                 self._supply.give(actor)
-        self._seen = [0] * len(self._seen)
-        for stamp in self._counted:
-            self._seen[stamp.actor] += 1
         self._counted = []
-        self._taken_version, self._version = self._version, version
+        self._version = version
         self.closed_ns = None
         self._opened_ns = self._now_ns()
         for row in self._actor_gauges:
@@ -265,9 +260,10 @@ class Gathering:
         return batch.num_steps
 
     def continue_at(self, version: int) -> None:
-        """The learner goes on at this version, after a resume."""
+        """The learner goes on at this version, after a resume. Versions never fall, so one that
+        goes back to its beginning has another number than the first."""
         self._version = version
-        self._rule.begin(is_first=version == 0)
+        self._rule.begin(is_first=self.items_taken == 0)
 
     def news(self) -> list[str]:
         """Whom the round waits for, who was left out, who is back; each thing once."""
@@ -279,11 +275,10 @@ class Gathering:
 
     def record(self) -> dict[str, Any]:
         """Who has contributed, and what was lost."""
-        steps = sum(row[Gauge.DISCARDED_STEPS] for row in self._actor_gauges)
         return {
             "gather": {
                 "counts": list(self._counts),
-                "discarded_steps": steps,
+                "discarded_steps": self._losses.steps,
                 "own_steps": sum(row[Gauge.UPDATES] for row in self._actor_gauges),
                 "waiting_for": self._rule.waiting_for(),
                 "absent": sorted(self._absence.absent),
@@ -293,11 +288,8 @@ class Gathering:
 
     @property
     def discarded(self) -> int:
-        """Gradients that reached no version: dropped in work, or too late."""
-        return self._discarded_before + self._discarded_now()
-
-    def _discarded_now(self) -> int:
-        return sum(row[Gauge.DISCARDED] for row in (self._gauges, *self._actor_gauges))
+        """Gradients that reached no version."""
+        return self._losses.gradients
 
     def state(self) -> dict[str, Any]:
         """Between two versions nothing is held but the counts: a round is made anew."""
@@ -305,7 +297,7 @@ class Gathering:
             "counts": list(self._counts),
             "items_put": self.items_put,
             "items_taken": self.items_taken,
-            "discarded": self.discarded,
+            "losses": self._losses.state(),
             "lag": self.lag.state(),
         }
 
@@ -314,6 +306,5 @@ class Gathering:
             self._counts = [int(count) for count in state["counts"]]
         self.items_put = int(state["items_put"])
         self.items_taken = int(state["items_taken"])
-        # A learner that is restarted finds the gauges as they were; they count only once.
-        self._discarded_before = int(state["discarded"]) - self._discarded_now()
+        self._losses.load_state(state["losses"])
         self.lag.load_state(state["lag"])

@@ -7,9 +7,9 @@ parameters (for checkpoints, evaluation, and actors that come later), and it say
     REDUCE_READY   gauge of an actor: it can take part
     REDUCE_CALL    the number of the team, and the version whose sums it shall give now
 
-A new team is made, within the same round, when a member died or a collective failed. Whoever is not
-in the team does not step: it takes the next version from the board. What it had posted as its sum
-is given by the learner's side in its place, so that no gradient is lost.
+A new team is made, within the same round, when a member died, fell silent, or a collective failed.
+Whoever is not in the team does not step: it takes the next version from the board. What it had
+posted as its sum is given by the learner's side in its place, so that no gradient is lost.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ MAX_ATTEMPTS = 3
 """Collectives of one version that may fail; then its sums are read from where they lie."""
 RETRY_NS = 250_000_000
 """After a failure: until then the supervisor has told us who died."""
+SILENT_NS = 5_000_000_000
+"""Actors show more often than this that they are alive; one that does not is not waited for."""
 
 
 class LeadingReduce(Protocol):
@@ -71,6 +73,8 @@ class AllReduced:
         self._attempts = 0
         self._retry_ns: int | None = None
         self._news: list[str] = []
+        self._told: set[int] = set()
+        """Actors whose silence a person knows of."""
         self._reduce.announce(self._team)
         self._call()
 
@@ -93,8 +97,11 @@ class AllReduced:
         return news
 
     def _is_broken(self) -> bool:
-        """A member died, or a collective failed some time ago."""
+        """A member died or is silent, or a collective failed some time ago."""
         if any(self._rows[actor][Gauge.LANE_RESETS] != n for actor, n in self._members.items()):
+            return True
+        if silent := [actor for actor in self._members if self._is_silent(actor)]:
+            self._tell_of(silent)
             return True
         return self._retry_ns is not None and self._now_ns() >= self._retry_ns
 
@@ -114,8 +121,21 @@ class AllReduced:
         return {
             actor: row[Gauge.LANE_RESETS]
             for actor, row in enumerate(self._rows)
-            if row[Gauge.REDUCE_READY] == row[Gauge.LANE_RESETS] + 1 and self._rule.takes(actor)
+            if row[Gauge.REDUCE_READY] == row[Gauge.LANE_RESETS] + 1
+            and self._rule.takes(actor)
+            and not self._is_silent(actor)
         }
+
+    def _is_silent(self, actor: int) -> bool:
+        return self._now_ns() - self._rows[actor][Gauge.HEARTBEAT_NS] > SILENT_NS
+
+    def _tell_of(self, silent: list[int]) -> None:
+        for actor in sorted(set(silent) - self._told):
+            self._told.add(actor)
+            self._news.append(
+                f"actor-{actor} does not answer the all-reduce: it is made without it, and with it "
+                "again when it shows that it is alive."
+            )
 
     def _of_others(self, counted: list[int], sum_P: Array) -> Array:
         """What those who are not in the team have posted."""

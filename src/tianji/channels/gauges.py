@@ -57,7 +57,8 @@ class Gauge(IntEnum):
     """Buffer, in an actor's row and in its own: gradients at versions before this one are no longer
     wanted."""
     DISCARDED_STEPS = 22
-    """Actor: environment steps of gradients that were dropped before they were done."""
+    """Actor: environment steps of gradients that were dropped before they were done. Buffer: of
+    those that came too late or were left out."""
     REDUCE_CALL = 23
     """Learner's side, in an actor's row: who gives its sum to an all-reduce now, and of which
     version (see channels/reduce.py, Call). One word, so that nobody sees half of it."""
@@ -65,6 +66,8 @@ class Gauge(IntEnum):
     """Actor: it can take part, as the successor of LANE_RESETS others; that number plus 1."""
     OPENED_NS = 25
     """Buffer, in an actor's row: since when gradients at the newest version are wanted."""
+    OVERDUE = 26
+    """Actor: gradients that took longer than the time that was given for them."""
 
 
 class Activity(IntEnum):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -84,6 +85,8 @@ class GlooReduce:
         self._lock = threading.Lock()
         self._wake = wake
         self._attempt: _Attempt | None = None
+        self._let_go: list[_Attempt] = []
+        """Of other teams, and still under way."""
 
     def announce(self, team: Team) -> None:
         """By rank 0, before anybody else knows the number."""
@@ -97,7 +100,9 @@ class GlooReduce:
         """Begin a collective. Of those of the same team it is the next; one of another team that is
         still under way is let go."""
         before = self._attempt
+        self._let_go = [attempt for attempt in self._let_go if not attempt.is_done]
         if before is not None and before.team != team:
+            self._let_go.append(before)
             before = None
         form = partial(self._form, team, rank)
         self._attempt = _Attempt(team, values, before, form, self._ring)
@@ -123,8 +128,9 @@ class GlooReduce:
     def close(self) -> None:
         """Let what is under way come to its end, which it does soon when others end too: a thread
         that comes back from the library while Python shuts down would abort the process."""
-        if self._attempt is not None:
-            self._attempt.join(CLOSE_S)
+        deadline_s = time.monotonic() + CLOSE_S
+        for attempt in (*self._let_go, *filter(None, [self._attempt])):
+            attempt.join(max(0.0, deadline_s - time.monotonic()))
 
     def _form(self, team: Team, rank: int) -> Any:
         options = _torch.ProcessGroupGloo._Options()

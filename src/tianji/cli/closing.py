@@ -66,7 +66,9 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
 def _return_text(summary: Mapping[str, Any]) -> str:
     mean = summary.get("mean_return_100")
     if mean is None:
-        return "no episode has finished yet"
+        by_env = (summary.get("returns_by_env") or {}).items()
+        of_whom = ", ".join(env for env, of_env in by_env if of_env is None)
+        return f"no episode{' of ' * bool(of_whom)}{of_whom} has finished yet"
     target = summary.get("target_return")
     aim = f" (target {target:g})" if target is not None else ""
     count, num_envs = (

@@ -30,7 +30,7 @@ def figure(
     Parameters
     ----------
     name
-        The figure, such as tianji-1 or tianji-5a.
+        The figure, such as tianji-1 or nigt-1.
     run
         The run to show, for figures of a run: a name under runs/, or the path of a run folder.
     output
@@ -57,9 +57,10 @@ def figure(
         data = module.read(wish)
     from tianji.figures.look import save
 
+    picture = module.draw(data)
     try:
-        save(module.draw(data), path)
-    except OSError as error:
+        save(picture, path)
+    except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know
         raise UsageError(f"Cannot write the figure '{path}': {error}") from error
     sys.stdout.write(f"{path}\n")
     return Outcome({"figure": name, "path": str(path)})

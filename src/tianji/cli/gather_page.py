@@ -20,7 +20,7 @@ _ROUNDS = {
     "first": "the first {m} gradients, whoever makes them",
     "harmonic": "at least one gradient of every actor, and a harmonic count worth {m}",
     "barrier": "one gradient of every actor",
-    "every": "every gradient makes a version",
+    "every": "every gradient makes a version (AFedPG in our reconstruction)",
 }
 
 
@@ -33,9 +33,9 @@ def gather_page(planned: Planned, machine: Machine) -> RenderableType:
     table.add_row("round", _round(gather))
     table.add_row("gradient", _gradient(planned))
     if (most := _most_dropped(gather, plan.num_actors)) is not None:
-        in_work = plan.num_actors - 1
         share = f"at most {to_percent(most)} of the gradients"
-        table.add_row("dropped", f"{share}: up to {in_work} in work when a round is closed")
+        words = f"{share}: up to {plan.num_actors} in work when a round is closed"
+        table.add_row("dropped", words)
     shared = f"{plan.shared_memory_bytes / 2**20:,.1f} MiB shared"
     table.add_row(
         "memory", f"{shared}: {plan.num_slots} slots of {plan.slot_bytes / 2**10:,.0f} KiB"
@@ -92,6 +92,8 @@ def _roles(planned: Planned) -> dict[str, dict[str, float]]:
 
 def _round(gather: Gather) -> str:
     words = _ROUNDS[gather.rule].format(m=gather.num_gradients)
+    if gather.rule == "first" and gather.num_gradients == 1:
+        words = "the first gradient, whoever makes it"
     if gather.rule in ("first", "harmonic") and gather.first_num_gradients != gather.num_gradients:
         words += f"; {gather.first_num_gradients} in the first"
     return words
@@ -117,8 +119,7 @@ def _most_dropped(gather: Gather, num_actors: int) -> float | None:
     none, because whoever has delivered has nothing in work."""
     if gather.rule not in ("first", "harmonic"):
         return None
-    in_work = num_actors - 1
-    return in_work / (gather.num_gradients + in_work)
+    return num_actors / (gather.num_gradients + num_actors)
 
 
 def _advice(planned: Planned, machine: Machine) -> tuple[str, ...]:

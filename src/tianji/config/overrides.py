@@ -171,8 +171,8 @@ def _kept_of(
         dropped = [path for path in _OF_THE_ENV if values.pop(path, None) is not None]
         if dropped:
             notes.append(
-                f"{' and '.join(dropped)} of preset '{base.preset.name}' belong to {base.env} and "
-                f"are dropped for {env}."
+                f"Not for {env}, and left out: {' and '.join(dropped)} of preset "
+                f"'{base.preset.name}', which is for {base.env}."
             )
     if not base.preset.name and (tuned := _tuned_for(env, algorithm)):
         notes.append(f"Preset '{tuned}' has numbers for {env}: tianji train {tuned}")

@@ -56,6 +56,8 @@ class RunPlan(Record):
     """Slots, lanes and control."""
     policy_board_bytes: int | None = None
     """Shared memory for the published policy; known when the learner has built the network."""
+    sum_boards_bytes: int | None = None
+    """And for the actors' sums of gradients, where they are gathered."""
     source: Literal["rule", "measured"] = "rule"
     """Where the shares of the machine come from."""
     prediction: Prediction | None = None

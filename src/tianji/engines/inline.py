@@ -9,7 +9,6 @@ from __future__ import annotations
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
 from tianji.engines.arithmetic import use_threads
-from tianji.engines.control import Stop
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.loop import timed_tick
 from tianji.engines.signals import StopRequest
@@ -36,13 +35,8 @@ class InlineEngine:
         while True:
             use_threads(self._threads)
             worked = side.tick()
-            if side.learner.is_between_versions:
-                if stop.level > Stop.NO:
-                    return "interrupted"
-                if (because := side.stop_reason()) is not None:
-                    return because
-            if stop.level == Stop.NOW:
-                return "interrupted"
+            if (because := self._roles.ended(stop)) is not None:
+                return because
             self._observer.tick()
             if worked:
                 continue

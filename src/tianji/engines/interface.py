@@ -17,7 +17,7 @@ from tianji.types import Clock
 
 class Report(TypedDict, total=False):
     """One line from a role. `kind` is one of
-    built               the learner has built the network (record: policy_board_bytes)
+    built               the learner has built the network (record: bytes of its boards)
     metrics             a record for the log and the display
     evaluation          the result of an evaluation (record)
     note                something a person should know (text)

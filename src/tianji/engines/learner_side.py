@@ -20,6 +20,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.interface import BufferRole
 from tianji.buffer.regroup import regrouped
 from tianji.channels.board import board_bytes
+from tianji.channels.contributions import contribution_bytes
 from tianji.channels.gauges import Activity, Gauge, Gauges
 from tianji.channels.interface import Batches, BoardWriter, Receiver
 from tianji.channels.layout import Layout
@@ -28,7 +29,7 @@ from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.schema import Snapshot as Saved
 from tianji.checkpoint.writer import Writer
 from tianji.engines.build import build_buffer, build_model, spans_of
-from tianji.engines.gradients import MakeAdding, build_gathering, gather_of
+from tianji.engines.gradients import MakeAdding, build_gathering, gather_of, num_parameters
 from tianji.engines.interface import Report, Reports
 from tianji.engines.loop import timed_tick
 from tianji.engines.reducing import published
@@ -117,6 +118,9 @@ class LearnerSide:
         something to go back to."""
         self._trained_before = self._row[Gauge.STEPS], self._row[Gauge.UNIQUE_STEPS]
         built = {"policy_board_bytes": to_pages(self._policy_bytes)}
+        if gather_of(self._spec) is not None:
+            one = board_bytes(contribution_bytes(num_parameters(self._model)))
+            built["sum_boards_bytes"] = self._spec.plan.num_actors * to_pages(one)
         self._reports(Report(kind="built", role="learner", record=built))
         self.learner.publish()
         now_ns = self._now_ns()

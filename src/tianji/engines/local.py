@@ -27,6 +27,7 @@ from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
+from tianji.programs.lost_task import lost_task
 from tianji.programs.program import Program
 
 TICK_S = 0.25
@@ -234,15 +235,14 @@ class LocalEngine:
         health.is_given_up = True
         self._rows(worker)[0][Gauge.ACTIVITY] = Activity.STOPPED
         self._reset_lane(worker)
-        left = [
-            role.worker
-            for role in self._program.of_kind("actor")
-            if not self._health[role.worker].is_given_up
-        ]
+        actors = self._program.of_kind("actor")
+        left = [role.index for role in actors if not self._health[role.worker].is_given_up]
         text = f"{cause}. Given up after {health.restarts} restarts."
         self._observer.report(Report(kind="note", role=worker, text=text))
         if worker == "learner" or not left:
             self._fail(worker, health.first_cause)
+        elif task := lost_task(self._spec.config, left):
+            self._fail(worker, f"{health.first_cause}. No actor of {task} is left")
 
     def _fail(self, worker: str, cause: str) -> None:
         self._failed = True

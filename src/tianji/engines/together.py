@@ -90,6 +90,15 @@ class Together:
             self.close()
         return Outcome(because=because, record=record, restarts=0, first_cause=None)
 
+    def ended(self, stop: StopRequest) -> str | None:
+        """Why the run is over, if it is."""
+        if self.side.learner.is_between_versions:
+            if stop.level > Stop.NO:
+                return "interrupted"
+            if (because := self.side.stop_reason()) is not None:
+                return because
+        return "interrupted" if stop.level == Stop.NOW else None
+
     def start(self, resume: bool) -> None:
         if resume:
             self._resume_actors(self.side.resume(highest_version=-1))

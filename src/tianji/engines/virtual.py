@@ -112,7 +112,7 @@ class VirtualEngine:
         self._learner.deliver()  # the first policy
         for worker in (self._learner, *self._others):
             worker.wake()
-        return run_moments(self._clock, self._roles.side, self._observer, stop)
+        return run_moments(self._clock, self._roles, self._observer, stop)
 
 
 def _num_cores(plan: RunPlan, program: Program) -> int:

@@ -58,7 +58,7 @@ class VirtualGradientEngine:
         use_threads(1)  # the same sums on every machine; there is nothing here that gains by more
         self._evaluate()
         self._clock.at(self._clock.now_ns(), self._look, LEARNER_RANK)
-        return run_moments(self._clock, self._roles.side, self._observer, stop)
+        return run_moments(self._clock, self._roles, self._observer, stop)
 
     def _look(self) -> None:
         """The learner's side does what there is to do; everybody sees what has come of it."""

@@ -18,6 +18,8 @@ from tianji.explain.account import Account, Side
 BEGIN = "What gains most:"
 TAKEN = 0.5
 """Unused cores that are more than chance, while somebody lacks one."""
+LEAST_GAIN = 1.05
+"""Below it a factor would be rounded to nothing, or say that less is gained than nothing."""
 LEAST_BUSY = 0.01
 """A side that does less than this bounds nothing that anyone could reach."""
 
@@ -65,10 +67,13 @@ def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
     room = _room(slow, fast)
     part = max(slow.parts, key=lambda name: slow.parts[name])
     if slow.no_core > slow.parts[part] / 2:
-        what, faster = _core(account), 1 / max(0.05, 1 - slow.no_core)
+        taken = account.unused_cores
+        what, faster = _core(account), _with_cores(slow, taken if taken >= TAKEN else 1.0)
     else:
         what, faster = f"{part} in half the time", 1 / (1 - slow.parts[part] / slow.busy / 2)
     bound = f"; then {who_is_next} would be the limit" if room < faster else ""
+    if min(room, faster) < LEAST_GAIN:
+        return f"{BEGIN} {what}, though little{bound}."
     return f"{BEGIN} {what} (up to {to_times(min(room, faster))} as fast{bound})."
 
 
@@ -77,6 +82,12 @@ def _core(account: Account) -> str:
     if account.unused_cores < TAKEN:
         return "another core"
     return f"the {account.unused_cores:.1f} cores that other programs hold"
+
+
+def _with_cores(side: Side, more: float) -> float:
+    """How much faster: until none of its processes lacks a core, or the new ones are used up."""
+    alone = 1 / max(0.05, 1 - side.no_core)
+    return min(alone, 1 + more / max(side.on_core, 0.05)) if side.on_core is not None else alone
 
 
 def _room(slow: Side, fast: Side) -> float:

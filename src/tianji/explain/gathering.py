@@ -41,7 +41,8 @@ def explain_gathering(
     """Explain a record whose group `gather` tells of rounds; account: where the time went."""
     gather = record["gather"]
     if account is None:
-        told = [_waiting_sentence(record), _rounds_sentence(gather), _dropped_sentence(gather)]
+        rounds = _rounds_sentence(gather), _dropped_sentence(gather), _overdue_sentence(gather)
+        told = [_waiting_sentence(record), *rounds]
         return Explanation(None, tuple(filter(None, told)) or (NOTHING_YET,))
     account = replace(account, actors=_renamed(account.actors))
     path = _critical_path(account, engine)
@@ -54,6 +55,7 @@ def explain_gathering(
         _path_sentence(record, account, path, engine),
         _rounds_sentence(gather),
         _dropped_sentence(gather),
+        _overdue_sentence(gather),
         waits_sentence(account, _waits(gather)),
         "" if engine == "virtual" else parts,
         gain,
@@ -79,11 +81,8 @@ def _waiting_sentence(record: Mapping[str, Any]) -> str:
     names = waited_for(gather)
     if not names:
         return ""
-    version = record.get("version")
-    return (
-        f"The round waits for {names}: gradients at version {version} are missing for "
-        f"{gather['open_s']:.0f} s."
-    )
+    at = f" at version {record['version']}" if "version" in record else ""  # not of a whole run
+    return f"The round waits for {names}: gradients{at} are missing for {gather['open_s']:.0f} s."
 
 
 def _critical_path(account: Account, engine: str) -> CriticalPath:
@@ -147,6 +146,17 @@ def _shares(counts: list[int]) -> str:
     )
 
 
+def _overdue_sentence(gather: Mapping[str, Any]) -> str:
+    """Given times that could not be kept are not what the run has had."""
+    share = gather.get("overdue_share") or 0.0
+    if share < WORTH_TELLING:
+        return ""
+    return (
+        f"{to_percent(share)} of the gradients took longer than the times that were given: raise "
+        "times.unit_s, or have fewer actors for each core."
+    )
+
+
 def _dropped_sentence(gather: Mapping[str, Any]) -> str:
     if gather.get("rule") == "every" or not gather.get("gradients_per_s"):
         return ""
@@ -156,7 +166,7 @@ def _dropped_sentence(gather: Mapping[str, Any]) -> str:
     told = f"{to_percent(share)} of the gradients"
     if steps is not None:
         told += f" and {to_percent(steps)} of the environment steps"
-    sentence = f"Dropped unfinished when rounds were closed: {told}."
+    sentence = f"Dropped when rounds were closed: {told}."
     if gather["rule"] == "barrier":
         return sentence
     # As many are in work whenever a round is closed, however large it was.

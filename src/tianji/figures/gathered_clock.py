@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from tianji.algorithms.interface import Gather
+from tianji.algorithms.interface import Gather, Rule
 from tianji.balance.times import Times
 from tianji.config.run import TimesConfig
 from tianji.figures.gathered import Law, M, Panel
 from tianji.virtual.rounds import Round, simulate_rounds
 
-_RULES: Mapping[str, Literal["first", "harmonic", "barrier", "every"]] = {
+_RULES: Mapping[str, Rule] = {
     "rennala-nigt": "first", "malenia-nigt": "harmonic", "sync-nigt": "barrier", "afedpg": "every",
 }  # fmt: skip
 _ENDLESS = 10**9

@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tianji.engines.worker import die_with_parent
 from tianji.figures.gathered import Trial
 from tianji.figures.gathered_grid import Runs, run_of
 from tianji.figures.gathered_runs import core_s, make_run
@@ -48,7 +49,7 @@ def make_runs(
     """
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(dict.fromkeys(THREADS, "1"))  # before the processes load their libraries
-    with ProcessPoolExecutor(num_processes, get_context("spawn"), _quieten) as pool:
+    with ProcessPoolExecutor(num_processes, get_context("spawn"), prepare, (os.getpid(),)) as pool:
         making = _Making(pool, folder, {**(known or {}), **read_runs(folder)}, limit_s)
         while True:
             missing = making.missing(wanted)
@@ -100,7 +101,7 @@ class _Making:
             self._keep(trial, run)
             self._thought_s += core_s(trial)
             self._took_s += run["core_s"]
-            self._tell(f"{len(self._runs)} runs are there")
+            self._tell(f"runs that are there: {len(self._runs)}")
 
     def _keep(self, trial: Trial, run: dict[str, Any]) -> None:
         """At once, and whole or not at all."""
@@ -112,11 +113,13 @@ class _Making:
         sys.stderr.write(f"{time.monotonic() - self._began:5.0f} s: {text}\n")
 
 
-def _quieten() -> None:
-    """Of old versions of environments every process would say that they are old."""
+def prepare(parent_pid: int) -> None:
+    """In each process: end with whoever wants the runs, and be quiet. Of old versions of
+    environments every process would say that they are old."""
     import warnings
 
     import gymnasium
 
+    die_with_parent(parent_pid)
     warnings.simplefilter("ignore")
     gymnasium.logger.min_level = logging.ERROR

@@ -82,7 +82,7 @@ def curve(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
     for record in records:
         version, by_env = record["version"], record.get("returns_by_env") or {}
         returns = list(by_env.values()) or [record.get("mean_return_100")]
-        if None in returns or (found["rounds"] and version <= found["rounds"][-1]):
+        if None in returns or version <= max(found["rounds"], default=0):
             continue
         found["rounds"].append(version)
         found["seconds"].append(round(record["wall_s"], 6))

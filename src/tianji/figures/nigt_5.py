@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from tianji.figures.gathered_figure import OPTIONS, GatheredFigure
 
-from tianji.figures.gathered_picture import draw_panels
-from tianji.figures.interface import Wish
-from tianji.figures.points import read_points
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["ABOUT", "OPTIONS", "draw", "read", "rerun"]
 
 ABOUT = "unequal times and free messages, 100 workers (paper 2, figure 5)"
-OPTIONS = frozenset({"rerun"})
-NAME = "nigt-5"
-
-
-def read(_: Wish) -> dict[str, Any]:
-    return read_points(NAME)
-
-
-def rerun() -> dict[str, Any]:
-    from tianji.figures.gathered_measure import measure_figure
-
-    return measure_figure(NAME)
-
-
-def draw(data: Mapping[str, Any]) -> Figure:
-    return draw_panels(data, "A hundred workers with unequal times")
+_FIGURE = GatheredFigure("nigt-5", "A hundred workers with unequal times")
+read, rerun, draw = _FIGURE.read, _FIGURE.rerun, _FIGURE.draw

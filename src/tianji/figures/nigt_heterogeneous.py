@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tianji.figures.gathered_figure import OPTIONS, GatheredFigure
 from tianji.figures.gathered_picture import (
     RETURN,
     draw_method,
@@ -12,16 +13,14 @@ from tianji.figures.gathered_picture import (
     frame,
     panel_title,
 )
-from tianji.figures.interface import Wish
 from tianji.figures.look import BLACK, new_figure
-from tianji.figures.points import read_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ABOUT = "two tasks, one of them ten times slower: Malenia, AFedPG, Rennala (paper 2)"
-OPTIONS = frozenset({"rerun"})
-NAME = "nigt-heterogeneous"
+__all__ = ["ABOUT", "OPTIONS", "draw", "read", "rerun"]
+
+ABOUT = "two tasks, one ten times slower: Malenia, AFedPG (our reconstruction), Rennala (paper 2)"
 _COLUMNS = (
     ("return", "seconds", "mean of both tasks"),
     ("return", "rounds", "mean of both tasks, by rounds"),
@@ -30,17 +29,7 @@ _COLUMNS = (
 )
 
 
-def read(_: Wish) -> dict[str, Any]:
-    return read_points(NAME)
-
-
-def rerun() -> dict[str, Any]:
-    from tianji.figures.gathered_measure import measure_figure
-
-    return measure_figure(NAME)
-
-
-def draw(data: Mapping[str, Any]) -> Figure:
+def draw_tasks(data: Mapping[str, Any], title: str) -> Figure:
     """A row for each environment: the mean of both tasks, and each task by itself."""
     panels = data["points"]
     figure = new_figure(15.0, 3.9 * len(panels) + 0.8)
@@ -53,5 +42,11 @@ def draw(data: Mapping[str, Any]) -> Figure:
             axes.set_title(text, fontsize=9.5, color=BLACK, loc="left")
         row[0].set_title(f"{panel_title(panel)}\n{_COLUMNS[0][2]}", fontsize=9.5, loc="left")
         row[0].set_ylabel(RETURN, fontsize=9)
-    frame(figure, data, "Two tasks with unequal workers: whose is learnt?", rows[0][0])
+    frame(figure, data, title, rows[0][0])
     return figure
+
+
+_FIGURE = GatheredFigure(
+    "nigt-heterogeneous", "Two tasks with unequal workers: whose is learnt?", draw_tasks
+)
+read, rerun, draw = _FIGURE.read, _FIGURE.rerun, _FIGURE.draw

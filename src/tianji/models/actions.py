@@ -75,10 +75,11 @@ class Squashed(Continuous):
 
     @property
     def half(self) -> Array:
-        """Half the width, rounded so that middle +- half stays within the bounds."""
-        half = _float32(0.5 * (self.high.astype(np.float64) - self.low))
-        is_out = (self.middle + half > self.high) | (self.middle - half < self.low)
-        return np.where(is_out, np.nextafter(half, np.float32(0.0)), half)
+        """Half the width, rounded down so that middle +- half stays within the bounds."""
+        middle = self.middle.astype(np.float64)
+        room = np.minimum(self.high - middle, middle - self.low)
+        half = _float32(room)
+        return np.where(half > room, np.nextafter(half, np.float32(0.0)), half)
 
 
 def _float32(array: Array) -> Array:

@@ -95,7 +95,10 @@ class Progress:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        for returns, saved in zip(self._last.values(), state["last_returns"], strict=True):
+        last_returns = state["last_returns"]
+        if not last_returns or not isinstance(last_returns[0], list):
+            last_returns = [last_returns]  # saved when there was one task only
+        for returns, saved in zip(self._last.values(), last_returns, strict=True):
             returns.extend(saved)
         self.env_steps = state["env_steps"]
         self.episodes = state["episodes"]

@@ -159,11 +159,13 @@ def _gathered(first: _Sample, last: _Sample) -> dict[str, float]:
     done, steps = (sum(row[gauge] for row in actors) for gauge in (Gauge.ITEMS, Gauge.STEPS))
     dropped = sum(row[Gauge.DISCARDED] for row in actors)
     dropped_steps = sum(row[Gauge.DISCARDED_STEPS] for row in actors)
+    late, late_steps = (grown["buffer"][g] for g in (Gauge.DISCARDED, Gauge.DISCARDED_STEPS))
     return {
         "rounds_per_s": grown["learner"][Gauge.UPDATES] / passed_s,
         "gradients_per_s": done / passed_s,
-        "discarded_share": dropped / max(1, done + dropped),
-        "discarded_step_share": dropped_steps / max(1, steps + dropped_steps),
+        "discarded_share": (dropped + late) / max(1, done + dropped),
+        "discarded_step_share": (dropped_steps + late_steps) / max(1, steps + dropped_steps),
+        "overdue_share": sum(row[Gauge.OVERDUE] for row in actors) / max(1, done),
     }
 
 

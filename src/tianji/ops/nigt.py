@@ -129,7 +129,8 @@ class Nigt:
         if norm == 0.0:
             return Moved(0.0, 0.0)
         step_size = self._pace.step_size(self.num_steps)
-        theta_P.add_(direction_P, alpha=step_size / norm)
+        # Divided first: step_size / norm is beyond float32 where the momentum has nearly died down.
+        theta_P.add_(direction_P / norm, alpha=step_size)
         return Moved(norm, step_size)
 
     def _look_ahead(self) -> None:

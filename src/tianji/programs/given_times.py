@@ -22,8 +22,9 @@ def check_times(config: RunConfig, cadence: Cadence, num_actors: int) -> None:
         )
     if times.law == "none":
         raise UsageError(
-            "The times of messages come on top of the times of gradients: give times.law too, "
-            "such as --times.law equal."
+            "times says more, but no times.law, and without one gradients and messages take the "
+            "time that they take. Give one, such as --times.law equal, or --times.law given for "
+            "the list times.compute."
         )
     if config.engine == "inline":
         raise UsageError(
@@ -31,4 +32,19 @@ def check_times(config: RunConfig, cadence: Cadence, num_actors: int) -> None:
             "in it. Use --engine virtual (simulated time, as reproducible) or --engine local (real "
             "processes that wait)."
         )
+    _check_lists(times)
     Times(times, num_actors, num_parameters=1, seed=0)
+
+
+def _check_lists(times: TimesConfig) -> None:
+    """A list that nothing reads was meant to be read."""
+    if times.compute and times.law != "given":
+        raise UsageError(
+            f"times.compute has a list, but times.law = {times.law} does not read it. Use "
+            "--times.law given, or leave the list out."
+        )
+    if times.communicate and times.network != "given":
+        raise UsageError(
+            f"times.communicate has a list, but times.network = {times.network} does not read it. "
+            "Use --times.network given, or leave the list out."
+        )

@@ -139,3 +139,15 @@ def test_an_actor_that_comes_later_begins_when_it_comes():
     rig.later(UNIT_NS // 2)
     rig.tick(1)
     assert rig.actor.due_ns == rig.start + UNIT_NS // 2 + UNIT_NS
+
+
+def test_a_gradient_that_takes_longer_than_was_given_is_counted():
+    rig = TimedRig()
+    rig.tick(ROWS)
+    rig.later(UNIT_NS)
+    rig.tick(1)
+    assert rig.gauges[Gauge.OVERDUE] == 0, "just in time"
+    rig.tick(ROWS)
+    rig.later(2 * UNIT_NS + 1)
+    rig.tick(1)
+    assert rig.gauges[Gauge.OVERDUE] == 1

@@ -96,3 +96,16 @@ def test_random_times_are_the_same_for_every_method_and_differ_between_seeds():
 def test_a_list_that_does_not_fit_is_told(config, text):
     with pytest.raises(UsageError, match=text):
         times(**config)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"law": "equal", "unit_s": 1e-12},
+        {"law": "given", "compute": (1, 1, 1, 1e300)},
+        {"network": "given", "communicate": (0, 0, 0, 1e-10)},
+    ],
+)
+def test_times_that_no_clock_can_count_are_refused(config):
+    with pytest.raises(UsageError, match=r"must be from 1e-09 to 1e\+09 s"):
+        times(**config)

@@ -1,10 +1,19 @@
 """The grid behind the figures of gathered gradients: its quick form, and what the whole one is."""
 
+import re
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from benchmarks.nigt_grid import bench
 from benchmarks.nigt_grid.bench import judge, main
 from benchmarks.nigt_grid.grids import of_figures
-from tianji.figures.gathered import EQUAL, HUMANOID, Panel
+from tianji.figures.gathered import EQUAL, FIGURES, HUMANOID, Panel
+from tianji.figures.gathered_picture import band_text
+from tianji.figures.points import read_points
+
+BANDS = re.compile(r"(?:never|-?[\d.]+) \(-?[\d.]+ to (?:never|-?[\d.]+)\)")
 
 
 def test_the_quick_form_tunes_runs_and_shows_every_method(capfd):
@@ -38,3 +47,17 @@ def test_a_median_is_held_against_the_band_of_the_others(mine, verdict, capfd):
     panel = Panel(HUMANOID, EQUAL, 10, 5, methods=("rennala-nigt", "afedpg"))
     judge(panel, {"ends": {"rennala-nigt": mine, "afedpg": (4, 5, 7)}})
     assert capfd.readouterr().out.startswith(verdict)
+
+
+def test_the_readme_tells_what_the_data_of_the_figures_say():
+    readme = Path(bench.__file__).with_name("README.md").read_text()
+    told = Counter(BANDS.findall(readme))
+    points = [point for name in FIGURES for point in read_points(name)["points"]]
+    bands = [
+        band
+        for point in points
+        for key in ("times_to_target", "ends")
+        for band in point[key].values()
+    ]
+    bands += [band for point in points for some in point["ends_by_task"].values() for band in some]
+    assert told == Counter(band_text(*band) for band in bands)

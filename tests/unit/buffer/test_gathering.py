@@ -28,9 +28,12 @@ P = 3
 class Rig:
     """Actors are made by hand: gradient k of actor i is the vector (10 i + k, 1, 0)."""
 
-    def __init__(self, gather, num_actors=3, absent_after_s=None, closing_s=0.0, slow=None):
+    def __init__(
+        self, gather, num_actors=3, absent_after_s=None, closing_s=0.0, slow=None, missing=()
+    ):
         self.now = 1_000
         self.stream = Stream(4 * num_actors, num_actors)
+        self.stream.missing.update(missing)
         self.senders = [self.stream.sender(i) for i in range(num_actors)]
         self.gauges = gauge_row()
         self.actor_gauges = [gauge_row() for _ in range(num_actors)]
@@ -288,7 +291,10 @@ def test_an_actor_that_is_given_up_is_left_out_at_once_if_told_so():
     rig.deliver(0, 2)
     give_up(rig, 1)
     rig.buffer.tick()
-    assert rig.buffer.take().num_items == 2
+    batch = rig.buffer.take()
+    assert batch.num_items == 2
+    rig.finish(batch)
+    assert rig.buffer.news() == ["actor-1 was given up: the run goes on without it."]
 
 
 def test_without_some_actor_the_first_gradients_still_close_a_round():
@@ -355,3 +361,76 @@ def test_actors_that_sleep_are_woken_when_a_round_is_closed_and_when_the_next_be
     assert wakes == [rig.now]
     rig.finish(rig.buffer.take())
     assert wakes == [rig.now, None]
+
+
+def test_what_was_delivered_by_an_actor_that_is_left_out_is_counted_as_lost():
+    """Its single gradient is not enough for the rule, and then it is silent."""
+    rig = Rig(Gather("harmonic", 4, 4), num_actors=2, absent_after_s=4.0)
+    rig.deliver(1)
+    rig.now += 3 * 10**9
+    rig.deliver(0, 0, 0, 0)
+    rig.now += 2 * 10**9
+    rig.buffer.tick()
+    batch = rig.buffer.take()
+    assert batch.num_items == 4
+    assert batch.num_steps == 4 * STEPS
+    assert rig.buffer.discarded == 1
+    assert rig.buffer.record()["gather"]["discarded_steps"] == STEPS
+
+
+def test_tokens_of_an_older_round_do_not_make_others_of_the_same_actor_late():
+    slow = Slow()
+    rig = Rig(first(1), num_actors=2, slow=slow)
+    slow.counts = [1, 0]
+    rig.deliver(0)
+    rig.finish(rig.buffer.take())
+    rig.deliver(0)
+    slow.counts = [1, 1]  # a sum whose token is still on its way
+    batch = rig.buffer.take()
+    rig.token(1, version=0)
+    rig.token(1, version=1)
+    rig.finish(batch)
+    rig.buffer.tick()
+    assert rig.buffer.discarded == 1, "only that of the first round"
+
+
+def test_losses_come_back_with_the_state_and_count_once():
+    rig = Rig(first(1))
+    rig.actor_gauges[2][Gauge.DISCARDED] += 3
+    rig.actor_gauges[2][Gauge.DISCARDED_STEPS] += 7
+    saved = rig.buffer.state()
+    again = Rig(first(1))
+    again.buffer.load_state(saved)
+    rig.buffer.load_state(saved)  # as a learner that is restarted, beside the same actors
+    for one in (again, rig):
+        assert one.buffer.discarded == 3
+        assert one.buffer.record()["gather"]["discarded_steps"] == 7
+
+
+@pytest.mark.parametrize(("rounds", "needed"), [(0, 3), (1, 2)])
+def test_a_restored_learner_takes_the_first_number_only_for_its_first_step(rounds, needed):
+    rig = Rig(first(2, m_init=3))
+    for _ in range(rounds):
+        rig.deliver(0, 0, 0)
+        rig.finish(rig.buffer.take())
+    again = Rig(first(2, m_init=3))
+    again.buffer.load_state(rig.buffer.state())
+    again.version = 7  # versions that were published and are lost
+    again.buffer.continue_at(7)
+    again.deliver(*[0] * (needed - 1))
+    assert again.buffer.take() is None
+    again.deliver(0)
+    assert again.buffer.take().num_items == needed
+
+
+def test_an_actor_that_is_still_starting_is_not_left_out():
+    rig = Rig(Gather("barrier"), absent_after_s=1.0, missing=(1,))
+    rig.deliver(0, 2)
+    rig.now += 5 * 10**9
+    rig.buffer.tick()
+    assert rig.buffer.take() is None
+    rig.stream.missing.clear()
+    rig.buffer.tick()
+    rig.now += 5 * 10**9
+    rig.buffer.tick()
+    assert rig.buffer.take().num_items == 2

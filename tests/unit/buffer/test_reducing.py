@@ -10,7 +10,7 @@ from tests.fakes.scripted import gauge_row
 from tianji.actor.reducing import Rank
 from tianji.algorithms.interface import Gather
 from tianji.buffer.adding import AtLearner
-from tianji.buffer.reducing import MAX_ATTEMPTS, RETRY_NS, AllReduced
+from tianji.buffer.reducing import MAX_ATTEMPTS, RETRY_NS, SILENT_NS, AllReduced
 from tianji.buffer.rules import build_rule
 from tianji.channels.contributions import (
     BoardContributionReader,
@@ -249,6 +249,35 @@ def test_what_keeps_failing_is_read_from_where_it_lies():
     rig.add_up(1)
     rig.tick(0, 1, 2)
     rig.assert_same_as_server(1)
+
+
+def pass_time_with(rig, *alive):
+    rig.now += SILENT_NS + 1
+    for actor in alive:
+        rig.rows[actor][Gauge.HEARTBEAT_NS] = rig.now
+
+
+def test_a_member_that_hangs_is_not_waited_for_and_takes_part_again_when_it_is_back():
+    rig = Rig()
+    rig.post(0, 3, 2, 1)
+    rig.add_up(0)
+    rig.tick(0, 2)
+    pass_time_with(rig, 0, 2)
+    assert rig.add_up(0) is None, "a team without it was made"
+    assert rig.tick(0, 2) == [True, True]
+    rig.assert_same_as_server(0)
+    (news,) = rig.learner.news()
+    assert news.startswith("actor-1 does not answer the all-reduce")
+    rig.post(1, 2, 0, 2)
+    rig.add_up(1)
+    assert rig.tick(0, 2) == [True, True]
+    rig.assert_same_as_server(1)
+    rig.rows[1][Gauge.HEARTBEAT_NS] = rig.now
+    assert rig.tick(1) == [False], "it was not called"
+    rig.post(2, 2, 2, 2)
+    rig.add_up(2)
+    assert rig.tick(0, 1, 2) == [True] * 3
+    rig.assert_same_as_server(2)
 
 
 def test_without_any_rank_the_learner_adds_up_alone():

@@ -234,6 +234,10 @@ def test_a_run_of_several_environments_tells_of_each(
     err = capfd.readouterr().err
     assert "6.0, the mean of 2 environments" in err
     assert "12.0 easy, 0.0 Hard-v1" in err
+    begun = {**ended, "mean_return_100": None, "returns_by_env": {"m:easy": 12.0, "Hard-v1": None}}
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: begun)
+    main(["train"])
+    assert "no episode of Hard-v1 has finished yet" in capfd.readouterr().err
     failed = {**ended, "stopped_because": "failed", "first_cause": "actor 0: no world"}
     stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: failed)
     main(["train"])

@@ -162,7 +162,7 @@ def test_rounds_of_gradients_have_a_page_of_their_own(capfd, measured):
     for words in (
         "CartPole-v1 · rennala-nigt",
         "the first 12 gradients, whoever makes them",
-        "at most 20 % of the gradients: up to 3 in work when a round is closed",
+        "at most 25 % of the gradients: up to 4 in work when a round is closed",
         "their number is part of the method",
         "tianji simulate rennala-nigt",
     ):
@@ -180,7 +180,7 @@ def test_a_script_reads_what_a_round_is(capfd):
         9,
     )
     assert (found["num_actors"], found["roles"]["actor"]["processes"]) == (2, 2)
-    assert found["most_discarded_share"] == pytest.approx(1 / 7)
+    assert found["most_discarded_share"] == pytest.approx(2 / 8)
     assert found["gradient_s"] > 0
 
 

@@ -77,10 +77,27 @@ def test_a_learner_without_a_core_gains_most_from_one():
     assert told(record).gain == "What gains most: another core (up to 2.5 x as fast)."
 
 
+def test_one_more_core_among_many_actors_gains_no_more_than_a_core():
+    core_s = {**{f"actor-{i}": 1.95 for i in range(10)}, "learner": 0.1}
+    record = make_record(0.99, 0.01, num_actors=10, core_s=core_s)
+    for name in core_s:
+        record["waited_s"][name]["core"] = 8.0
+    assert told(record).gain == "What gains most: another core (up to 1.5 x as fast)."
+
+
 def test_cores_that_nobody_here_uses_while_one_is_missing_are_held_by_others():
     found = told(make_record(no_core=0.6))
     assert "the 1.4 cores that other programs hold" in found.gain
     assert "idle" not in found.gain
+
+
+def test_what_others_hold_brings_no_more_than_they_hold():
+    core_s = {"actor-0": 5.0, "actor-1": 5.0, "learner": 4.0}
+    record = make_record(0.99, 0.01, num_actors=2, core_s=core_s)
+    for name in core_s:
+        record["waited_s"][name]["core"] = 8.0
+    gain = "What gains most: the 0.6 cores that other programs hold (up to 1.6 x as fast)."
+    assert told(record).gain == gain
 
 
 def test_late_unrolls_checkpoints_and_parking_are_named():

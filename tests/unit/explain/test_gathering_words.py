@@ -24,7 +24,7 @@ def test_actors_that_work_all_the_time_are_as_they_should_be():
         "The actors are the critical path, as it should be: 97 % busy; the learner 2 %.",
         "A round is the first 20 gradients, whoever makes them: 1.25 rounds/s, 25.4 gradients/s; "
         "actor-1 made 75 % of all, actor-0 25 %.",
-        "Dropped unfinished when rounds were closed: 10 % of the gradients and 4 % of the "
+        "Dropped when rounds were closed: 10 % of the gradients and 4 % of the "
         "environment steps. With m = 40 it would be some 2 % of the steps.",
         "In 10.0 s, each actor waited 0.3 s for the next version; the learner waited 9.8 s for "
         "gradients.",
@@ -75,6 +75,13 @@ def test_a_round_that_waits_says_for_whom_first():
     assert "waits" not in told(rule="harmonic", waiting_for=[1], open_s=1.0).sentences[0]
 
 
+def test_of_a_whole_run_no_version_is_named():
+    gather = {**GATHER, "rule": "harmonic", "waiting_for": [1], "open_s": 8.4}
+    record = make_record(num_actors=2, gather=gather, busy_share={})
+    found = explain(record, make_plan(num_actors=2), "local")
+    assert found.sentences[0] == "The round waits for actor-1: gradients are missing for 8 s."
+
+
 def test_every_gradient_that_makes_a_version_drops_nothing():
     sentences = " ".join(told(rule="every").sentences)
     assert "Every gradient makes a version: 25.4 gradients/s;" in sentences
@@ -108,3 +115,9 @@ def test_before_any_work_there_is_nothing_to_say():
     found = explain({"gather": {"rule": "first", "num_gradients": 20}}, make_plan(), "local")
     assert found.critical_path is None
     assert found.sentences[0].startswith("Nothing to explain yet")
+
+
+def test_given_times_that_could_not_be_kept_are_told():
+    words = "40 % of the gradients took longer than the times that were given"
+    assert any(words in sentence for sentence in told(overdue_share=0.4).sentences)
+    assert not any("given" in sentence for sentence in told(overdue_share=0.0).sentences)

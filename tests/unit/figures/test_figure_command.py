@@ -130,6 +130,12 @@ def test_a_folder_that_is_not_there(traced, capfd):
     )
 
 
+def test_a_format_that_nobody_knows(traced, capfd):
+    assert "Cannot write the figure 'x.doc'" in fails(
+        capfd, "tianji-1", "--run", "mine", "--output", "x.doc"
+    )
+
+
 def test_data_that_is_not_in_the_package_is_named():
     with pytest.raises(Exception, match="data of figure no-such-figure cannot be read"):
         points.read_points("no-such-figure")

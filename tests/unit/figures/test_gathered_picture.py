@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.figures.gathered_runs_made_up import PANELS, gathered_data, made_runs
 from tianji.cli.main import main
-from tianji.figures import gathered_measure, nigt_1, nigt_heterogeneous
+from tianji.figures import gathered_figure, gathered_measure, nigt_1, nigt_heterogeneous
 from tianji.figures.gathered import FIGURES, SEEDS
 from tianji.figures.gathered_clock import length_s
 from tianji.figures.gathered_picture import band_text
@@ -59,7 +59,7 @@ def test_all_of_them_are_figures():
 @pytest.mark.parametrize("name", ["nigt-1", "nigt-heterogeneous"])
 def test_each_is_drawn_by_one_command(name, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(load_figure(name), "read_points", {name: gathered_data(name)}.__getitem__)
+    monkeypatch.setattr(gathered_figure, "read_points", {name: gathered_data(name)}.__getitem__)
     assert main(["figure", name, "--json"]) == 0
     assert json.loads(capfd.readouterr().out.splitlines()[-1])["path"] == f"{name}.png"
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000

@@ -95,13 +95,14 @@ def test_two_tasks_are_the_twins_of_one():
 
 def test_the_curve_of_several_tasks_is_the_mean_of_theirs():
     records = [
+        {"version": 0, "wall_s": 0.5, "mean_return_100": 4.0},
         {"version": 1, "wall_s": 1.0, "mean_return_100": None},
         {"version": 2, "wall_s": 2.0, "mean_return_100": 5.0},
         {"version": 2, "wall_s": 2.5, "mean_return_100": 6.0},
         {"version": 3, "wall_s": 3.0, "mean_return_100": 7.0, "returns_by_env": {}},
     ]
     assert curve(records) == {"rounds": [2, 3], "seconds": [2.0, 3.0], "return": [5.0, 7.0]}
-    of_two = [{**records[1], "returns_by_env": {"a": 1.0, "b": 3.0}}]
+    of_two = [{**records[2], "returns_by_env": {"a": 1.0, "b": 3.0}}]
     assert curve(of_two)["return"] == [2.0]
     assert curve(of_two)["task_1"] == [3.0]
 

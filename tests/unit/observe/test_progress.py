@@ -181,3 +181,13 @@ def test_the_returns_of_every_environment_are_saved():
     made.add(of_actor(0, 1, 2) + of_actor(1, 5), 10)
     again.load_state(made.state(0))
     assert again.returns_by_env() == {"easy": 1.5, "hard": 5.0}
+
+
+def test_returns_that_were_saved_in_one_list_are_those_of_the_only_task():
+    made = progress()
+    made.add(episodes(1.0, 3.0), 10)
+    state = made.state(0)
+    for saved, mean in ((state["last_returns"][0], 2.0), ([], math.nan)):
+        again = progress()
+        again.load_state({**state, "last_returns": saved})
+        assert again.mean_return == pytest.approx(mean, nan_ok=True)

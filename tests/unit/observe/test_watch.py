@@ -197,6 +197,7 @@ def test_gathered_gradients_and_what_was_dropped_come_from_the_actors(rig):
     watch.look()
     rig.add("actor-0", Gauge.ITEMS, 6)
     rig.add("actor-0", Gauge.STEPS, 60)
+    rig.add("actor-0", Gauge.OVERDUE, 2)
     rig.add("actor-1", Gauge.ITEMS, 2)
     rig.add("actor-1", Gauge.STEPS, 20)
     rig.add("actor-1", Gauge.DISCARDED, 2)
@@ -206,8 +207,21 @@ def test_gathered_gradients_and_what_was_dropped_come_from_the_actors(rig):
     watch.look()
     assert watch.now()["gather"] == {
         "rounds_per_s": 2.0, "gradients_per_s": 4.0, "discarded_share": 0.2,
-        "discarded_step_share": 0.2,
+        "discarded_step_share": 0.2, "overdue_share": 0.25,
     }  # fmt: skip
+
+
+def test_gradients_that_came_too_late_are_among_those_that_were_discarded(rig):
+    watch = Watch(rig.gauges, lambda: rig.now_ns, gathers=True)
+    watch.look()
+    rig.add("actor-0", Gauge.ITEMS, 4)
+    rig.add("actor-0", Gauge.STEPS, 40)
+    rig.add("buffer", Gauge.DISCARDED, 1)
+    rig.add("buffer", Gauge.DISCARDED_STEPS, 10)
+    rig.now_ns += S
+    watch.look()
+    gather = watch.now()["gather"]
+    assert gather["discarded_share"] == gather["discarded_step_share"] == 0.25
 
 
 def test_runs_that_gather_nothing_say_nothing_of_it(rig):

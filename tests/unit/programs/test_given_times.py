@@ -31,9 +31,17 @@ def test_the_inline_engine_has_no_times():
         check(engine="inline", law="equal")
 
 
-def test_messages_take_no_time_without_a_law_for_gradients():
-    with pytest.raises(UsageError, match=r"give times\.law too"):
-        check(network="sqrt")
+@pytest.mark.parametrize("times", [{"network": "sqrt"}, {"compute": (1, 2)}, {"slowest": 5.0}])
+def test_without_a_law_no_other_time_means_anything(times):
+    with pytest.raises(UsageError, match=r"no times\.law.* --times\.law equal"):
+        check(**times)
+
+
+def test_a_list_that_the_law_does_not_read_is_refused():
+    with pytest.raises(UsageError, match=r"times\.law = sqrt does not read it"):
+        check(law="sqrt", compute=(1, 2))
+    with pytest.raises(UsageError, match=r"times\.network = none does not read it"):
+        check(law="sqrt", communicate=(1, 2))
 
 
 def test_a_list_has_a_time_for_each_actor():

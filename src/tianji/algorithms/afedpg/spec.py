@@ -1,4 +1,4 @@
-"""AFedPG's record: our reconstruction of Lan et al. (2025) from what is known of it. What it does
+"""AFedPG's record: our reconstruction of Lan et al. (2024) from what is known of it. What it does
 is in algorithms/policy_gradient. No torch at import.
 
     learner: theta_{k+1} = theta_k + alpha_k d / |d| for every d that arrives; publishes
@@ -12,12 +12,11 @@ momentum; both are as in NIGT here.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.afedpg.config import AFedPgConfig
-from tianji.algorithms.interface import Algorithm, Estimator, Update
-from tianji.algorithms.policy_gradient import record
+from tianji.algorithms.interface import Estimator, Update
+from tianji.algorithms.policy_gradient.record import gathering
 from tianji.envs.interface import Spaces
 
 if TYPE_CHECKING:
@@ -38,15 +37,4 @@ def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> U
     return update.build_federated(model, spaces, config)
 
 
-ALGORITHM = Algorithm(
-    name="afedpg",
-    config=AFedPgConfig,
-    cadence=partial(record.cadence, rule="every"),
-    check=record.check,
-    fields=record.fields,
-    build_model=record.build_model,
-    build_acting=record.build_acting,
-    build_update=build_update,
-    export=record.export,
-    build_estimator=build_estimator,
-)
+ALGORITHM = gathering(AFedPgConfig, "every", build_update, build_estimator)

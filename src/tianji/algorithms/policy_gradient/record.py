@@ -3,9 +3,11 @@ supervisor reads this."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from tianji.algorithms.interface import Acting, Cadence, Estimator, Gather, Update
+from tianji.algorithms.interface import Acting, Algorithm, Cadence, Estimator, Gather, Rule, Update
 from tianji.algorithms.policy_gradient.settings import (
     CountedConfig,
     PolicyGradientConfig,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
 
-def cadence(config: RunConfig, rule: Literal["first", "harmonic", "barrier", "every"]) -> Cadence:
+def cadence(config: RunConfig, rule: Rule) -> Cadence:
     """One version for every closed round. The steps of a round are those of its gradients; more
     may be in work when it closes."""
     algorithm = config.algorithm
@@ -115,3 +117,24 @@ def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:
     from tianji.algorithms.policy_gradient import model as networks
 
     return networks.export(model, spaces, config)
+
+
+def gathering(
+    config: type[PolicyGradientConfig],
+    rule: Rule,
+    build_update: Callable[[torch.nn.Module, Spaces, RunConfig], Update] = build_nigt,
+    build_estimator: Callable[[torch.nn.Module, Spaces, RunConfig], Estimator] = build_estimator,
+) -> Algorithm:
+    """The record of an algorithm, which differs from the others in its rule and its step."""
+    return Algorithm(
+        name=config.model_fields["name"].default,
+        config=config,
+        cadence=partial(cadence, rule=rule),
+        check=check,
+        fields=fields,
+        build_model=build_model,
+        build_acting=build_acting,
+        build_update=build_update,
+        export=export,
+        build_estimator=build_estimator,
+    )

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from tianji.algorithms.interface import Algorithm
-from tianji.algorithms.policy_gradient import record
+from tianji.algorithms.policy_gradient.record import gathering
 from tianji.algorithms.rennala_nigt.config import RennalaNigtConfig
 
-ALGORITHM = Algorithm(
-    name="rennala-nigt",
-    config=RennalaNigtConfig,
-    cadence=partial(record.cadence, rule="first"),
-    check=record.check,
-    fields=record.fields,
-    build_model=record.build_model,
-    build_acting=record.build_acting,
-    build_update=record.build_nigt,
-    export=record.export,
-    build_estimator=record.build_estimator,
-)
+ALGORITHM = gathering(RennalaNigtConfig, rule="first")

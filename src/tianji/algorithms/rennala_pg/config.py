@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tianji.algorithms.policy_gradient import settings
+from tianji.config.schema import Positive
 
 
 class RennalaPgConfig(settings.CountedConfig):
@@ -10,3 +11,6 @@ class RennalaPgConfig(settings.CountedConfig):
     remains of Rennala NIGT without momentum, look-ahead and normalisation."""
 
     name: str = "rennala-pg"
+    learning_rate: Positive = 0.02
+    """What the mean gradient is multiplied by at every version (alpha): the length of the step is
+    that times its norm."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Algorithm, Update
-from tianji.algorithms.policy_gradient import record
+from tianji.algorithms.interface import Update
+from tianji.algorithms.policy_gradient.record import gathering
 from tianji.algorithms.rennala_pg.config import RennalaPgConfig
 from tianji.envs.interface import Spaces
 
@@ -22,15 +21,4 @@ def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> U
     return update.build_plain(model, spaces, config)
 
 
-ALGORITHM = Algorithm(
-    name="rennala-pg",
-    config=RennalaPgConfig,
-    cadence=partial(record.cadence, rule="first"),
-    check=record.check,
-    fields=record.fields,
-    build_model=record.build_model,
-    build_acting=record.build_acting,
-    build_update=build_update,
-    export=record.export,
-    build_estimator=record.build_estimator,
-)
+ALGORITHM = gathering(RennalaPgConfig, rule="first", build_update=build_update)

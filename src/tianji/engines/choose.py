@@ -1,0 +1,51 @@
+"""Engines by name. Each is imported when it is wanted: a person waits for the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tianji.engines.interface import Engine, Observer
+from tianji.engines.spec import RunSpec
+from tianji.programs.program import Program
+
+if TYPE_CHECKING:
+    from tianji.balance.profile import Profile
+    from tianji.engines.imbalance import Replan
+
+
+def _inline(spec: RunSpec, program: Program, observer: Observer) -> Engine:
+    from tianji.engines.inline import InlineEngine
+
+    return InlineEngine(spec, program, observer)
+
+
+def _local(
+    spec: RunSpec, program: Program, observer: Observer, replan: Replan | None = None
+) -> Engine:
+    from tianji.engines.local import LocalEngine
+
+    return LocalEngine(spec, program, observer, replan)
+
+
+def _virtual(
+    spec: RunSpec, program: Program, observer: Observer, profile: Profile | None
+) -> Engine:
+    from tianji.engines.gradients import gather_of
+
+    if gather_of(spec) is not None:
+        from tianji.engines.virtual_gradients import VirtualGradientEngine
+
+        return VirtualGradientEngine(spec, program, observer)
+    from tianji.engines.virtual import VirtualEngine
+
+    return VirtualEngine(spec, program, observer, profile)
+
+
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "inline": _inline,
+    "local": _local,
+    "virtual": _virtual,
+}
+"""Called with the spec, the program, the observer, and what the engine takes beside them: `local` a
+replan, `virtual` a profile."""
