@@ -188,7 +188,7 @@ def in_threads(monkeypatch):
     from concurrent.futures import ThreadPoolExecutor
 
     monkeypatch.setattr(gathered_pool, "ProcessPoolExecutor", ThreadPoolExecutor)
-    monkeypatch.setattr(gathered_pool, "_quieten", lambda: None)
+    monkeypatch.setattr(gathered_pool, "prepare", lambda parent: None)
     made = []
 
     def make(trial):
