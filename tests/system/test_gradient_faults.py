@@ -16,6 +16,14 @@ FEW = [
 ABSENT = ["--absent-after-s", "0.5"]
 
 
+def slow(algorithm):
+    """Of the same rule's kind as one that is always tried."""
+    return pytest.param(algorithm, marks=pytest.mark.slow)
+
+
+SYNC = slow("sync-nigt")
+
+
 def train(folder, algorithm, *words):
     """A run in which all three actors have delivered."""
     command = Command(folder, "train", algorithm, *FEW, *words)
@@ -58,7 +66,7 @@ def test_rennala_goes_on_without_an_actor_that_hangs_and_with_it_again(tmp_path)
     end(command)
 
 
-@pytest.mark.parametrize("algorithm", ["rennala-nigt", "sync-nigt", "afedpg"])
+@pytest.mark.parametrize("algorithm", ["rennala-nigt", SYNC, slow("afedpg")])
 def test_a_killed_actor_is_replaced_and_delivers_again(tmp_path, algorithm):
     command = train(tmp_path, algorithm)
     before = command.workers()["actor-1"]
@@ -111,7 +119,7 @@ def test_the_sum_of_a_killed_actor_is_not_lost(tmp_path):
     assert "killed by SIGKILL. Given up" in end(command)
 
 
-@pytest.mark.parametrize("algorithm", ["malenia-nigt", "sync-nigt"])
+@pytest.mark.parametrize("algorithm", ["malenia-nigt", SYNC])
 def test_who_is_waited_for_is_named(tmp_path, algorithm):
     command = train(tmp_path, algorithm)
     hung = command.workers()["actor-1"]
@@ -128,7 +136,7 @@ def waits_for(command, actor):
     return any(f"actor-{actor}" in event.get("text", "") for event in command.events())
 
 
-@pytest.mark.parametrize("algorithm", ["malenia-nigt", "sync-nigt"])
+@pytest.mark.parametrize("algorithm", ["malenia-nigt", SYNC])
 def test_if_told_to_they_go_on_without_one_that_hangs_and_with_it_again(tmp_path, algorithm):
     command = train(tmp_path, algorithm, *ABSENT)
     hung = command.workers()["actor-1"]
