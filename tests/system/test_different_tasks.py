@@ -9,6 +9,7 @@ import tianji
 from tests.system.runs import QUIET, resume, run
 from tianji.config.files import load_config
 from tianji.envs.worlds import Chain
+from tianji.errors import TianjiError
 from tianji.observe.run_log import read_last
 from tianji.trained.evaluate import evaluate_run
 
@@ -70,3 +71,25 @@ def test_two_functions_of_one_name_are_told_apart():
     )
     first, second = trained.summary["returns_by_env"]
     assert second == f"{first}#2"
+
+
+class Broken(Chain):
+    def step(self, action):
+        raise RuntimeError("the cable is loose")
+
+
+def test_a_task_that_nobody_is_left_for_ends_the_run():
+    """Rennala would go on with the other actor, and never learn this task."""
+    with pytest.raises(TianjiError, match=r"the cable is loose\. No actor of .*Broken is left"):
+        tianji.train(
+            env=[long, Broken],
+            engine="local",
+            observe=QUIET,
+            supervise={"max_restarts": 0},
+            **{
+                **SETTINGS,
+                "algorithm": {**MALENIA, "name": "rennala-nigt"},
+                "max_env_steps": 10**9,
+                "max_wall_s": 60.0,
+            },
+        )

@@ -83,8 +83,6 @@ class Gathering:
         self._episodes: list[Finished] = []
         """That ended in gradients that have arrived since the last round."""
         self._steps = 0
-        self._taken = [0] * num_actors
-        """Gradients of each actor in the round that was taken last, its true counts."""
         self._losses = Losses(gauges, actor_gauges)
         self._version = 0
         self._is_taken = False
@@ -198,13 +196,14 @@ class Gathering:
         """The sum of the round's contributions, when it is closed."""
         if self.closed_ns is None or self._is_taken or self._now_ns() < self.due_ns:
             return None
-        self._is_adding = not self._add_up()
-        if self._is_adding:
+        counts = self._add_up()
+        self._is_adding = counts is None
+        if counts is None:
             return None
         self._is_taken = True
         self._tell_progress()
-        count = sum(self._taken)
-        weight = sum(self._rule.weigh(one)[1] for one in self._taken if one)
+        count = sum(counts)
+        weight = sum(self._rule.weigh(one)[1] for one in counts if one)
         for stamp in self._counted:
             self.lag.add(self._version - stamp.oldest_version)
         self.items_taken += count
@@ -212,7 +211,7 @@ class Gathering:
             {"sum": self._sum_P, "weight": np.array([weight])},
             tuple(self._counted),
             num_items=count,
-            num_steps=sum(stamp.env_steps for stamp in self._counted if self._taken[stamp.actor]),
+            num_steps=sum(stamp.env_steps for stamp in self._counted if counts[stamp.actor]),
         )
 
     def _tell_progress(self) -> None:
@@ -222,17 +221,16 @@ class Gathering:
         self._progress.add([episode for _, episode in self._episodes], self._steps)
         self._episodes, self._steps = [], 0
 
-    def _add_up(self) -> bool:
-        """All contributions, with the true counts; False while they are on their way."""
+    def _add_up(self) -> list[int] | None:
+        """All contributions; the true count of each actor, or None while they are on their way."""
         actors = {stamp.actor for stamp in self._counted}
         counts = self._adding.add_up(self._version_of_round(), actors, self._sum_P)
         if counts is None:
-            return False
-        self._taken = counts
+            return None
         self._losses.taken(self._version, self._counted, counts)
         for actor, count in enumerate(counts):
             self._counts[actor] += count
-        return True
+        return counts
 
     def _version_of_round(self) -> int:
         """At which its gradients were made."""
