@@ -129,7 +129,7 @@ class Rig:
         cadence = self.algorithm.cadence(self.config)
         assert cadence.gather is not None and self.algorithm.build_estimator is not None
         estimator = self.algorithm.build_estimator(self.model, self.spaces, self.config)
-        estimator.begin(version=0)
+        estimator.begin()
         for _ in range(cadence.gather.num_gradients):
             estimator.add(self.unroll(seed), num_rows=8)
         arrays = {"sum": estimator.sum_P, "weight": np.array([float(estimator.count)])}

@@ -173,7 +173,9 @@ def test_it_goes_on_from_its_state_to_the_last_bit(kind):
 
 def test_tensors_that_are_given_are_written_in_place():
     theta_P, previous_P, ahead_P, direction_P = tensors = [START_P * k for k in (1, 2, 3, 4)]
-    outer = Nigt(Point(*tensors), Pace(1.0, 0.5))
+    eta = torch.zeros(1, dtype=torch.float64)
+    outer = Nigt(Point(*tensors, eta), Pace(1.0, 0.5))
+    assert eta == 1.0, "the first direction is the gradient"
     assert torch.equal(previous_P, START_P)
     assert torch.equal(ahead_P, START_P), "before the first step nothing is ahead"
     assert not direction_P.any()
@@ -181,3 +183,4 @@ def test_tensors_that_are_given_are_written_in_place():
     assert torch.equal(previous_P, START_P)
     assert torch.equal(direction_P, BEST_P)
     assert torch.equal(ahead_P, 2 * theta_P - START_P)
+    assert eta == 0.5

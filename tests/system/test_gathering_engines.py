@@ -59,6 +59,15 @@ def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(name, tmp_path, monkeypa
     assert differences(weights(whole), weights(rest)) == []
 
 
+def test_a_resumed_run_says_that_gradients_in_work_are_made_anew(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    half = gathered("inline", "afedpg", max_env_steps=1000)
+    rest = resume(half["run_dir"], max_env_steps=2000)
+    assert rest["version"] > half["version"]
+    events = (tmp_path / rest["run_dir"] / "events.jsonl").read_text()
+    assert "Gradients that were in work are made anew" in events
+
+
 def test_a_virtual_run_is_the_same_twice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     times = {"law": "given", "compute": [1.0, 2.5], "network": "sqrt"}

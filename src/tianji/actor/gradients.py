@@ -179,7 +179,7 @@ class GradientActor:
         version = self._policy.latest(self._read_policy)
         estimator = self._estimator
         estimator.look_ahead()
-        estimator.begin(version)
+        estimator.begin()
         if self._version < 0:
             sum_P = np.empty_like(estimator.sum_P)
             left = self._contributions.left(sum_P)
@@ -255,7 +255,7 @@ class GradientActor:
 
     def state(self) -> dict[str, Any]:
         """Nothing: where rounds are closed, an actor holds nothing between two versions that the
-        next one needs. Where they are not (AFedPG), what is in work is made anew."""
+        next one needs. Where they are not, it is not asked."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:

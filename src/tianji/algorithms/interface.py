@@ -108,7 +108,7 @@ class Acting(Protocol):
 class Estimator(Protocol):
     """An actor's gradients at one point: their sum, which is its contribution to a version.
 
-    estimator.begin(version)                     # the model is at the point of this version
+    estimator.begin()                            # the model is at the point of a version
     if estimator.is_complete(unroll, t): ...     # asked after every row t
     estimator.add(unroll, num_rows)              # one gradient, of the rows before num_rows
     contribution = estimator.sum_P, estimator.count
@@ -122,7 +122,7 @@ class Estimator(Protocol):
         """The policy was read: move the model to the point that gradients are taken at."""
         ...
 
-    def begin(self, version: int) -> None:
+    def begin(self) -> None:
         """The model has moved: nothing has been added yet."""
         ...
 

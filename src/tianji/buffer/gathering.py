@@ -281,6 +281,7 @@ class Gathering:
                 "waiting_for": self._rule.waiting_for(),
                 "absent": sorted(self._absence.absent),
                 "open_s": (self._now_ns() - self._opened_ns) / 1e9,
+                "closing_s": self._plan.closing_s,
             }
         }
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome, people
+from tianji.display.numbers import on_clock
 from tianji.display.rounds import short_name
 
 REASONS = {
@@ -24,6 +25,8 @@ REASONS = {
     "interrupted": ("Interrupted; `tianji resume` goes on from the last checkpoint", "yellow", 130),
     "failed": ("Failed", "red", 1),
 }
+FRAME_WIDTH = 8
+"""Of the closing block, with the space between two columns."""
 
 
 def show_closing(summary: Mapping[str, Any]) -> Outcome:
@@ -47,11 +50,11 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         means = (f"{_mean_text(mean)} {short_name(name)}" for name, mean in by_env.items())
         facts["by environment"] = ", ".join(means)
     if summary.get("time_to_target_s") is not None:
-        facts["time to target"] = f"{summary['time_to_target_s']:.1f} s of training"
-    facts["work"] = (
-        f"{summary['env_steps']:,} environment steps, {summary['updates']:,} updates "
-        f"in {summary['wall_s']:.1f} s"
-    )
+        seconds = f"{summary['time_to_target_s']:.1f} s"
+        facts["time to target"] = on_clock(seconds, summary["engine"], of="training")
+    work = f"{summary['env_steps']:,} environment steps, {summary['updates']:,} updates"
+    wall_s = f"{summary['wall_s']:.1f} s"
+    facts["work"] = f"{work} in {on_clock(wall_s, summary['engine'])}"
     if summary.get("critical_path") is not None:
         facts["why"] = "\n".join(summary["explanation"])
     facts["run folder"] = f"{run_dir}/"
@@ -102,10 +105,20 @@ def _next_things(summary: Mapping[str, Any]) -> Table:
         lines = {f"tianji doctor {words}": "look for the reason"} | resume
     elif summary["stopped_because"] != "target_reached":
         lines |= resume
+    return _listed({command.replace("tianji", _typed(), 1): lines[command] for command in lines})
+
+
+def _listed(purposes: Mapping[str, str]) -> Table:
+    """By command; where a line has no room for both, the purpose follows: a command that is cut is
+    of no use to anybody."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="cyan")
-    for command, purpose in lines.items():
-        table.add_row(Text(command.replace("tianji", _typed(), 1)), purpose)
+    table.add_column(style="cyan", overflow="fold")
+    widest = max(map(len, purposes)) + max(map(len, purposes.values()))
+    for command, purpose in purposes.items():
+        if widest <= people().width - FRAME_WIDTH:
+            table.add_row(Text(command), purpose)
+        else:
+            table.add_row(Text.assemble(command, (f"\n  {purpose}", "default")))
     return table
 
 

@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tianji.checkpoint.durable import to_plain
-from tianji.display.numbers import ASCII, UNICODE, to_count, to_duration, to_percent, to_value
+from tianji.display.numbers import (
+    ASCII,
+    UNICODE,
+    on_clock,
+    to_count,
+    to_duration,
+    to_percent,
+    to_value,
+)
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import cost_in_words, waited_for
 
@@ -171,7 +179,7 @@ class _Plain:
         target = f" of {config.target_return:g}" if config.target_return is not None else ""
         rates = record.get("rates_per_s", {})
         phrases = [
-            f"{to_duration(record.get('wall_s') or 0.0):>7}",
+            on_clock(f"{to_duration(record.get('wall_s') or 0.0):>7}", config.engine),
             f"{to_count(steps)} steps ({to_percent(steps / config.max_env_steps)})",
             f"return {to_value(record.get('mean_return_100'), 4)}{target}",
             f"{to_count(rates.get('trained'))} trained/s",

@@ -56,6 +56,16 @@ def to_value(number: float | None, digits: int = 3) -> str:
     return f"{number:.{digits}g}" if abs(number) < 10**digits else to_count(number)
 
 
+def on_clock(seconds: str, engine: str, of: str = "") -> str:
+    """Seconds of the virtual engine are of no clock; others are just that, or of what is said.
+
+    >>> on_clock("39.9 s", "local", of="training"), on_clock("39.9 s", "virtual", of="training")
+    ('39.9 s of training', '39.9 s of simulated time')
+    """
+    of = "simulated time" if engine == "virtual" else of
+    return f"{seconds} of {of}" if of else seconds
+
+
 def to_percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 

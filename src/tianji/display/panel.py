@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from tianji.checkpoint.writer import to_size
-from tianji.display.numbers import Marks, to_columns, to_count, to_duration, to_percent, to_value
+from tianji.display.numbers import (
+    Marks,
+    on_clock,
+    to_columns,
+    to_count,
+    to_duration,
+    to_percent,
+    to_value,
+)
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import gradients_parts, rounds_parts, short_name
 
@@ -72,7 +80,7 @@ class Panel:
         config, dot = self._config, f" {self._marks.dot} "
         facts = (config.env_name, config.algorithm.name, config.engine, f"seed {config.seed}")
         left = dot.join(facts)
-        right = to_duration(self._record.get("wall_s") or 0.0)
+        right = on_clock(to_duration(self._record.get("wall_s") or 0.0), config.engine)
         right = f"{config.run}{dot}{right}" if config.run else right
         gap = " " * max(1, width - len(left) - len(right) - 1)
         return Text.assemble((left, "bold"), gap, (right, "dim"))

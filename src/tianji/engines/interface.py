@@ -50,9 +50,11 @@ class Observer(Protocol):
         gauges: Gauges,
         pids: dict[str, int] | None = None,
         now_ns: Clock = time.monotonic_ns,
+        settle: Callable[[], None] | None = None,
     ) -> None:
         """Gauges to read rates and shares from, the processes behind the workers, and the clock
-        that the gauges' times are of."""
+        that the gauges' times are of. settle: to be called before they are read, where their times
+        are written only when something ends."""
         ...
 
     def tick(self) -> None:

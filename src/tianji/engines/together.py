@@ -40,6 +40,8 @@ class Together:
     ) -> None:
         self._observer = observer
         self._now_ns = now_ns
+        gather = gather_of(spec)
+        self._takes_old = gather is not None and gather.rule == "every"
         self._is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
         self.gauges = gauges = Gauges(tuple(role.name for role in program.roles))
         boards: list[InprocBoard] = []
@@ -48,7 +50,7 @@ class Together:
             boards.append(make_board(nbytes))
             return boards[0]
 
-        is_gathering, sums = gather_of(spec) is not None, InprocSums(spec)
+        sums = InprocSums(spec)
         self.actors: dict[str, AnyActor] = {}
         self.side = LearnerSide(
             spec,
@@ -64,7 +66,7 @@ class Together:
             sender, policy = stream.sender(role.index), boards[0]
             row, spans = gauges.rows[role.name], spans_of(spec, role.name)
             actor: AnyActor
-            if is_gathering:
+            if gather is not None:
                 own, end = sums.policy(policy, row), sums.open(role.index)
                 actor = build_gradient_actor(spec, role.index, sender, own, end, row, spans, now_ns)
             else:
@@ -77,11 +79,17 @@ class Together:
                 spec, boards[0], row, observer.report, spans, now_ns
             )
 
-    def run(self, loop: Callable[[StopRequest], str], stop: StopRequest, resume: bool) -> Outcome:
+    def run(
+        self,
+        loop: Callable[[StopRequest], str],
+        stop: StopRequest,
+        resume: bool,
+        settle: Callable[[], None] | None = None,
+    ) -> Outcome:
         """From the first version to the last record; `loop` decides who is next, and says why it
-        ended."""
+        ended. settle: see Observer.watch."""
         self.start(resume)
-        self._observer.watch(self.gauges, now_ns=self._now_ns)
+        self._observer.watch(self.gauges, now_ns=self._now_ns, settle=settle)
         try:
             with arithmetic_of_a_run():
                 because = loop(stop)
@@ -112,7 +120,7 @@ class Together:
 
     def _actor_states(self) -> dict[str, Any] | None:
         """Between two versions nobody has an unroll in work, unless actors run ahead."""
-        if not self._is_serial:
+        if not self._is_serial or self._takes_old:
             return None
         states = {name: actor.state() for name, actor in self.actors.items()}
         return None if None in states.values() or not states else states
@@ -120,6 +128,7 @@ class Together:
     def _resume_actors(self, states: dict[str, Any] | None) -> None:
         if states is None:
             text = NEW_EPISODES if self._is_serial else IN_THE_MIDDLE
+            text = MADE_ANEW if self._takes_old else text
             self._observer.report(Report(kind="note", role="actor", text=text))
             return
         for name, actor in self.actors.items():
@@ -129,6 +138,10 @@ class Together:
 NEW_EPISODES = (
     "The environments do not offer their state, so all of them begin new episodes; everything else "
     "continues where it was."
+)
+MADE_ANEW = (
+    "Gradients that were in work are made anew, at the newest version; everything else continues "
+    "where it was."
 )
 IN_THE_MIDDLE = (
     "The actors were in the middle of their unrolls, so all environments begin new episodes; "

@@ -52,7 +52,11 @@ class VirtualGradientEngine:
         """When the learner's side looks next without being asked to; 0: not at all."""
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        return self._roles.run(self._loop, stop, resume)
+        return self._roles.run(self._loop, stop, resume, self._settle)
+
+    def _settle(self) -> None:
+        for actor in self._actors:
+            actor.settle()
 
     def _loop(self, stop: StopRequest) -> str:
         use_threads(1)  # the same sums on every machine; there is nothing here that gains by more
@@ -141,6 +145,10 @@ class _TimedActor:
             self._actor.tick()
         self.number += 1
         self._account(Gauge.BUSY_NS)
+
+    def settle(self) -> None:
+        """Somebody looks at the gauges in the middle of what it does."""
+        self._account(Gauge.BUSY_NS if self._actor.is_working else Gauge.WAIT_NS)
 
     def _account(self, gauge: Gauge) -> None:
         now_ns = self._now_ns()

@@ -52,7 +52,7 @@ def explain(record: Mapping[str, Any], plan: RunPlan, engine: str) -> Explanatio
     gain = serial_gain(account, engine) if is_serial else _gain(account, path, plan)
     told = [
         _serial_sentence(account) if is_serial else _path_sentence(account, path),
-        _waits_sentence(account, path, is_serial),
+        _waits_sentence(account, path, is_serial, engine),
         _parts_sentence(account, path),
         gain,
         _prediction_sentence(account, plan.prediction),
@@ -102,10 +102,10 @@ def _path_sentence(account: Account, path: CriticalPath) -> str:
     return f"The {path} is the critical path: {learner} busy; the {who} {actors}."
 
 
-def _waits_sentence(account: Account, path: CriticalPath, is_serial: bool) -> str:
+def _waits_sentence(account: Account, path: CriticalPath, is_serial: bool, engine: str) -> str:
     is_behind = not is_serial and path in ("learner", "buffer")
     behind = {"grant": f"{_WAITS['grant']} (the learner is behind)"} if is_behind else {}
-    return waits_sentence(account, _WAITS | behind)
+    return waits_sentence(account, _WAITS | behind, engine)
 
 
 def _parts_sentence(account: Account, path: CriticalPath) -> str:

@@ -18,6 +18,8 @@ from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanati
 from tianji.explain.words import WORTH_TELLING, parts_in_words, waits_sentence
 from tianji.observe.watch import is_actor
 
+LARGE = 0.5
+"""Share of the time from which on messages are the limit."""
 LEAST = 0.05
 """Shares are taken for no less where a gain is told: what would be above it is chance."""
 
@@ -56,16 +58,16 @@ def explain_gathering(
         _rounds_sentence(gather),
         _dropped_sentence(gather),
         _overdue_sentence(gather),
-        waits_sentence(account, _waits(gather)),
+        waits_sentence(account, _waits(gather, engine), engine),
         "" if engine == "virtual" else parts,
         gain,
     ]
     return Explanation(path, tuple(filter(None, told)), gain)
 
 
-def _waits(gather: Mapping[str, Any]) -> Mapping[str, str]:
-    """Actors whose times are given wait until their gradients are due."""
-    if gather.get("times", "none") == "none":
+def _waits(gather: Mapping[str, Any], engine: str) -> Mapping[str, str]:
+    """Real actors whose times are given wait until their gradients are due."""
+    if gather.get("times", "none") == "none" or engine == "virtual":
         return _WAITS
     return {**_WAITS, "grant": "until gradients were due, or for the next version"}
 
@@ -107,13 +109,25 @@ def _path_sentence(
             f"The actors are the critical path, as it should be: {actors} busy; the learner "
             f"{learner}."
         )
-    name, busiest = _busiest(record)
-    if busiest >= LIMIT and record["gather"]["rule"] == "barrier":
+    gather, (name, busiest) = record["gather"], _busiest(record)
+    if (share := _share_of_messages(gather)) >= LARGE:
         return (
-            f"The slowest actor sets the pace: {name} is {to_percent(busiest)} busy, the mean "
-            f"actor {actors}, the learner {learner}."
+            f"Messages set the pace: sums of closed rounds are on their way for "
+            f"{to_percent(share)} of the time; the actors are {actors} busy."
+        )
+    if busiest >= LIMIT and gather["rule"] == "barrier":
+        included = "" if gather.get("network", "none") == "none" else ", messages included"
+        return (
+            f"The slowest actor sets the pace: {name} is {to_percent(busiest)} busy{included}, the "
+            f"mean actor {actors}, the learner {learner}."
         )
     return f"Neither side is always the limit: actors {actors} busy, learner {learner}."
+
+
+def _share_of_messages(gather: Mapping[str, Any]) -> float:
+    """Of the time, where sums are collected once a round is closed and take a given time."""
+    share = (gather.get("closing_s") or 0.0) * (gather.get("rounds_per_s") or 0.0)
+    return min(1.0, share)
 
 
 def _busiest(record: Mapping[str, Any]) -> tuple[str, float]:
@@ -190,6 +204,13 @@ def _gain(record: Mapping[str, Any], account: Account, path: CriticalPath) -> st
             f"task, malenia-nigt where they have not (up to {to_times(1 / busy)} as many "
             "gradients)."
         )
+    return _gain_of_m(gather, account, path)
+
+
+def _gain_of_m(gather: Mapping[str, Any], account: Account, path: CriticalPath) -> str:
+    if (messages := _share_of_messages(gather)) >= LARGE:
+        more = to_times(1 / max(LEAST, 1.0 - messages))
+        return f"{BEGIN} a larger m, so that messages are fewer (up to {more} as many gradients)."
     dropped = gather.get("discarded_step_share") or 0.0
     if dropped >= MUCH_DROPPED:
         more = to_times(1 / max(LEAST, 1.0 - dropped))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tianji.display.numbers import to_percent
+from tianji.display.numbers import on_clock, to_percent
 from tianji.explain.account import Account, Side
 
 WORTH_TELLING = 0.01
 """Shares of time below it are left out."""
 
 
-def waits_sentence(account: Account, words: Mapping[str, str]) -> str:
+def waits_sentence(account: Account, words: Mapping[str, str], engine: str) -> str:
     """words: what each wait is called; those that are not in it are left out."""
     each = "the actor" if account.num_actors == 1 else "each actor"
     told = [
@@ -19,7 +19,8 @@ def waits_sentence(account: Account, words: Mapping[str, str]) -> str:
         *_waits("the learner", account.learner, account.span_s, words),
     ]
     nobody = f"nobody waited for more than {to_percent(WORTH_TELLING)} of the time"
-    return f"In {to_seconds(account.span_s)}, {'; '.join(told) or nobody}."
+    span = on_clock(to_seconds(account.span_s), engine)
+    return f"In {span}, {'; '.join(told) or nobody}."
 
 
 def _waits(who: str, side: Side, span_s: float, words: Mapping[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tianji.config.files import load_config
 from tianji.config.runs import CONFIG_FILE
+from tianji.display.numbers import on_clock
 from tianji.observe.run_log import METRICS_FILE, read_lines
 
 CURVE_FILE = "curve.png"
@@ -41,7 +42,7 @@ def draw_curve(run_dir: Path) -> Path | None:
     _draw_panel(right, [p.wall_s for p in points], points, config.target_return)
     left.set_xlabel("environment steps")
     left.xaxis.set_major_formatter(_steps_formatter())
-    right.set_xlabel("seconds of training")
+    right.set_xlabel(on_clock("seconds", config.engine, of="training"))
     left.set_ylabel("mean return of the last 100 episodes")
     figure.suptitle(
         f"{config.env_name}, {config.algorithm.name}, {config.engine} engine, seed {config.seed}",

@@ -41,7 +41,7 @@ class RunObserver:
         """on_built: told what is known once the network is built."""
         self._engine = config.engine
         self._gather = load_algorithm(config.algorithm.name).cadence(config).gather
-        self._times = config.times.law
+        self._times = config.times
         self._plan = plan
         self._usable_cores = len(read_machine().cores)
         self._on_built = on_built
@@ -50,6 +50,7 @@ class RunObserver:
         self._log = RunLog(run_dir, config, on_problem=self._on_problem)
         self._watch: Watch | None = None
         self._pids: dict[str, int] = {}
+        self._settle: Callable[[], None] | None = None
         self._record: dict[str, Any] = {}
         self._evaluation: dict[str, Any] = {}
         """For the next line of metrics."""
@@ -67,10 +68,12 @@ class RunObserver:
         gauges: Gauges,
         pids: dict[str, int] | None = None,
         now_ns: Clock = time.monotonic_ns,
+        settle: Callable[[], None] | None = None,
     ) -> None:
         """Where rates come from, the processes behind the workers, and the clock of both; called at
         every change. Other gauges are those of another engine, which goes on with the run."""
         self._pids = pids or {}
+        self._settle = settle
         if self._watch is None or not self._watch.watches(gauges):
             self._first_step_ns = self.first_step_ns()
             self._watch = Watch(gauges, now_ns, gathers=self._gather is not None)
@@ -90,6 +93,8 @@ class RunObserver:
 
     def _look(self, watch: Watch) -> None:
         self._looked_ns = time.monotonic_ns()
+        if self._settle is not None:
+            self._settle()
         watch.look(self._pids)
 
     def _show(self, watch: Watch, now_ns: int) -> None:
@@ -155,7 +160,8 @@ class RunObserver:
         known = {
             "rule": self._gather.rule,
             "num_gradients": self._gather.num_gradients,
-            "times": self._times,
+            "times": self._times.law,
+            "network": self._times.network,
         }
         gather = known | self._record.get("gather", {}) | seen.get("gather", {})
         if self._engine == "virtual":  # it never computes gradients that are dropped

@@ -44,7 +44,7 @@ class Pace:
 
 
 class Point(NamedTuple):
-    """Where the method is. All four have one dtype, and are written in place."""
+    """Where the method is; written in place. All but the last have one dtype."""
 
     theta_P: torch.Tensor
     previous_P: torch.Tensor
@@ -53,11 +53,14 @@ class Point(NamedTuple):
     """Where the next gradient is taken."""
     direction_P: torch.Tensor
     """d of the last step."""
+    eta: torch.Tensor
+    """float64 [1]: the share of the next gradient in the next direction."""
 
     @staticmethod
     def at(theta_P: torch.Tensor) -> Point:
-        """Before the first step; the other three are new."""
-        return Point(theta_P, theta_P.clone(), theta_P.clone(), torch.zeros_like(theta_P))
+        """Before the first step; the rest is new."""
+        direction_P, eta = torch.zeros_like(theta_P), torch.ones(1, dtype=torch.float64)
+        return Point(theta_P, theta_P.clone(), theta_P.clone(), direction_P, eta)
 
 
 class Moved(NamedTuple):
@@ -89,8 +92,8 @@ class Nigt:
         self.num_steps = 0
         self._pace = pace
         point.previous_P.copy_(point.theta_P)
-        point.ahead_P.copy_(point.theta_P)
         point.direction_P.zero_()
+        self._look_ahead()
 
     def step(self, gradient_P: torch.Tensor) -> Moved:
         self.num_steps += 1
@@ -115,15 +118,14 @@ class Nigt:
         self._look_ahead()
 
     def _turn(self, gradient_P: torch.Tensor) -> None:
-        direction_P = self.point.direction_P
-        if self.num_steps == 1:
+        direction_P, eta = self.point.direction_P, float(self.point.eta)
+        if eta == 1.0:
             direction_P.copy_(gradient_P)
             return
-        eta = self._pace.momentum(self.num_steps)
         direction_P.mul_(1.0 - eta).add_(gradient_P, alpha=eta)
 
     def _move(self) -> Moved:
-        theta_P, previous_P, _, direction_P = self.point
+        theta_P, previous_P, _, direction_P, _ = self.point
         previous_P.copy_(theta_P)
         norm = float(torch.linalg.vector_norm(direction_P, dtype=torch.float64))
         if norm == 0.0:
@@ -134,8 +136,9 @@ class Nigt:
         return Moved(norm, step_size)
 
     def _look_ahead(self) -> None:
-        theta_P, previous_P, ahead_P, _ = self.point
-        eta = self._pace.momentum(self.num_steps + 1)
+        theta_P, previous_P, ahead_P, _, next_eta = self.point
+        eta = self._pace.momentum(self.num_steps + 1) if self.num_steps else 1.0
+        next_eta.fill_(eta)
         torch.sub(theta_P, previous_P, out=ahead_P)
         ahead_P.mul_((1.0 - eta) / eta).add_(theta_P)
 
@@ -144,7 +147,7 @@ class Federated(Nigt):
     """AFedPG, our reconstruction: what arrives is a direction, not a gradient.
 
     The actor has made it of the direction it was given and of its gradient,
-    d = (1 - eta_t) d_received + eta_t g, with t - 1 the version that it has read.
+    d = (1 - eta_t) d_received + eta_t g, with t - 1 the steps taken when it was given.
     """
 
     def _turn(self, gradient_P: torch.Tensor) -> None:
@@ -158,7 +161,7 @@ class PlainAscent(Nigt):
         self.point.direction_P.copy_(gradient_P)
 
     def _move(self) -> Moved:
-        theta_P, previous_P, _, direction_P = self.point
+        theta_P, previous_P, _, direction_P, _ = self.point
         previous_P.copy_(theta_P)
         step_size = self._pace.step_size(self.num_steps)
         theta_P.add_(direction_P, alpha=step_size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,11 @@ class Stage:
         self.is_over = False
 
     def watch(
-        self, gauges: Gauges, pids: dict[str, int] | None = None, now_ns: Clock | None = None
+        self,
+        gauges: Gauges,
+        pids: dict[str, int] | None = None,
+        now_ns: Clock | None = None,
+        settle: Callable[[], None] | None = None,
     ) -> None:
         self._gauges = gauges
 

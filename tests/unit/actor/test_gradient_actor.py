@@ -30,8 +30,8 @@ class CountingEstimator:
     def look_ahead(self):
         self.moves.append("ahead")
 
-    def begin(self, version):
-        self.moves.append(version)
+    def begin(self):
+        self.moves.append("begin")
         self.sum_P[:], self.count = 0, 0
 
     def load(self, sum_P, count):
@@ -107,7 +107,7 @@ def test_a_gradient_is_added_posted_and_announced():
     contribution, sum_P = rig.posted()
     assert contribution == (3, 1)
     assert sum_P[1] == 1
-    assert rig.estimator.moves == ["ahead", 3]
+    assert rig.estimator.moves == ["ahead", "begin"]
 
 
 def test_gradients_at_one_version_add_up():

@@ -25,6 +25,7 @@ class Model(torch.nn.Module):
         theta_P = flatten(self).vector_P
         self.register_buffer("ahead", theta_P.detach().clone())
         self.register_buffer("direction", torch.zeros_like(theta_P))
+        self.register_buffer("eta", torch.ones(1, dtype=torch.float64))
 
 
 def build():
@@ -32,7 +33,7 @@ def build():
     torch.manual_seed(0)
     model = Model()
     theta_P = flatten(model).vector_P
-    point = Point(theta_P, theta_P.clone(), model.ahead, model.direction)
+    point = Point(theta_P, theta_P.clone(), model.ahead, model.direction, model.eta)
     with torch.no_grad():
         return model, GatheredUpdate(Nigt(point, Pace(alpha=0.1, eta=0.2, schedule="decaying")))
 

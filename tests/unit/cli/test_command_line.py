@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tianji.cli.closing import show_closing
 from tianji.cli.main import main
 from tianji.config.files import save_config
 from tianji.config.overrides import make_config
@@ -25,6 +26,7 @@ SUMMARY: dict[str, Any] = {
     "mean_return_100": 480.25,
     "time_to_target_s": 3.2,
     "wall_s": 3.5,
+    "engine": "local",
     "env_steps": 41000,
     "updates": 3200,
 }
@@ -211,6 +213,26 @@ def test_exceptions_become_words_and_exit_codes(
     assert json.loads(out) == {"error": told, "exit_code": exit_code}
     assert err.startswith(told)
     assert ("Traceback" in err) == isinstance(raised, ZeroDivisionError)
+
+
+def unwrapped(block):
+    """The words of a block, however they were broken into lines."""
+    return " ".join(block.replace("│", " ").split())
+
+
+def test_a_command_to_try_is_never_cut(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run_dir = "runs/a-name-that-leaves-no-room-for-the-purpose-beside-it"
+    show_closing({**SUMMARY, "stopped_because": "max_env_steps", "run_dir": run_dir})
+    shown = unwrapped(capsys.readouterr().err)
+    assert f"tianji resume {run_dir.removeprefix('runs/')} --max-env-steps 82000" in shown
+    assert "go on from the last checkpoint" in shown
+
+
+def test_seconds_of_the_virtual_engine_are_called_simulated(capsys):
+    show_closing({**SUMMARY, "engine": "virtual"})
+    shown = unwrapped(capsys.readouterr().err)
+    assert "3.2 s of simulated time" in shown and "in 3.5 s of simulated time" in shown
 
 
 def test_a_failed_run_tells_the_first_cause(

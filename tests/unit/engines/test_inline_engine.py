@@ -30,7 +30,7 @@ class Watcher:
         if report["kind"] == "metrics" and record["version"] == self.stop_at:
             self.stop.level = self.how
 
-    def watch(self, gauges, pids=None, now_ns=None):
+    def watch(self, gauges, pids=None, now_ns=None, settle=None):
         self.gauges = gauges
 
     def tick(self):

@@ -92,8 +92,27 @@ def test_simulated_times_are_not_work():
     found = told(engine="virtual", discarded_step_share=None, times="sqrt")
     sentences = " ".join(found.sentences)
     assert "10 % of the gradients. With m = 40 it would be some 5 % of the gradients." in sentences
-    assert "until gradients were due" in sentences
+    assert "In 10.0 s of simulated time, each actor waited 0.3 s for the next version;" in sentences
     assert "Work of" not in sentences and found.gain == ""
+    assert "until gradients were due" in " ".join(told(times="sqrt").sentences)
+
+
+def test_messages_that_take_most_of_the_time_are_the_limit():
+    found = told(actors=0.2, times="sqrt", network="sqrt", closing_s=0.6)
+    assert found.sentences[0] == (
+        "Messages set the pace: sums of closed rounds are on their way for 75 % of the time; the "
+        "actors are 20 % busy."
+    )
+    assert found.gain == (
+        "What gains most: a larger m, so that messages are fewer (up to 4.0 x as many gradients)."
+    )
+    assert told(actors=0.2, closing_s=0.3).sentences[0].startswith("Neither side")
+
+
+def test_messages_of_single_gradients_are_part_of_their_actors_time():
+    busy = {"actor-0": 0.99, "actor-1": 0.21, "learner": 0.01}
+    found = told(0.6, 0.01, busy_share=busy, rule="barrier", times="sqrt", network="sqrt")
+    assert "actor-0 is 99 % busy, messages included, the mean actor" in found.sentences[0]
 
 
 def test_in_one_process_the_actors_take_turns():

@@ -18,7 +18,7 @@ class Observer:
     def report(self, report):
         pass
 
-    def watch(self, gauges: Gauges, pids=None):
+    def watch(self, gauges: Gauges, pids=None, now_ns=None, settle=None):
         pass
 
     def tick(self):

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from tianji.algorithms.policy_gradient.model import PolicyModel
-from tianji.algorithms.policy_gradient.pace import pace
 from tianji.algorithms.policy_gradient.settings import PolicyGradientConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
@@ -46,7 +45,7 @@ class ReinforceEstimator:
     def look_ahead(self) -> None:
         self._flat.vector_P.copy_(self._model.ahead)
 
-    def begin(self, version: int) -> None:
+    def begin(self) -> None:
         self.sum_P[:] = 0.0
         self.count = 0
 
@@ -92,19 +91,11 @@ class ReinforceEstimator:
 
 class FederatedEstimator(ReinforceEstimator):
     """AFedPG, our reconstruction: what is sent is the momentum that the actor has received with
-    the gradient mixed in. At the first version nothing has been received: the gradient alone."""
-
-    def __init__(self, model: PolicyModel, spaces: Spaces, config: RunConfig) -> None:
-        super().__init__(model, spaces, config)
-        self._pace = pace(config)
-        self._eta = 1.0
-
-    def begin(self, version: int) -> None:
-        super().begin(version)
-        self._eta = self._pace.momentum(version + 1) if version else 1.0
+    the gradient mixed in; before the first step, the gradient alone."""
 
     def _contribution(self) -> Array:
-        mixed_P = torch.lerp(self._model.direction, self._flat.gradient_P, self._eta)
+        eta = float(self._model.eta)
+        mixed_P = torch.lerp(self._model.direction, self._flat.gradient_P, eta)
         direction_P: Array = mixed_P.numpy()
         return direction_P
 

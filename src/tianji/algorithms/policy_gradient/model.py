@@ -2,7 +2,7 @@
 
 The parameters are theta, the policy that is evaluated, saved and exported. Published beside them
 are `ahead`, the point that gradients are taken at, and `direction`, the momentum, into which the
-actors of AFedPG mix their gradients themselves.
+actors of AFedPG mix their gradients themselves, by `eta`.
 
 B: rows, A: policy outputs, P: all parameters.
 """
@@ -35,6 +35,7 @@ class PolicyModel(nn.Module):
 
     ahead: Tensor
     direction: Tensor
+    eta: Tensor
 
     def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
         super().__init__()
@@ -43,6 +44,7 @@ class PolicyModel(nn.Module):
         theta_P = flatten(self).vector_P
         self.register_buffer("ahead", theta_P.clone())
         self.register_buffer("direction", torch.zeros_like(theta_P))
+        self.register_buffer("eta", torch.ones(1, dtype=torch.float64))
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Policy outputs [B, A]."""

@@ -70,7 +70,7 @@ class GatheredUpdate:
 def _point(model: nn.Module) -> Point:
     assert isinstance(model, PolicyModel)
     theta_P = flatten(model).vector_P
-    return Point(theta_P, theta_P.clone(), model.ahead, model.direction)
+    return Point(theta_P, theta_P.clone(), model.ahead, model.direction, model.eta)
 
 
 @torch.no_grad()
