@@ -56,7 +56,22 @@ def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(name, tmp_path, monkeypa
     assert half["version"] < whole["version"]
     rest = resume(half["run_dir"], max_env_steps=2000)
     assert rest["version"] == whole["version"]
-    assert differences(weights(whole), weights(rest)) == []
+    states = saved_state(whole["run_dir"]), saved_state(rest["run_dir"])
+    assert differences(*states, but=CLOCK) == []
+
+
+@pytest.mark.parametrize("law", ["sqrt", "random", "changing"])
+@pytest.mark.parametrize("name", ["rennala-nigt", "malenia-nigt", "sync-nigt"])
+def test_a_resumed_run_goes_on_in_its_simulated_time(name, law, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    times = {"law": law, "network": "sqrt"}
+    whole = gathered("virtual", name, max_env_steps=4000, times=times, run="whole")
+    half = gathered("virtual", name, max_env_steps=2000, times=times, run="half")
+    rest = resume(half["run_dir"], max_env_steps=4000)
+    assert half["version"] < rest["version"] == whole["version"]
+    assert rest["wall_s"] == pytest.approx(whole["wall_s"], rel=1e-12)
+    states = saved_state(whole["run_dir"]), saved_state(rest["run_dir"])
+    assert differences(*states, but=CLOCK) == []
 
 
 def test_a_resumed_run_says_that_gradients_in_work_are_made_anew(tmp_path, monkeypatch):

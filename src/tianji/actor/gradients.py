@@ -254,12 +254,17 @@ class GradientActor:
         return int(np.count_nonzero(self._unroll["valid"][:end]))
 
     def state(self) -> dict[str, Any]:
-        """Nothing: where rounds are closed, an actor holds nothing between two versions that the
-        next one needs. Where they are not, it is not asked."""
-        return {}
+        """Between two versions an actor holds nothing that the next one needs, but knows for how
+        long it runs, where times are given."""
+        if self._timing is None:
+            return {}
+        now_ns, has_begun = self._now_ns(), self.is_working and self.is_wanted()
+        since_ns = self._gauges[Gauge.FIRST_STEP_NS] or now_ns
+        return {"timing": self._timing.state(now_ns, since_ns, has_begun)}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Nothing was kept."""
+        if self._timing is not None and "timing" in state:
+            self._timing.load_state(state["timing"])
 
     def close(self) -> None:
         self._world.close()

@@ -6,6 +6,8 @@ down further. Under the virtual clock nobody waits: that is the time at which it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tianji.algorithms.interface import Rule
 from tianji.balance.times import Times
 
@@ -37,6 +39,8 @@ class Timing:
         self._message_s = times.communicate_s(actor) if rule in _ONE_BY_ONE else 0.0
         self._goes_on = rule == "every"
         self._index = -1
+        self._before_ns = 0
+        """How long the actor had run before a resume."""
         self._version = -1
         self._run_s = self._each_s = 0.0
         self._began_ns = self._base_ns = self._due_ns = self._number = 0
@@ -47,8 +51,18 @@ class Timing:
             self._due_ns = 0  # whoever begins a version begins it at the same time
         self._version = version
         self._began_ns = now_ns
-        self._run_s = (now_ns - since_ns) / 1e9
+        self._run_s = (self._before_ns + now_ns - since_ns) / 1e9
         self._index += 1
+
+    def state(self, now_ns: int, since_ns: int, has_begun: bool) -> dict[str, int]:
+        """When a version begins; times as in begin(). has_begun: a gradient of that version, which
+        a resume begins again."""
+        run_ns = self._before_ns + now_ns - since_ns
+        return {"index": self._index - has_begun, "run_ns": run_ns}
+
+    def load_state(self, state: Mapping[str, int]) -> None:
+        """Before the first gradient."""
+        self._index, self._before_ns = state["index"], state["run_ns"]
 
     def due_ns(self, num_rows: int) -> int:
         """Asked once for each gradient.

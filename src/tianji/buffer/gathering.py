@@ -294,6 +294,7 @@ class Gathering:
         """Between two versions nothing is held but the counts: a round is made anew."""
         return {
             "counts": list(self._counts),
+            "sent": self._supply.state(),
             "items_put": self.items_put,
             "items_taken": self.items_taken,
             "losses": self._losses.state(),
@@ -303,6 +304,7 @@ class Gathering:
     def load_state(self, state: dict[str, Any]) -> None:
         if len(state["counts"]) == len(self._counts):
             self._counts = [int(count) for count in state["counts"]]
+            self._supply.load_state(state["sent"])
         self.items_put = int(state["items_put"])
         self.items_taken = int(state["items_taken"])
         self._losses.load_state(state["losses"])

@@ -6,6 +6,7 @@ Nothing is balanced here: how many gradients a version takes is the gather rule'
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from tianji.buffer.presence import Presence
 from tianji.channels.interface import Receiver
@@ -35,6 +36,14 @@ class Supply:
 
     def gave_up(self, actor: int) -> None:
         del self._owed[actor]
+
+    def state(self) -> list[int]:
+        """Slots that each actor has sent."""
+        return [given - held for given, held in zip(self._rounds, self._granted, strict=True)]
+
+    def load_state(self, sent: Sequence[int]) -> None:
+        """Before anything is granted: rounds go on from there."""
+        self._rounds = [int(number) for number in sent]
 
     def deliver(self) -> None:
         for actor, count in tuple(self._owed.items()):

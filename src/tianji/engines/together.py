@@ -41,8 +41,13 @@ class Together:
         self._observer = observer
         self._now_ns = now_ns
         gather = gather_of(spec)
-        self._takes_old = gather is not None and gather.rule == "every"
-        self._is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
+        is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
+        self._lost = LOST_EPISODES if is_serial else IN_THE_MIDDLE
+        """What a resume says of actors whose states were not saved."""
+        if gather is not None:
+            self._lost = MADE_ANEW if gather.rule == "every" else ""
+        self._is_between = is_serial if gather is None else gather.rule != "every"
+        """When a version is made, no actor has anything in work that the next one needs."""
         self.gauges = gauges = Gauges(tuple(role.name for role in program.roles))
         boards: list[InprocBoard] = []
 
@@ -119,23 +124,20 @@ class Together:
             evaluator.close()
 
     def _actor_states(self) -> dict[str, Any] | None:
-        """Between two versions nobody has an unroll in work, unless actors run ahead."""
-        if not self._is_serial or self._takes_old:
+        if not self._is_between:
             return None
         states = {name: actor.state() for name, actor in self.actors.items()}
         return None if None in states.values() or not states else states
 
     def _resume_actors(self, states: dict[str, Any] | None) -> None:
-        if states is None:
-            text = NEW_EPISODES if self._is_serial else IN_THE_MIDDLE
-            text = MADE_ANEW if self._takes_old else text
-            self._observer.report(Report(kind="note", role="actor", text=text))
-            return
-        for name, actor in self.actors.items():
-            actor.load_state(states[name])
+        if states is not None:
+            for name, actor in self.actors.items():
+                actor.load_state(states[name])
+        elif self._lost:
+            self._observer.report(Report(kind="note", role="actor", text=self._lost))
 
 
-NEW_EPISODES = (
+LOST_EPISODES = (
     "The environments do not offer their state, so all of them begin new episodes; everything else "
     "continues where it was."
 )

@@ -51,7 +51,8 @@ class Grid:
 
     def _tried(self, panel: Panel, method: str) -> list[Choice]:
         counts = panel.counts if method in COUNTED else panel.counts[:1]
-        return [choice._replace(m=m) for m in counts for choice in self._choices[method]]
+        more = [Choice(exponent) for name, exponent in panel.more if name == method]
+        return [choice._replace(m=m) for m in counts for choice in (*self._choices[method], *more)]
 
     def trial(self, panel: Panel, method: str, choice: Choice, seed: int) -> Trial:
         """As long as the longest panel that shows it."""

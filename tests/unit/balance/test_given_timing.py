@@ -57,6 +57,23 @@ def test_a_version_is_begun_by_all_at_the_same_time_also_by_who_closed_the_one_b
     assert row[-1:] == in_a_row(other, 1, version=1, start_ns=start_ns)
 
 
+@pytest.mark.parametrize("law", ["random", "changing"])
+def test_a_state_goes_on_where_it_was(law):
+    laws = times(num_actors=2, law=law)
+    moments = [0, *in_a_row(Timing(laws, 0, "first"), 60)]
+    for done in (0, 1, 30):
+        timing = Timing(laws, 0, "first")
+        in_a_row(timing, done)
+        for has_begun in (False, True):
+            if has_begun:
+                timing.begin(1, moments[done], 0)
+            resumed = Timing(laws, 0, "first")
+            resumed.load_state(timing.state(moments[done], 0, has_begun))
+            resumed.begin(1, 7, since_ns=7)  # another clock
+            took_ns = moments[done + 1] - moments[done]
+            assert resumed.due_ns(1) - 7 == pytest.approx(took_ns, abs=1)
+
+
 def test_after_a_pause_it_counts_from_there():
     timing = Timing(times(law="equal"), 0, "first")
     in_a_row(timing, 3)

@@ -8,7 +8,7 @@ from tests.unit.engines.sides import make_spec
 from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.engines.control import Stop
 from tianji.engines.inline import InlineEngine
-from tianji.engines.together import NEW_EPISODES
+from tianji.engines.together import LOST_EPISODES
 from tianji.envs.worlds import Flaky
 from tianji.programs.program import tianji
 
@@ -118,7 +118,7 @@ def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
     run(tmp_path, max_env_steps=3 * STEPS, **values)
     outcome, watcher, _ = run(tmp_path, resume=True, max_env_steps=6 * STEPS, **values)
     assert outcome["record"]["version"] >= 6
-    assert watcher.texts("note") == [NEW_EPISODES]
+    assert watcher.texts("note") == [LOST_EPISODES]
 
 
 def test_an_evaluation_that_was_asked_for_is_made(tmp_path):
