@@ -1,30 +1,43 @@
-"""The episodes that ended in an unroll."""
+"""Episodes: what unrolls that have come tell of the progress of a run."""
 
 from __future__ import annotations
-
-from typing import TypeAlias
 
 import numpy as np
 
 from tianji.channels.interface import Receiver
+from tianji.observe.progress import Progress
 from tianji.types import Episode, Stamp
 
-Finished: TypeAlias = tuple[tuple[int, int, int, int], Episode]
-"""An episode behind its place in time: round, row, actor, environment."""
 
+class Episodes:
+    """Those that ended in unrolls, and the steps of these; told some at a time.
 
-def finished_episodes(
-    receiver: Receiver, stamp: Stamp, slot: int, first_row: int = 0
-) -> list[Finished]:
-    """With their place in time; rows before first_row repeat the unroll before."""
-    lengths = receiver.arrays["episode_length"][slot]
-    returns = receiver.arrays["episode_return"][slot]
-    row_ns = receiver.arrays["row_ns"][slot]
-    found = []
-    for row, env in np.argwhere(lengths[first_row:] > 0).tolist():
-        at = row + first_row
-        episode = Episode(
-            int(row_ns[at]), float(returns[at, env]), int(lengths[at, env]), stamp.actor
-        )
-        found.append(((stamp.round, row, stamp.actor, env), episode))
-    return found
+    episodes.add(stamp, slot)       # while the slot is ours
+    episodes.tell()                 # all that were added since
+    """
+
+    def __init__(self, receiver: Receiver, progress: Progress, first_row: int = 0) -> None:
+        """first_row: rows before it repeat the unroll before."""
+        self._receiver = receiver
+        self._progress = progress
+        self._first_row = first_row
+        self._found: list[tuple[tuple[int, int, int, int], Episode]] = []
+        """Behind their place in time: round, row, actor, environment."""
+        self._steps = 0
+
+    def add(self, stamp: Stamp, slot: int) -> None:
+        arrays, first = self._receiver.arrays, self._first_row
+        lengths, returns = arrays["episode_length"][slot], arrays["episode_return"][slot]
+        for row, env in np.argwhere(lengths[first:] > 0).tolist():
+            at = row + first
+            ended_ns = int(arrays["row_ns"][slot][at])
+            length = int(lengths[at, env])
+            episode = Episode(ended_ns, float(returns[at, env]), length, stamp.actor)
+            self._found.append(((stamp.round, row, stamp.actor, env), episode))
+        self._steps += stamp.env_steps
+
+    def tell(self) -> None:
+        """In an order of their own, so that the end of a run does not depend on when they came."""
+        self._found.sort(key=lambda found: found[0])
+        self._progress.add([episode for _, episode in self._found], self._steps)
+        self._found, self._steps = [], 0

@@ -23,7 +23,7 @@ import numpy as np
 
 from tianji.buffer.absence import Absence
 from tianji.buffer.adding import Adding
-from tianji.buffer.episodes import Finished, finished_episodes
+from tianji.buffer.episodes import Episodes
 from tianji.buffer.lag import LagGauge
 from tianji.buffer.losses import Losses
 from tianji.buffer.presence import Presence
@@ -70,7 +70,7 @@ class Gathering:
         self._receiver = receiver
         self._rule = rule
         self._adding = adding
-        self._progress = progress
+        self._episodes = Episodes(receiver, progress)
         self._gauges = gauges
         self._actor_gauges = actor_gauges
         self._now_ns = now_ns
@@ -80,9 +80,6 @@ class Gathering:
         self._tokens: deque[Stamp] = deque()
         self._counted: list[Stamp] = []
         """Tokens of the round."""
-        self._episodes: list[Finished] = []
-        """That ended in gradients that have arrived since the last round."""
-        self._steps = 0
         self._losses = Losses(gauges, actor_gauges)
         self._version = 0
         self._is_taken = False
@@ -118,8 +115,7 @@ class Gathering:
     def _receive(self, slot: int) -> None:
         """A token's slot says which episodes ended, and is free again."""
         stamp = self._receiver.stamp(slot)
-        self._episodes.extend(finished_episodes(self._receiver, stamp, slot))
-        self._steps += stamp.env_steps
+        self._episodes.add(stamp, slot)
         self._receiver.release(slot)
         self._tokens.append(stamp)
         self._supply.arrived(stamp.actor)
@@ -201,7 +197,7 @@ class Gathering:
         if counts is None:
             return None
         self._is_taken = True
-        self._tell_progress()
+        self._episodes.tell()
         count = sum(counts)
         weight = sum(self._rule.weigh(one)[1] for one in counts if one)
         for stamp in self._counted:
@@ -213,13 +209,6 @@ class Gathering:
             num_items=count,
             num_steps=sum(stamp.env_steps for stamp in self._counted if counts[stamp.actor]),
         )
-
-    def _tell_progress(self) -> None:
-        """Once per round and in an order of their own, so that the end of a run does not depend on
-        when tokens came."""
-        self._episodes.sort(key=lambda found: found[0])
-        self._progress.add([episode for _, episode in self._episodes], self._steps)
-        self._episodes, self._steps = [], 0
 
     def _add_up(self) -> list[int] | None:
         """All contributions; the true count of each actor, or None while they are on their way."""
@@ -294,7 +283,7 @@ class Gathering:
         """Between two versions nothing is held but the counts: a round is made anew."""
         return {
             "counts": list(self._counts),
-            "sent": self._supply.state(),
+            "rounds": self._supply.rounds(),
             "items_put": self.items_put,
             "items_taken": self.items_taken,
             "losses": self._losses.state(),
@@ -304,7 +293,7 @@ class Gathering:
     def load_state(self, state: dict[str, Any]) -> None:
         if len(state["counts"]) == len(self._counts):
             self._counts = [int(count) for count in state["counts"]]
-            self._supply.load_state(state["sent"])
+            self._supply.load(state["rounds"])
         self.items_put = int(state["items_put"])
         self.items_taken = int(state["items_taken"])
         self._losses.load_state(state["losses"])

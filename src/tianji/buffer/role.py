@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tianji.balance.balance import SetPoint
-from tianji.buffer.episodes import Finished, finished_episodes
+from tianji.buffer.episodes import Episodes
 from tianji.buffer.grants import Grants
 from tianji.buffer.interface import Store
 from tianji.buffer.lag import LagGauge
@@ -59,7 +59,7 @@ class Buffer:
         self._plan = plan
         self._receiver = receiver
         self._store = store
-        self._progress = progress
+        self._episodes = Episodes(receiver, progress, plan.first_row)
         self._gauges = gauges
         self._actor_gauges = actor_gauges
         self._grants = Grants(plan.point, plan.may_park, receiver, gauges, actor_gauges)
@@ -171,17 +171,14 @@ class Buffer:
         return waits
 
     def _enter(self, entering: list[tuple[Stamp, int]]) -> None:
-        episodes: list[Finished] = []
         warmup = max(0, self._plan.point.warmup_unrolls - self._put)
         for number, (stamp, slot) in enumerate(entering):
             self.lag.add(self._version - stamp.oldest_version)
-            episodes.extend(finished_episodes(self._receiver, stamp, slot, self._plan.first_row))
+            self._episodes.add(stamp, slot)
             items = self._store.put(slot, stamp)
             if number >= warmup:
                 self.items_put += items
-        episodes.sort(key=lambda found: found[0])
-        steps = sum(stamp.env_steps for stamp, _ in entering)
-        self._progress.add([episode for _, episode in episodes], steps)
+        self._episodes.tell()
         self._put += len(entering)
 
     def _discard_late(self) -> None:

@@ -37,13 +37,13 @@ class Supply:
     def gave_up(self, actor: int) -> None:
         del self._owed[actor]
 
-    def state(self) -> list[int]:
-        """Slots that each actor has sent."""
+    def rounds(self) -> list[int]:
+        """Of each actor's next unroll: how many it has sent."""
         return [given - held for given, held in zip(self._rounds, self._granted, strict=True)]
 
-    def load_state(self, sent: Sequence[int]) -> None:
-        """Before anything is granted: rounds go on from there."""
-        self._rounds = [int(number) for number in sent]
+    def load(self, rounds: Sequence[int]) -> None:
+        """Before anything is granted: go on from these."""
+        self._rounds = list(map(int, rounds))
 
     def deliver(self) -> None:
         for actor, count in tuple(self._owed.items()):
