@@ -103,7 +103,7 @@ class GradientRoom(ActorRoom):
             writer = ShmBoardWriter(board, contribution_bytes(num_parameters))
             return BoardContributionWriter(writer, ShmBoardReader(board))
 
-        return build_gradient_actor(spec, 0, sender, policy, contributions, self._gauges)
+        return build_gradient_actor(spec, 0, lambda: sender, policy, contributions, self._gauges)
 
     def run(self, num_unrolls: int) -> int:
         """Environment steps that went into gradients."""

@@ -1,5 +1,6 @@
 """Runs whose actors have different environments."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,17 @@ def short():
 
 def long():
     return Chain(length=5)
+
+
+def slow_to_start():
+    time.sleep(1.0)
+    return Chain(length=5)
+
+
+def test_no_steps_are_spent_while_an_actor_that_is_needed_starts():
+    limits = {**SETTINGS, "max_env_steps": 1200}
+    trained = tianji.train(env=[long, slow_to_start], engine="local", observe=QUIET, **limits)
+    assert trained.summary["version"] > 5, "not one round of nearly all steps"
 
 
 @pytest.mark.parametrize("engine", ["inline", "virtual", "local"])

@@ -27,6 +27,7 @@ class Absence:
         self._coming = set(range(num_actors))
         """Processes that start; nobody goes on without them yet."""
         self._given_up: set[int] = set()
+        self._late_after_s = [STARTS_S] * num_actors
         self._tell_after_s = [STARTS_S] * num_actors
         self.absent: set[int] = set()
         """Whom we go on without."""
@@ -42,7 +43,8 @@ class Absence:
         self._heard_ns[actor] = self._now_ns()
 
     def heard_of(self, actor: int) -> None:
-        self._tell_after_s[actor] = max(TELL_AFTER_S, 2 * self._silent_s(actor))
+        late_after_s = max(TELL_AFTER_S, 2 * self._silent_s(actor))
+        self._late_after_s[actor] = self._tell_after_s[actor] = late_after_s
         self._heard_ns[actor] = self._now_ns()
         if actor in self.absent:
             self.absent.discard(actor)
@@ -101,6 +103,14 @@ class Absence:
 
     def _silent_s(self, actor: int) -> float:
         return (self._now_ns() - self._silent_since_ns(actor)) / 1e9
+
+    def late(self) -> list[int]:
+        """Awaited actors that are silent for longer than they use to be."""
+        return [
+            actor
+            for actor in self._rule.waiting_for()
+            if self._silent_s(actor) >= self._late_after_s[actor]
+        ]
 
     def news(self) -> list[str]:
         """What a person should know, each thing once."""

@@ -102,8 +102,17 @@ class Gathering:
         worked |= self._receive_all()
         worked |= self._count()
         self._look_around()
-        self._supply.deliver()
+        self._supply.deliver(self._idle())
         return worked
+
+    def _idle(self) -> set[int]:
+        """Who gets no work: while a process starts that the round waits for, those whom it does not
+        wait for. They would spend steps by the thousand on one round."""
+        if not self._presence.absent or self.closed_ns is not None:
+            return set()
+        waiting = set(self._rule.waiting_for())
+        is_held_up = not waiting.isdisjoint(self._presence.absent)
+        return set(range(self._receiver.num_lanes)) - waiting if is_held_up else set()
 
     def _receive_all(self) -> bool:
         worked = False
@@ -268,6 +277,7 @@ class Gathering:
                 "discarded_steps": self._losses.steps,
                 "own_steps": sum(row[Gauge.UPDATES] for row in self._actor_gauges),
                 "waiting_for": self._rule.waiting_for(),
+                "late": [] if self.closed_ns is not None else self._absence.late(),
                 "absent": sorted(self._absence.absent),
                 "open_s": (self._now_ns() - self._opened_ns) / 1e9,
                 "closing_s": self._plan.closing_s,

@@ -6,7 +6,7 @@ Nothing is balanced here: how many gradients a version takes is the gather rule'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tianji.buffer.presence import Presence
 from tianji.channels.interface import Receiver
@@ -45,9 +45,10 @@ class Supply:
         """Before anything is granted: go on from these."""
         self._rounds = list(map(int, rounds))
 
-    def deliver(self) -> None:
+    def deliver(self, idle: Collection[int] = ()) -> None:
+        """idle: those who have to wait for it."""
         for actor, count in tuple(self._owed.items()):
-            if actor not in self._presence.absent:
+            if actor not in self._presence.absent and actor not in idle:
                 self._deliver(actor, count)
 
     def _deliver(self, actor: int, count: int) -> None:

@@ -76,14 +76,14 @@ class Attachment:
         index = int(self._worker.removeprefix("actor-"))
         row = control.gauges.rows[self._worker]
         spans = spans_of(self._spec, self._worker)
-        sender = ShmSender(self._stream, index, control.bells["learner"])
+        open_sender = partial(ShmSender, self._stream, index, control.bells["learner"])
         policy = ShmBoardReader(self._policy_fd)
         actor: AnyActor
         if gather_of(self._spec) is None:
-            actor = build_actor(self._spec, index, sender, policy, row, spans)
+            actor = build_actor(self._spec, index, open_sender(), policy, row, spans)
         else:
             end = self._open_contributions(index)
-            parts = self._spec, index, sender, policy, end, row, spans
+            parts = self._spec, index, open_sender, policy, end, row, spans
             reduce = self._open_reduce()
             if reduce is None:
                 actor = build_gradient_actor(*parts)

@@ -37,6 +37,8 @@ from tianji.trace.spans import Spans
 from tianji.types import Clock
 from tianji.virtual.table import costs_of
 
+OpenSender = Callable[[], Sender]
+"""An actor's end of its lane: whoever has opened it is ready to work."""
 OpenContributions = Callable[[int], ContributionWriter]
 """An actor's end, for so many parameters."""
 MakeAdding = Callable[[GatherRule, int], Adding]
@@ -51,7 +53,7 @@ def gather_of(spec: RunSpec) -> Gather | None:
 def build_gradient_actor(
     spec: RunSpec,
     index: int,
-    sender: Sender,
+    open_sender: OpenSender,
     policy: BoardReader,
     open_contributions: OpenContributions,
     gauges: memoryview[int],
@@ -64,6 +66,7 @@ def build_gradient_actor(
     model = build_model(spec)
     acting = algorithm.build_acting(model, spec.spaces, config)
     world = build_world(spec.env_of(index), config.env_kwargs, plan.envs_per_actor)
+    sender = open_sender()
     if spans is not None:
         acting, world = trace_acting(acting, spans), trace_world(world, spans)
         policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)

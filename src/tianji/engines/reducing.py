@@ -23,11 +23,12 @@ from tianji.channels.contributions import (
     contribution_bytes,
 )
 from tianji.channels.inproc import InprocBoard
-from tianji.channels.interface import BoardReader, Sender, Totals
+from tianji.channels.interface import BoardReader, Totals
 from tianji.channels.reduce import GlooReduce
 from tianji.engines.build import build_model
 from tianji.engines.gradients import (
     OpenContributions,
+    OpenSender,
     build_gradient_actor,
     gather_of,
     num_parameters,
@@ -93,7 +94,7 @@ def build_reducing_actor(
     reduce: GlooReduce,
     spec: RunSpec,
     index: int,
-    sender: Sender,
+    open_sender: OpenSender,
     board: BoardReader,
     open_contributions: OpenContributions,
     gauges: memoryview[int],
@@ -110,7 +111,7 @@ def build_reducing_actor(
     actor = build_gradient_actor(
         spec,
         index,
-        sender,
+        open_sender,
         own_policy(spec, gather, board, rank, gauges),
         lambda _: contributions,
         gauges,

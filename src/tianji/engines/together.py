@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tianji.actor.gradients import GradientActor
@@ -68,14 +69,15 @@ class Together:
             now_ns,
         )
         for role in program.of_kind("actor"):
-            sender, policy = stream.sender(role.index), boards[0]
+            open_sender, policy = partial(stream.sender, role.index), boards[0]
             row, spans = gauges.rows[role.name], spans_of(spec, role.name)
             actor: AnyActor
             if gather is not None:
                 own, end = sums.policy(policy, row), sums.open(role.index)
-                actor = build_gradient_actor(spec, role.index, sender, own, end, row, spans, now_ns)
+                parts = open_sender, own, end, row, spans, now_ns
+                actor = build_gradient_actor(spec, role.index, *parts)
             else:
-                actor = build_actor(spec, role.index, sender, policy, row, spans, now_ns)
+                actor = build_actor(spec, role.index, open_sender(), policy, row, spans, now_ns)
             self.actors[role.name] = actor
         self.evaluators: dict[str, Evaluator] = {}
         for role in program.of_kind("evaluator"):

@@ -45,6 +45,28 @@ def test_who_waited_with_us_is_not_named_either():
     assert rig.buffer.news() == []
 
 
+def late(rig):
+    return rig.buffer.record()["gather"]["late"]
+
+
+def test_late_is_who_is_silent_for_much_longer_than_before():
+    rig = Rig(BARRIER)
+    rig.deliver(0, 2)
+    rig.now += 9 * SECOND
+    assert late(rig) == [], "processes start"
+    rig.deliver(1)
+    rig.finish(rig.buffer.take())
+    rig.deliver(0, 2)
+    rig.now += 17 * SECOND
+    assert late(rig) == [], "it took nine seconds before"
+    rig.now += 1 * SECOND
+    assert late(rig) == [1]
+    rig.buffer.news()
+    assert late(rig) == [1], "also when it was told"
+    rig.deliver(1)
+    assert late(rig) == [], "the round is closed"
+
+
 def test_rounds_close_without_the_silent_one():
     rig = without_actor_1()
     rig.deliver(0, 2)

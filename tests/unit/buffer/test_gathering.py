@@ -211,6 +211,54 @@ def test_what_a_dead_actor_had_done_is_not_lost():
     assert mean(batch) == pytest.approx([(10 + 11 + 0) / 3, 1, 0])
 
 
+def work_of(rig, actor, most=50):
+    """Gradients that this actor can make, one after the other, before it gets no slot."""
+    for count in range(most):
+        if (grant := rig.senders[actor].reserve()) is None:
+            return count
+        stamp = Stamp(actor, grant.round, rig.version, rig.version, STEPS, 0, 0)
+        rig.senders[actor].send(grant.slot, stamp)
+        rig.buffer.tick()
+    return most
+
+
+def dies(rig, actor):
+    rig.stream.missing.add(actor)
+    rig.actor_gauges[actor][Gauge.LANE_RESETS] += 1
+    rig.gauges[Gauge.LANE_RESETS] += 1
+    rig.buffer.tick()
+
+
+@pytest.mark.parametrize("has_come", [False, True])
+def test_while_a_process_starts_nobody_does_more_than_the_round_needs(has_come):
+    """Than it takes that the missing one alone could close it; and the slots that are out then."""
+    rig = Rig(Gather("harmonic", 6, 6), missing=() if has_come else (1,))
+    if has_come:
+        dies(rig, 1)
+    made = [work_of(rig, actor) for actor in (0, 2, 0, 2)]
+    assert 1 / (made[0] + made[2]) + 1 / (made[1] + made[3]) < 9 / 6
+    assert sum(made) <= 8
+    rig.stream.missing.clear()
+    rig.buffer.tick()
+    assert work_of(rig, 0) == 50, "as many as it can, while the others are at work"
+
+
+def test_where_anybody_will_do_nobody_waits_for_a_process_that_starts():
+    assert work_of(Rig(first(60), missing=(1,)), 0) == 50
+
+
+def test_nobody_waits_for_who_was_given_up_or_left_out():
+    rig = Rig(Gather("harmonic", 60, 60), absent_after_s=9.0, missing=(1,))
+    rig.actor_gauges[1][Gauge.ACTIVITY] = Activity.STOPPED
+    rig.buffer.tick()
+    assert work_of(rig, 0) == 50
+    rig = Rig(Gather("harmonic", 60, 60), absent_after_s=9.0)
+    dies(rig, 1)
+    rig.now += 10 * 10**9
+    rig.buffer.tick()
+    assert work_of(rig, 0) == 50
+
+
 def test_whoever_takes_over_is_owed_the_slots_of_the_dead():
     rig = Rig(Gather("barrier"))
     assert rig.senders[1].reserve() is not None  # and it dies with it
