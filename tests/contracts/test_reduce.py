@@ -96,12 +96,15 @@ def test_a_rank_that_is_late_with_one_result_may_be_called_for_the_next():
 
 
 def test_giving_waits_for_nobody_and_what_was_given_may_be_written_again():
+    has_looked = FORK.Event()
+
     def program(end):
         values = np.full(SIZE, 1.0)
         if end.rank == 1:
-            time.sleep(0.2)
+            assert has_looked.wait(LONG_S)
         end.give(team_of(2), values)
         early = end.reduce.result() if end.rank == 0 else None
+        has_looked.set()
         values[:] = -5.0
         return early is None, float(end.wait()[0])
 

@@ -31,9 +31,9 @@ def test_an_algorithm_in_one_folder_trains_and_is_used_by_name(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(NEW_ALGORITHM))
     words = ["--algorithm", "reinforce.spec:ALGORITHM", "--env", "CartPole-v1", "--run", "mine"]
-    assert main(["train", *words, "--max-env-steps", "20000", "--num-envs", "16", "--json"]) == 0
+    assert main(["train", *words, "--max-env-steps", "40000", "--num-envs", "16", "--json"]) == 0
     summary = json.loads(capfd.readouterr().out)
-    assert summary["env_steps"] >= 20_000
+    assert summary["env_steps"] >= 40_000
     assert summary["mean_return_100"] > 30, f"random actions reach about 20: {summary}"
     assert main(["eval", "mine", "--episodes", "2"]) == 0
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import psutil
 
-DEADLINE_S = 60
+DEADLINE_S = 120
 WORKERS = {"tianji.engines.worker", "tianji.profile.worker"}
 SMALL = [
     "--num-envs", "4", "--unroll-length", "8", "--observe.period-s", "0.05",
     "--no-tensorboard", "--checkpoint.period-s", "0.2", "--minibatch-size", "16",
     "--epochs", "2", "--run", "run", "--algorithm", "ppo", "--plan.source", "rule",
 ]  # fmt: skip
+FOREVER = ["--max-env-steps", "100000000", "--target-return", "none"]
 
 
 class Command:
@@ -46,13 +47,15 @@ class Command:
         return found
 
     def records(self) -> list[dict]:
-        path = self.run_dir / "metrics.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [json.loads(line) for line in lines if line.endswith("}")]
+        return whole_lines(self.run_dir / "metrics.jsonl")
 
     def events(self) -> list[dict]:
-        path = self.run_dir / "events.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        return whole_lines(self.run_dir / "events.jsonl")
+
+    def version(self) -> int:
+        """The last that the run told of."""
+        records = self.records()
+        return records[-1]["version"] if records else 0
 
     def wait_for(self, condition, what: str):
         """Until the condition gives something true; the run must not end before."""
@@ -80,6 +83,12 @@ class Command:
         return json.loads((self.run_dir / "summary.json").read_text())
 
 
+def whole_lines(path: Path) -> list[dict]:
+    """Of a file that may not be there yet, and whose last line may be half written."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}\n")]
+
+
 def tianji_processes(folder: Path) -> list[psutil.Process]:
     """Processes of TianJi that work in this folder."""
     found = []
@@ -95,7 +104,7 @@ def tianji_processes(folder: Path) -> list[psutil.Process]:
 
 def assert_nothing_is_left(folder: Path) -> None:
     """No process, and so no shared memory either: segments are memfds, gone with their holders."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + DEADLINE_S
     while tianji_processes(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert tianji_processes(folder) == []

@@ -5,7 +5,7 @@ import signal
 import numpy as np
 import pytest
 
-from tests.system.commands import Command
+from tests.system.commands import FOREVER, Command
 from tests.system.runs import run, saved_state
 
 SYNC = {"name": "sync-nigt", "unroll_length": 20}
@@ -43,17 +43,17 @@ def test_server_and_all_reduce_lead_to_the_same_parameters(engine, algorithm):
     for name in weights:
         np.testing.assert_allclose(other[name], one[name], rtol=1e-6, atol=1e-7, err_msg=name)
     assert server["gather"]["own_steps"] == 0
-    # The first version is read from the board; the last one may not have been begun.
-    assert reduced["gather"]["own_steps"] in range(
-        3 * (reduced["version"] - 1), 3 * reduced["version"] + 1
-    )
+    # The first version is read from the board; the last one may not have been begun. A process
+    # that is kept from its core for long takes others from there too.
+    least = 1 if engine == "local" else 3 * (reduced["version"] - 1)
+    assert least <= reduced["gather"]["own_steps"] <= 3 * reduced["version"]
 
 
 def test_a_killed_actor_and_a_killed_learner_are_replaced_and_take_part_again(tmp_path):
     command = Command(
         tmp_path, "train", "rennala-nigt", "--algorithm.realisation", "all-reduce",
         "--algorithm.unroll-length", "20", "--algorithm.m", "6", "--num-actors", "3",
-        "--num-envs", "6", "--max-env-steps", "100000000", "--observe.period-s", "0.05",
+        "--num-envs", "6", *FOREVER, "--observe.period-s", "0.05",
         "--no-tensorboard", "--checkpoint.period-s", "0.2", "--run", "run",
     )  # fmt: skip
 
@@ -92,14 +92,17 @@ def test_rennala_goes_on_without_a_rank_that_hangs_and_with_it_again(tmp_path):
     command = Command(
         tmp_path, "train", "rennala-nigt", "--algorithm.realisation", "all-reduce",
         "--algorithm.unroll-length", "20", "--algorithm.m", "6", "--num-actors", "3",
-        "--num-envs", "6", "--max-env-steps", "100000000", "--observe.period-s", "0.05",
+        "--num-envs", "6", *FOREVER, "--observe.period-s", "0.05",
         "--no-tensorboard", "--run", "run",
     )  # fmt: skip
 
     def made():
         return command.records()[-1]["gather"]["counts"][1]
 
-    command.wait_for_version(5)
+    command.wait_for(
+        lambda: command.records() and min(command.records()[-1]["gather"]["counts"]) > 0,
+        "gradients of all, who are one team then",
+    )
     hung = command.workers()["actor-1"]
     hung.suspend()
     command.wait_for_version(command.records()[-1]["version"] + 20)

@@ -8,17 +8,23 @@ import subprocess
 
 import pytest
 
-from tests.system.commands import SMALL, Command, assert_nothing_is_left, tianji_processes
+from tests.system.commands import (
+    FOREVER,
+    SMALL,
+    Command,
+    assert_nothing_is_left,
+    tianji_processes,
+)
 from tianji.checkpoint.load import latest, read_checkpoint
 
-FOREVER = ["--max-env-steps", "100000000"]
 COUNTING = ["--env", "tianji.envs.worlds:Counting"]
 
 
 def flaky(how, tmp_path, *more):
+    """One actor: with several, the first to come there would fail, and others end the run."""
     return [
         "--env", "tianji.envs.worlds:Flaky", "--env-kwargs.how", how, "--env-kwargs.at-step", "50",
-        "--env-kwargs.marker", str(tmp_path / "marker"), *more,
+        "--env-kwargs.marker", str(tmp_path / "marker"), "--num-actors", "1", *more,
     ]  # fmt: skip
 
 
@@ -35,7 +41,7 @@ def test_an_environment_that_raises_costs_one_restart_and_names_the_cause(tmp_pa
 
 def test_an_environment_that_always_raises_ends_the_run_with_its_first_cause(tmp_path):
     words = ["--env", "tianji.envs.worlds:Flaky", "--env-kwargs.at-step", "5",
-             "--supervise.backoff-s", "0.01"]  # fmt: skip
+             "--supervise.backoff-s", "0.01", "--num-actors", "1"]  # fmt: skip
     command = Command(tmp_path, "train", *SMALL, *words, *FOREVER, "--json")
     code, out, err = command.finish()
     assert code == 1
@@ -55,7 +61,7 @@ def test_a_killed_actor_is_replaced_and_training_goes_on(tmp_path):
         lambda: command.workers().get("actor-1", before["actor-1"]).pid != before["actor-1"].pid,
         "replacement",
     )
-    command.wait_for_version(command.records()[-1]["version"] + 50)
+    command.wait_for_version(command.version() + 50)
     after = command.workers()
     assert after["learner"].pid == before["learner"].pid
     assert after["actor-0"].pid == before["actor-0"].pid
@@ -72,7 +78,7 @@ def test_an_actor_that_stops_answering_is_replaced_and_shows_where_it_hung(tmp_p
     command = Command(tmp_path, "train", *SMALL, *words, "--max-env-steps", "2000", "--json")
     code, out, err = command.finish()
     assert code == 0
-    assert json.loads(out)["restarts"] == 1
+    assert json.loads(out)["restarts"] >= 1  # one kept from its core for as long is replaced too
     assert "no sign of life" in err
     assert "worlds.py" in err, "the stack dump of the hanging step"
 
@@ -86,8 +92,7 @@ def test_a_killed_learner_goes_on_from_its_checkpoint_and_the_actors_stay(tmp_pa
         lambda: command.workers().get("learner", before["learner"]).pid != before["learner"].pid,
         "replacement",
     )
-    highest = max(record["version"] for record in command.records())
-    command.wait_for_version(highest + 50)
+    command.wait_for_version(command.version() + 50)
     assert command.workers()["actor-0"].pid == before["actor-0"].pid
     command.process.send_signal(signal.SIGINT)
     code, _, err = command.finish()
@@ -109,7 +114,7 @@ def test_a_learner_that_stops_answering_is_replaced(tmp_path):
     command.wait_for(
         lambda: command.workers().get("learner", before).pid != before.pid, "replacement"
     )
-    command.wait_for_version(command.records()[-1]["version"] + 20)
+    command.wait_for_version(command.version() + 20)
     command.process.send_signal(signal.SIGINT)
     code, _, err = command.finish()
     assert code == 130
@@ -208,13 +213,13 @@ def tiny_disk(tmp_path):
 def test_a_full_disk_costs_checkpoints_not_the_run(tiny_disk):
     command = Command(tiny_disk, "train", *SMALL, *COUNTING, *FOREVER)
     command.wait_for(lambda: latest_version(command) >= 0, "first checkpoint")
-    command.wait_for((command.run_dir / "events.jsonl").exists, "first event")
+    command.wait_for(command.events, "first event")
     filler = tiny_disk / "filler"
     with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
         while True:
             file.write(b"0" * 4096)
-    command.wait_for(
-        lambda: any(e["kind"] == "checkpoint_failed" for e in full_disk_events(command)),
+    command.wait_for(  # that event too may meet the full disk; then the next one tells
+        lambda: any(e["kind"] == "checkpoint_failed" for e in command.events()),
         "word of the full disk",
     )
     kept = latest_version(command)
@@ -224,14 +229,6 @@ def test_a_full_disk_costs_checkpoints_not_the_run(tiny_disk):
     code, _, err = command.finish()
     assert code == 130
     assert "is full" in err and "Training goes on" in err
-
-
-def full_disk_events(command):
-    """The event may have met the full disk itself; then the next failed checkpoint tells."""
-    text = (command.run_dir / "events.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines() if line.endswith("}")] or [
-        {"kind": "none"}
-    ]
 
 
 def test_a_small_dev_shm_does_not_matter(tmp_path):

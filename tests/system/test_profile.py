@@ -53,7 +53,7 @@ def test_a_profile_has_every_point_and_a_rehearsal(tmp_path):
         assert cost.cpu_s > 0
     assert all(50 << 20 < cost.memory_bytes < 2 << 30 for cost in profile.actors)
     rehearsal, *_ = profile.rehearsals  # the winner is tried once more
-    assert rehearsal.trained == pytest.approx(2 * rehearsal.received, rel=0.2)
+    assert rehearsal.trained > 0 and rehearsal.ratio == 1.0
     assert 0 <= rehearsal.lag_versions <= 1
     assert profile.profiling_s > 0
     assert all(sentence.endswith(".") for sentence in told)

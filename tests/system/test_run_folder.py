@@ -26,7 +26,7 @@ def test_a_failed_run_raises_in_python_and_names_the_cause(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TianjiError, match="actor-0: RuntimeError: this world fails"):
         tianji.train(
-            env="tianji.envs.worlds:Flaky", env_kwargs={"at_step": 5}, num_envs=4,
+            env="tianji.envs.worlds:Flaky", env_kwargs={"at_step": 5}, num_envs=4, num_actors=1,
             observe=QUIET, supervise={"backoff_s": 0.01},
         )  # fmt: skip
 

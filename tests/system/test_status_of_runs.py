@@ -2,12 +2,11 @@
 
 import json
 
-from tests.system.commands import SMALL, Command, assert_nothing_is_left
+from tests.system.commands import FOREVER, SMALL, Command, assert_nothing_is_left
 
 
 def test_a_run_is_told_while_it_goes_on_and_after_it_was_killed(tmp_path):
-    words = [*SMALL, "--max-env-steps", "100_000_000", "--plan.source", "rule"]
-    run = Command(tmp_path, "train", *words)
+    run = Command(tmp_path, "train", *SMALL, *FOREVER)
     run.wait_for_version(20)
     out, seen = Command(tmp_path, "status", "run", "--json").process.communicate()
     report = json.loads(out)

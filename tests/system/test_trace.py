@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.commands import SMALL, Command
+from tests.system.commands import FOREVER, SMALL, Command
 from tests.system.runs import DQN, PPO, QUIET, differences, resume, run, saved_state
 from tianji.trace.read import newest_trace, read_trace
 from tianji.trace.spans import Kind, open_spans, read_spans
@@ -141,7 +141,7 @@ def has_stepped(command, role, but):
 
 
 def test_a_killed_actor_leaves_its_spans(tmp_path):
-    command = Command(tmp_path, "train", *SMALL, "--num-actors", "2", "--trace")
+    command = Command(tmp_path, "train", *SMALL, *FOREVER, "--num-actors", "2", "--trace")
     command.wait_for(lambda: has_stepped(command, "actor-1", but=0), "a step of actor-1")
     victim = command.workers()["actor-1"]
     victim.kill()

@@ -35,6 +35,8 @@ GRACE_S = 2.0
 """How long workers may take to end by themselves once they are told to stop at once."""
 ASLEEP_S = 5.0
 """A supervisor that did not look for so long was stopped itself (Ctrl-Z, a suspended machine)."""
+STARTS_S = 60.0
+"""A worker that starts loads libraries and shows no sign of life: it has at least so long."""
 MAX_FRUITLESS = 3
 """Starts in a row without one unroll after which an actor is given up: it would fail for ever."""
 
@@ -254,7 +256,6 @@ class LocalEngine:
                 self._start(worker, resume=False, is_restart=True)
 
     def _check_heartbeats(self) -> None:
-        limit_s = self._spec.config.supervise.heartbeat_timeout_s
         now_ns = time.monotonic_ns()
         if now_ns - self._last_check_ns > ASLEEP_S * 1e9:
             self._awake_ns = now_ns  # we were stopped ourselves: give the others time to be heard
@@ -262,7 +263,7 @@ class LocalEngine:
         for worker, process in list(self._workers.items()):
             row = self._rows(worker)[0]
             silent_s = (now_ns - max(row[Gauge.HEARTBEAT_NS], self._awake_ns)) / 1e9
-            if silent_s <= limit_s or process.is_killed:
+            if silent_s <= self._silence_limit_s(worker) or process.is_killed:
                 continue
             activity = Activity(row[Gauge.ACTIVITY]).name.lower()
             text = (
@@ -271,6 +272,11 @@ class LocalEngine:
             )
             process.dump_stack()
             process.kill(text)
+
+    def _silence_limit_s(self, worker: str) -> float:
+        limit_s = self._spec.config.supervise.heartbeat_timeout_s
+        starts = any(row[Gauge.ACTIVITY] == Activity.STARTING for row in self._rows(worker))
+        return max(limit_s, STARTS_S) if starts else limit_s
 
     def _shut_down(self, stop: StopRequest) -> None:
         """Ask the rest to end; kill what does not, after a while."""

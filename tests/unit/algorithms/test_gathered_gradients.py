@@ -103,8 +103,11 @@ def test_actions_without_bounds_cannot_be_squashed():
 
 def test_peers_need_two_environments_of_an_actor():
     check("rennala-nigt", {"baseline": "peers"})
-    with pytest.raises(UsageError, match=r"two or more .*num_envs is 3 with num_actors 3"):
+    with pytest.raises(
+        UsageError, match=r"two or more .*num_envs is 3 with num_actors 3"
+    ) as raised:
         check("rennala-nigt", {"baseline": "peers"}, num_envs=3)
+    assert "lower num_actors to at most 1, or" in str(raised.value)
 
 
 @pytest.mark.parametrize(

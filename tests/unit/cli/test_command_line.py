@@ -229,6 +229,19 @@ def test_a_command_to_try_is_never_cut(capsys, monkeypatch):
     assert "go on from the last checkpoint" in shown
 
 
+def test_a_run_that_ran_out_of_time_needs_more_of_it_to_go_on(capsys):
+    show_closing({**SUMMARY, "stopped_because": "max_wall"})
+    assert "tianji resume one --max-wall-s 8 " in unwrapped(capsys.readouterr().err)
+    show_closing({**SUMMARY, "stopped_because": "interrupted"})
+    assert "tianji resume one go on" in unwrapped(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("updates", "told"), [(0, "0 updates"), (1, "1 update"), (2, "2 updates")])
+def test_one_update_is_not_many(capsys, updates, told):
+    show_closing({**SUMMARY, "updates": updates})
+    assert f"environment steps, {told} in" in unwrapped(capsys.readouterr().err)
+
+
 def test_seconds_of_the_virtual_engine_are_called_simulated(capsys):
     show_closing({**SUMMARY, "engine": "virtual"})
     shown = unwrapped(capsys.readouterr().err)

@@ -82,14 +82,24 @@ WHY = ("The learner is the critical path: 98 % busy; the actor 22 %.", "What gai
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
-def test_why_has_two_lines_cut_between_words(width):
+def test_why_has_four_lines_at_most_cut_between_words(width):
     lines = draw(make_record(why=WHY), width)
-    (first,) = (number for number, line in enumerate(lines) if line.startswith("why"))
+    first, event = (
+        next(number for number, line in enumerate(lines) if line.startswith(name))
+        for name in ("why", "event")
+    )
     assert lines[first] == "why       " + " ".join(WHY)[: len(lines[first]) - 10]
-    assert lines[first + 2].startswith("event")
-    assert max(map(len, lines[first : first + 2])) <= width
-    assert lines[first + 1].endswith("…") == (width < 140)
-    assert draw(make_record(why=WHY), width, marks=ASCII)[first + 1].isascii()
+    assert event - first <= 4
+    assert max(map(len, lines[first:event])) <= width
+    assert lines[event - 1].endswith("…") == (width < 80)
+    assert draw(make_record(why=WHY), width, marks=ASCII)[event - 1].isascii()
+
+
+@pytest.mark.parametrize("width", [80, 100, 105, 113, 120, 140])
+def test_the_line_of_the_return_fits_and_has_the_episodes_where_there_is_room(width):
+    (line,) = (line for line in draw(make_record(), width) if line.startswith("return"))
+    assert len(line) <= width
+    assert ("episodes 1.20k" in line) == (width >= 120)
 
 
 def test_a_record_without_a_reason_has_no_line_for_it():

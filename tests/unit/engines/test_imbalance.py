@@ -19,6 +19,7 @@ class Run:
             bottleneck="training",
         )  # fmt: skip
         self.gauges = Gauges(("learner", "buffer", "actor-0"))
+        self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
         self.now_ns = 0
         plan = plan_for(config()).model_copy(update={"prediction": prediction})
         self.imbalances = Imbalances(plan, 2, self.gauges, replan, lambda: self.now_ns)

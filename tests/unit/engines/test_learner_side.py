@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.engines.sides import make_spec
-from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.gauges import CARRIED, Gauge, Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
@@ -216,8 +216,9 @@ def test_a_resumed_side_goes_on_where_the_checkpoint_was(tmp_path):
         assert one[key] == other[key], key
     assert other["lag_histogram"] == [3]
     assert other["ratio"]["actual"] == 1.0
-    for gauge in (Gauge.UPDATES, Gauge.STEPS, Gauge.UNIQUE_STEPS):
-        assert new.gauges.rows["learner"][gauge] == old.gauges.rows["learner"][gauge] > 0
+    row = new.gauges.rows["learner"]
+    for gauge, carried in CARRIED.items():
+        assert row[gauge] == row[carried] == old.gauges.rows["learner"][gauge] > 0
     new.make_version()
     assert new.board.version() == 4
     assert new.side._update.state()["seen"] == 4
@@ -242,7 +243,10 @@ def test_rates_of_a_resumed_session_leave_out_what_was_trained_before(tmp_path):
 def test_versions_never_fall_below_what_was_published(tmp_path):
     saved_run(tmp_path)
     new = Rig(tmp_path)
+    new.gauges.rows["learner"][Gauge.UPDATES] = lost = 100  # by the one that died
     new.side.resume(highest_version=9)
+    row = new.gauges.rows["learner"]
+    assert row[Gauge.UPDATES] - row[Gauge.CARRIED_UPDATES] == lost, "they were made all the same"
     new.start()
     assert new.board.version() == 10
     new.send(oldest=9)

@@ -15,6 +15,8 @@ from tianji.engines import worker
 from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.spec import RunSpec
 
+FOR_EVER = "import signal\nwhile True: signal.pause()"
+
 
 def message(tmp_path, env="CartPole-v1", worker="actor-0", **more):
     asked = config(num_actors=2)
@@ -27,14 +29,15 @@ def start(code):
     """A process of a few lines in place of a worker; it may write reports to descriptor W."""
     read, write = os.pipe()
     popen = subprocess.Popen(
-        [sys.executable, "-S", "-c", f"import os; W = {write}\n{code}"], pass_fds=[write]
-    )
+        [sys.executable, "-S", "-c", f"import os; W = {write}\n{code}"],
+        pass_fds=[write], start_new_session=True,
+    )  # fmt: skip
     os.close(write)
     return WorkerProcess(popen, read)
 
 
 def finish(process):
-    process._popen.wait(30)
+    process._popen.wait(120)
     assert process.has_ended()
 
 
@@ -71,7 +74,7 @@ os.write(W, b'xt": "one"}\n{"kind": "note", "text": "two"}\n{"kind"')
 
 
 def test_a_worker_with_nothing_to_say_is_not_waited_for():
-    process = start("input()")
+    process = start(FOR_EVER)
     assert process.read_reports() == []
     assert not process.has_ended()
     process.kill()
@@ -93,7 +96,7 @@ def test_how_a_worker_ended_is_told_in_words(code, how):
 
 
 def test_a_worker_that_we_killed_ended_for_our_reason():
-    process = start("input()")
+    process = start(FOR_EVER)
     process.kill("no sign of life for 60 s")
     assert process.has_ended() and process.is_killed
     assert process.how_it_ended() == "no sign of life for 60 s"

@@ -44,6 +44,7 @@ class Rig:
         self.observer = RunObserver(config, make_plan(), tmp_path, self.built.append)
         self.screen = self.observer._display
         self.gauges = Gauges(("actor-0", "buffer", "learner"))
+        self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
 
     def watch(self, **pids):
         self.observer.watch(self.gauges, pids, lambda: self.now_ns)
@@ -278,7 +279,10 @@ def test_another_engine_goes_on_with_other_gauges_and_the_same_first_step(rig):
     assert rig.observer.first_step_ns() == 5
 
 
-GATHERED = {"counts": [4], "waiting_for": [0], "absent": [], "open_s": 0.1, "discarded_steps": 9}
+GATHERED = {
+    "counts": [4], "waiting_for": [0], "late": [0], "absent": [], "open_s": 0.1,
+    "discarded_steps": 9,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("engine", "share"), [("local", 0.25), ("virtual", None)])
@@ -293,10 +297,11 @@ def test_what_the_buffer_gathered_is_completed_by_the_gauges(tmp_path, monkeypat
     found = list(read_lines(tmp_path / "metrics.jsonl"))[-1]["gather"]
     assert (found["rule"], found["num_gradients"], found["times"]) == ("first", 20, "sqrt")
     assert (found["counts"], found["waiting_for"]) == ([4], [0])
+    assert found["late"] == ([] if engine == "virtual" else [0]), "simulated actors are in time"
     assert (found["discarded_step_share"], found["rounds_per_s"]) == (share, 0.5)
     closing = rig.observer.closing_facts()["gather"]
     assert closing["counts"] == [4]
-    assert not {"waiting_for", "open_s"} & set(closing), "the run is over"
+    assert not {"waiting_for", "late", "open_s"} & set(closing), "the run is over"
 
 
 def test_algorithms_that_gather_nothing_have_no_rounds(rig):

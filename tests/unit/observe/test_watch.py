@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tianji.channels.gauges import Activity, Gauge, Gauges
+from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
 from tianji.observe.watch import WINDOW_S, Watch
 
 S = 10**9
@@ -15,6 +15,7 @@ class Rig:
     def __init__(self):
         self.now_ns = 50 * S
         self.gauges = Gauges(ROLES)
+        self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
         self.watch = Watch(self.gauges, lambda: self.now_ns)
 
     def add(self, role, gauge, amount):
@@ -95,6 +96,7 @@ def test_shares_are_the_time_at_work_and_asleep_of_the_time_that_passed(rig):
 
 
 def test_the_first_step_is_that_of_the_first_actor(rig):
+    rig.add("actor-0", Gauge.FIRST_STEP_NS, -1)
     assert rig.watch.first_step_ns() == 0
     rig.add("actor-1", Gauge.FIRST_STEP_NS, 9)
     assert rig.watch.first_step_ns() == 9
@@ -175,6 +177,51 @@ def test_once_a_version_is_made_the_start_is_no_part_of_the_last_seconds(rig):
     assert rig.watch.now()["busy_share"]["learner"] == 1.0
 
 
+def test_the_time_before_the_first_step_is_in_no_rate(rig):
+    rig.add("actor-0", Gauge.FIRST_STEP_NS, -1)
+    for _ in range(6):
+        rig.pass_s(0.5)
+    rig.add("actor-0", Gauge.FIRST_STEP_NS, rig.now_ns)
+    rig.add("actor-0", Gauge.STEPS, 100)
+    rig.pass_s(0.5)
+    found = rig.watch.now()
+    assert found["span_s"] == 0.5, "three seconds of start-up are no part of it"
+    assert found["rates_per_s"]["produced"] == 200.0
+
+
+def test_what_a_checkpoint_has_set_is_in_no_rate(rig):
+    rig.watch.look()
+    for gauge, carried in CARRIED.items():
+        rig.add("learner", gauge, 1000)
+        rig.add("learner", carried, 1000)
+    rig.pass_s(1)
+    assert rig.watch.now()["rates_per_s"]["trained"] == 0.0
+    rig.add("learner", Gauge.STEPS, 50)
+    rig.pass_s(1)
+    whole = rig.watch.whole()
+    assert whole["span_s"] == 2.0, "no version has been made since"
+    assert whole["rates_per_s"]["trained"] == 25.0
+
+
+def test_a_learner_that_went_back_goes_on_with_its_rates(rig):
+    rig.add("learner", Gauge.STEPS, 500)
+    rig.watch.look()
+    rig.add("learner", Gauge.STEPS, 40 - 300)
+    rig.add("learner", Gauge.CARRIED_STEPS, -300)
+    rig.pass_s(1)
+    assert rig.watch.now()["rates_per_s"]["trained"] == 40.0
+
+
+def test_a_second_look_in_the_same_moment_of_simulated_time_takes_nothing_away(rig):
+    rig.watch.look()
+    rig.add("learner", Gauge.UPDATES, 3)
+    rig.add("learner", Gauge.STEPS, 60)
+    rig.pass_s(30)
+    rig.watch.look()
+    assert rig.watch.now()["rates_per_s"]["trained"] == 2.0
+    assert rig.watch.whole()["rates_per_s"]["trained"] == 2.0
+
+
 def test_a_run_that_was_looked_at_once_has_no_whole_to_speak_of(rig):
     assert rig.watch.whole() == {}
     rig.watch.look()
@@ -222,6 +269,23 @@ def test_gradients_that_came_too_late_are_among_those_that_were_discarded(rig):
     watch.look()
     gather = watch.now()["gather"]
     assert gather["discarded_share"] == gather["discarded_step_share"] == 0.25
+    assert gather["gradients_per_s"] == 3.0, "those that count"
+
+
+def test_no_share_of_gradients_is_above_all_of_them(rig):
+    """A gradient is counted as overdue before it is handed over, and as late after it."""
+    watch = Watch(rig.gauges, lambda: rig.now_ns, gathers=True)
+    watch.look()
+    rig.add("actor-0", Gauge.ITEMS, 1)
+    rig.add("actor-0", Gauge.STEPS, 10)
+    rig.add("actor-0", Gauge.OVERDUE, 2)
+    rig.add("buffer", Gauge.DISCARDED, 2)
+    rig.add("buffer", Gauge.DISCARDED_STEPS, 20)
+    rig.now_ns += S
+    watch.look()
+    gather = watch.now()["gather"]
+    assert gather["overdue_share"] == gather["discarded_share"] == 1.0
+    assert gather["discarded_step_share"] == 1.0 and gather["gradients_per_s"] == 0.0
 
 
 def test_runs_that_gather_nothing_say_nothing_of_it(rig):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -23,10 +24,12 @@ class Answer(Strict):
 @pytest.fixture
 def hire(monkeypatch):
     """Starts a member whose process runs a few lines; it reads commands from R, reports to W."""
-    asked = config(supervise={"heartbeat_timeout_s": 0.3})
-    with Crew(RunSpec(asked, plan_for(asked), SPACES, "X", None)) as crew:
+    with ExitStack() as crews:
 
-        def hire(code):
+        def hire(code, timeout_s=60.0):
+            asked = config(supervise={"heartbeat_timeout_s": timeout_s})
+            crew = crews.enter_context(Crew(RunSpec(asked, plan_for(asked), SPACES, "X", None)))
+
             def start(message, _module):
                 read, write = os.pipe()
                 lines = f"import json, os; R, W = {message.fds['commands']}, {write}\n{code}"
@@ -70,6 +73,7 @@ def test_one_that_dies_is_told(hire):
 
 
 def test_one_that_is_silent_is_told(hire):
-    member = hire("import signal, time; signal.signal(10, signal.SIG_IGN); time.sleep(60)")
+    silent = "import signal, time; signal.signal(10, signal.SIG_IGN); time.sleep(60)"
+    member = hire(silent, timeout_s=0.3)
     with pytest.raises(WorkerLost, match="heartbeat_timeout_s"):
         member.ask(Command(do="build"), Answer)
