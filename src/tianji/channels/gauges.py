@@ -68,6 +68,19 @@ class Gauge(IntEnum):
     """Buffer, in an actor's row: since when gradients at the newest version are wanted."""
     OVERDUE = 26
     """Actor: gradients that took longer than the time that was given for them."""
+    CARRIED_UPDATES = 27
+    """Learner: how much of UPDATES a checkpoint has set, and nobody counted; below 0 where it went
+    back. The next two: the same of STEPS and UNIQUE_STEPS."""
+    CARRIED_STEPS = 28
+    CARRIED_UNIQUE_STEPS = 29
+
+
+CARRIED = {
+    Gauge.UPDATES: Gauge.CARRIED_UPDATES,
+    Gauge.STEPS: Gauge.CARRIED_STEPS,
+    Gauge.UNIQUE_STEPS: Gauge.CARRIED_UNIQUE_STEPS,
+}
+"""Of the learner's counts, where it is told how much of each was carried over."""
 
 
 class Activity(IntEnum):

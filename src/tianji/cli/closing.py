@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -52,7 +53,8 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     if summary.get("time_to_target_s") is not None:
         seconds = f"{summary['time_to_target_s']:.1f} s"
         facts["time to target"] = on_clock(seconds, summary["engine"], of="training")
-    work = f"{summary['env_steps']:,} environment steps, {summary['updates']:,} updates"
+    updates = f"{summary['updates']:,} update{'s' * (summary['updates'] != 1)}"
+    work = f"{summary['env_steps']:,} environment steps, {updates}"
     wall_s = f"{summary['wall_s']:.1f} s"
     facts["work"] = f"{work} in {on_clock(wall_s, summary['engine'])}"
     if summary.get("critical_path") is not None:
@@ -89,9 +91,7 @@ def _mean_text(mean: float | None) -> str:
 
 def _next_things(summary: Mapping[str, Any]) -> Table:
     name = Path(summary["run_dir"]).name
-    more = f" --max-env-steps {2 * summary['env_steps']}"
-    limit = more if summary["stopped_because"] == "max_env_steps" else ""
-    resume = {f"tianji resume {name}{limit}": "go on from the last checkpoint"}
+    resume = {f"tianji resume {name}{_raised(summary)}": "go on from the last checkpoint"}
     lines = {
         f"tianji eval {name} --video": "measure the policy and film it",
         f"tianji export {name}": "write it as ONNX",
@@ -106,6 +106,15 @@ def _next_things(summary: Mapping[str, Any]) -> Table:
     elif summary["stopped_because"] != "target_reached":
         lines |= resume
     return _listed({command.replace("tianji", _typed(), 1): lines[command] for command in lines})
+
+
+def _raised(summary: Mapping[str, Any]) -> str:
+    """The limit that the run stopped at, twice as high: with the same it would stop at once."""
+    limits = {
+        "max_env_steps": f" --max-env-steps {2 * summary['env_steps']}",
+        "max_wall": f" --max-wall-s {2 * math.ceil(summary['wall_s'])}",
+    }
+    return limits.get(summary["stopped_because"], "")
 
 
 def _listed(purposes: Mapping[str, str]) -> Table:

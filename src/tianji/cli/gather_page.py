@@ -125,7 +125,7 @@ def _most_dropped(gather: Gather, num_actors: int) -> float | None:
 def _advice(planned: Planned, machine: Machine) -> tuple[str, ...]:
     num_actors, num_cores = planned.plan.num_actors, len(machine.cores)
     told = []
-    if num_actors > num_cores:
+    if num_actors > num_cores and planned.config.times.law == "none":
         told.append(
             f"{num_actors} actors share {num_cores} cores: each gets a part of one, and none is "
             "faster than the others for long."

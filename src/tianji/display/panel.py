@@ -43,7 +43,7 @@ Parts = Sequence[tuple[str, str]]
 NAME_WIDTH = 10
 MAX_ROLE_LINES = 8
 MAX_METRIC_LINES = 2
-MAX_WHY_LINES = 2
+MAX_WHY_LINES = 4
 
 
 class Panel:
@@ -66,7 +66,7 @@ class Panel:
             yield _line("", [("starting ...", "dim")])
         else:
             bar_width = max(10, min(60, width - 53))
-            yield self._return_line(bar_width, roomy=width >= 100)
+            yield self._return_line(bar_width, width)
             yield self._steps_line(bar_width)
             yield self._rates_line()
             yield from self._lane_lines()
@@ -92,7 +92,7 @@ class Panel:
             (self._marks.rest * (width - filled), "bright_black"),
         ]
 
-    def _return_line(self, bar_width: int, roomy: bool) -> Text:
+    def _return_line(self, bar_width: int, width: int) -> Text:
         record, target = self._record, self._config.target_return
         now = record.get("mean_return_100")
         if now is None:
@@ -104,10 +104,9 @@ class Panel:
         share = self._outlook.return_share()
         text = f"{to_value(now, 4)} of {target:g}"
         bar = self._bar(share, bar_width, "green")
-        ending = [*best, *episodes] if roomy else best
-        return _line(
-            "return", [(f"{text:<16}", "bold"), *bar, (f"{to_percent(share):>6}", ""), *ending]
-        )
+        parts = [(f"{text:<16}", "bold"), *bar, (f"{to_percent(share):>6}", ""), *best]
+        used = NAME_WIDTH + sum(len(words) for words, _ in [*parts, *episodes])
+        return _line("return", [*parts, *episodes] if used <= width else parts)
 
     def _steps_line(self, bar_width: int) -> Text:
         steps, limit = self._record.get("env_steps") or 0, self._config.max_env_steps

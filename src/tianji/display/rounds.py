@@ -21,8 +21,6 @@ MUCH_DROPPED = 0.2
 """Share of the environment steps from which on dropping less gains most."""
 MOST_COLUMNS = 24
 MOST_NAMED = 2
-LONG_S = 5.0
-"""A round that is open for longer waits for somebody."""
 Parts = list[tuple[str, str]]
 
 
@@ -74,9 +72,8 @@ def _by_actor(counts: Sequence[int], marks: Marks) -> Parts:
 
 
 def waited_for(gather: Mapping[str, Any]) -> str:
-    """Whom the open round waits for, if it has been open for long; else nothing."""
-    is_long = (gather.get("open_s") or 0.0) >= LONG_S
-    return named(gather.get("waiting_for") or []) if is_long else ""
+    """Whom the open round waits for, for longer than they use to take; else nothing."""
+    return named(gather.get("late") or [])
 
 
 def named(actors: Sequence[int]) -> str:

@@ -21,7 +21,7 @@ from tianji.buffer.interface import BufferRole
 from tianji.buffer.regroup import regrouped
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import contribution_bytes
-from tianji.channels.gauges import Activity, Gauge, Gauges
+from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
 from tianji.channels.interface import Batches, BoardWriter, Receiver
 from tianji.channels.layout import Layout
 from tianji.channels.memory import to_pages
@@ -256,14 +256,19 @@ class LearnerSide:
         self._update.load_state(state["update"])
         self.buffer.load_state(self._for_these_actors(state["buffer"]))
         self.progress.load_state(state["progress"])
-        self._row[Gauge.UPDATES] = state["updates"]
-        self._row[Gauge.STEPS] = state["trained_steps"]
-        self._row[Gauge.UNIQUE_STEPS] = state["unique_steps"]
+        self._carry_over(Gauge.UPDATES, state["updates"])
+        self._carry_over(Gauge.STEPS, state["trained_steps"])
+        self._carry_over(Gauge.UNIQUE_STEPS, state["unique_steps"])
         self.continue_at(max(saved.version, highest_version + 1))
         if choice.note:
             self._reports(Report(kind="note", role="learner", text=choice.note))
         actors: dict[str, Any] | None = state["actors"]
         return actors if actors and len(actors) == self._spec.plan.num_actors else None
+
+    def _carry_over(self, gauge: Gauge, count: int) -> None:
+        """Set a count, and say how much of it is not from here: no rate may count it."""
+        self._row[CARRIED[gauge]] += count - self._row[gauge]
+        self._row[gauge] = count
 
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """The buffer's state, also where it was saved with more actors or fewer."""

@@ -14,6 +14,8 @@ from tianji.observe.watch import is_actor
 
 LACK_OF_CORES = 0.05
 """Share of its time without a core above which a side has too few of them."""
+LEAST_S = 0.05
+"""Of less time there is nothing to tell."""
 NO_WORK = 0.01
 """Both sides together: what a worker that starts does now and then."""
 
@@ -70,7 +72,7 @@ def to_account(record: Mapping[str, Any]) -> Account | None:
     """None where nobody has worked: the run has just begun, or its record says nothing of times."""
     span_s, worked = record.get("span_s") or 0.0, record.get("worked_s") or {}
     actors = [role for role in worked if is_actor(role)]
-    if span_s <= 1e-6 or not actors or "learner" not in worked:
+    if span_s < LEAST_S or not actors or "learner" not in worked:
         return None
     sampling, training = _side(record, actors, span_s), _side(record, ["learner"], span_s)
     if sampling.busy + training.busy < NO_WORK:

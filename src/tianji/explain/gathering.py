@@ -13,7 +13,7 @@ from typing import Any
 from tianji.display.numbers import to_percent, to_value
 from tianji.display.rounds import MUCH_DROPPED, waited_for
 from tianji.explain.account import Account, Side
-from tianji.explain.gains import BEGIN, gain_of_part, to_times
+from tianji.explain.gains import BEGIN, LEAST_GAIN, gain_of_part, to_times
 from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanation
 from tianji.explain.words import WORTH_TELLING, parts_in_words, waits_sentence
 from tianji.observe.watch import is_actor
@@ -150,14 +150,11 @@ def _shares(counts: list[int]) -> str:
     total = sum(counts)
     if len(counts) < 2 or not total:
         return ""
-    most, least = max(counts), min(counts)
+    who, whom = counts.index(max(counts)), counts.index(min(counts))
+    most, least = to_percent(counts[who] / total), to_percent(counts[whom] / total)
     if most == least:
-        return f"; each actor made {to_percent(most / total)}"
-    who, whom = counts.index(most), counts.index(least)
-    return (
-        f"; actor-{who} made {to_percent(most / total)} of all, actor-{whom} "
-        f"{to_percent(least / total)}"
-    )
+        return f"; each actor made {most}"
+    return f"; actor-{who} made {most} of all, actor-{whom} {least}"
 
 
 def _overdue_sentence(gather: Mapping[str, Any]) -> str:
@@ -175,7 +172,8 @@ def _dropped_sentence(gather: Mapping[str, Any]) -> str:
     if gather.get("rule") == "every" or not gather.get("gradients_per_s"):
         return ""
     share, steps = gather["discarded_share"], gather.get("discarded_step_share")
-    if share < WORTH_TELLING:
+    # A gradient that had only just begun is dropped as any other, and costs next to nothing.
+    if min(share, share if steps is None else steps) < WORTH_TELLING:
         return "Hardly any work was dropped when rounds were closed."
     told = f"{to_percent(share)} of the gradients"
     if steps is not None:
@@ -193,18 +191,40 @@ def _dropped_sentence(gather: Mapping[str, Any]) -> str:
 
 def _gain(record: Mapping[str, Any], account: Account, path: CriticalPath) -> str:
     """Of another rule or another m; nothing where those gain little."""
-    gather, busy = record["gather"], max(LEAST, account.actors.busy)
+    gather = record["gather"]
     if names := waited_for(gather):
         return f"{BEGIN} {names} at work again, or to go on without (algorithm.absent_after_s)."
     if path == "learner":
         return f"{BEGIN} larger rounds or larger gradients, so that the learner has less to do."
     if gather["rule"] == "barrier" and path == "neither":
-        return (
-            f"{BEGIN} not to wait for the slowest: rennala-nigt where all actors have the same "
-            f"task, malenia-nigt where they have not (up to {to_times(1 / busy)} as many "
-            "gradients)."
-        )
+        return _gain_of_another_rule(record, account)
     return _gain_of_m(gather, account, path)
+
+
+def _gain_of_another_rule(record: Mapping[str, Any], account: Account) -> str:
+    """Messages, where they take time, are a part of being busy, and would be paid once a round: how
+    much that gains does not follow from the shares."""
+    more = _without_waiting(record, account)
+    if more < LEAST_GAIN:
+        return ""
+    has_messages = record["gather"].get("network", "none") != "none"
+    how_much = "" if has_messages else f" (up to {to_times(more)} as many gradients)"
+    return (
+        f"{BEGIN} not to wait for the slowest: rennala-nigt where all actors have the same task, "
+        f"malenia-nigt where they have not{how_much}."
+    )
+
+
+def _without_waiting(record: Mapping[str, Any], account: Account) -> float:
+    """How many gradients all would make in the time in which each makes one and waits: an actor
+    that is busy for a fifth of it makes five. As far as there are cores for it."""
+    shares = [s for name, s in record.get("busy_share", {}).items() if is_actor(name)]
+    each = [1 / max(LEAST, share) for share in shares or [account.actors.busy]]
+    more: float = sum(each) / len(each)
+    on_core = account.actors.on_core
+    if account.usable_cores is None or not on_core or not account.lacks_cores:
+        return more
+    return min(more, account.usable_cores / on_core)
 
 
 def _gain_of_m(gather: Mapping[str, Any], account: Account, path: CriticalPath) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tianji.display.numbers import on_clock, to_percent
-from tianji.explain.account import Account, Side
+from tianji.explain.account import LEAST_S, Account, Side
 
 WORTH_TELLING = 0.01
 """Shares of time below it are left out."""
@@ -28,12 +28,17 @@ def _waits(who: str, side: Side, span_s: float, words: Mapping[str, str]) -> lis
     waits = listed([
         f"{to_seconds(share * span_s)} {words[cause]}"
         for cause, share in sorted(side.waits.items(), key=lambda wait: -wait[1])
-        if share >= WORTH_TELLING and cause in words
+        if _is_worth_telling(share, span_s) and cause in words
     ])  # fmt: skip
     lacked = f"lacked a core for {to_seconds(side.no_core * span_s)}"
     told = [f"waited {waits}"] if waits else []
-    told += [lacked] if side.no_core >= WORTH_TELLING else []
+    told += [lacked] if _is_worth_telling(side.no_core, span_s) else []
     return [f"{who} {' and '.join(told)}"] if told else []
+
+
+def _is_worth_telling(share: float, span_s: float) -> bool:
+    """Of a short time even a large share may be 0.0 s."""
+    return share >= WORTH_TELLING and share * span_s >= LEAST_S
 
 
 def parts_in_words(side: Side) -> str:

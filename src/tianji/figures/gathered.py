@@ -97,7 +97,7 @@ def _panels(task: Task, rounds: int, *laws: Law) -> tuple[Panel, ...]:
 
 
 def _hundred(law: Law) -> Panel:
-    """More is tried here: with fewer gradients in a round than workers most work is dropped, and
+    """More is tried here: with fewer gradients in a round than actors most work is dropped, and
     AFedPG, with its many rounds, takes the smallest step that there was."""
     return Panel(REACHER, law, 100, 120, counts=(20, 50, 100), more=(("afedpg", -11),))
 

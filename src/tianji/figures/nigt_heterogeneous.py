@@ -1,4 +1,4 @@
-"""Two tasks, one worker for each, of which one is ten times slower: whose task is learnt?"""
+"""Two tasks, one actor for each, of which one is ten times slower: whose task is learnt?"""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ABOUT = "two tasks, one ten times slower: Malenia, AFedPG (our reconstruction), 
 _COLUMNS = (
     ("return", "seconds", "mean of both tasks"),
     ("return", "rounds", "mean of both tasks, by rounds"),
-    ("task_0", "seconds", "the fast worker's task: (s, 0)"),
-    ("task_1", "seconds", "the slow worker's task: (-s, 1)"),
+    ("task_0", "seconds", "the fast actor's task: (s, 0)"),
+    ("task_1", "seconds", "the slow actor's task: (-s, 1)"),
 )
 
 
@@ -47,6 +47,6 @@ def draw_tasks(data: Mapping[str, Any], title: str) -> Figure:
 
 
 _FIGURE = GatheredFigure(
-    "nigt-heterogeneous", "Two tasks with unequal workers: whose is learnt?", draw_tasks
+    "nigt-heterogeneous", "Two tasks with unequal actors: whose is learnt?", draw_tasks
 )
 read, rerun, draw = _FIGURE.read, _FIGURE.rerun, _FIGURE.draw

@@ -26,6 +26,7 @@ LEVELS: Mapping[str, Level] = {
 }
 WHY_PERIOD_NS = 2 * 10**9
 """An explanation stands on the screen for so long, so that people can read it."""
+OF_THE_OPEN_ROUND = ("waiting_for", "late", "open_s")
 
 
 class RunObserver:
@@ -164,8 +165,9 @@ class RunObserver:
             "network": self._times.network,
         }
         gather = known | self._record.get("gather", {}) | seen.get("gather", {})
-        if self._engine == "virtual":  # it never computes gradients that are dropped
-            gather["discarded_step_share"] = None
+        if self._engine == "virtual":
+            gather["discarded_step_share"] = None  # gradients that are dropped are not computed
+            gather["late"] = []  # all come when their times say so
         return {"gather": gather}
 
     @property
@@ -208,7 +210,7 @@ class RunObserver:
 def _without_the_open_round(gathered: Mapping[str, Any]) -> dict[str, Any]:
     """Whom it waits for means nothing when the run is over."""
     return {
-        name: {key: value for key, value in group.items() if key not in ("waiting_for", "open_s")}
+        name: {key: value for key, value in group.items() if key not in OF_THE_OPEN_ROUND}
         for name, group in gathered.items()
     }
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from tianji.channels.gauges import Activity, Gauge, Gauges
+from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
 from tianji.observe.processes import ProcessTimes
 from tianji.types import Clock
 
@@ -56,6 +56,10 @@ class Watch:
         if pids is not None:
             self._times.look(pids)
         sample = self._sample()
+        if not self.first_step_ns():
+            self._samples.clear()  # while everybody starts up, nothing could be made
+        elif len(self._samples) > 1 and self._samples[-1].at_ns == sample.at_ns:
+            self._samples.pop()  # simulated time may stand still between two looks
         self._samples.append(sample)
         self._first = self._first or sample
         updates = sample.rows["learner"][Gauge.UPDATES]
@@ -73,6 +77,7 @@ class Watch:
     def _sample(self) -> _Sample:
         at_ns = self._now_ns()
         rows = {name: tuple(row) for name, row in self._gauges.rows.items()}
+        rows["learner"] = _counted(rows["learner"])
         if self._samples:
             self._parked_ns += int(_parked_share(rows) * (at_ns - self._samples[-1].at_ns))
         core_ns, no_core_ns = dict(self._times.core_ns), dict(self._times.no_core_ns)
@@ -105,6 +110,14 @@ class Watch:
 
 def is_actor(role: str) -> bool:
     return role.startswith("actor-")
+
+
+def _counted(row: tuple[int, ...]) -> tuple[int, ...]:
+    """The learner's row without what a checkpoint has set."""
+    return tuple(
+        count - row[CARRIED[Gauge(gauge)]] if gauge in CARRIED else count
+        for gauge, count in enumerate(row)
+    )
 
 
 def _parked_share(rows: Mapping[str, tuple[int, ...]]) -> float:
@@ -162,11 +175,16 @@ def _gathered(first: _Sample, last: _Sample) -> dict[str, float]:
     late, late_steps = (grown["buffer"][g] for g in (Gauge.DISCARDED, Gauge.DISCARDED_STEPS))
     return {
         "rounds_per_s": grown["learner"][Gauge.UPDATES] / passed_s,
-        "gradients_per_s": done / passed_s,
-        "discarded_share": (dropped + late) / max(1, done + dropped),
-        "discarded_step_share": (dropped_steps + late_steps) / max(1, steps + dropped_steps),
-        "overdue_share": sum(row[Gauge.OVERDUE] for row in actors) / max(1, done),
+        "gradients_per_s": max(0, done - late) / passed_s,
+        "discarded_share": _share(dropped + late, done + dropped),
+        "discarded_step_share": _share(dropped_steps + late_steps, steps + dropped_steps),
+        "overdue_share": _share(sum(row[Gauge.OVERDUE] for row in actors), done),
     }
+
+
+def _share(part: int, whole: int) -> float:
+    """Of counts that are not read in the same moment, so that a part may be ahead of the whole."""
+    return min(1.0, part / max(1, whole))
 
 
 def _worked_s(grown: Mapping[str, tuple[int, ...]]) -> Spent:

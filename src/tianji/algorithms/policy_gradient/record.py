@@ -82,10 +82,12 @@ def check(spaces: Spaces, config: RunConfig) -> None:
             )
     known_actors = 1 if config.num_actors == "auto" else config.num_actors
     if algorithm.baseline == "peers" and config.num_envs < 2 * known_actors:
+        most = config.num_envs // 2
+        fewer = f", lower num_actors to at most {most}" if most else ""
         raise UsageError(
             "baseline 'peers' compares the environments of an actor with each other: it needs two "
             f"or more for each, and num_envs is {config.num_envs} with num_actors "
-            f"{config.num_actors}. Raise num_envs, or set baseline to none."
+            f"{config.num_actors}. Raise num_envs{fewer}, or set baseline to none."
         )
 
 
