@@ -7,7 +7,7 @@ import pytest
 from tests.unit.figures.gathered_runs_made_up import PANELS, gathered_data, made_runs
 from tianji.cli.main import main
 from tianji.figures import gathered_figure, gathered_measure, nigt_1, nigt_heterogeneous
-from tianji.figures.gathered import FIGURES, SEEDS
+from tianji.figures.gathered import COUNTED, FIGURES, SEEDS
 from tianji.figures.gathered_clock import length_s
 from tianji.figures.gathered_picture import band_text
 from tianji.figures.interface import Wish, list_figures, load_figure
@@ -93,5 +93,7 @@ def test_the_data_that_comes_with_the_package_is_whole(name):
         assert tuple(point["curves"]) == panel.methods
         for method, curves in point["curves"].items():
             assert [curve["seed"] for curve in curves] == list(SEEDS)
-            assert len(point["methods"][method]["tried"]) % 5 == 0
+            more = [exponent for name, exponent in panel.more if name == method]
+            sizes = len(panel.counts) if method in COUNTED else 1
+            assert len(point["methods"][method]["tried"]) == (5 + len(more)) * sizes
             assert all(len(c["seconds"]) == len(c["return"]) > 15 for c in curves)
