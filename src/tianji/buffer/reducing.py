@@ -100,8 +100,7 @@ class AllReduced:
         """A member died or is silent, or a collective failed some time ago."""
         if any(self._rows[actor][Gauge.LANE_RESETS] != n for actor, n in self._members.items()):
             return True
-        if silent := [actor for actor in self._members if self._is_silent(actor)]:
-            self._tell_of(silent)
+        if any(map(self._is_silent, self._members)):
             return True
         return self._retry_ns is not None and self._now_ns() >= self._retry_ns
 
@@ -118,13 +117,14 @@ class AllReduced:
         self._call()
 
     def _ready(self) -> dict[int, int]:
-        return {
+        able = {
             actor: row[Gauge.LANE_RESETS]
             for actor, row in enumerate(self._rows)
-            if row[Gauge.REDUCE_READY] == row[Gauge.LANE_RESETS] + 1
-            and self._rule.takes(actor)
-            and not self._is_silent(actor)
+            if row[Gauge.REDUCE_READY] == row[Gauge.LANE_RESETS] + 1 and self._rule.takes(actor)
         }
+        silent = [actor for actor in able if self._is_silent(actor)]
+        self._tell_of(silent)
+        return {actor: resets for actor, resets in able.items() if actor not in silent}
 
     def _is_silent(self, actor: int) -> bool:
         return self._now_ns() - self._rows[actor][Gauge.HEARTBEAT_NS] > SILENT_NS

@@ -169,7 +169,7 @@ def _overdue_sentence(gather: Mapping[str, Any]) -> str:
 
 
 def _dropped_sentence(gather: Mapping[str, Any]) -> str:
-    if gather.get("rule") == "every" or not gather.get("gradients_per_s"):
+    if gather.get("rule") == "every" or not gather.get("rounds_per_s"):
         return ""
     share, steps = gather["discarded_share"], gather.get("discarded_step_share")
     # A gradient that had only just begun is dropped as any other, and costs next to nothing.

@@ -280,6 +280,16 @@ def test_a_member_that_hangs_is_not_waited_for_and_takes_part_again_when_it_is_b
     rig.assert_same_as_server(2)
 
 
+def test_one_that_is_silent_already_is_told_of_too():
+    rig = Rig()
+    pass_time_with(rig, 0, 2)
+    rig.post(0, 3, 0, 1)
+    rig.add_up(0)
+    assert rig.tick(0, 2) == [True, True]
+    (news,) = rig.learner.news()
+    assert news.startswith("actor-1 does not answer the all-reduce")
+
+
 def test_without_any_rank_the_learner_adds_up_alone():
     rig = Rig()
     for actor in range(3):

@@ -135,6 +135,10 @@ def test_simulated_times_are_not_work():
     assert "until gradients were due" in " ".join(told(times="sqrt").sentences)
 
 
+def test_of_rounds_that_were_not_closed_nothing_was_dropped():
+    assert "dropped" not in " ".join(told(rounds_per_s=0.0, discarded_share=0.0).sentences)
+
+
 def test_messages_that_take_most_of_the_time_are_the_limit():
     found = told(actors=0.2, times="sqrt", network="sqrt", closing_s=0.6)
     assert found.sentences[0] == (
