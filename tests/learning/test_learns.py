@@ -75,7 +75,7 @@ def soak(tmp_path, seconds):
              "--checkpoint.period-s", "0.5", "--observe.period-s", "0.1",
              "--plan.source", "rule"]  # fmt: skip
     command = Command(tmp_path, *words)
-    code, _, err = command.finish()
+    code, _, err = command.finish(after_s=seconds)
     assert code == 0, err
     return command.records()
 

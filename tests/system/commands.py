@@ -73,9 +73,10 @@ class Command:
 
         self.wait_for(reached, f"version {version}")
 
-    def finish(self) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error; no worker may be left."""
-        out, err = self.process.communicate(timeout=DEADLINE_S)
+    def finish(self, after_s: float = 0.0) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error; no worker may be left. after_s: how long it
+        was told to take."""
+        out, err = self.process.communicate(timeout=after_s + DEADLINE_S)
         assert_nothing_is_left(self.folder)
         return self.process.returncode, out, err
 
