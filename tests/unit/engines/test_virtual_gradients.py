@@ -199,3 +199,27 @@ def test_a_hundred_actors_take_part(tmp_path):
         1: 4.0,
         2: 8.0,
     }
+
+
+class Bookkeeper(Counter):
+    """At every moment: how long each actor is in the books, and how long the run goes on."""
+
+    def watch(self, gauges, pids=None, now_ns=None, settle=None):
+        super().watch(gauges)
+        self.now_ns, self.settle, self.began_ns, self.books = now_ns, settle, now_ns(), []
+
+    def tick(self):
+        self.settle()
+        rows = [row for name, row in self.gauges.rows.items() if name.startswith("actor-")]
+        spent = {row[Gauge.BUSY_NS] + row[Gauge.WAIT_NS] for row in rows}
+        self.books.append((spent, self.now_ns() - self.began_ns))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=name_of)
+def test_whoever_looks_finds_the_time_of_every_actor_in_the_books(algorithm, tmp_path):
+    watcher = Bookkeeper(versions=4)
+    times = {"law": "straggler", "network": "sqrt"}
+    engine, _ = engine_for(tmp_path, watcher, algorithm=algorithm, times=times)
+    engine.run(watcher.stop, resume=False)
+    assert watcher.books[-1][1] > 0
+    assert all(spent == {passed} for spent, passed in watcher.books)

@@ -92,6 +92,17 @@ def test_a_record_becomes_a_line_with_what_only_this_process_knows(rig):
     assert rig.screen.events == [], "a record is no event"
 
 
+def test_times_that_are_written_late_are_written_before_they_are_read(rig):
+    def settle():
+        rig.gauges.rows["actor-0"][Gauge.BUSY_NS] = rig.now_ns // 2
+
+    rig.observer.watch(rig.gauges, {}, lambda: rig.now_ns, settle)
+    rig.report("metrics", record={})
+    rig.now_ns += 1 * S
+    rig.report("metrics", record={})
+    assert rig.metrics()[-1]["busy_share"]["actor-0"] == 0.5
+
+
 def test_what_is_known_of_the_network_is_passed_on_and_told_to_nobody(rig):
     rig.report("built", record={"policy_board_bytes": 4096})
     assert rig.built == [{"policy_board_bytes": 4096}]
