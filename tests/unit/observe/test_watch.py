@@ -239,51 +239,38 @@ def test_processor_time_is_that_of_the_processes_behind_the_roles(rig):
     assert rig.watch.resident_bytes()["learner"] > 0, "kept until the next look at processes"
 
 
-def test_gathered_gradients_and_what_was_dropped_come_from_the_actors(rig):
+def gathered(rig, seconds, **counts):
+    """What is told when the gauges of these roles have grown by so much."""
     watch = Watch(rig.gauges, lambda: rig.now_ns, gathers=True)
     watch.look()
-    rig.add("actor-0", Gauge.ITEMS, 6)
-    rig.add("actor-0", Gauge.STEPS, 60)
-    rig.add("actor-0", Gauge.OVERDUE, 2)
-    rig.add("actor-1", Gauge.ITEMS, 2)
-    rig.add("actor-1", Gauge.STEPS, 20)
-    rig.add("actor-1", Gauge.DISCARDED, 2)
-    rig.add("actor-1", Gauge.DISCARDED_STEPS, 20)
-    rig.add("learner", Gauge.UPDATES, 4)
-    rig.now_ns += 2 * S
+    for role, grown in counts.items():
+        for gauge, count in grown.items():
+            rig.add(role.replace("_", "-"), Gauge[gauge], count)
+    rig.now_ns += seconds * S
     watch.look()
-    assert watch.now()["gather"] == {
+    return watch.now()["gather"]
+
+
+def test_gathered_gradients_and_what_was_dropped_come_from_the_actors(rig):
+    one = {"ITEMS": 6, "STEPS": 60, "OVERDUE": 2}
+    other = {"ITEMS": 2, "STEPS": 20, "DISCARDED": 2, "DISCARDED_STEPS": 20}
+    assert gathered(rig, 2, actor_0=one, actor_1=other, learner={"UPDATES": 4}) == {
         "rounds_per_s": 2.0, "gradients_per_s": 4.0, "discarded_share": 0.2,
         "discarded_step_share": 0.2, "overdue_share": 0.25,
     }  # fmt: skip
 
 
 def test_gradients_that_came_too_late_are_among_those_that_were_discarded(rig):
-    watch = Watch(rig.gauges, lambda: rig.now_ns, gathers=True)
-    watch.look()
-    rig.add("actor-0", Gauge.ITEMS, 4)
-    rig.add("actor-0", Gauge.STEPS, 40)
-    rig.add("buffer", Gauge.DISCARDED, 1)
-    rig.add("buffer", Gauge.DISCARDED_STEPS, 10)
-    rig.now_ns += S
-    watch.look()
-    gather = watch.now()["gather"]
+    late = {"DISCARDED": 1, "DISCARDED_STEPS": 10}
+    gather = gathered(rig, 1, actor_0={"ITEMS": 4, "STEPS": 40}, buffer=late)
     assert gather["discarded_share"] == gather["discarded_step_share"] == 0.25
     assert gather["gradients_per_s"] == 3.0, "those that count"
 
 
 def test_no_share_of_gradients_is_above_all_of_them(rig):
     """A gradient is counted as overdue before it is handed over, and as late after it."""
-    watch = Watch(rig.gauges, lambda: rig.now_ns, gathers=True)
-    watch.look()
-    rig.add("actor-0", Gauge.ITEMS, 1)
-    rig.add("actor-0", Gauge.STEPS, 10)
-    rig.add("actor-0", Gauge.OVERDUE, 2)
-    rig.add("buffer", Gauge.DISCARDED, 2)
-    rig.add("buffer", Gauge.DISCARDED_STEPS, 20)
-    rig.now_ns += S
-    watch.look()
-    gather = watch.now()["gather"]
+    actor, late = {"ITEMS": 1, "STEPS": 10, "OVERDUE": 2}, {"DISCARDED": 2, "DISCARDED_STEPS": 20}
+    gather = gathered(rig, 1, actor_0=actor, buffer=late)
     assert gather["overdue_share"] == gather["discarded_share"] == 1.0
     assert gather["discarded_step_share"] == 1.0 and gather["gradients_per_s"] == 0.0
 
