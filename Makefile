@@ -3,9 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+CONSTRAINTS := constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 
-.PHONY: train test test-slow check docs peers wheel clean
+.PHONY: train test test-slow test-newest constraints check docs peers wheel clean
 
 train: $(VENV)/.core  ## set up, train PPO on CartPole-v1 to 475, show what was done
 	$(BIN)/tianji train
@@ -16,6 +17,14 @@ test: check $(VENV)/.dev  ## set up, check everything, run the tests in their sh
 
 test-slow: $(VENV)/.dev  ## the rest: longer learning, soak and fault runs
 	$(BIN)/python -m pytest -m slow
+
+test-newest:  ## the same as test, with the newest versions of everything, in a venv of its own
+	rm -rf .venv-newest
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS=/dev/null
+
+constraints:  ## record the versions that `make test-newest` has passed with
+	{ grep '^#' constraints.txt; .venv-newest/bin/pip freeze --all --exclude-editable | sed 's/+[a-z0-9.]*$$//'; } > constraints.new
+	mv constraints.new constraints.txt
 
 check: $(VENV)/.dev  ## format, lint, types, imports
 	$(BIN)/ruff format --check --quiet .
@@ -31,19 +40,19 @@ peers:  ## what the benchmarks compare with, apart from our own packages
 	benchmarks/transports/setup.sh
 
 wheel: $(VENV)/.core
-	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/pip wheel --quiet --build-constraint $(CONSTRAINTS) --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist site src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-newest build dist site src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
 
-$(VENV)/.core: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable .
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml $(CONSTRAINTS)
+	$(PIP) --upgrade pip
+	$(PIP) --build-constraint $(CONSTRAINTS) --editable .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) --editable '.[all,test,docs]'
+	$(PIP) --build-constraint $(CONSTRAINTS) --editable '.[all,test,docs]'
 	touch $@
