@@ -137,6 +137,8 @@ def _run(
     plan_file = PlanFile(spec.run_dir, spec.plan)
     observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete)
     observer.start()
+    for remark in planned.probe.remarks:
+        observer.report(Report(kind="note", role="environment", text=remark))
     for note in _planner_notes(planned, replanner):
         observer.report(Report(kind="note", role="planner", text=note))
     _merge_trace(spec.run_dir, observer)  # what a supervisor that was killed has left

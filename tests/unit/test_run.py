@@ -15,6 +15,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.plan_file import read_plan
 from tianji.config.run import RunConfig
 from tianji.engines.control import Stop
+from tianji.envs.worlds import Counting
 from tianji.errors import UsageError
 from tianji.planning.plan import GATHERS
 from tianji.programs.resolve import resolve
@@ -106,6 +107,18 @@ def test_a_callable_takes_the_place_of_the_environments_name(engine):
     run.train_config(config(env="mine"), env=Counting)
     assert engine.last.spec.env is Counting
     assert load_config(Path("runs/it/config.yaml")).env == "mine"
+
+
+def test_an_observation_that_is_converted_is_an_event_of_the_run(engine):
+    class Doubles(Counting):
+        def reset(self, **kwargs):
+            observation, info = super().reset(**kwargs)
+            return observation.astype("float64"), info
+
+    run.train_config(config(), env=Doubles)
+    events = [json.loads(line) for line in Path("runs/it/events.jsonl").read_text().splitlines()]
+    (said,) = [event["text"] for event in events if event["role"] == "environment"]
+    assert "'Doubles': the observation is dtype float64 where the space says dtype" in said
 
 
 def test_the_summary_says_how_it_ended_and_what_only_the_engine_knows(engine, monkeypatch):

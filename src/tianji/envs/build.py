@@ -14,10 +14,10 @@ from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
-from tianji.envs.timing import glance_at_step
+from tianji.envs.timing import glance_at_step, random_actions
 from tianji.envs.vector import adapt_vector, autoreset_mode
-from tianji.errors import UsageError
-from tianji.types import Array
+from tianji.errors import TianjiError, UsageError
+from tianji.types import Array, Unroll
 
 EnvSource = str | Callable[..., Any]
 """A Gymnasium id, `module:Id-v0`, `module:factory`, or a factory in hand."""
@@ -41,6 +41,8 @@ class Probe:
     step_s: float | None = None
     """Seconds of one step of one environment, at a first glance; None unless it was asked for, or
     where a step failed."""
+    remarks: tuple[str, ...] = ()
+    """What is converted because the environment returns it otherwise than its spaces say."""
 
 
 def build_world(env: EnvSource, env_kwargs: Mapping[str, Any], num_envs: int) -> World:
@@ -49,7 +51,8 @@ def build_world(env: EnvSource, env_kwargs: Mapping[str, Any], num_envs: int) ->
 
 
 def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
-    """Make one environment, reset it and look at it; UsageError for whatever is wrong with it.
+    """Make one environment, reset it, step it once and look at what it returns; UsageError for
+    whatever is wrong with it.
 
     timed: make a few steps too, to see how long one takes.
     """
@@ -59,6 +62,7 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
         rows = make_rows(world, 1)
         world.reset(0, rows)
         offers_state = world.get_state() is not None
+        _check_first_step(world, rows)
         step_s = glance_at_step(world, rows) if timed else None
         world.close()
     return Probe(
@@ -68,6 +72,7 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
         offers_state=offers_state,
         max_episode_steps=maker.max_episode_steps or _time_limit(world),
         step_s=step_s,
+        remarks=world.remarks,
     )
 
 
@@ -88,7 +93,23 @@ def probe_all(sources: EnvSources, env_kwargs: Mapping[str, Any], timed: bool = 
                     f"{kind} space of '{first_name}' is {_on_one_line(mine)}, that of '{name}' is "
                     f"{_on_one_line(yours)}."
                 )
-    return replace(first, keeps_final=any(one.keeps_final for one in found.values()))
+    remarks = (remark for one in found.values() for remark in one.remarks)
+    return replace(
+        first,
+        keeps_final=any(one.keeps_final for one in found.values()),
+        remarks=tuple(dict.fromkeys(remarks)),
+    )
+
+
+def _check_first_step(world: World, rows: Unroll) -> None:
+    """Let the world check what step() returns. An environment that fails by itself now and then
+    can still be trained on, and the run will tell."""
+    try:
+        world.step(random_actions(world, 1)[0], rows, 0)
+    except TianjiError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever an environment raises
+        return
 
 
 def _on_one_line(space: gym.Space[Any]) -> str:

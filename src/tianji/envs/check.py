@@ -87,6 +87,7 @@ def _check_spaces(seen: Probe) -> Iterator[Finding]:
             "Policies are kept within the bounds, so there is nothing to keep them in: set low and "
             "high of the Box.",
         )
+    yield from (Finding("warn", remark) for remark in seen.remarks)
     yield Finding("ok", f"Environments are run {seen.vectorised}.")
 
 

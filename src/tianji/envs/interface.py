@@ -44,6 +44,11 @@ class World(Protocol):
     spaces: Spaces
     keeps_final: bool
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the environments return otherwise than their spaces say, and is converted."""
+        ...
+
     def observation_fields(self) -> tuple[Field, ...]:
         """`obs` (or `obs.key` ...) with per="obs", then `final_obs...` with per="step" if kept."""
         ...

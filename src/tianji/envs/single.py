@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from tianji.envs.interface import Spaces
+from tianji.envs.returned import STORE_ERRORS, ReturnCheck, env_name
 from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_fields
 from tianji.envs.state import get_env_state, set_env_state
 from tianji.types import Array, Field, Unroll
@@ -29,8 +30,14 @@ class SingleWorld:
         self.spaces = Spaces(envs[0].observation_space, envs[0].action_space)
         self._writer = ObservationWriter(self.spaces.observation)
         self._cast = make_action_cast(self.spaces.action)
+        self._check = ReturnCheck(env_name(envs[0]), self.spaces.observation)
+        self._is_first_step = True
         self._ended = [False] * self.num_envs
         self._closed = False
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self._check.remarks
 
     def observation_fields(self) -> tuple[Field, ...]:
         return observation_fields(self.spaces.observation, keeps_final=False)
@@ -39,31 +46,54 @@ class SingleWorld:
         for i, (env, env_seed) in enumerate(
             zip(self.envs, env_seeds(seed, self.num_envs), strict=True)
         ):
-            observation, _ = env.reset(seed=env_seed)
-            self._writer.check(observation, ())
-            self._writer.write(observation, unroll, (0, i))
+            returned = env.reset(seed=env_seed)
+            self._check.reset(returned)
+            self._writer.write(returned[0], unroll, (0, i))
         self._ended = [False] * self.num_envs
 
     def step(self, actions: Array, unroll: Unroll, t: int) -> None:
         ended, write, row = self._ended, self._writer.write, t + 1
+        is_first, self._is_first_step = self._is_first_step, False
         unroll["valid"][t] = [not was_ended for was_ended in ended]
         rewards: list[SupportsFloat] = []
         terminations, truncations = [], []
         for i, (env, action) in enumerate(zip(self.envs, self._cast(actions), strict=True)):
-            if ended[i]:
-                observation, _ = env.reset()
-                terminated = truncated = False
-                rewards.append(0.0)
-            else:
-                observation, reward, terminated, truncated, _ = env.step(action)
-                rewards.append(reward)
-            write(observation, unroll, (row, i))
+            is_reset = ended[i]
+            returned: Any = env.reset() if is_reset else env.step(action)
+            if is_first and not is_reset:
+                self._check.step(returned)
+            try:
+                if is_reset:
+                    observation, _ = returned
+                    reward, terminated, truncated = 0.0, False, False
+                else:
+                    observation, reward, terminated, truncated, _ = returned
+                write(observation, unroll, (row, i))
+            except STORE_ERRORS:
+                self._explain(returned, is_reset)
+                raise
+            rewards.append(reward)
             terminations.append(terminated)
             truncations.append(truncated)
             ended[i] = bool(terminated or truncated)
-        unroll["reward"][t] = rewards
+        self._write_rewards(rewards, unroll["reward"][t])
         unroll["terminated"][t] = terminations
         unroll["truncated"][t] = truncations
+
+    def _explain(self, returned: Any, is_reset: bool) -> None:
+        """Raise a UsageError that says what is wrong with a value that could not be stored."""
+        if is_reset:
+            self._check.reset(returned)
+        else:
+            self._check.step(returned)
+
+    def _write_rewards(self, rewards: list[SupportsFloat], row: Array) -> None:
+        try:
+            row[:] = rewards
+        except STORE_ERRORS:
+            for reward in rewards:
+                self._check.reward(reward)
+            raise
 
     def get_state(self) -> dict[str, Any] | None:
         states = [get_env_state(env) for env in self.envs]

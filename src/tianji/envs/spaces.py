@@ -48,6 +48,11 @@ def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
     return leaves
 
 
+def observation_paths(space: gym.Space[Any]) -> list[Path]:
+    """Where each leaf lies in an observation, in the order of the leaves."""
+    return [path for path, _ in _walk(space, ())]
+
+
 def observation_fields(space: gym.Space[Any], keeps_final: bool) -> tuple[Field, ...]:
     """The fields of an unroll that hold observations of this space."""
     leaves = observation_leaves(space)
@@ -68,9 +73,8 @@ class ObservationWriter:
     write: Callable[[Any, Unroll, Place], None]
 
     def __init__(self, space: gym.Space[Any], prefix: str = OBS) -> None:
-        self._leaves = observation_leaves(space)
-        paths = [path for path, _ in _walk(space, ())]
-        names = [leaf_name(prefix, leaf.key) for leaf in self._leaves]
+        paths = observation_paths(space)
+        names = [leaf_name(prefix, leaf.key) for leaf in observation_leaves(space)]
         self._targets = list(zip(names, paths, strict=True))
         # The hot path: a plain space is one assignment, without a loop.
         self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)
@@ -78,25 +82,7 @@ class ObservationWriter:
     def write_where(self, batch: Any, unroll: Unroll, row: int, mask: Array) -> None:
         """Write only the environments that the mask names, from a batch of all of them."""
         for name, path in self._targets:
-            unroll[name][row][mask] = np.asarray(_follow(batch, path))[mask]
-
-    def check(self, observation: Any, batch_shape: tuple[int, ...]) -> None:
-        """Refuse an observation that does not have its space's structure and shape."""
-        for (_, path), leaf in zip(self._targets, self._leaves, strict=True):
-            where = f"entry '{leaf.key}' of the observation" if leaf.key else "the observation"
-            try:
-                shape = np.shape(_follow(observation, path))
-            except (KeyError, IndexError, TypeError) as error:
-                raise UsageError(
-                    f"The environment's reset() gave no {where} ({type(error).__name__}: {error}), "
-                    "but its observation space has it. Make the two agree."
-                ) from error
-            expected = (*batch_shape, *leaf.shape)
-            if shape != expected:
-                raise UsageError(
-                    f"In the environment's reset(), {where} has shape {shape}, but its observation "
-                    f"space says {expected}. Make the two agree."
-                )
+            unroll[name][row][mask] = np.asarray(follow(batch, path))[mask]
 
 
 def make_action_cast(space: gym.Space[Any]) -> Callable[[Array], Array]:
@@ -141,7 +127,8 @@ def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
     return ("float32" if dtype == np.float64 else dtype.name), space.shape
 
 
-def _follow(observation: Any, path: Path) -> Any:
+def follow(observation: Any, path: Path) -> Any:
+    """The value of one leaf."""
     for part in path:
         observation = observation[part]
     return observation
@@ -157,6 +144,6 @@ def _write_plain(name: str) -> Callable[[Any, Unroll, Place], None]:
 def _write_tree(targets: list[tuple[str, Path]]) -> Callable[[Any, Unroll, Place], None]:
     def write(observation: Any, unroll: Unroll, place: Place) -> None:
         for name, path in targets:
-            unroll[name][place] = _follow(observation, path)
+            unroll[name][place] = follow(observation, path)
 
     return write

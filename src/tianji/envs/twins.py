@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from tianji.envs.find import make_single
+from tianji.envs.returned import env_name
 from tianji.errors import UsageError
 from tianji.types import Array
 
@@ -40,7 +41,7 @@ class Twin(gym.ObservationWrapper[Any, Any, Any]):
         if not isinstance(space, Box) or len(space.shape) != 1 or space.dtype.kind != "f":
             raise UsageError(
                 f"Twins negate the state, so it must be a vector of floats: a Box of one axis. "
-                f"{_id_of(env)} observes {space}."
+                f"{env_name(env)} observes {space}."
             )
         # Both twins have one space, which holds the states of both.
         low, high = np.minimum(space.low, -space.high), np.maximum(space.high, -space.low)
@@ -52,7 +53,3 @@ class Twin(gym.ObservationWrapper[Any, Any, Any]):
 
     def observation(self, observation: Array) -> Array:
         return np.append(self._sign * observation, self._bit)
-
-
-def _id_of(env: gym.Env[Any, Any]) -> str:
-    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__

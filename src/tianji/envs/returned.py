@@ -1,0 +1,177 @@
+"""What reset() and step() of an environment return, held against what its spaces say.
+
+    check = ReturnCheck(env_name(env), env.observation_space)
+    check.reset(env.reset(seed=0))         # UsageError for what cannot be used
+    check.step(env.step(action))
+    check.remarks                          # what is used, but not as the space says
+
+Worlds check the first reset and the first step, and look again where a value cannot be stored:
+every other step costs nothing. Numbers of another dtype than the space's are converted where only
+digits are lost: float64 for float32, whole numbers for floats, lists for arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from tianji.envs.spaces import Leaf, follow, observation_leaves, observation_paths
+from tianji.errors import UsageError
+from tianji.types import Array
+
+STORE_ERRORS = (ValueError, TypeError, LookupError, RuntimeError)
+"""What storing a value that does not fit raises; a RuntimeError comes from a tensor with a
+gradient."""
+STEP = "observation, reward, terminated, truncated, info"
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2}
+"""Kinds of numbers by what they can hold; a kind is converted to those of a higher rank."""
+
+
+class ReturnCheck:
+    """Checks what the environments of one world return. All of them have the same space."""
+
+    def __init__(self, name: str, space: gym.Space[Any], num_envs: int | None = None) -> None:
+        """num_envs: of a vector environment; None where every environment returns its own."""
+        self._name = name
+        self._leaves = list(zip(observation_leaves(space), observation_paths(space), strict=True))
+        self._batch = () if num_envs is None else (num_envs,)
+        self._remarks: dict[str, str] = {}
+        """By leaf: each is said once."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is converted, and how to avoid it."""
+        return tuple(self._remarks.values())
+
+    def reset(self, returned: Any) -> None:
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            raise self._error(
+                f"reset() returned {_described(returned)}",
+                "it must return 2 values: observation, info. End it with `return observation, {}`.",
+            )
+        self._observation(returned[0], "reset()")
+
+    def step(self, returned: Any) -> None:
+        if not isinstance(returned, tuple | list) or len(returned) != 5:
+            raise self._error(f"step() returned {_described(returned)}", _step_advice(returned))
+        observation, reward, terminated, truncated, _ = returned
+        self._observation(observation, "step()")
+        self.reward(reward)
+        for name, flag in (("terminated", terminated), ("truncated", truncated)):
+            array = _to_array(flag)
+            if not self._are_numbers(array) or not np.isin(array, (0, 1)).all():
+                must = "True or False" if not self._batch else f"{self._batch[0]} booleans"
+                raise self._error(
+                    f"step() returned {_described(flag)} as `{name}`", f"it must be {must}."
+                )
+
+    def reward(self, reward: Any) -> None:
+        if not self._are_numbers(_to_array(reward)):
+            must = (
+                f"{self._batch[0]} numbers, one for each environment"
+                if self._batch
+                else "a single number, such as float(reward)"
+            )
+            raise self._error(
+                f"step() returned {_described(reward)} as the reward", f"it must be {must}."
+            )
+
+    def _are_numbers(self, array: Array) -> bool:
+        return array.shape == self._batch and array.dtype.kind in _RANKS
+
+    def _observation(self, observation: Any, source: str) -> None:
+        for leaf, path in self._leaves:
+            name = f"entry '{leaf.key}' of the observation" if leaf.key else "the observation"
+            try:
+                value = follow(observation, path)
+            except (LookupError, TypeError) as error:
+                raise self._error(
+                    f"{source} returned no {name} ({type(error).__name__}: {error})",
+                    "its observation space has it. Make the two agree.",
+                ) from error
+            self._leaf(value, leaf, name, source)
+
+    def _leaf(self, value: Any, leaf: Leaf, name: str, source: str) -> None:
+        space_dtype, expected = np.dtype(leaf.space.dtype), (*self._batch, *leaf.shape)
+        array = _to_array(value)
+        advice = ""
+        if array.dtype.kind not in _RANKS:
+            advice = f"Return a NumPy array of numbers: np.array(..., np.{space_dtype})."
+        elif array.shape != expected:
+            advice = "Return the shape that the space says, or correct the space."
+        elif _RANKS[array.dtype.kind] > _RANKS[space_dtype.kind]:
+            advice = (
+                "Converting it would cut off fractions. Return whole numbers "
+                f"(.astype(np.{space_dtype})), or give the space a dtype of floats."
+            )
+        elif _wraps(array, space_dtype):
+            advice = "Its values do not fit into that dtype. Correct the values or the space."
+        if advice:
+            raise self._error(
+                f"{name} that {source} returned is {_described(value)}",
+                f"its observation space says shape {expected}, dtype {space_dtype}. {advice}",
+            )
+        if _is_converted(value, array, space_dtype):
+            found = f"dtype {array.dtype}" if _is_numpy(value) else f"a {type(value).__name__}"
+            self._remarks[leaf.key] = (
+                f"Environment '{self._name}': {name} is {found} where the space says dtype "
+                f"{space_dtype}. It is converted in every step; to avoid that, return "
+                f"np.array(..., np.{space_dtype})."
+            )
+
+    def _error(self, found: str, must: str) -> UsageError:
+        return UsageError(f"Environment '{self._name}': {found}, but {must}")
+
+
+def env_name(env: Any) -> str:
+    """The id of an environment, or its class where it has none."""
+    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+
+
+def _step_advice(returned: Any) -> str:
+    advice = f"it must return 5 values: {STEP}."
+    if isinstance(returned, tuple | list) and len(returned) == 4:
+        advice += (
+            " 4 values are those of the old Gym: split its `done` into `terminated` (the task is "
+            "over) and `truncated` (a time limit cut the episode)."
+        )
+    return advice
+
+
+def _to_array(value: Any) -> Array:
+    """An array without numbers for what NumPy makes none of, such as lists of unequal lengths."""
+    try:
+        return np.asarray(value)
+    except STORE_ERRORS:
+        return np.empty((), object)
+
+
+def _is_numpy(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _is_converted(value: Any, array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether a conversion changes the kind of number, its digits, or takes time for a list."""
+    same_kind = _RANKS[array.dtype.kind] == _RANKS[dtype.kind]
+    if isinstance(value, bool | int | float):  # as Discrete spaces have them
+        return not same_kind
+    return not (same_kind and _is_numpy(value) and np.can_cast(array.dtype, dtype))
+
+
+def _wraps(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether whole numbers would become others; floats only lose digits."""
+    if dtype.kind == "f" or np.can_cast(array.dtype, dtype):
+        return False
+    return not np.array_equal(array.astype(dtype), array)
+
+
+def _described(value: Any) -> str:
+    array = _to_array(value)
+    if isinstance(value, tuple) and len(value) > 1:
+        return f"{len(value)} values"
+    if array.dtype.kind not in _RANKS or array.shape == ():
+        return f"{value!r:.80} ({type(value).__name__})"
+    kind = "an array" if _is_numpy(value) else f"a {type(value).__name__}"
+    return f"{kind} of shape {array.shape}, dtype {array.dtype}"
