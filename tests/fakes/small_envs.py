@@ -63,3 +63,23 @@ class FromOne(gym.Env):
     def step(self, action):
         assert action in (1, 2)
         return self.np_random.uniform(-1, 1, 2), 0.0, True, False, {}
+
+
+class Endless(gym.Env):
+    """No episode ever ends; a step gives 1."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, False, {}
+
+    def render(self):
+        return np.zeros((32, 32, 3), np.uint8)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tianji.envs.interface import Spaces
 
 
+ValueFunction: TypeAlias = Callable[[Mapping[str, Array]], Array]
+"""Observations [N, ...] by leaf name to their values [N]."""
 Rule: TypeAlias = Literal["first", "harmonic", "barrier", "every"]
 
 
@@ -173,5 +175,11 @@ class Algorithm:
     build_update: Callable[[torch.nn.Module, Spaces, RunConfig], Update]
     export: Callable[[torch.nn.Module, Spaces, RunConfig], Any]
     """An nn.Module from observation tensors (one per leaf) to the greedy action, for ONNX."""
+    build_value: (
+        Callable[[torch.nn.Module, Spaces, RunConfig, Mapping[str, torch.Tensor]], ValueFunction]
+        | None
+    ) = None
+    """The values that a model has learned, in the scale of the environment's rewards; None where
+    it learns none. The mapping is Update.state() where rewards were normalised, else empty."""
     build_estimator: Callable[[torch.nn.Module, Spaces, RunConfig], Estimator] | None = None
     """In actors, where items are gradients (Cadence.gather)."""

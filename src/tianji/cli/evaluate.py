@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter, validators
 
@@ -11,6 +12,8 @@ from tianji.cli.output import Outcome, people
 from tianji.config.runs import find_run
 
 VIDEO_FILE = "video.mp4"
+GREEDY = "Actions were greedy. Training samples them: --stochastic does so here, too."
+SAMPLED = "Actions were sampled, as in training."
 
 
 def evaluate(
@@ -21,8 +24,13 @@ def evaluate(
     seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
     video: Annotated[bool | Path, Parameter(negative="")] = False,
     checkpoint: str = "best",
+    stochastic: Annotated[bool, Parameter(negative="")] = False,
+    cut_after_steps: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
 ) -> Outcome:
-    """Measure a trained policy with greedy actions, and film it.
+    """Measure a trained policy, and film it.
+
+    Actions are greedy: the best or most likely ones. Training samples them, so its returns may
+    differ; --stochastic samples here, too.
 
     Parameters
     ----------
@@ -36,12 +44,30 @@ def evaluate(
         Film the first episode, into the run folder or the file named.
     checkpoint
         Which one: best, latest, or a checkpoint by its name or version.
+    stochastic
+        Sample actions as training does.
+    cut_after_steps
+        Cut episodes that have not ended after this many steps; by default, what the run's
+        evaluate.cut_after_steps says (27,000 unless it was set).
     """
     run_dir = find_run(run)
     film = run_dir / VIDEO_FILE if video is True else video or None
     from tianji.trained.evaluate import evaluate_run
 
-    report = evaluate_run(run_dir, episodes, seed, film, checkpoint)
+    report = evaluate_run(
+        run_dir,
+        episodes,
+        seed,
+        film,
+        checkpoint,
+        stochastic=stochastic,
+        cut_after_steps=cut_after_steps,
+    )
+    _show(report)
+    return Outcome({"run": str(run_dir), **report})
+
+
+def _show(report: Mapping[str, Any]) -> None:
     console = people()
     if report.get("note"):
         console.print(f"Note: {report['note']}", markup=False)
@@ -52,6 +78,12 @@ def evaluate(
     )
     for name, mean in report.get("returns_by_env", {}).items():
         console.print(f"{mean:10.1f}  {name}", markup=False)
-    if film:
-        console.print(f"Video: {film}", markup=False)
-    return Outcome({"run": str(run_dir), **report})
+    console.print(SAMPLED if report["stochastic"] else GREEDY)
+    if report["cut_episodes"]:
+        console.print(
+            f"{report['cut_episodes']} of {report['episodes']} episodes had not ended after "
+            f"{report['cut_after_steps']:,} steps and were cut there (--cut-after-steps): their "
+            "returns are what they had collected by then."
+        )
+    if report["video"]:
+        console.print(f"Video: {report['video']}", markup=False)

@@ -58,6 +58,9 @@ class EvaluateConfig(Strict):
     """Seconds between evaluations beside training, with greedy actions; 0 is off."""
     episodes: Count = 10
     """Episodes of each evaluation."""
+    cut_after_steps: Count = 27_000
+    """Steps after which an episode that has not ended is cut, here and by `tianji eval`: otherwise,
+    without a time limit, it might never end."""
 
 
 class ObserveConfig(Strict):

@@ -58,6 +58,8 @@ class Evaluator:
         self._version = -1
         self._returns: dict[str, list[float]] = {}
         self._return = 0.0
+        self._num_steps = 0
+        self._num_cut = 0
 
     def tick(self) -> bool:
         if not self._to_play and not self._begin():
@@ -69,14 +71,26 @@ class Evaluator:
             rows[name][0] = rows[name][1]
         if rows["valid"][0, 0]:
             self._return += float(rows["reward"][0, 0])
+            self._num_steps += 1
         if rows["terminated"][0, 0] or rows["truncated"][0, 0]:
             self._end_episode()
+        elif self._num_steps >= self._config.cut_after_steps:
+            self._cut_episode()
         return True
+
+    def _cut_episode(self) -> None:
+        """Count an episode that does not end as it is, and begin the next one by hand."""
+        self._num_cut += 1
+        tasks_left = len(self._to_play)
+        self._end_episode()
+        if len(self._to_play) == tasks_left:
+            world = self._tasks[self._to_play[0]]
+            world.reset(self._seed + self._num_cut, self._rows)
 
     def _end_episode(self) -> None:
         played = self._returns[self._to_play[0]]
         played.append(self._return)
-        self._return = 0.0
+        self._return, self._num_steps = 0.0, 0
         if len(played) < self._config.episodes:
             return
         self._to_play.pop(0)
@@ -94,7 +108,8 @@ class Evaluator:
         self._due_ns = now_ns + int(self._config.period_s * 1e9)
         self._version = self._policy.latest(self._read_policy)
         self._to_play = list(self._tasks)
-        self._returns, self._return = {name: [] for name in self._tasks}, 0.0
+        self._returns = {name: [] for name in self._tasks}
+        self._return, self._num_steps, self._num_cut = 0.0, 0, 0
         self._begin_task()
         return True
 
@@ -109,6 +124,7 @@ class Evaluator:
         result: dict[str, Any] = {
             "version": self._version,
             "episodes": len(returns),
+            "cut_episodes": self._num_cut,
             "mean_return": statistics.fmean(returns),
             "std_return": statistics.pstdev(returns),
             "min_return": min(returns),

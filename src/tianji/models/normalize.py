@@ -91,9 +91,13 @@ class RewardScale:
             part = np.s_[:, i * num_envs : (i + 1) * num_envs]
             returns = self._follow(stamp.actor, reward_TN[part], done_TN[part], valid_TN[part])
             self._moments.update(returns[valid_TN[part]][:, None])
-        deviation = np.float32(np.sqrt(self._moments.variance_F[0] + EPSILON))
-        scaled_TN = np.where(valid_TN, reward_TN, np.float32(0.0)) / deviation
+        scaled_TN = np.where(valid_TN, reward_TN, np.float32(0.0)) / self.deviation
         return np.clip(scaled_TN, -self._clip, self._clip)
+
+    @property
+    def deviation(self) -> np.float32:
+        """Of the discounted returns so far: what rewards are divided by."""
+        return np.float32(np.sqrt(self._moments.variance_F[0] + EPSILON))
 
     def _follow(self, actor: int, reward_TN: Array, done_TN: Array, valid_TN: Array) -> Array:
         """G of every step; steps that are not valid leave it as it was."""

@@ -138,6 +138,8 @@ class RunObserver:
             f"mean return {record['mean_return']:.1f} +- {record['std_return']:.1f} over "
             f"{record['episodes']} episodes of version {record['version']}"
         )
+        if record.get("cut_episodes"):
+            text += f"; {record['cut_episodes']} were cut at evaluate.cut_after_steps"
         self._log.event("evaluation", "evaluator", text)
         self._display.event(f"evaluator: {text}", "info")
 

@@ -1,4 +1,4 @@
-"""Measuring a trained policy: whole episodes, greedy actions, mean and spread."""
+"""Measuring a trained policy: whole episodes, greedy or sampled actions, mean and spread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tianji.envs.build import EnvSource, EnvSources, build_world, to_tasks
-from tianji.trained.play import Played, play_episodes
+from tianji.trained.play import Act, Played, play_episodes
 from tianji.trained.policy import LoadedPolicy, load_policy
 from tianji.trained.video import film_episode, import_ffmpeg
 
@@ -24,42 +24,69 @@ def evaluate_run(
     video: Path | None = None,
     checkpoint: str = "best",
     env: EnvSources | None = None,
+    *,
+    stochastic: bool = False,
+    cut_after_steps: int | None = None,
 ) -> dict[str, Any]:
     """Play `episodes` episodes of each environment with a run's policy, and film one of the first
-    where a video is asked for."""
+    where a video is asked for.
+
+    stochastic: draw actions as in training; otherwise they are greedy.
+    cut_after_steps: cut episodes that have not ended by then; evaluate.cut_after_steps of the run
+        unless it is given.
+    """
     if video is not None:
         import_ffmpeg()
     policy = load_policy(run_dir, checkpoint, env)
     config = policy.config
     tasks = to_tasks(config.tasks, env or config.envs or config.env)
-    played = {name: _play(policy, source, episodes, seed) for name, source in tasks.items()}
+    act, limit = _act(policy, stochastic, seed), cut_after_steps or config.evaluate.cut_after_steps
+    played = {
+        name: _play(act, source, config.env_kwargs, episodes, seed, limit)
+        for name, source in tasks.items()
+    }
     report = {
         "checkpoint": policy.checkpoint.name,
         "version": policy.version,
         "note": policy.note,
         "seed": seed,
+        "stochastic": stochastic,
+        "cut_after_steps": limit,
         **to_report(_together(played.values())),
         **_by_env(played),
         "video": None,
     }
     if video is not None:
         source = next(iter(tasks.values()))
-        film_episode(policy.greedy, source, config.env_kwargs, seed, video)
+        film_episode(act, source, config.env_kwargs, seed, video, limit)
         report["video"] = str(video)
     return report
 
 
-def _play(policy: LoadedPolicy, source: EnvSource, episodes: int, seed: int) -> Played:
-    world = build_world(source, policy.config.env_kwargs, min(episodes, MAX_ENVS))
+def _act(policy: LoadedPolicy, stochastic: bool, seed: int) -> Act:
+    """The same seed gives the same draws, whatever else the policy was used for."""
+    rng = np.random.default_rng(seed)
+    return (lambda leaves: policy.sample(leaves, rng)) if stochastic else policy.greedy
+
+
+def _play(
+    act: Act,
+    source: EnvSource,
+    env_kwargs: Mapping[str, Any],
+    episodes: int,
+    seed: int,
+    cut_after_steps: int,
+) -> Played:
+    world = build_world(source, env_kwargs, min(episodes, MAX_ENVS))
     try:
-        return play_episodes(policy.greedy, world, episodes, seed)
+        return play_episodes(act, world, episodes, seed, cut_after_steps)
     finally:
         world.close()
 
 
 def _together(played: Iterable[Played]) -> Played:
-    returns, lengths = zip(*played, strict=True)
-    return Played(list(itertools.chain(*returns)), list(itertools.chain(*lengths)))
+    returns, lengths, num_cut = zip(*played, strict=True)
+    return Played(list(itertools.chain(*returns)), list(itertools.chain(*lengths)), sum(num_cut))
 
 
 def _by_env(played: Mapping[str, Played]) -> dict[str, Any]:
@@ -73,6 +100,7 @@ def to_report(played: Played) -> dict[str, Any]:
     returns, lengths = np.array(played.returns), np.array(played.lengths)
     return {
         "episodes": len(returns),
+        "cut_episodes": played.num_cut,
         "mean": float(returns.mean()),
         "std": float(returns.std()),
         "min": float(returns.min()),

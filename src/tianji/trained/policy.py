@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,13 @@ from tianji.types import OBS, Array, leaf_name
 if TYPE_CHECKING:
     import torch
 
-    from tianji.algorithms.interface import Acting, Algorithm
+    from tianji.algorithms.interface import Acting, Algorithm, ValueFunction
     from tianji.config.run import RunConfig
 
 
 @dataclass(frozen=True)
 class LoadedPolicy:
-    """The policy of one checkpoint, acting greedily.
+    """The policy of one checkpoint.
 
     >>> policy = load_policy(Path("runs/cartpole-v1-ppo-s1"))
     >>> observation, _ = env.reset()
@@ -45,18 +46,61 @@ class LoadedPolicy:
     algorithm: Algorithm
     model: torch.nn.Module
     acting: Acting
+    num_env_steps: int
+    """Environment steps behind the checkpoint; exploration may depend on them."""
+    rng: np.random.Generator
+    """What act(deterministic=False) draws from; seeded with the seed of the run."""
 
-    def act(self, obs: Any) -> Any:
-        """The greedy action for one observation as the environment gives it, or the actions for a
-        batch of them (a leading axis in every array)."""
+    def act(self, obs: Any, deterministic: bool = True) -> Any:
+        """The action for one observation as the environment gives it, or the actions for a batch
+        of them (a leading axis in every array).
+
+        deterministic: the greedy action, the best or most likely one. Otherwise an action is drawn
+        as in training: from the policy's distribution, or epsilon-greedily for DQN.
+        """
         batch_size = _batch_size(self.spaces.observation, obs)
         leaves = _to_leaves(self.spaces.observation, obs, batch_size)
-        actions = make_action_cast(self.spaces.action)(self.greedy(leaves))
+        chosen = self.greedy(leaves) if deterministic else self.sample(leaves, self.rng)
+        actions = make_action_cast(self.spaces.action)(chosen)
         return actions[0] if batch_size is None else actions
 
+    def value(self, obs: Any) -> Any:
+        """The value of one observation, a float, or an array of the values of a batch: the
+        discounted return that the policy expects from there on, in the environment's rewards.
+
+        PPO and IMPALA: the value network, scaled back where normalize.rewards is on. DQN: the
+        largest Q value. Algorithms that gather gradients learn no values.
+        """
+        batch_size = _batch_size(self.spaces.observation, obs)
+        values = self._value(_to_leaves(self.spaces.observation, obs, batch_size))
+        return float(values[0]) if batch_size is None else values
+
     def greedy(self, leaves: Mapping[str, Array]) -> Array:
-        """The same for a batch that lies in arrays by leaf name; actions as the policy has them."""
+        """Greedy actions for a batch in arrays by leaf name; actions as the policy has them."""
         return self.acting.greedy(leaves)
+
+    def sample(self, leaves: Mapping[str, Array], rng: np.random.Generator) -> Array:
+        """Actions drawn as in training, for a batch in arrays by leaf name."""
+        num_envs = len(next(iter(leaves.values())))
+        unroll = {name: array[None] for name, array in leaves.items()} | {
+            field.name: np.zeros((1, num_envs, *field.shape), field.dtype)
+            for field in self.algorithm.fields(self.spaces)
+        }
+        self.acting.begin(rng, unroll, 0, self.num_env_steps)
+        return self.acting.act(unroll, 0)
+
+    @cached_property
+    def _value(self) -> ValueFunction:
+        """Built when it is asked for: the state of the update is only read where it is needed."""
+        build = self.algorithm.build_value
+        if build is None:
+            raise UsageError(
+                f"{self.config.algorithm.name} learns no values. policy.value() needs a policy of "
+                "an algorithm that does: ppo, impala or dqn."
+            )
+        needs_state = self.config.normalize.rewards
+        state = read_checkpoint(self.checkpoint).state["update"] if needs_state else {}
+        return build(self.model, self.spaces, self.config, state)
 
 
 def load_policy(
@@ -90,6 +134,8 @@ def load_policy(
         algorithm=algorithm,
         model=model,
         acting=algorithm.build_acting(model, spaces, config),
+        num_env_steps=int(snapshot.facts.get("env_steps", 0)),
+        rng=np.random.default_rng(config.seed),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tianji.envs.build import EnvSource, build_world, make_rows
 from tianji.envs.interface import World
 from tianji.errors import UsageError
-from tianji.trained.play import Greedy, play
+from tianji.trained.play import Act, play
 from tianji.types import Array
 
 DEFAULT_FPS = 30
@@ -31,18 +31,19 @@ def import_ffmpeg() -> Any:
 
 
 def film_episode(
-    greedy: Greedy,
+    act: Act,
     env: EnvSource,
     env_kwargs: Mapping[str, Any],
     seed: int,
     path: Path,
+    cut_after_steps: int,
 ) -> int:
-    """Write one episode as a video; gives the number of frames."""
+    """Write one episode as a video, cut where it does not end; returns the number of frames."""
     # Frames are read from memory: SDL, which draws many environments, needs no screen for it.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     world = _build_visible(env, env_kwargs)
     try:
-        frames = _frames(greedy, world, seed)
+        frames = _frames(act, world, seed, cut_after_steps)
         first = next(frames)
         height, width = first.shape[:2]
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,10 +73,10 @@ def _build_visible(env: EnvSource, env_kwargs: Mapping[str, Any]) -> World:
         ) from error
 
 
-def _frames(greedy: Greedy, world: World, seed: int) -> Iterator[Array]:
+def _frames(act: Act, world: World, seed: int, cut_after_steps: int) -> Iterator[Array]:
     world.reset(seed, make_rows(world, 0))
     yield _render(world)
-    for rows in play(greedy, world, seed):
+    for rows in itertools.islice(play(act, world, seed), cut_after_steps):
         ended = rows["terminated"][0, 0] or rows["truncated"][0, 0]
         # A world that resets in the same step already shows the next episode.
         if not (ended and world.keeps_final):

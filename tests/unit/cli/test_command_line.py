@@ -329,17 +329,24 @@ def test_eval_hands_over_its_options_and_reports(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    figures = {"mean": 9.0, "std": 1.0, "min": 8.0, "max": 10.0, "median": 9.0, "episodes": 5}
+    figures = {
+        "mean": 9.0, "std": 1.0, "min": 8.0, "max": 10.0, "median": 9.0, "episodes": 5,
+        "stochastic": False, "cut_episodes": 2, "cut_after_steps": 27_000,
+    }  # fmt: skip
     calls: list[Any] = []
 
-    def evaluate_run(*given: Any) -> dict[str, Any]:
-        calls.append(given)
+    def evaluate_run(*given: Any, **options: Any) -> dict[str, Any]:
+        calls.append((*given, options))
         return {**figures, "video": film}
 
     stand_in(monkeypatch, "tianji.trained.evaluate", evaluate_run=evaluate_run)
     assert main(["eval", "one", "--episodes", "5", "--seed", "2", *words, "--json"]) == 0
-    assert calls == [(run_dir, 5, 2, Path(film) if film else None, "best")]
+    options = {"stochastic": False, "cut_after_steps": None}
+    assert calls == [(run_dir, 5, 2, Path(film) if film else None, "best", options)]
     out, err = capfd.readouterr()
+    shown = " ".join(err.split())
+    assert "2 of 5 episodes had not ended after 27,000 steps and were cut there" in shown
+    assert "Actions were greedy. Training samples them: --stochastic does so here, too." in shown
     assert json.loads(out) == {"run": "runs/one", "video": film, **figures}
     assert "9.0 ± 1.0 mean return over 5 episodes" in err
 

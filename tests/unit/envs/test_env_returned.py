@@ -221,4 +221,4 @@ def test_doctor_tells_of_conversions():
     found = probe(lambda: Scripted(step_of(doubles)), {})
     assert "is dtype float64" in found.remarks[0]
     findings = check_environment(lambda: Scripted(step_of(doubles)), {})
-    assert [f.what for f in findings if f.level == "warn"][0] == found.remarks[0]
+    assert next(f.what for f in findings if f.level == "warn") == found.remarks[0]

@@ -17,7 +17,7 @@ from tianji.evaluator.role import Evaluator
 
 
 class Rig:
-    def __init__(self, episodes=2, period_s=10.0, world=None, tasks=None):
+    def __init__(self, episodes=2, period_s=10.0, world=None, tasks=None, **more):
         self.now_ns = 10**9
         self.world = world or ScriptedWorld(lengths=(3,))
         self.acting = ScriptedActing()
@@ -25,7 +25,7 @@ class Rig:
         self.gauges = gauge_row()
         self.results = []
         self.evaluator = Evaluator(
-            EvaluateConfig(period_s=period_s, episodes=episodes), 17,
+            EvaluateConfig(period_s=period_s, episodes=episodes, **more), 17,
             tasks or {"scripted": self.world}, self.acting,
             self.acting.read_policy, self.board, self.gauges, self.results.append,
             lambda: self.now_ns,
@@ -61,7 +61,7 @@ def test_it_plays_the_episodes_it_was_asked_for_and_reports_them(rig):
     (result,) = rig.results
     assert result == {
         "version": 4, "episodes": 2, "mean_return": (6 + 15) / 2, "std_return": 4.5,
-        "min_return": 6.0, "max_return": 15.0,
+        "min_return": 6.0, "max_return": 15.0, "cut_episodes": 0,
     }  # fmt: skip
 
 
@@ -141,3 +141,18 @@ def test_several_tasks_are_played_one_after_the_other_and_count_the_same():
     assert set(rig.results[1]["returns_by_env"]) == {"easy", "hard"}
     rig.evaluator.close()
     assert easy.is_closed and hard.is_closed
+
+
+def test_an_episode_that_never_ends_is_cut_and_the_evaluation_does_end():
+    endless, short = ScriptedWorld(lengths=(10**9,)), ScriptedWorld(lengths=(4,))
+    rig = Rig(episodes=2, tasks={"endless": endless, "short": short}, cut_after_steps=4)
+    rig.publish(1)
+    assert rig.play() == 4 + 4 + 4 + 1 + 4, "after a cut, the next episode begins without a tick"
+    (result,) = rig.results
+    assert result["cut_episodes"] == 2, "an episode that ends at the limit is whole"
+    assert result["returns_by_env"] == {"endless": (10 + 26) / 2, "short": (10 + 26) / 2}
+    assert endless.seeds == [17, 18] and short.seeds == [17]
+    rig.publish(2)
+    rig.now_ns += 10 * 10**9
+    rig.play()
+    assert rig.results[1]["cut_episodes"] == 2 and endless.seeds[2:] == [17, 18]

@@ -120,6 +120,15 @@ class Experience:
         return next_value_TN
 
 
+def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float32:
+    """What rewards were divided by when the state of an Intake was saved; 1 where they were not."""
+    if not config.normalize.rewards:
+        return np.float32(1.0)
+    scale = RewardScale(config.algorithm.gamma, config.normalize.bound)
+    scale.load_state(with_prefix("rewards", state))
+    return scale.deviation
+
+
 class Intake:
     """Turns batches into Experience, and keeps the running statistics."""
 

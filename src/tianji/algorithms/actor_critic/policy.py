@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
-from tianji.algorithms.actor_critic.model import POLICY, ActorCritic
+from tianji.algorithms.actor_critic.experience import reward_deviation
+from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic
+from tianji.algorithms.interface import ValueFunction
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, Continuous, action_layout
 from tianji.models.heads import Head
-from tianji.models.networks.inference import ObservationReader, build_inference
+from tianji.models.networks.inference import ObservationReader, build_inference, evaluate
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
 from tianji.models.sampling import build_sampler
@@ -64,12 +66,18 @@ class StochasticActing:
             self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
-        arrays = self._reader.batch(obs)
-        num_envs = len(next(iter(arrays.values())))
-        outputs_NA = np.empty((num_envs, self._num_outputs), np.float32)
-        self._inference.refresh()
-        self._inference(arrays, outputs_NA)
+        outputs_NA = evaluate(self._inference, self._reader, obs, self._num_outputs)
         return self._sampler.mode(outputs_NA)
+
+
+def build_value(
+    model: nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, Tensor]
+) -> ValueFunction:
+    """The value network, in the scale of the environment's rewards."""
+    assert isinstance(model, ActorCritic)
+    inference, reader = build_inference(model.net, VALUE), ObservationReader(spaces.observation)
+    scale = reward_deviation(config, state)
+    return lambda obs: scale * evaluate(inference, reader, obs, 1)[:, 0]
 
 
 def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> StochasticActing:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
-from tianji.algorithms.interface import Acting, Cadence
+from tianji.algorithms.interface import Acting, Cadence, ValueFunction
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
@@ -58,6 +59,14 @@ def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> A
     from tianji.algorithms.actor_critic import policy
 
     return policy.build_acting(model, spaces, config)
+
+
+def build_value(
+    model: torch.nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, torch.Tensor]
+) -> ValueFunction:
+    from tianji.algorithms.actor_critic import policy
+
+    return policy.build_value(model, spaces, config, state)
 
 
 def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:

@@ -9,12 +9,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
+from tianji.algorithms.interface import ValueFunction
 from tianji.envs.interface import Spaces
-from tianji.models.networks.inference import ObservationReader, build_inference
+from tianji.models.networks.inference import (
+    ObservationReader,
+    TorchInference,
+    build_inference,
+    evaluate,
+)
 from tianji.ops.schedules import linear_by_steps
 from tianji.types import Array, Unroll
 
@@ -61,12 +67,18 @@ class EpsilonGreedyActing:
         """Nothing is left to fill."""
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
-        arrays = self._reader.batch(obs)
-        scores_NA = np.empty((len(next(iter(arrays.values()))), self._num_actions), np.float32)
-        self._inference.refresh()
-        self._inference(arrays, scores_NA)
-        best_N: Array = scores_NA.argmax(1)
+        best_N: Array = evaluate(self._inference, self._reader, obs, self._num_actions).argmax(1)
         return best_N
+
+
+def build_value(
+    model: nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, Tensor]
+) -> ValueFunction:
+    """The largest Q value."""
+    assert isinstance(model, QNetwork)
+    inference = TorchInference(lambda obs: model(obs).amax(1, keepdim=True))
+    reader = ObservationReader(spaces.observation)
+    return lambda obs: evaluate(inference, reader, obs, 1)[:, 0]
 
 
 def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> EpsilonGreedyActing:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gymnasium import spaces as gym_spaces
 
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.algorithms.interface import Acting, Algorithm, Cadence, Update
+from tianji.algorithms.interface import Acting, Algorithm, Cadence, Update, ValueFunction
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
@@ -93,6 +94,14 @@ def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> A
     return policy.build_acting(model, spaces, config)
 
 
+def build_value(
+    model: torch.nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, torch.Tensor]
+) -> ValueFunction:
+    from tianji.algorithms.dqn import policy
+
+    return policy.build_value(model, spaces, config, state)
+
+
 def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
     from tianji.algorithms.dqn import update
 
@@ -115,4 +124,5 @@ ALGORITHM = Algorithm(
     build_acting=build_acting,
     build_update=build_update,
     export=export,
+    build_value=build_value,
 )

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.actor_critic.record import build_acting, build_model, cadence, export, fields
+from tianji.algorithms.actor_critic.record import (
+    build_acting,
+    build_model,
+    build_value,
+    cadence,
+    export,
+    fields,
+)
 from tianji.algorithms.actor_critic.record import check as check_spaces
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.interface import Algorithm, Update
@@ -43,4 +50,5 @@ ALGORITHM = Algorithm(
     build_acting=build_acting,
     build_update=build_update,
     export=export,
+    build_value=build_value,
 )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.actor_critic import record
-from tianji.algorithms.actor_critic.record import build_acting, build_model, check, export, fields
+from tianji.algorithms.actor_critic.record import (
+    build_acting,
+    build_model,
+    build_value,
+    check,
+    export,
+    fields,
+)
 from tianji.algorithms.interface import Algorithm, Cadence, Update
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.envs.interface import Spaces
@@ -37,4 +44,5 @@ ALGORITHM = Algorithm(
     build_acting=build_acting,
     build_update=build_update,
     export=export,
+    build_value=build_value,
 )

@@ -121,6 +121,17 @@ class ObservationReader:
         return {key: np.ascontiguousarray(obs[name], dtype) for key, name, dtype in self._leaves}
 
 
+def evaluate(
+    inference: Inference, reader: ObservationReader, obs: Mapping[str, Array], num_outputs: int
+) -> Floats:
+    """Outputs [N, A] for a batch of observations from anywhere, by leaf name."""
+    arrays = reader.batch(obs)
+    outputs_NA = np.empty((len(next(iter(arrays.values()))), num_outputs), np.float32)
+    inference.refresh()
+    inference(arrays, outputs_NA)
+    return outputs_NA
+
+
 def build_inference(net: StackedNet | UserNet, index: int) -> Inference:
     """Network `index` of a stack, the fastest way that it allows."""
     if isinstance(net, StackedNet) and net.is_by_hand:
