@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 Env: TypeAlias = str | Callable[..., Any]
 """A Gymnasium id, a `module:factory`, or a callable that makes an environment."""
+ALLOWED = (
+    "it must be a Gymnasium id ('CartPole-v1'), a 'module:factory', a class or function that makes "
+    "an environment, or a list of these."
+)
 
 
 class Trained(NamedTuple):
@@ -60,7 +64,7 @@ def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> Loade
     from tianji.config.runs import find_run
     from tianji.trained.policy import load_policy
 
-    given = tuple(env) if isinstance(env, list) else env
+    given = env if env is None or isinstance(env, str) or callable(env) else _checked_list(env)
     return load_policy(find_run(str(run)), checkpoint, env=given)
 
 
@@ -71,15 +75,36 @@ def _name_envs(env: Env | Sequence[Env] | None, values: dict[str, Any]) -> EnvSo
     """
     from tianji.envs.build import name_of
 
-    if env is None or isinstance(env, str):
-        values |= {} if env is None else {"env": env}
+    if env is None:
+        return None
+    if isinstance(env, str):
+        values["env"] = env
         return None
     if callable(env):
         values["env"] = name_of(env)
         return env
-    tasks = tuple(env)
+    tasks = _checked_list(env)
     values["envs"] = _distinct({task: name_of(task) for task in tasks}, tasks)
     return tasks if any(callable(task) for task in tasks) else None
+
+
+def _checked_list(env: object) -> tuple[Env, ...]:
+    """A list of environments as a tuple; UsageError for whatever else a person may give."""
+    from tianji.errors import UsageError
+
+    if not isinstance(env, Sequence) or not env:
+        raise UsageError(f"env is {_described(env)}, but {ALLOWED}")
+    for index, task in enumerate(env):
+        if not (isinstance(task, str) or callable(task)):
+            raise UsageError(f"env[{index}] is {_described(task)}, but {ALLOWED}")
+    return tuple(env)
+
+
+def _described(env: object) -> str:
+    text = f"{env!r:.80} ({type(env).__name__})"
+    if hasattr(env, "step") and hasattr(env, "reset"):
+        text += ", an environment that is made already; every actor makes its own"
+    return text
 
 
 def _distinct(names: Mapping[Env, str], tasks: Sequence[Env]) -> tuple[str, ...]:

@@ -82,6 +82,28 @@ def test_a_wrong_setting_is_told_before_anything_starts():
     assert not Path("runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (3, r"env is 3 \(int\), but it must be a Gymnasium id"),
+        ([], r"env is \[\] \(list\), but it must be .* or a list of these"),
+        ({"a": 1}, r"env is \{'a': 1\} \(dict\)"),
+        ([Counting, None], r"env\[1\] is None \(NoneType\)"),
+        (Counting(), r"\(Counting\), an environment that is made already; every actor makes"),
+    ],
+)
+def test_what_is_no_environment_is_refused_in_words(env, words):
+    with pytest.raises(UsageError, match=words):
+        tianji.train(env=env, **SMALL)
+    assert not Path("runs").exists()
+
+
+def test_loading_a_policy_refuses_what_is_no_environment_too():
+    tianji.train(env="tianji.envs.worlds:Counting", run="mine", **SMALL)
+    with pytest.raises(UsageError, match=r"env is 3 \(int\), but it must be"):
+        tianji.load("mine", env=3)
+
+
 class Factory:
     def __call__(self):
         return Counting()

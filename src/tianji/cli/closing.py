@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -26,6 +27,10 @@ REASONS = {
     "interrupted": ("Interrupted; `tianji resume` goes on from the last checkpoint", "yellow", 130),
     "failed": ("Failed", "red", 1),
 }
+SAMPLED = (
+    "sampled in training; tianji eval takes the best ones (greedy) unless it gets --stochastic, "
+    "so its mean return may differ"
+)
 FRAME_WIDTH = 8
 """Of the closing block, with the space between two columns."""
 
@@ -47,6 +52,8 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     if "first_cause" in summary:
         facts["first cause"] = summary["first_cause"]
     facts["return"] = _return_text(summary)
+    if summary.get("mean_return_100") is not None and summary["stopped_because"] != "failed":
+        facts["actions"] = SAMPLED
     if by_env := summary.get("returns_by_env"):
         means = (f"{_mean_text(mean)} {short_name(name)}" for name, mean in by_env.items())
         facts["by environment"] = ", ".join(means)
@@ -90,7 +97,7 @@ def _mean_text(mean: float | None) -> str:
 
 
 def _next_things(summary: Mapping[str, Any]) -> Table:
-    name = Path(summary["run_dir"]).name
+    name = shlex.quote(Path(summary["run_dir"]).name)
     resume = {f"tianji resume {name}{_raised(summary)}": "go on from the last checkpoint"}
     lines = {
         f"tianji eval {name} --video": "measure the policy and film it",
@@ -101,7 +108,7 @@ def _next_things(summary: Mapping[str, Any]) -> Table:
         lines = {"tianji train": "start again: nothing was saved"}
     elif summary["stopped_because"] == "failed":
         envs = list(summary.get("returns_by_env") or [summary["env"]])
-        words = " ".join(f"--env {env}" for env in envs)
+        words = " ".join(f"--env {shlex.quote(env)}" for env in envs)
         lines = {f"tianji doctor {words}": "look for the reason"} | resume
     elif summary["stopped_because"] != "target_reached":
         lines |= resume
@@ -135,4 +142,4 @@ def _typed() -> str:
     """What the person has to type: `make train` runs us from a folder that is on no path."""
     if shutil.which("tianji") is not None or not sys.argv[0].endswith("tianji"):
         return "tianji"
-    return os.path.relpath(sys.argv[0])
+    return shlex.quote(os.path.relpath(sys.argv[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,8 +79,8 @@ def _make_named(name: str, base: Path) -> Path:
     folder = base / name
     if not _made(folder):
         raise UsageError(
-            f"Run '{name}' exists. Continue it with `tianji resume {name}`, or choose another "
-            "name with --run."
+            f"Run '{name}' exists. Continue it with `tianji resume {shlex.quote(name)}`, or choose "
+            "another name with --run."
         )
     return folder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def newest_trace(run_dir: Path) -> Path:
     if not found:
         raise UsageError(
             f"Run '{run_dir}' has no trace. Record one with `tianji train PRESET --trace`, or go "
-            f"on with this run with `tianji resume {run_dir.name} --trace`."
+            f"on with this run with `tianji resume {shlex.quote(run_dir.name)} --trace`."
         )
     return found[-1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -349,6 +350,41 @@ def test_eval_hands_over_its_options_and_reports(
     assert "Actions were greedy. Training samples them: --stochastic does so here, too." in shown
     assert json.loads(out) == {"run": "runs/one", "video": film, **figures}
     assert "9.0 ± 1.0 mean return over 5 episodes" in err
+
+
+def test_eval_samples_and_cuts_as_asked(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    figures = {"mean": 9.0, "std": 1.0, "min": 8.0, "max": 10.0, "median": 9.0, "episodes": 5}
+    asked: list[Any] = []
+
+    def evaluate_run(*_: Any, **options: Any) -> dict[str, Any]:
+        asked.append(options)
+        return {**figures, "stochastic": True, "cut_episodes": 0, "video": None}
+
+    stand_in(monkeypatch, "tianji.trained.evaluate", evaluate_run=evaluate_run)
+    assert main(["eval", "one", "--stochastic", "--cut-after-steps", "50"]) == 0
+    assert asked == [{"stochastic": True, "cut_after_steps": 50}]
+    err = capfd.readouterr().err
+    assert "Actions were sampled, as in training." in err and "cut" not in err
+
+
+def test_the_closing_block_says_that_training_samples_and_eval_is_greedy(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    show_closing(SUMMARY)
+    shown = " ".join(capfd.readouterr().err.replace("│", " ").split())
+    assert "sampled in training; tianji eval takes the best ones (greedy)" in shown
+    assert "--stochastic" in shown
+
+
+def test_commands_to_try_can_be_pasted_into_a_shell(capfd: pytest.CaptureFixture[str]) -> None:
+    named = {**SUMMARY, "run_dir": "runs/it's mine", "stopped_because": "failed"}
+    show_closing({**named, "env": "games:Maze; rm -r", "first_cause": "x"})
+    err = capfd.readouterr().err
+    commands = [line.strip(" │").split("  ")[0] for line in err.splitlines() if "tianji " in line]
+    words = [shlex.split(command)[1:] for command in commands]
+    assert words == [["doctor", "--env", "games:Maze; rm -r"], ["resume", "it's mine"]]
 
 
 def test_export_hands_over_its_options_and_reports(

@@ -96,7 +96,7 @@ def test_the_value_of_an_actor_critic_is_its_value_network(make_policy):
 def test_values_are_in_the_environments_rewards_where_those_were_normalised(make_policy):
     moments = {"count": 10.0, "mean": [2.0], "m2": [90.0]}
     state = {
-        f"rewards.{name}": torch.tensor(value, dtype=torch.float64)
+        f"rewards/{name}": torch.tensor(value, dtype=torch.float64)
         for name, value in moments.items()
     }
     scaled = make_policy("cartpole-ppo", state=state, normalize={"rewards": True})
