@@ -58,19 +58,17 @@ class SingleWorld:
         rewards: list[SupportsFloat] = []
         terminations, truncations = [], []
         for i, (env, action) in enumerate(zip(self.envs, self._cast(actions), strict=True)):
-            is_reset = ended[i]
-            returned: Any = env.reset() if is_reset else env.step(action)
-            if is_first and not is_reset:
-                self._check.step(returned)
+            if ended[i]:
+                returned: Any = self._begin_again(env)
+            else:
+                returned = env.step(action)
+                if is_first:
+                    self._check.step(returned)
             try:
-                if is_reset:
-                    observation, _ = returned
-                    reward, terminated, truncated = 0.0, False, False
-                else:
-                    observation, reward, terminated, truncated, _ = returned
+                observation, reward, terminated, truncated, _ = returned
                 write(observation, unroll, (row, i))
             except STORE_ERRORS:
-                self._explain(returned, is_reset)
+                self._explain(returned, is_reset=ended[i])
                 raise
             rewards.append(reward)
             terminations.append(terminated)
@@ -80,10 +78,20 @@ class SingleWorld:
         unroll["terminated"][t] = terminations
         unroll["truncated"][t] = truncations
 
+    def _begin_again(self, env: gym.Env[Any, Any]) -> tuple[Any, float, bool, bool, Any]:
+        """Reset, as a step in which nothing happens."""
+        returned: Any = env.reset()
+        try:
+            observation, info = returned
+        except STORE_ERRORS:
+            self._check.reset(returned)
+            raise
+        return observation, 0.0, False, False, info
+
     def _explain(self, returned: Any, is_reset: bool) -> None:
         """Raise a UsageError that says what is wrong with a value that could not be stored."""
         if is_reset:
-            self._check.reset(returned)
+            self._check.reset((returned[0], {}))
         else:
             self._check.step(returned)
 
