@@ -1,5 +1,7 @@
 """Where a run's plan comes from: a kept profile, a measurement that pays, or the rule."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.balance.profiles import actor, learner, profile
@@ -172,7 +174,7 @@ def test_a_slow_environment_makes_a_long_run(measured, monkeypatch):
     def slow(env, kwargs, timed=False):
         assert timed, "its speed decides"
         found = real(env, kwargs, timed)
-        return type(found)(*(getattr(found, n) for n in found.__slots__[:-1]), step_s=0.2)
+        return replace(found, step_s=0.2)
 
     monkeypatch.setattr(planning, "probe_tasks", slow)
     plan(config(max_env_steps=1000))
