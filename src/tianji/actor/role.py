@@ -207,9 +207,12 @@ class Actor:
         self._carry = carry
 
     def state(self) -> dict[str, Any] | None:
-        """For exact resume, between two unrolls; None where the world does not offer its state."""
+        """For exact resume, between two unrolls; None before the first one, and where the world
+        does not offer its state."""
+        if self._carry is None:  # environments may have no state before their first reset
+            return None
         world = self._world.get_state()
-        if world is None or self._carry is None:
+        if world is None:
             return None
         return {
             "world": world,

@@ -167,8 +167,17 @@ def test_a_saved_state_does_not_change_when_the_actor_goes_on():
     assert all((state["carry"][name] == rows).all() for name, rows in kept.items())
 
 
+class _StatelessBeforeReset(ScriptedWorld):
+    """Like Pendulum-v1, which has no attribute `state` before its first reset."""
+
+    def get_state(self):
+        assert self.seeds, "asked for a state before the first reset"
+        return super().get_state()
+
+
 def test_there_is_no_state_before_the_first_unroll_nor_where_the_world_has_none():
-    assert Rig().actor.state() is None
+    rig = Rig(world=_StatelessBeforeReset())
+    assert rig.actor.state() is None
     rig = Rig(world=ScriptedWorld(offers_state=False))
     rig.publish(0)
     rig.unroll()
