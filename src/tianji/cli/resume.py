@@ -43,6 +43,6 @@ def _help() -> Outcome:
         about=ABOUT,
         listed=[setting for setting in settings if is_changeable(setting)],
         all_settings=settings,
-        defaults={},
+        values={},
         titles={"": "Run"},
     )

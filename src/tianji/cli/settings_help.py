@@ -1,4 +1,5 @@
-"""Help of the open-ended verbs: every setting with its meaning, default and range, by group."""
+"""Help of the verbs that take any setting: each with its meaning, the value that this command would
+use, and what is allowed, by group."""
 
 from __future__ import annotations
 
@@ -12,16 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome
-from tianji.config.overrides import asked_text, find_base, preset_and_assignments
+from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.presets import list_presets
-from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import (
     ALGORITHM,
-    ALGORITHM_NAME,
     Setting,
     list_settings,
     short_names,
     spelled_like,
+    value_at,
     value_text,
 )
 
@@ -33,21 +33,21 @@ def asks_for_help(tokens: Sequence[str]) -> bool:
 
 
 def train_settings_page(tokens: Sequence[str], usage: str, about: str) -> Outcome:
-    """The help of a verb that takes every setting of a training run.
+    """The help of a verb that takes every setting of a training run, with the values that a run
+    with these tokens would have.
 
     about: may name {presets} and {algorithm}, the one whose settings are shown.
     """
     preset, asked = preset_and_assignments([t for t in tokens if t not in HELP_FLAGS])
-    base = find_base(preset, asked)
-    algorithm = asked_text(ALGORITHM_NAME, asked) or base.algorithm
-    settings = list_settings(load_algorithm_config(algorithm))
-    defaults = base.values if algorithm == base.algorithm else {}
+    config = resolve(preset, asked).config
+    algorithm = config.algorithm.name
+    settings = list_settings(type(config.algorithm))
     return settings_page(
         usage=usage,
         about=about.format(presets=", ".join(list_presets()), algorithm=algorithm),
         listed=settings,
         all_settings=settings,
-        defaults={**defaults, ALGORITHM_NAME: algorithm},
+        values={setting.path: value_at(config, setting.path) for setting in settings},
         titles={"": "Run", ALGORITHM: f"Algorithm ({algorithm})"},
     )
 
@@ -57,13 +57,14 @@ def settings_page(
     about: str,
     listed: Sequence[Setting],
     all_settings: tuple[Setting, ...],
-    defaults: Mapping[str, Any],
+    values: Mapping[str, Any],
     titles: Mapping[str, str],
 ) -> Outcome:
     """One help page.
 
     listed: what the verb takes, grouped as in the schema; names are the shortest that are unique
-    among all settings. defaults: what differs from the schema's own. titles: of groups.
+    among all settings. values: what this command would use, by path; where one is missing, the
+    default is shown. titles: of groups.
     """
     names = {setting.path: name for name, setting in short_names(all_settings).items()}
     panels: list[RenderableType] = [Text.assemble(("Usage: ", "bold"), usage), "", about, ""]
@@ -72,10 +73,9 @@ def settings_page(
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, style="cyan")
         for setting in (s for s in listed if s.group == group):
-            default = defaults.get(setting.path, setting.default)
             option = option_text(names[setting.path], setting)
-            table.add_row(Text(option), _meaning(setting, default))
-            rows.append(_row(option, setting, default))
+            table.add_row(Text(option), _meaning(setting, values))
+            rows.append(_row(option, setting, values))
         title = titles.get(group, group.capitalize())
         panels.append(Panel(table, title=title, title_align="left", box=box.ROUNDED))
     report = {"usage": usage, "help": about, "settings": rows}
@@ -90,16 +90,19 @@ def option_text(name: str, setting: Setting) -> str:
     return option.replace("--", "--[no-]", 1) if "boolean" in setting.kinds else option
 
 
-def _meaning(setting: Setting, default: Any) -> Text:
-    facts = f"[default: {value_text(default)}; {setting.allowed}]"
+def _meaning(setting: Setting, values: Mapping[str, Any]) -> Text:
+    known = setting.path in values
+    value = value_text(values[setting.path] if known else setting.default)
+    facts = f"[{'value' if known else 'default'}: {value}; {setting.allowed}]"
     return Text.assemble(setting.about, " ", (facts, "dim"))
 
 
-def _row(option: str, setting: Setting, default: Any) -> dict[str, Any]:
+def _row(option: str, setting: Setting, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "option": option,
         "path": setting.path,
         "about": setting.about,
-        "default": default,
+        "default": setting.default,
+        "value": values.get(setting.path, setting.default),
         "allowed": setting.allowed,
     }

@@ -109,15 +109,13 @@ def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
 
 
 def find_base(preset: str | None, asked: Sequence[Assignment]) -> Base:
-    """The preset asked for; without one, CartPole's, unless another environment is asked for."""
+    """The preset asked for; without one, CartPole's, unless an environment is asked for."""
     if preset is not None:
         return _base_from(load_preset(preset))
     algorithm = asked_text(ALGORITHM_NAME, asked) or DEFAULT_ALGORITHM
     for name in (f"cartpole-{algorithm}", algorithm):
-        if name in list_presets():
-            base = _base_from(load_preset(name))
-            if _asked_env(asked) in (None, base.env):
-                return base
+        if name in list_presets() and _asked_env(asked) is None:
+            return _base_from(load_preset(name))
     return _base_from(Preset("", "", {}))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from tianji.config.auto import check_chosen, without_auto
+from tianji.config.defaults import with_defaults
 from tianji.config.schema import (
     AlgorithmConfig,
     Auto,
@@ -191,9 +192,9 @@ class RunConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _note_auto(cls, value: Any) -> Any:
-        """Everything behind sees numbers: `auto` becomes the default, and plan.choose."""
-        return without_auto(cls, value) if isinstance(value, dict) else value
+    def _fill_defaults(cls, value: Any) -> Any:
+        """Later code sees only values: `auto` becomes the default and is noted in plan.choose."""
+        return with_defaults(without_auto(cls, value)) if isinstance(value, dict) else value
 
     @model_validator(mode="after")
     def _check_chosen(self) -> RunConfig:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
-from typing import Annotated, Literal, TypeGuard
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
+from typing import Annotated, Any, ClassVar, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,6 +38,9 @@ class Record(Strict):
 
 class AlgorithmConfig(Strict):
     """What every algorithm asks; each adds its own fields in algorithms/NAME/config.py."""
+
+    run_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Defaults of this algorithm for settings of the run, by path, in place of the run's own."""
 
     name: str
     """Which algorithm: a name from `tianji train --help`, or `module:attribute` of an Algorithm

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 from tianji.config.auto import AUTO
 from tianji.config.run import RunConfig
 from tianji.config.schema import AlgorithmConfig, Strict
@@ -72,10 +74,16 @@ def _walk(record: type[Strict], prefix: str, algorithm: type[AlgorithmConfig]) -
         yield Setting(
             path=path,
             about=_about(record, name),
-            default=None if field.is_required() else field.get_default(call_default_factory=True),
+            default=_default(path, field, algorithm),
             allowed=describe_allowed(described),
             kinds=frozenset(_kinds(described)),
         )
+
+
+def _default(path: str, field: FieldInfo, algorithm: type[AlgorithmConfig]) -> Any:
+    if path in algorithm.run_defaults:
+        return algorithm.run_defaults[path]
+    return None if field.is_required() else field.get_default(call_default_factory=True)
 
 
 def _about(record: type[Strict], name: str) -> str:
@@ -89,6 +97,14 @@ def _about(record: type[Strict], name: str) -> str:
 def _kinds(schema: Mapping[str, Any]) -> Iterator[str]:
     for option in schema.get("anyOf", [schema]):
         yield option.get("type", "string")
+
+
+def value_at(config: Strict, path: str) -> Any:
+    """The value of the setting with this path."""
+    found: Any = config
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
 
 
 def describe_allowed(schema: Mapping[str, Any]) -> str:

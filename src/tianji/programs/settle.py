@@ -21,6 +21,7 @@ from tianji.balance.profile import Cost, LearnerCost, Profile
 from tianji.config.auto import How, open_paths
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.config.settings import value_at
 
 MOST_VARIANTS = 6
 """Each is a profile of its own."""
@@ -159,8 +160,6 @@ def _times(config: RunConfig, path: str, factor: float) -> int:
 
 
 def _value(config: RunConfig, path: str) -> int:
-    found: Any = config
-    for name in path.split("."):
-        found = getattr(found, name)
+    found = value_at(config, path)
     assert isinstance(found, int)
     return found

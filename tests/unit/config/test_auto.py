@@ -33,7 +33,7 @@ def test_the_default_is_that_of_the_algorithm():
         name: RunConfig(algorithm={"name": name, "unroll_length": "auto"}).algorithm.unroll_length
         for name in ("ppo", "impala", "dqn")
     }
-    assert lengths == {"ppo": 32, "impala": 20, "dqn": 4}
+    assert lengths == {"ppo": 256, "impala": 20, "dqn": 4}
 
 
 def test_what_was_listed_by_hand_starts_from_its_value_and_is_listed_once():

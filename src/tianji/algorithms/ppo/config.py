@@ -12,6 +12,9 @@ class PPOConfig(settings.ActorCriticConfig):
     """Proximal policy optimisation (Schulman et al. 2017) with a decoupled objective."""
 
     name: str = "ppo"
+    unroll_length: TriedCount = 256
+    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
+    the shortest that costs no speed."""
     learning_rate_final: float | None = Field(None, ge=0.0)
     """Step size at max_env_steps, reached in a straight line; empty keeps it constant."""
     clip: Positive = 0.2
@@ -22,7 +25,7 @@ class PPOConfig(settings.ActorCriticConfig):
     """Advantages: 0 trusts the value network, 1 the rewards; between them, less variance."""
     epochs: Count = 10
     """Passes over every batch; more learn more from it and move further from what made it."""
-    minibatch_size: TriedCount = 256
+    minibatch_size: TriedCount = 64
     """Rows of one update. A batch is cut into the fewest equal parts that are not larger. auto: the
     smallest that costs no speed."""
     entropy: float = Field(0.0, ge=0.0)
