@@ -24,8 +24,8 @@ from tianji.envs.timing import StepTimes
 INFERENCE_S = 50e-6
 """What an actor does in a step beside its environments, for a small network."""
 TRAINED_STEP_S = 2e-6
-"""One environment step in one epoch, of the fastest learner seen: 580,000 a second. Most are slower,
-so that actors which keep up with this one have a reserve."""
+"""One environment step in one epoch, of the fastest learner seen: 580,000 a second. Most are
+slower, so that actors which keep up with this one have a reserve."""
 SMALL_NETWORK = 10_000
 """Parameters up to which that holds; beyond, time grows with them."""
 VERSION_S = 1e-3
