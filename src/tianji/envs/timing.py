@@ -48,6 +48,19 @@ class StepTimes:
         """Long steps take most of the time, though most steps are short."""
         return 0 < self.long_share < 0.5 and self.mean_s > 2 * self.median_s
 
+    def in_words(self) -> str:
+        """How even they are, in a sentence."""
+        if not self.is_uneven:
+            return f"Step times are even: {_ms(self.median_s)} a step."
+        return (
+            f"Step times are uneven: {self.long_share:.1%} of the steps take up to "
+            f"{_ms(self.longest_s)}, the usual one {_ms(self.median_s)}."
+        )
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"
+
 
 def random_actions(world: World, num_rows: int) -> Array:
     """The same in every call, and as policies make them: integers begin at 0."""

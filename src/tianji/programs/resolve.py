@@ -61,13 +61,14 @@ def resolve(
     algorithm.check(probe.spaces, config)
     cadence = algorithm.cadence(config)
     gathers = cadence.gather is not None
-    run = _Run(config, machine, probe, algorithm, cadence)
+    num_parameters = most_parameters(probe.spaces, config)
+    run = _Run(config, machine, probe, algorithm, cadence, num_parameters)
     shares = _solved(config, solution) if solution else _rule(run)
     check_times(config, cadence, shares.num_actors)
     slots = run.slots(shares.num_actors)
     _check_length(config, cadence, slots)
     measured = solution.memory_bytes if solution is not None else memory_bytes
-    check_memory(measured or run.memory(shares.num_actors), shares.num_actors, machine)
+    _check_memory(measured or run.memory(shares.num_actors), shares.num_actors, machine)
     return RunPlan(
         num_actors=shares.num_actors,
         envs_per_actor=config.num_envs // shares.num_actors,
@@ -104,10 +105,7 @@ class _Run:
     probe: Probe
     algorithm: Algorithm
     cadence: Cadence
-
-    @property
-    def num_parameters(self) -> int:
-        return most_parameters(self.probe.spaces, self.config)
+    num_parameters: int
 
     def slots(self, num_actors: int) -> Slots:
         return plan_slots(self.config, self.algorithm, self.cadence, self.probe, num_actors)
@@ -119,10 +117,21 @@ class _Run:
         return estimated_memory(*parts)
 
 
-def check_memory(parts: Mapping[str, int], num_actors: int, machine: Machine) -> None:
+def _check_memory(parts: Mapping[str, int], num_actors: int, machine: Machine) -> None:
     """UsageError, with the arithmetic, where the run takes more than the machine has."""
     if not fits(parts, machine.memory_bytes):
         raise refuse(parts, num_actors, machine.memory_bytes)
+
+
+def check_network(
+    config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
+) -> None:
+    """UsageError where a network of the person's own, built only now, makes the run too large."""
+    if plan.source == "measured":
+        return  # with this very network
+    algorithm = load_algorithm(config.algorithm.name)
+    run = _Run(config, machine, probe, algorithm, algorithm.cadence(config), num_parameters)
+    _check_memory(run.memory(plan.num_actors), plan.num_actors, machine)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:

@@ -104,10 +104,7 @@ def uneven_note(times: StepTimes | None, config: RunConfig, steps_per_version: i
     """
     if times is None or not times.is_uneven:
         return ""
-    text = (
-        f"Step times are uneven: {times.long_share:.1%} of the steps take up to "
-        f"{times.longest_s * 1e3:,.0f} ms, the usual one {times.median_s * 1e3:.3g} ms."
-    )
+    text = times.in_words()
     if config.max_lag == 0:
         return text
     bound = steps_per_version * config.max_lag / times.longest_s
