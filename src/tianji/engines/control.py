@@ -11,7 +11,7 @@ from tianji.programs.program import Program
 from tianji.types import Clock
 
 _NUM_WORDS = 8
-PATIENCE_S = 1.5
+PATIENCE_S = 1.0
 """How long the version in work may take after a stop before its other updates are left out."""
 
 

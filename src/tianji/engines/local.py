@@ -33,11 +33,11 @@ from tianji.programs.lost_task import lost_task
 from tianji.programs.program import Program
 
 TICK_S = 0.25
-FINISH_S = 2.5
+FINISH_S = 2.0
 """How long the version in work may take once a stop was asked for; saving it may take longer."""
-GRACE_S = 2.0
+GRACE_S = 1.5
 """How long workers may take to end by themselves once they are told to stop at once. With FINISH_S
-before it, a stop is obeyed within five seconds."""
+before it and the summary after it, a stop is obeyed within five seconds."""
 START_SLICE_S = 0.05
 """How long workers are started before the supervisor looks up: there may be thousands of them."""
 ASLEEP_S = 5.0

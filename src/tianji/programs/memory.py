@@ -17,6 +17,8 @@ ACTING_COPIES = 2
 """Of the parameters in an actor: its network, and the policy as it was read."""
 TRAINING_COPIES = 6
 """In the learner: parameters, gradients, two of the optimiser, a target, one being saved."""
+TRACE_BYTES = 8
+"""Of every step in every epoch: what PPO keeps for its metrics until a version is done."""
 
 
 def estimated_memory(
@@ -54,6 +56,7 @@ def _batch(cadence: Cadence, slots: Slots) -> int:
     if cadence.gather is not None:
         return 0
     if cadence.store == "queue":
-        return slots.per_version * slots.layout.slot_bytes
+        trace = TRACE_BYTES * cadence.trained_steps_per_version
+        return slots.per_version * slots.layout.slot_bytes + trace
     steps_per_unroll = cadence.unroll_length * slots.layout.num_envs
     return cadence.trained_steps_per_version * slots.layout.slot_bytes // steps_per_unroll
