@@ -1,5 +1,7 @@
 """Runs that are too large are refused before anything starts: for memory, and for steps."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.programs.plans import GIB, REPLAY, config, plan_for
@@ -8,7 +10,7 @@ from tianji.config.machine import Machine
 from tianji.envs.build import probe
 from tianji.errors import UsageError
 from tianji.programs.memory import WORKER_BYTES
-from tianji.programs.resolve import resolve
+from tianji.programs.resolve import check_network, resolve
 
 MIB = 1 << 20
 
@@ -47,6 +49,25 @@ def test_a_network_that_is_too_large_is_refused():
     text = refused(config(num_actors=1, model=model), memory_bytes=16 * GIB)
     assert "smaller network" in text
     assert plan_for(config(num_actors=1, model=model), memory_bytes=128 * GIB)
+
+
+def test_a_network_of_ones_own_is_checked_when_it_has_been_built():
+    found = probe("tianji.envs.worlds:Counting", {})
+    asked, machine = config(num_actors=1, model={"factory": "somewhere:net"}), Machine((0,), GIB)
+    plan = resolve(asked, machine, found)
+    check_network(asked, machine, found, plan, num_parameters=10_000)
+    with pytest.raises(UsageError, match="smaller network"):
+        check_network(asked, machine, found, plan, num_parameters=100_000_000)
+
+
+def test_environments_count_in_every_actor():
+    found = replace(
+        probe("tianji.envs.worlds:Counting", {}), env_bytes=GIB, more_env_bytes=GIB // 2
+    )
+    asked = config(num_actors=2)
+    assert resolve(asked, Machine((0, 1), 16 * GIB), found).num_actors == 2
+    with pytest.raises(UsageError, match="2 actors x 2,7"):
+        resolve(asked, Machine((0, 1), 6 * GIB), found)
 
 
 def test_what_was_measured_counts_and_not_the_estimate():
