@@ -254,17 +254,20 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
 
 def _check_length(config: RunConfig, cadence: Cadence, slots: Slots) -> None:
     """A run ends between two versions: the first one must not be far longer than the run."""
-    steps_per_unroll = cadence.unroll_length * slots.layout.num_envs
+    # A gradient ends with its episodes, which may be far shorter than its unroll.
+    least_length = cadence.unroll_length if cadence.gather is None else 1
+    steps_per_unroll = least_length * slots.layout.num_envs
     version, warmup = slots.per_version * steps_per_unroll, slots.warmup_unrolls * steps_per_unroll
     first, asked = version + warmup, config.max_env_steps
     if first <= FAR_MORE * asked:
         return
     after = f" after {warmup:,} steps of warm-up" if warmup else ""
     raise UsageError(
-        f"This run would make {first:,} environment steps, {first / asked:,.0f} times max_env_steps"
-        f" = {asked:,}: a run ends after a whole version, and one version takes {version:,} steps"
-        f"{after} (num_envs = {config.num_envs:,}, unrolls of {cadence.unroll_length} steps). Use "
-        f"--max-env-steps {first} or more, fewer environments (--num-envs), or shorter unrolls."
+        f"This run would make at least {first:,} environment steps, {first / asked:,.0f} times "
+        f"max_env_steps = {asked:,}: a run ends after a whole version, and one version takes "
+        f"{version:,} steps{after} (num_envs = {config.num_envs:,}, unrolls of "
+        f"{cadence.unroll_length} steps). Use --max-env-steps {first} or more, fewer environments "
+        "(--num-envs), or shorter unrolls."
     )
 
 

@@ -89,6 +89,13 @@ def test_a_version_far_longer_than_the_run_is_refused():
     assert plan_for(config(num_envs=200_000, num_actors=1, max_env_steps=800_000))
 
 
+def test_gradients_of_short_episodes_may_be_shorter_than_their_unrolls():
+    rounds = {"name": "rennala-nigt", "m": 4, "m_init": 4}
+    assert plan_for(config(rounds, num_actors=4, max_env_steps=100))
+    text = refused(config(rounds, num_envs=200_000, num_actors=4, max_env_steps=1000))
+    assert "at least 200,000 environment steps" in text
+
+
 def test_a_warm_up_counts_as_steps_of_the_run():
     asked = {**REPLAY, "warmup_steps": 40_000}
     assert "warm-up" in refused(config(asked, num_envs=4, max_env_steps=1000))
