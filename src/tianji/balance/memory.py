@@ -15,6 +15,8 @@ from tianji.errors import UsageError
 
 SAFE_MEMORY_SHARE = 0.8
 SUPERVISOR_BYTES = 80 << 20  # resident, with gymnasium and rich imported and without torch
+SMALLEST_TOLD = 1 << 20
+"""Parts below this are left out of the sum that people read."""
 TOTAL = "total"
 
 
@@ -56,7 +58,7 @@ def refuse(parts: Mapping[str, int], num_actors: int, memory_bytes: int) -> Usag
     terms = " + ".join(
         _term(name, size, num_actors)
         for name, size in parts.items()
-        if name not in (TOTAL, "gpu") and size
+        if name not in (TOTAL, "gpu") and size >= SMALLEST_TOLD
     )
     usable = memory_bytes * SAFE_MEMORY_SHARE
     return UsageError(
