@@ -32,6 +32,7 @@ from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
 from tianji.planning.plan import GATHERS, Planned, plan_again, plan_run
 from tianji.programs.program import program_for
+from tianji.programs.resolve import check_network
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def train_config(
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
         planned = plan_run(config, source, machine, tell)
-    spec = _spec_of(planned, source, run_dir=None)
+    spec = _spec_of(planned, source, machine, run_dir=None)
     replanner = _replanner(planned, source, machine)
     with _only_one(spec.run_dir):
         return _run(spec, planned, replanner, resume=False, started_ns=started_ns)
@@ -77,7 +78,7 @@ def resume_run(
         machine = read_machine()
         with tell_progress(config.observe.display) as tell:
             planned = plan_again(config, changes, source, machine, read_plan(run_dir), tell)
-        spec = _spec_of(planned, source, run_dir)
+        spec = _spec_of(planned, source, machine, run_dir)
         replanner = _replanner(planned, source, machine)
         return _run(spec, planned, replanner, resume=True, started_ns=started_ns)
 
@@ -99,11 +100,13 @@ def _check_not_over(config: RunConfig, run_dir: Path) -> None:
         )
 
 
-def _spec_of(planned: Planned, env: EnvSources, run_dir: Path | None) -> RunSpec:
+def _spec_of(planned: Planned, env: EnvSources, machine: Machine, run_dir: Path | None) -> RunSpec:
     """The last thing that can be wrong with a run is found here, before anything starts."""
     config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
-        load_algorithm(config.algorithm.name).build_model(spaces, config)
+        model = load_algorithm(config.algorithm.name).build_model(spaces, config)
+        num_parameters = sum(parameter.numel() for parameter in model.parameters())
+        check_network(config, machine, planned.probe, planned.plan, num_parameters)
     folder = run_dir or new_run_dir(config)
     save_config(config, folder / CONFIG_FILE)
     spec = RunSpec(config, planned.plan, spaces, env, folder)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tianji.balance.costs import actor_threads_measured, actor_work, learner_cost, to_work
 from tianji.balance.demand import Demand
-from tianji.balance.memory import TOTAL, fits, memory_parts, refuse
+from tianji.balance.memory import TOTAL, ProcessBytes, fits, memory_parts, refuse
 from tianji.balance.period import Period, Sides, period
 from tianji.balance.profile import Profile, Rehearsal
 from tianji.config.machine import Machine
@@ -184,7 +184,14 @@ def _candidate(
         ),
         period=found,
         memory_bytes=memory_parts(
-            demand, num_actors, actor, learner.memory_bytes, profile.policy_bytes
+            demand.shared[num_actors],
+            num_actors,
+            ProcessBytes(
+                actor=actor.memory_bytes,
+                learner=learner.memory_bytes,
+                policy=demand.policy_copies * profile.policy_bytes,
+                evaluator=actor.memory_bytes if demand.has_evaluator else 0,
+            ),
         ),
     )
 

@@ -8,33 +8,43 @@ each has its part of it. Nothing of a run lies on a GPU.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tianji.balance.demand import Demand
+from tianji.balance.demand import SharedBytes
 from tianji.errors import UsageError
-
-if TYPE_CHECKING:
-    from tianji.balance.costs import ActorWork
 
 SAFE_MEMORY_SHARE = 0.8
 SUPERVISOR_BYTES = 80 << 20  # resident, with gymnasium and rich imported and without torch
+SMALLEST_TOLD = 1 << 20
+"""Parts below this are left out of the sum that people read."""
 TOTAL = "total"
 
 
-def memory_parts(
-    demand: Demand, num_actors: int, actor: ActorWork, learner_bytes: int, policy_bytes: int
-) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class ProcessBytes:
+    """Memory of a run's processes, one of each kind, and of the published policy."""
+
+    actor: int
+    """One actor; 0 where actors have no processes of their own."""
+    learner: int
+    policy: int
+    """Every copy of the published policy, and of sums of gradients."""
+    evaluator: int = 0
+    """0 where there is none."""
+    supervisor: int = SUPERVISOR_BYTES
+
+
+def memory_parts(shared: SharedBytes, num_actors: int, each: ProcessBytes) -> dict[str, int]:
     """Bytes by what they are for, and their total; `gpu` stands apart."""
-    shared = demand.shared[num_actors]
     parts = {
-        "actors": num_actors * actor.memory_bytes,
-        "learner": learner_bytes,
-        "evaluator": actor.memory_bytes if demand.has_evaluator else 0,
-        "supervisor": SUPERVISOR_BYTES,
+        "actors": num_actors * each.actor,
+        "learner": each.learner,
+        "evaluator": each.evaluator,
+        "supervisor": each.supervisor,
         "unrolls_in_flight": shared.in_flight,
         "replay": shared.replay,
         "control": shared.control,
-        "policy": demand.policy_copies * policy_bytes,
+        "policy": each.policy,
     }
     return {**parts, TOTAL: sum(parts.values()), "gpu": 0}
 
@@ -44,17 +54,35 @@ def fits(parts: Mapping[str, int], memory_bytes: int) -> bool:
 
 
 def refuse(parts: Mapping[str, int], num_actors: int, memory_bytes: int) -> UsageError:
-    """The smallest way to run it, as a sum."""
+    """The error for a run that does not fit, with the sum of its parts."""
     terms = " + ".join(
-        f"{name.replace('_', ' ')} {_mib(size)}"
+        _term(name, size, num_actors)
         for name, size in parts.items()
-        if name not in (TOTAL, "gpu") and size
+        if name not in (TOTAL, "gpu") and size >= SMALLEST_TOLD
     )
+    usable = memory_bytes * SAFE_MEMORY_SHARE
     return UsageError(
-        f"This run does not fit, even with {num_actors} actor(s): {terms} = {_mib(parts[TOTAL])} "
-        f"MiB of main memory (shared memory included), and {_mib(memory_bytes)} MiB are free, of "
-        f"which at most {SAFE_MEMORY_SHARE:.0%} = {_mib(memory_bytes * SAFE_MEMORY_SHARE)} MiB are "
-        "used. Use fewer environments, a smaller replay_size or shorter unrolls."
+        f"This run does not fit in memory: {terms} = {_mib(parts[TOTAL])} MiB of main memory "
+        f"(shared memory included). {_mib(memory_bytes)} MiB are free, and a run may take "
+        f"{SAFE_MEMORY_SHARE:.0%} of that, {_mib(usable)} MiB. {_advice(parts, num_actors, usable)}"
+    )
+
+
+def _term(name: str, size: int, num_actors: int) -> str:
+    if name == "actors" and num_actors > 1:
+        return f"{num_actors} actors x {_mib(size / num_actors)} MiB"
+    return f"{name.replace('_', ' ')} {_mib(size)} MiB"
+
+
+def _advice(parts: Mapping[str, int], num_actors: int, usable: float) -> str:
+    """What to set: fewer actors where that is enough."""
+    each = parts["actors"] / num_actors
+    most = int((usable - parts[TOTAL] + parts["actors"]) / each) if each else 0
+    if 0 < most < num_actors:
+        return f"At most {most} such actors fit: use a smaller num_actors."
+    return (
+        "Use fewer environments (num_envs), a smaller replay_size, shorter unrolls or a smaller "
+        "network."
     )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _SYSTEM = Path("/sys/devices/system")
+_GROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +67,67 @@ def _among(cores: Sequence[int], listed: Path) -> tuple[int, ...]:
     return tuple(core for core in cores if core in named)
 
 
-def cpu_quota(group: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Cores that the control group allows, None without a limit (cgroup v2, then v1)."""
+def cpu_quota(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> float | None:
+    """Cores that the control group and those around it allow; None without a limit."""
+    quotas = [_quota_v2(folder) for folder in _groups(root, membership, "")]
+    quotas += [_quota_v1(folder) for folder in _groups(root, membership, "cpu")]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota_v2(folder: Path) -> float | None:
     try:
-        limit, period = (group / "cpu.max").read_text().split()
+        limit, period = (folder / "cpu.max").read_text().split()
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
-        pass
+        return None
+
+
+def _quota_v1(folder: Path) -> float | None:
     try:
-        limit_us = int((group / "cpu" / "cpu.cfs_quota_us").read_text())
-        period_us = int((group / "cpu" / "cpu.cfs_period_us").read_text())
+        limit_us = int((folder / "cpu.cfs_quota_us").read_text())
+        period_us = int((folder / "cpu.cfs_period_us").read_text())
         return limit_us / period_us if limit_us > 0 else None
     except (OSError, ValueError):
         return None
 
 
-def memory_available_bytes(group: Path = Path("/sys/fs/cgroup")) -> int:
+def memory_available_bytes(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> int:
+    """Memory that can still be taken: of the machine, of the control group and of every group
+    around it, the one that has least."""
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         available = next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable"))
     except (OSError, StopIteration):
         pass
-    names = (
-        ("memory.max", "memory.current", "memory.stat"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
-    )
-    for limit_name, used_name, stat_name in names:  # cgroup v2, then v1
-        try:
-            limit = int((group / limit_name).read_text())
-            used = int((group / used_name).read_text()) - _reclaimable(group / stat_name)
-        except (OSError, ValueError):
-            continue  # no such file, or "max"
-        available = min(available, limit - used)
-    return available
+    names = {
+        "": ("memory.max", "memory.current"),  # version 2
+        "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),  # version 1
+    }
+    for controller, (limit_name, used_name) in names.items():
+        for folder in _groups(root, membership, controller):
+            try:
+                limit = int((folder / limit_name).read_text())
+                used = int((folder / used_name).read_text())
+            except (OSError, ValueError):
+                continue  # no such file, or "max"
+            available = min(available, limit - used + _reclaimable(folder / "memory.stat"))
+    return max(0, available)
+
+
+def _groups(root: Path, membership: Path, controller: str) -> list[Path]:
+    """Folders of this process's control group and of every group around it, the root first: a
+    limit of any of them holds. controller: empty for version 2, which has one tree for all."""
+    top = root / controller
+    try:
+        entries = [line.split(":", 2) for line in membership.read_text().splitlines()]
+    except OSError:
+        entries = []
+    paths = [path for _, names, path in entries if controller in names.split(",")]
+    inner = Path(paths[0].strip("/")) if paths else Path()
+    if ".." in inner.parts:  # the group lies outside of what this container sees
+        inner = Path()
+    return [top, *(top / part for part in [*reversed(inner.parents), inner] if part != Path())]
 
 
 def _reclaimable(stat: Path) -> int:

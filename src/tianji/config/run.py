@@ -157,8 +157,8 @@ class RunConfig(Strict):
     num_envs: TriedCount = 8
     """Environments in all, over all actors. auto: the fewest that cost no speed."""
     num_actors: Count | Auto = "auto"
-    """Actor processes; auto: what the cores left by the learner can take, all of them where the
-    actors compute the gradients."""
+    """Actor processes; auto: as many as help, by how long the environment's steps take; one for
+    each core where the actors compute the gradients."""
     learner_threads: Count | Auto = "auto"
     """Torch threads of the learner; auto: the cores that the actors leave, at most what helps."""
     actor_threads: Count | Auto = "auto"

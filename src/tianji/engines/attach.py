@@ -24,7 +24,7 @@ from tianji.channels.reduce import GlooReduce
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.build import build_actor, build_evaluator, spans_of
-from tianji.engines.control import Control, Stop, Word
+from tianji.engines.control import Control, Patience, Stop, Word
 from tianji.engines.gradients import OpenContributions, build_gradient_actor, gather_of
 from tianji.engines.interface import Report, Reports
 from tianji.engines.learner_side import LearnerSide
@@ -184,9 +184,12 @@ class Attachment:
     def _loop(self, side: LearnerSide) -> str:
         control = self._control
         reasons: list[str] = []
+        patience = Patience()
 
         def is_over() -> bool:
             told = control.words[Word.STOP]
+            if patience.is_spent(told) and not side.learner.is_between_versions:
+                side.cut_short()
             if told == Stop.NOW or (told and side.learner.is_between_versions):
                 reasons.append("interrupted")
             elif (because := side.stop_reason()) is not None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from enum import IntEnum
 
 from tianji.channels.gauges import GAUGE_WORDS, Gauges
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.programs.program import Program
+from tianji.types import Clock
 
 _NUM_WORDS = 8
+PATIENCE_S = 1.0
+"""How long the version in work may take after a stop before its other updates are left out."""
 
 
 class Word(IntEnum):
@@ -26,6 +30,23 @@ class Stop(IntEnum):
     FINISH = 1
     """Finish the version in work, save, report, go."""
     NOW = 2
+
+
+class Patience:
+    """How long a version in work is waited for after a stop: `is_spent(level)` says that it has had
+    its time, counted from the first call with a level above NO."""
+
+    def __init__(self, now_ns: Clock = time.monotonic_ns) -> None:
+        self._now_ns = now_ns
+        self._since_ns: int | None = None
+
+    def is_spent(self, level: int) -> bool:
+        if level == Stop.NO:
+            return False
+        now_ns = self._now_ns()
+        if self._since_ns is None:
+            self._since_ns = now_ns
+        return now_ns - self._since_ns > PATIENCE_S * 1e9
 
 
 class Control:

@@ -40,6 +40,7 @@ from tianji.trace.parts import trace_batches, trace_update, trace_writer
 from tianji.trace.spans import Kind, Spans
 from tianji.types import Clock
 
+CUT_SHORT = "The version in work ends with the updates made so far, so that the run can stop."
 ActorStates = Callable[[], dict[str, Any] | None]
 """The actors' states for an exact resume, or None where they are out of reach."""
 
@@ -99,6 +100,7 @@ class LearnerSide:
         self._next_save_ns = self._next_report_ns = 0
         self._trained_before = 0, 0
         self._policy_bytes = board_bytes(snapshot.nbytes)
+        self._is_cut_short = False
 
     def _make_buffer(
         self, receiver: Receiver, make_adding: MakeAdding, spans: Spans | None
@@ -164,6 +166,13 @@ class LearnerSide:
             return None
         self._note_first_step()
         return self.progress.stop_reason(self._now_ns())
+
+    def cut_short(self) -> None:
+        """End the version in work with the updates that were made: a stop cannot wait for it."""
+        if not self._is_cut_short:
+            self._is_cut_short = True
+            self.learner.cut_short()
+            self._reports(Report(kind="note", role="learner", text=CUT_SHORT))
 
     def _note_first_step(self) -> None:
         if not self.progress.started_ns:

@@ -12,9 +12,11 @@ something, ends or falls silent, or a person presses Ctrl-C, and does what is ne
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import time
+from collections import deque
 from dataclasses import dataclass, field
 
 from tianji.channels.gauges import Activity, Gauge
@@ -31,8 +33,13 @@ from tianji.programs.lost_task import lost_task
 from tianji.programs.program import Program
 
 TICK_S = 0.25
-GRACE_S = 2.0
-"""How long workers may take to end by themselves once they are told to stop at once."""
+FINISH_S = 2.0
+"""How long the version in work may take once a stop was asked for; saving it may take longer."""
+GRACE_S = 1.5
+"""How long workers may take to end by themselves once they are told to stop at once. With FINISH_S
+before it and the summary after it, a stop is obeyed within five seconds."""
+START_SLICE_S = 0.05
+"""How long workers are started before the supervisor looks up: there may be thousands of them."""
 ASLEEP_S = 5.0
 """A supervisor that did not look for so long was stopped itself (Ctrl-Z, a suspended machine)."""
 STARTS_S = 60.0
@@ -78,6 +85,9 @@ class LocalEngine:
         sizeless = [wire.name for wire in program.wires if wire.channel != "stream"]
         self._board_fds = {name: os.memfd_create(f"tianji-{name}") for name in sizeless}
         self._workers: dict[str, WorkerProcess] = {}
+        self._pending = deque(sorted(program.workers(), key=lambda name: name != "learner"))
+        """Not yet started for the first time."""
+        self._finish_by_s = math.inf
         self._health = {worker: _Health() for worker in program.workers()}
         self._selector = selectors.DefaultSelector()
         self._first_cause: str | None = None
@@ -89,11 +99,11 @@ class LocalEngine:
         self._selector.register(stop.fd, selectors.EVENT_READ)
         self._observer.watch(self._control.gauges, self._pids())
         try:
-            for worker in sorted(self._health, key=lambda name: name != "learner"):
-                self._start(worker, resume=resume, is_restart=False)
-            self._supervise(stop)
+            self._supervise(stop, resume)
             self._shut_down(stop)
         finally:
+            for process in self._workers.values():
+                process.send_kill()  # to all of them before any is waited for
             for process in self._workers.values():
                 process.kill()
             self._selector.close()
@@ -137,10 +147,11 @@ class LocalEngine:
         names = [role.name for role in self._program.roles if role.worker == worker]
         return [self._control.gauges.rows[name] for name in names]
 
-    def _supervise(self, stop: StopRequest) -> None:
+    def _supervise(self, stop: StopRequest, resume: bool) -> None:
         """Until the learner's side is done, the run has failed, or everything must stop now."""
         told = Stop.NO
-        while self._done is None and not self._failed and stop.level < Stop.NOW:
+        while self._done is None and not self._failed and not self._must_end(stop):
+            self._start_pending(resume)
             for key, _ in self._selector.select(self._timeout_s()):
                 if key.fd == stop.fd:
                     os.read(stop.fd, 64)
@@ -148,12 +159,32 @@ class LocalEngine:
                     self._attend(key.data)
             if stop.level > told:
                 told = stop.level
+                self._finish_by_s = time.monotonic() + FINISH_S
                 self._control.stop(told)
                 self._observer.report(Report(kind="note", role="supervisor", text=FINISHING))
             self._start_due()
             self._check_heartbeats()
             self._check_balance()
             self._observer.tick()
+
+    def _start_pending(self, resume: bool) -> None:
+        """Start workers for a moment; none once the run is to stop."""
+        until_s = time.monotonic() + START_SLICE_S
+        while self._pending and not self._control.is_stopping():
+            self._start(self._pending.popleft(), resume=resume, is_restart=False)
+            if time.monotonic() > until_s:
+                break
+
+    def _must_end(self, stop: StopRequest) -> bool:
+        """Whether to stop without waiting for the version in work any longer."""
+        if stop.level == Stop.NOW:
+            return True
+        if stop.level == Stop.NO:
+            return False
+        if "learner" not in self._workers:  # nobody would say that it is done
+            return True
+        is_saving = self._control.gauges.rows["learner"][Gauge.ACTIVITY] == Activity.SAVING
+        return time.monotonic() > self._finish_by_s and not is_saving
 
     def _check_balance(self) -> None:
         if (report := self._imbalances.look()) is not None:
@@ -162,6 +193,8 @@ class LocalEngine:
             self._control.stop(Stop.FINISH)
 
     def _timeout_s(self) -> float:
+        if self._pending and not self._control.is_stopping():
+            return 0.0
         due = [h.start_at_s for h in self._health.values() if h.start_at_s is not None]
         return max(0.0, min([TICK_S, *(at - time.monotonic() for at in due)]))
 

@@ -134,11 +134,16 @@ class WorkerProcess:
             return
 
     def kill(self, because: str = "") -> None:
-        if not self.has_ended():
+        """Kill it and wait until it is gone."""
+        self.send_kill(because)
+        self._popen.wait()
+
+    def send_kill(self, because: str = "") -> None:
+        """Kill it without waiting, so that many can die at the same time."""
+        if not self.has_ended() and not self.is_killed:
             self._killed_because = because
             self.is_killed = True
             self._kill_group()
-            self._popen.wait()
 
     def _kill_group(self) -> None:
         """The worker leads a session: simulators that its environments started go with it."""

@@ -13,7 +13,7 @@ from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.build import build_actor, build_evaluator, spans_of
-from tianji.engines.control import Stop
+from tianji.engines.control import Patience, Stop
 from tianji.engines.gradients import build_gradient_actor, gather_of
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.learner_side import LearnerSide
@@ -41,6 +41,7 @@ class Together:
     ) -> None:
         self._observer = observer
         self._now_ns = now_ns
+        self._patience = Patience()  # of a person, so never on a virtual clock
         gather = gather_of(spec)
         is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
         self._lost = LOST_EPISODES if is_serial else IN_THE_MIDDLE
@@ -112,6 +113,8 @@ class Together:
                 return "interrupted"
             if (because := self.side.stop_reason()) is not None:
                 return because
+        elif self._patience.is_spent(stop.level):
+            self.side.cut_short()
         return "interrupted" if stop.level == Stop.NOW else None
 
     def start(self, resume: bool) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +17,7 @@ from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
-from tianji.envs.timing import glance_at_step, random_actions
+from tianji.envs.timing import StepTimes, look_at_steps, random_actions
 from tianji.envs.vector import adapt_vector, autoreset_mode
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array, Unroll
@@ -23,6 +26,11 @@ EnvSource = str | Callable[..., Any]
 """A Gymnasium id, `module:Id-v0`, `module:factory`, or a factory in hand."""
 EnvSources = EnvSource | tuple[EnvSource, ...]
 """One environment for all actors, or a tuple with theirs in turn."""
+LARGE_BYTES = 8 << 20
+"""Where the first environment takes more memory than this, a second one is made to know its own."""
+MORE_ENVS = 4
+"""Environments of a vector environment that is timed, beside one alone."""
+BRIEF_LOOK_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +46,21 @@ class Probe:
     """Whether a run can go on in the middle of its episodes after a resume."""
     max_episode_steps: int | None
     """Steps after which an episode is truncated, where that is known."""
-    step_s: float | None = None
-    """Seconds of one step of one environment, at a first glance; None unless it was asked for, or
-    where a step failed."""
+    env_bytes: int = 0
+    """By how much a process grows with its first environment, the code that it loads included."""
+    more_env_bytes: int = 0
+    """By how much it grows with each further one; 0 where the first one is small."""
+    times: StepTimes | None = None
+    """Of one environment, at a first look; None unless it was asked for, or where a step failed."""
+    more_step_s: float = 0.0
+    """What each further environment of an actor adds to the time of a step."""
     remarks: tuple[str, ...] = ()
     """What is converted because the environment returns it otherwise than its spaces say."""
+
+    @property
+    def step_s(self) -> float | None:
+        """Mean seconds of one step of one environment; None where it is not known."""
+        return None if self.times is None else self.times.mean_s
 
 
 def build_world(env: EnvSource, env_kwargs: Mapping[str, Any], num_envs: int) -> World:
@@ -57,23 +75,61 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
     timed: make a few steps too, to see how long one takes.
     """
     maker = find_maker(env, env_kwargs)
+    before = _resident_bytes()
     world = _build(maker, 1)
-    with usage_errors(maker.name):
+    with usage_errors(maker.name), closing(world):
         rows = make_rows(world, 1)
         world.reset(0, rows)
         offers_state = world.get_state() is not None
         _check_first_step(world, rows)
-        step_s = glance_at_step(world, rows) if timed else None
-        world.close()
+        env_bytes = max(0, _resident_bytes() - before)
+        times = look_at_steps(world, rows) if timed else None
+        more = _look_at_more(maker, times, env_bytes)
     return Probe(
         spaces=world.spaces,
         keeps_final=world.keeps_final,
         vectorised=_in_words(maker, world),
         offers_state=offers_state,
         max_episode_steps=maker.max_episode_steps or _time_limit(world),
-        step_s=step_s,
+        env_bytes=env_bytes,
+        more_env_bytes=more.env_bytes,
+        times=times,
+        more_step_s=more.step_s,
         remarks=world.remarks,
     )
+
+
+class _More(NamedTuple):
+    """What each further environment of a process takes."""
+
+    env_bytes: int
+    step_s: float
+
+
+def _look_at_more(maker: Maker, times: StepTimes | None, env_bytes: int) -> _More:
+    """Made beside the first one, where its memory may matter or all are stepped at once."""
+    step_s = times.mean_s if times is not None else 0.0
+    is_vector = maker.vector is not None
+    if env_bytes < LARGE_BYTES and (not is_vector or times is None):
+        return _More(0, step_s)
+    before, count = _resident_bytes(), MORE_ENVS if is_vector else 1
+    with closing(_build(maker, count)) as world:
+        rows = make_rows(world, 1)
+        world.reset(1, rows)
+        grown = max(0, _resident_bytes() - before) // count if env_bytes >= LARGE_BYTES else 0
+        many = look_at_steps(world, rows, BRIEF_LOOK_S) if times and is_vector else None
+    if times is not None and many is not None:
+        step_s = max(0.0, many.median_s - times.median_s) / (count - 1)
+    return _More(grown, step_s)
+
+
+def _resident_bytes() -> int:
+    """Memory of this process; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * resource.getpagesize()
 
 
 def probe_all(sources: EnvSources, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:

@@ -21,7 +21,7 @@ from tianji.envs.build import EnvSource, Probe, build_world, make_rows, probe, p
 from tianji.envs.find import usage_errors
 from tianji.envs.interface import World
 from tianji.envs.spaces import observation_leaves
-from tianji.envs.timing import random_actions
+from tianji.envs.timing import StepTimes, random_actions
 from tianji.envs.vector import NextStepWorld
 from tianji.errors import TianjiError
 from tianji.types import FINAL_OBS, OBS, Array, leaf_name
@@ -49,8 +49,9 @@ def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Fin
     findings: list[Finding] = []
     try:
         with usage_errors(env if isinstance(env, str) else getattr(env, "__name__", "factory")):
-            seen = probe(env, env_kwargs)
+            seen = probe(env, env_kwargs, timed=True)
             findings.extend(_check_spaces(seen))
+            findings.extend(_check_times(seen.times))
             with (
                 closing(build_world(env, env_kwargs, NUM_ENVS)) as world,
                 closing(build_world(env, env_kwargs, NUM_ENVS)) as twin,
@@ -89,6 +90,21 @@ def _check_spaces(seen: Probe) -> Iterator[Finding]:
         )
     yield from (Finding("warn", remark) for remark in seen.remarks)
     yield Finding("ok", f"Environments are run {seen.vectorised}.")
+
+
+def _check_times(times: StepTimes | None) -> Iterator[Finding]:
+    if times is None:
+        return  # a step failed: the runs that follow tell of it
+    if times.is_uneven:
+        yield Finding(
+            "warn",
+            times.in_words(),
+            "The other environments of an actor wait for a long step, and a version waits for the "
+            "actors that are too old: runs give such an environment an actor of its own where they "
+            "can. Longer unrolls, more environments or a larger max_lag hide more of it.",
+        )
+        return
+    yield Finding("ok", times.in_words())
 
 
 def _check_runs(seen: Probe, world: World, twin: World) -> Iterator[Finding]:

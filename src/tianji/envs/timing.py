@@ -1,8 +1,13 @@
-"""Random actions, and how long a step takes at a first glance."""
+"""Random actions, and how long steps take at a first look: their mean, and how much they vary."""
 
 from __future__ import annotations
 
+import itertools
+import statistics
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from gymnasium import spaces
@@ -10,8 +15,51 @@ from gymnasium import spaces
 from tianji.envs.interface import World
 from tianji.types import Array, Unroll
 
-GLANCE_S = 0.05
-GLANCE_STEPS = 64
+LOOK_S = 0.1
+"""Seconds of looking at an environment whose steps are short."""
+LONG_LOOK_S = 1.0
+"""Seconds of looking once a step has taken LONG_STEP_S: how often that happens matters most."""
+LONG_STEP_S = 0.02
+"""More than a busy machine keeps a process from its core at a time."""
+MOST_STEPS = 5000
+NUM_ACTIONS = 64
+UNEVEN = 5.0
+"""A step that takes so many times the median is a long one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Seconds of one step of all environments of a world.
+
+    StepTimes(num_envs=1, mean_s=4e-3, median_s=1e-5, longest_s=0.2, long_share=0.02, cpu_s=1e-5)
+    """
+
+    num_envs: int
+    mean_s: float
+    median_s: float
+    longest_s: float
+    long_share: float
+    """Share of the steps that take more than UNEVEN medians, and LONG_STEP_S at least."""
+    cpu_s: float
+    """Processor time, mean: less than mean_s where steps wait for something."""
+
+    @property
+    def is_uneven(self) -> bool:
+        """Long steps take most of the time, though most steps are short."""
+        return 0 < self.long_share < 0.5 and self.mean_s > 2 * self.median_s
+
+    def in_words(self) -> str:
+        """How even they are, in a sentence."""
+        if not self.is_uneven:
+            return f"Step times are even: {_ms(self.median_s)} a step."
+        return (
+            f"Step times are uneven: {self.long_share:.1%} of the steps take up to "
+            f"{_ms(self.longest_s)}, the usual one {_ms(self.median_s)}."
+        )
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"
 
 
 def random_actions(world: World, num_rows: int) -> Array:
@@ -24,22 +72,50 @@ def random_actions(world: World, num_rows: int) -> Array:
     return sampled.reshape(num_rows, world.num_envs, *(space.shape or ()))
 
 
-def glance_at_step(world: World, rows: Unroll) -> float | None:
-    """Seconds that a common step of one environment takes, from a few of a world that was reset;
-    None where one fails: the run will tell, and whether it can live with that.
+def look_at_steps(world: World, rows: Unroll, look_s: float = LOOK_S) -> StepTimes | None:
+    """Times of a few steps of a world that was reset; None where one fails: the run will tell, and
+    whether it can live with that.
 
-    rows: room for one step (make_rows).
+    rows: room for one step (make_rows). look_s: seconds to look while all steps are short.
     """
-    step_s: list[float] = []
-    deadline = time.perf_counter() + GLANCE_S
-    for actions in random_actions(world, GLANCE_STEPS):
-        began = time.perf_counter()
+    taken_s: list[float] = []
+    longest_s = 0.0
+    began, began_cpu = time.perf_counter(), time.process_time()
+    for actions in itertools.islice(
+        itertools.cycle(random_actions(world, NUM_ACTIONS)), MOST_STEPS
+    ):
+        before = time.perf_counter()
         try:
             world.step(actions, rows, 0)
         except Exception:  # noqa: BLE001 - a world that fails now and then can be trained on
             return None
-        ended = time.perf_counter()
-        step_s.append(ended - began)
-        if ended > deadline:
+        after = time.perf_counter()
+        taken_s.append(after - before)
+        longest_s = max(longest_s, after - before)
+        if after - began > (LONG_LOOK_S if longest_s > LONG_STEP_S else look_s):
             break
-    return sorted(step_s)[len(step_s) // 2] / world.num_envs
+    cpu_s = (time.process_time() - began_cpu) / len(taken_s)
+    return summarise(taken_s, world.num_envs, None if _has_children() else cpu_s)
+
+
+def summarise(taken_s: Sequence[float], num_envs: int, cpu_s: float | None) -> StepTimes:
+    """cpu_s: processor time of a step; None where it is not known."""
+    mean_s, median_s = statistics.fmean(taken_s), statistics.median(taken_s)
+    bound_s = max(UNEVEN * median_s, LONG_STEP_S)
+    return StepTimes(
+        num_envs=num_envs,
+        mean_s=mean_s,
+        median_s=median_s,
+        longest_s=max(taken_s),
+        long_share=sum(one > bound_s for one in taken_s) / len(taken_s),
+        cpu_s=mean_s if cpu_s is None else min(mean_s, cpu_s),
+    )
+
+
+def _has_children() -> bool:
+    """Whether this process has started others, such as simulators, whose work it cannot see."""
+    lists = Path("/proc/self/task").glob("*/children")
+    try:
+        return any(path.read_text().strip() for path in lists)
+    except OSError:
+        return False

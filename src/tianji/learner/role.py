@@ -4,7 +4,7 @@ Takes      batches, one per version
 Gives      the policy (Board), one version per batch
 Waits for  nothing; a tick that finds no batch says so
 Unblocked  by the buffer, when a version is due
-Stops      between two optimiser steps; a version that was begun is not published
+Stops      between two optimiser steps; a version in work is published only where it is cut short
 """
 
 from __future__ import annotations
@@ -65,6 +65,12 @@ class Learner:
         if metrics:
             self.metrics = metrics
         return True
+
+    def cut_short(self) -> None:
+        """Leave out the updates that are left of the version in work: the next tick publishes it.
+
+        Every tick was a whole optimiser step, so that the model is sound after any of them."""
+        self._steps = iter(())
 
     @property
     def is_between_versions(self) -> bool:

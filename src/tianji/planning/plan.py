@@ -68,7 +68,8 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
     """The plan of a run that is about to start: measured where it pays, else by rule."""
     note = _nothing_to_measure(config)
     if note is not None:
-        return _by_rule(config, machine, probe_tasks(config, env), note)
+        is_open = config.engine == "local" and config.num_actors == "auto"
+        return _by_rule(config, machine, probe_tasks(config, env, timed=is_open), note)
     from tianji.planning.kept import is_kept
 
     is_open = config.plan.source == "auto" and not is_kept(config, env, machine)

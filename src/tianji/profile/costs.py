@@ -8,13 +8,14 @@ that leaves no core for an actor has no figure under load: it counts as it is al
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.schema import Strict
 from tianji.envs.build import Probe
+from tianji.errors import UsageError
 from tianji.profile.crew import Crew, Member, span_of
 from tianji.profile.points import (
     actor_counts,
@@ -90,8 +91,7 @@ class Costs:
     def measure(self) -> None:
         began_s = time.monotonic()
         self._start()
-        first, *others = actor_counts(self._config, self._machine)
-        plan = self._plan(first)
+        plan, *others = self._plans(actor_counts(self._config, self._machine))
         built = self._build(plan)
         self.start_up_s = time.monotonic() - began_s
         self._samplers[0].ask(Command(do="record"), _Nothing)
@@ -99,13 +99,12 @@ class Costs:
         self._measure_point(plan, built, loads(self._helpful(), 0, len(others), self._num_cores))
         alone = self.points[0].alone
         if is_waiting(alone.unroll_s, alone.cpu_s):
-            more = actor_counts(self._config, self._machine, are_waiting=True)
-            others = [n for n in more if n != first]
-        for index, num_actors in enumerate(others):
-            plan = self._plan(num_actors)
-            if not self._is_late() and self._is_affordable(plan):
+            more = self._plans(actor_counts(self._config, self._machine, are_waiting=True))
+            others = [other for other in more if other.num_actors != plan.num_actors]
+        for index, other in enumerate(others):
+            if not self._is_late() and self._is_affordable(other):
                 company = loads(self._helpful(), index + 1, len(others), self._num_cores)
-                self._measure_point(plan, self._build(plan), company)
+                self._measure_point(other, self._build(other), company)
         self._measure_more_threads()
 
     def _measure_point(self, plan: RunPlan, built: Built, company: list[int]) -> None:
@@ -125,9 +124,20 @@ class Costs:
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline_s
 
-    def _plan(self, num_actors: int) -> RunPlan:
-        fixed = {"num_actors": num_actors, "learner_threads": 1}
-        return resolve(self._config.model_copy(update=fixed), self._machine, self._probe)
+    def _plans(self, counts: Sequence[int]) -> list[RunPlan]:
+        """The plans with so many actors each, without those that cannot run on this machine."""
+        found: list[RunPlan] = []
+        error: UsageError | None = None
+        for num_actors in counts:
+            fixed = {"num_actors": num_actors, "learner_threads": 1}
+            config = self._config.model_copy(update=fixed)
+            try:
+                found.append(resolve(config, self._machine, self._probe))
+            except UsageError as refused:
+                error = refused
+        if error is not None and not found:
+            raise error
+        return found
 
     def _is_affordable(self, plan: RunPlan) -> bool:
         """Whether building so many environments takes too much memory or time."""

@@ -21,6 +21,7 @@ from tianji.envs.build import EnvSources, Probe
 from tianji.profile.auditions import Auditions
 from tianji.profile.costs import Costs, Learned, Point
 from tianji.profile.crew import Crew
+from tianji.profile.points import is_waiting
 from tianji.profile.remarks import is_disturbed, remarks
 from tianji.programs.resolve import resolve
 
@@ -78,7 +79,9 @@ def _profile_of(costs: Costs, plan: RunPlan) -> Profile:
 
 def _actor_cost(point: Point) -> ActorCost:
     alone = point.alone
-    loaded = [reading.unroll_s for reading in point.loaded] or [alone.unroll_s]
+    loaded = [reading.unroll_s for reading in point.loaded]
+    if not loaded or is_waiting(alone.unroll_s, alone.cpu_s):
+        loaded = [alone.unroll_s]  # a wait takes as long, whatever others do
     return ActorCost(
         num_envs=point.plan.envs_per_actor,
         threads=point.plan.actor_threads,

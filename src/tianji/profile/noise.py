@@ -40,14 +40,19 @@ class Figure(NamedTuple):
         return error < STABLE_NOISE
 
 
-def figure_of(durations_s: Floats, per_piece: int) -> Figure:
+def figure_of(durations_s: Floats, per_piece: int, is_waiting: bool = False) -> Figure:
     """The figure for `per_piece` durations in a row. Blocks hold whole pieces where there are
-    enough of them; else the piece is scaled up from what was seen."""
+    enough of them; else the piece is scaled up from what was seen.
+
+    is_waiting: the work sleeps now and then. Then the mean of all is the figure: most blocks may
+    hold no sleep at all, and their median would leave out what takes most of the time."""
     values = np.asarray(durations_s, np.float64)
     block = _block_length(len(values), per_piece)
     num_blocks = len(values) // block
     means = values[len(values) - num_blocks * block :].reshape(num_blocks, block).mean(axis=1)
     low, median, high = np.percentile(means, (25, 50, 75))
+    if is_waiting:
+        median = values.mean()
     noise = (high - low) / 2 / median if median > 0 else 0.0
     return Figure(float(median) * per_piece, float(noise), num_blocks)
 

@@ -21,6 +21,7 @@ from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.engines.build import build_actor, build_model
 from tianji.engines.loop import timed_tick
 from tianji.engines.spec import RunSpec
+from tianji.envs.timing import LONG_STEP_S
 from tianji.models.flat import Snapshot
 from tianji.profile.family import Family
 from tianji.profile.noise import figure_of, unevenness
@@ -32,7 +33,7 @@ from tianji.types import Stamp
 WARM_TICKS = 2
 """The first one resets the environments."""
 SLOW_S = 3.0
-"""Alone, a slow environment may take so long for two unrolls."""
+"""Alone, an environment that is slow, or slow now and then, may take so long."""
 SEND_REPEATS = 200
 RECORD_S = 2.0
 
@@ -64,6 +65,8 @@ class Sampler:
         self._ticks = Durations(self._core_wait)
         """Of each tick: its time, the part in the environments, and whether one was reset."""
         self._arrays = {name: array[0] for name, array in self._receiver.arrays.items()}
+        self._longest_s = 0.0
+        """Of the ticks of this span: an environment with rare long steps needs a longer look."""
         self._family = Family()
         self._began_cpu_s = self._began_s = self._began_free_s = 0.0
         self._send_s = self._time_sending()
@@ -78,6 +81,7 @@ class Sampler:
         while len(self._ticks) < WARM_TICKS or time.monotonic_ns() < span.begin_ns:
             self._tick()
         self._ticks.clear()
+        self._longest_s = 0.0
         self._began_s, self._began_free_s = time.monotonic(), self._core_wait.free_s()
         self._began_cpu_s = self._family.cpu_s()
         next_look_s = time.monotonic() + LOOK_S
@@ -89,6 +93,9 @@ class Sampler:
                     break
         return self._summary(self._undisturbed())
 
+    def _is_waiting(self) -> bool:
+        return is_waiting(1.0, self._busy_cores())
+
     def _busy_cores(self) -> float:
         """How many cores it kept busy, of the time in which it was not kept from them."""
         cpu_s = self._family.cpu_s() - self._began_cpu_s
@@ -98,13 +105,13 @@ class Sampler:
         return self._core_wait.free_s() - self._began_free_s
 
     def _undisturbed(self) -> Rows:
-        if is_waiting(1.0, self._busy_cores()):
+        if self._is_waiting():
             return self._ticks.cleaned()
         quiet = self._ticks.quiet()
         return quiet if len(quiet) else self._ticks.cleaned()
 
     def _end_ns(self, span: Span) -> int:
-        is_slow = len(self._ticks) < 2 * self._plan.unroll_length
+        is_slow = len(self._ticks) < 2 * self._plan.unroll_length or self._longest_s > LONG_STEP_S
         return span.begin_ns + int(SLOW_S * 1e9) if span.is_alone and is_slow else span.end_ns
 
     def _is_stable(self) -> bool:
@@ -120,6 +127,7 @@ class Sampler:
         assert worked, "the actor has a grant and a policy, and does not move"
         env_ns = self._gauges[Gauge.ENV_NS] - env_ns
         has_reset = self._reset_in(self._first_row + self._row)
+        self._longest_s = max(self._longest_s, (after_ns - before_ns) / 1e9)
         self._ticks.add(Piece((after_ns - before_ns) / 1e9, env_ns / 1e9, has_reset))
         self._row += 1
         if self._row == self._plan.unroll_length:
@@ -145,7 +153,7 @@ class Sampler:
 
     def _summary(self, ticks: Rows) -> Sampled:
         tick_s, env_s, has_reset = ticks.T
-        figure = figure_of(tick_s, self._plan.unroll_length)
+        figure = figure_of(tick_s, self._plan.unroll_length, self._is_waiting())
         with_reset, without = env_s[has_reset > 0], env_s[has_reset == 0]
         if not len(without):
             without = env_s

@@ -202,9 +202,9 @@ def test_a_run_that_fits_in_no_way_is_refused_with_the_sum():
     with pytest.raises(UsageError) as told:
         solve(profile(), machine(9, memory_bytes=500 * MIB), demand())
     text = str(told.value)
-    assert "even with 1 actor(s): actors 200 + learner 300 + supervisor" in text
-    assert "replay 10" in text and "policy 4" in text
-    assert "500 MiB are free, of which at most 80% = 400 MiB are used" in text
+    assert "actors 200 MiB + learner 300 MiB + supervisor" in text
+    assert "replay 10 MiB" in text and "policy 4 MiB" in text
+    assert "500 MiB are free, and a run may take 80% of that, 400 MiB." in text
 
 
 def test_the_warnings_of_the_profile_are_passed_on():

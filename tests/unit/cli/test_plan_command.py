@@ -172,7 +172,7 @@ def test_rounds_of_gradients_have_a_page_of_their_own(capfd, measured):
 
 @pytest.mark.parametrize(("law", "is_told"), [("none", True), ("sqrt", False)])
 def test_actors_whose_times_are_given_are_not_said_to_be_equal(capfd, law, is_told):
-    words = f"--num-actors 200 --num-envs 400 --times.law {law}"
+    words = f"--num-actors 200 --num-envs 400 --times.law {law} --engine virtual"
     assert main(["plan", "rennala-nigt", *words.split()]) == 0
     page = " ".join(capfd.readouterr().err.split())
     assert ("none is faster than the others for long" in page) == is_told

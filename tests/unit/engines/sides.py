@@ -6,7 +6,7 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.programs.resolve import resolve
 
-MACHINE = Machine((0, 1), 1 << 30)
+MACHINE = Machine((0, 1), 64 << 30)
 
 
 def make_spec(run_dir, env="tianji.envs.worlds:Counting", **values):

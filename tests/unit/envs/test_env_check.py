@@ -8,6 +8,7 @@ from gymnasium.vector import SyncVectorEnv, VectorWrapper
 
 from tianji.envs import check
 from tianji.envs.check import check_environment
+from tianji.envs.timing import summarise
 from tianji.envs.worlds import Continuous, Counting, DictWorld, Flaky, NaNRewards
 
 
@@ -124,3 +125,14 @@ def test_a_vector_environment_that_differs_from_the_single_one_is_pointed_out():
         assert "gymnasium.make() gives" in " ".join(f.what for f in troubles("Twofold-v0"))
     finally:
         del gym.registry["Twofold-v0"]
+
+
+def test_rare_long_steps_are_told_in_words():
+    times = summarise([1e-5] * 49 + [0.2], 1, cpu_s=1e-5)
+    (finding,) = check._check_times(times)
+    assert finding.level == "warn"
+    assert "2.0% of the steps take up to 200 ms, the usual one 0.01 ms" in finding.what
+    assert "actor of its own" in finding.advice
+    (even,) = check._check_times(summarise([1e-3] * 50, 1, cpu_s=1e-3))
+    assert (even.level, even.what) == ("ok", "Step times are even: 1 ms a step.")
+    assert list(check._check_times(None)) == []

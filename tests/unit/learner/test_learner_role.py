@@ -135,3 +135,15 @@ def test_a_loss_that_is_no_number_stops_the_learner_and_nothing_is_published():
         rig.learner.tick()
     assert rig.board.version() == 0
     assert rig.batches.finished == []
+
+
+def test_a_version_that_is_cut_short_is_published_with_the_updates_it_had():
+    rig = Rig(num_batches=2)
+    rig.learner.tick()
+    rig.learner.cut_short()
+    assert rig.learner.tick()
+    assert rig.learner.is_between_versions
+    assert (rig.learner.version, rig.written) == (1, [1])
+    for _ in range(4):
+        rig.learner.tick()
+    assert rig.written == [1, 4], "the next version has all of its updates"

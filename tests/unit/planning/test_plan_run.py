@@ -8,6 +8,7 @@ from tests.unit.balance.profiles import actor, learner, profile
 from tianji.balance.profile import Rehearsal
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.envs.timing import summarise
 from tianji.envs.worlds import Counting
 from tianji.errors import UsageError, WorkerLost
 from tianji.planning import plan as planning
@@ -173,8 +174,7 @@ def test_a_slow_environment_makes_a_long_run(measured, monkeypatch):
 
     def slow(env, kwargs, timed=False):
         assert timed, "its speed decides"
-        found = real(env, kwargs, timed)
-        return replace(found, step_s=0.2)
+        return replace(real(env, kwargs, timed), times=summarise([0.2], 1, cpu_s=None))
 
     monkeypatch.setattr(planning, "probe_tasks", slow)
     plan(config(max_env_steps=1000))
@@ -211,7 +211,7 @@ def test_a_way_that_cannot_run_is_passed_over(measured):
         "unroll_length": 4,
         "steps_per_version": 16,
     }
-    plan(config(**OPEN, algorithm=version))
+    plan(config(**OPEN, algorithm=version, num_actors=1))
     assert [asked.num_envs for asked in measured] == [4, 2], "8 environments overfill a version"
 
 

@@ -46,3 +46,9 @@ def test_unevenness_is_the_slowest_hundredth_over_the_median():
     assert unevenness([0.001] * 97 + [0.02] * 3) == pytest.approx(20.0)
     assert unevenness([0.001] * 100) == pytest.approx(1.0)
     assert unevenness([]) == 1.0
+
+
+def test_rare_sleeps_count_although_most_blocks_have_none():
+    ticks = ([10e-6] * 999 + [0.2]) * 5
+    assert figure_of(ticks, 32).median_s < 1e-3, "more than half of the blocks have no sleep"
+    assert figure_of(ticks, 32, is_waiting=True).median_s == pytest.approx(32 * 2.1e-4, rel=0.01)

@@ -18,7 +18,7 @@ def config(algorithm=SCRIPTED, **values):
     return RunConfig(**{"num_envs": 8, "algorithm": algorithm, **values})
 
 
-def plan_for(asked, cores=4, memory_bytes=GIB, keeps_final=False):
+def plan_for(asked, cores=4, memory_bytes=64 * GIB, keeps_final=False):
     """cores: how many, or which."""
     probe = Probe(SPACES, keeps_final, "in words", offers_state=False, max_episode_steps=None)
     cores = tuple(range(cores)) if isinstance(cores, int) else cores

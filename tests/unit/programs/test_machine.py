@@ -149,3 +149,22 @@ def test_hyper_threads_of_one_core_are_grouped_where_both_are_usable(tmp_path, c
 
 def test_without_a_word_of_the_kernel_no_core_has_hyper_threads(tmp_path):
     assert hyper_threads((0, 1), tmp_path) == ()
+
+
+def test_a_limit_of_the_group_that_this_process_is_in_holds(tmp_path):
+    membership = tmp_path / "membership"
+    membership.write_text("4:memory:/outer/inner\n0::/slice/job\n")
+    write(tmp_path, {"slice/job/cpu.max": "max 100000", "slice/cpu.max": "150000 100000"})
+    assert cpu_quota(tmp_path, membership) == 1.5
+    version_2 = {"slice/job/memory.max": str(50 * MIB), "slice/job/memory.current": "0"}
+    assert memory_available_bytes(write(tmp_path, version_2), membership) == 50 * MIB
+    version_1 = {
+        "memory/outer/memory.limit_in_bytes": str(30 * MIB),
+        "memory/outer/memory.usage_in_bytes": str(20 * MIB),
+    }
+    assert memory_available_bytes(write(tmp_path, version_1), membership) == 10 * MIB
+
+
+def test_more_than_the_group_may_have_is_none_left(tmp_path):
+    files = {"memory.max": str(MIB), "memory.current": str(2 * MIB)}
+    assert memory_available_bytes(write(tmp_path, files), tmp_path / "none") == 0

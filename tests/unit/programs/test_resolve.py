@@ -7,8 +7,7 @@ import mmap
 import pytest
 
 from tests.fakes.scripted import SPACES, scripted_layout
-from tests.unit.programs.plans import GIB, REPLAY, SCRIPTED, config, plan_for
-from tianji.balance.memory import SAFE_MEMORY_SHARE
+from tests.unit.programs.plans import REPLAY, SCRIPTED, config, plan_for
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
@@ -146,28 +145,6 @@ def test_a_version_that_is_no_multiple_of_an_unroll_is_refused():
         "A version takes 20 steps, which is no multiple of the 16 steps of one unroll (unroll "
         "length 4 x 4 environments of an actor)."
     )
-
-
-def test_a_run_is_refused_when_it_takes_more_than_its_share_of_the_memory():
-    needed = plan_for(config()).shared_memory_bytes
-    enough = int(needed / SAFE_MEMORY_SHARE) + 1
-    assert plan_for(config(), memory_bytes=enough)
-    with pytest.raises(UsageError) as told:
-        plan_for(config(), memory_bytes=enough - 2)
-    text = str(told.value)
-    assert "This run does not fit: 8 slots x" in text
-    assert "(at most 80% of that is used)" in text
-    assert "Use a smaller replay_size, fewer environments or shorter unrolls." in text
-
-
-def test_the_sum_that_does_not_fit_is_told_in_its_own_units():
-    asked = {**REPLAY, "capacity_steps": 2_000_000, "steps_per_version": 8}
-    with pytest.raises(UsageError) as told:
-        plan_for(config(asked, num_actors=1, num_envs=2), memory_bytes=GIB // 4)
-    fits = plan_for(config(asked, num_actors=1, num_envs=2), memory_bytes=64 * GIB)
-    assert f"{fits.num_slots} slots x {fits.slot_bytes / 2**20:.2f} MiB" in str(told.value)
-    assert f"= {fits.shared_memory_bytes / 2**30:.2f} GiB of shared memory" in str(told.value)
-    assert "and 0.25 GiB are free" in str(told.value)
 
 
 def test_what_the_algorithm_cannot_do_is_refused_first(monkeypatch):

@@ -13,19 +13,9 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from tianji.envs.spaces import Leaf
-from tianji.models.networks.torso import NUM_FEATURES, ImageTorso, is_channels_last
+from tianji.models.networks.images import NUM_FEATURES, is_image
+from tianji.models.networks.torso import ImageTorso
 from tianji.models.normalize import Normalizer
-
-SMALLEST_IMAGE = 5
-"""Shorter sides than this are tables of numbers and not pictures."""
-
-
-def is_image(leaf: Leaf) -> bool:
-    """Three axes, channels first or last; bytes are scaled to [0, 1], floats are taken as given."""
-    if not isinstance(leaf.space, spaces.Box) or len(leaf.shape) != 3:
-        return False
-    sides = leaf.shape[:2] if is_channels_last(leaf.shape) else leaf.shape[1:]
-    return min(sides) >= SMALLEST_IMAGE
 
 
 class Encoder(nn.Module):

@@ -11,14 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-NUM_FEATURES = 512
-SMALLEST_NATURE_IMAGE = 36
-"""Below this, strides of 4 and 2 leave nothing for the third convolution."""
-
-
-def is_channels_last(shape: tuple[int, ...]) -> bool:
-    """Images have few channels: the smaller of the first and the last axis is theirs."""
-    return shape[-1] < shape[0]
+from tianji.models.networks.images import NUM_FEATURES, convolutions, is_channels_last
 
 
 class ImageTorso(nn.Module):
@@ -32,15 +25,7 @@ class ImageTorso(nn.Module):
         super().__init__()
         self._channels_last = is_channels_last(shape)
         self._scale = scale
-        height, width, channels = shape if self._channels_last else (*shape[1:], shape[0])
-        if min(height, width) >= SMALLEST_NATURE_IMAGE:
-            kernels, strides, padding = (8, 4, 3), (4, 2, 1), 0
-        else:
-            kernels, strides, padding = (3, 3, 3), (2, 2, 1), 1
-        layers: list[nn.Conv2d] = []
-        for width_out, kernel, stride in zip((32, 64, 64), kernels, strides, strict=True):
-            layers.append(nn.Conv2d(channels, width_out, kernel, stride, padding))
-            channels = width_out
+        layers = [nn.Conv2d(*layer) for layer in convolutions(shape)]
         self.convolutions = nn.ModuleList(layers)
         with torch.no_grad():
             example = torch.zeros(1, *shape)

@@ -1,0 +1,66 @@
+"""What an environment takes of memory, and what further ones of its actor add to a step."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tianji.envs.build import probe
+from tianji.envs.worlds import Counting
+
+MIB = 1 << 20
+
+
+class Hungry(Counting):
+    """Holds 40 MiB."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = np.ones(40 * MIB, np.uint8)
+
+
+def test_the_memory_of_a_large_environment_is_seen_for_each_one():
+    found = probe(Hungry, {})
+    assert 30 * MIB < found.env_bytes < 80 * MIB
+    assert 30 * MIB < found.more_env_bytes < 80 * MIB
+
+
+def test_a_small_environment_is_made_once():
+    made = []
+
+    def small():
+        made.append(Counting())
+        return made[-1]
+
+    assert probe(small, {}, timed=True).more_env_bytes == 0
+    assert len(made) == 1
+
+
+def test_environments_one_by_one_add_a_step_each():
+    found = probe(Counting, {}, timed=True)
+    assert found.more_step_s == found.times.mean_s == found.step_s
+
+
+def test_environments_that_are_stepped_at_once_are_timed_together():
+    asked = []
+
+    def many(num_envs):
+        asked.append(num_envs)
+        return gym.make_vec("CartPole-v1", num_envs, "vector_entry_point")
+
+    assert probe(many, {}, timed=True).more_step_s >= 0
+    assert asked == [1, 4]
+    asked.clear()
+    probe(many, {})
+    assert asked == [1], "only where steps are timed"
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_whatever_was_made_is_closed(timed):
+    closed = []
+
+    class Closing(Hungry):
+        def close(self):
+            closed.append(self)
+
+    probe(Closing, {}, timed=timed)
+    assert len(closed) == 2

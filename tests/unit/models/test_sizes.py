@@ -1,0 +1,28 @@
+"""The number of parameters, known before torch is loaded."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.run import RunConfig
+from tianji.envs.interface import Spaces
+from tianji.models.sizes import most_parameters
+
+PICTURE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+SMALL_PICTURE = spaces.Box(0, 255, (3, 10, 12), np.uint8)
+NUMBERS = spaces.Box(-1, 1, (7,), np.float32)
+CHOICES = spaces.Discrete(5)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "rennala-nigt"])
+@pytest.mark.parametrize(
+    "observation",
+    [NUMBERS, CHOICES, PICTURE, SMALL_PICTURE, spaces.Dict(a=NUMBERS, b=SMALL_PICTURE)],
+)
+def test_it_is_a_close_upper_bound_of_what_is_built(algorithm, observation):
+    found = Spaces(observation, CHOICES)
+    config = RunConfig(algorithm=algorithm, model={"hidden": (48, 32)})
+    model = load_algorithm(algorithm).build_model(found, config)
+    actual = sum(parameter.numel() for parameter in model.parameters())
+    assert actual <= most_parameters(found, config) <= 2.5 * actual
