@@ -12,6 +12,8 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from tianji.display.stream import standard_error, unfailing
+
 Report = Mapping[str, Any]
 
 
@@ -31,7 +33,7 @@ class Outcome:
 
 def people() -> Console:
     """Where everything for people goes."""
-    return Console(stderr=True, highlight=False)
+    return Console(file=standard_error(), highlight=False)
 
 
 @contextmanager
@@ -49,7 +51,9 @@ def only_json_on_stdout() -> Iterator[Callable[[Report], None]]:
 
         line = json.dumps(to_plain(report), allow_nan=False, ensure_ascii=False) + "\n"
         with os.fdopen(os.dup(real_stdout), "w", encoding="utf-8") as stream:
-            stream.write(line)
+            program = unfailing(stream)  # the exit code is right also where nobody reads the line
+            program.write(line)
+            program.flush()
 
     try:
         with redirect_stdout(sys.stderr):

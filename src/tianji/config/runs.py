@@ -81,8 +81,8 @@ def _make_named(name: str, base: Path) -> Path:
         return folder
     if not folder.is_dir():
         raise UsageError(
-            f"Cannot make the run folder '{folder}': it is {_what_is_there(folder)}. Choose another name "
-            "with --run."
+            f"Cannot make the run folder '{folder}': it is {_what_is_there(folder)}. Choose "
+            "another name with --run."
         )
     raise UsageError(
         f"Run '{name}' exists. Continue it with `tianji resume {name}`, or choose another "
