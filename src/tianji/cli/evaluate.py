@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from tianji.cli.output import Outcome, people
+from tianji.cli.output import Outcome, people, tell_fallback
 from tianji.config.runs import find_run
 
 VIDEO_FILE = "video.mp4"
@@ -42,9 +42,8 @@ def evaluate(
     from tianji.trained.evaluate import evaluate_run
 
     report = evaluate_run(run_dir, episodes, seed, film, checkpoint)
+    exit_code = tell_fallback(report["note"])
     console = people()
-    if report.get("note"):
-        console.print(f"Note: {report['note']}", markup=False)
     console.print(
         f"[bold]{report['mean']:.1f} ± {report['std']:.1f}[/] mean return over "
         f"{report['episodes']} episodes (median {report['median']:.1f}, "
@@ -54,4 +53,4 @@ def evaluate(
         console.print(f"{mean:10.1f}  {name}", markup=False)
     if film:
         console.print(f"Video: {film}", markup=False)
-    return Outcome({"run": str(run_dir), **report})
+    return Outcome({"run": str(run_dir), **report}, exit_code)

@@ -15,6 +15,8 @@ from rich.console import Console, RenderableType
 from tianji.display.stream import standard_error, unfailing
 
 Report = Mapping[str, Any]
+NOT_AS_ASKED = 1
+"""Exit code of a command that did its work with another checkpoint than the one asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,14 @@ class Outcome:
 def people() -> Console:
     """Where everything for people goes."""
     return Console(file=standard_error(), highlight=False)
+
+
+def tell_fallback(note: str) -> int:
+    """Say why another checkpoint than the one asked for was used; returns the exit code."""
+    if not note:
+        return 0
+    people().print(f"Warning: {note}", style="yellow", markup=False, soft_wrap=True)
+    return NOT_AS_ASKED
 
 
 @contextmanager
