@@ -14,7 +14,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display, Level
 from tianji.explain.explain import explain, prediction_error
-from tianji.observe.run_log import RunLog
+from tianji.observe.run_log import LOST_FILE, RunLog
 from tianji.observe.watch import Watch
 from tianji.types import Clock
 
@@ -124,12 +124,19 @@ class RunObserver:
             return
         self._restarts += kind == "restart"
         text = report["text"]
+        if kind == "restored":
+            text += self._go_back(report["record"])
         traceback = report.get("traceback", "")
         self._log.event(kind, role, traceback or text)
         if traceback and not self._has_shown_traceback:
             self._has_shown_traceback = True  # the first one is the cause; others often follow
             text = f"{text}\n{traceback}"
         self._display.event(f"{role}: {text}", _level(report))
+
+    def _go_back(self, to: Mapping[str, int]) -> str:
+        """Take what the learner has lost out of the log; returns what a person should know."""
+        moved = self._log.go_back(to["version"], to["env_steps"])
+        return f" Its records ({moved}) were moved to {LOST_FILE}." if moved else ""
 
     def _on_evaluation(self, record: Mapping[str, Any]) -> None:
         self._evaluation = {"evaluation": dict(record)}
