@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tianji.algorithms.registry import load_algorithm
-from tianji.checkpoint.load import list_checkpoints
+from tianji.checkpoint.load import list_checkpoints, read_manifest
 from tianji.checkpoint.schema import folder_name
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
@@ -24,6 +24,7 @@ from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.control import Stop
 from tianji.engines.interface import Outcome, Report
+from tianji.engines.resumable import check_fits, newest_sound
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
@@ -54,7 +55,8 @@ def train_config(
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
         planned = plan_run(config, source, machine, tell)
-    spec = _spec_of(planned, source, run_dir=None)
+    _check_network(planned)
+    spec = _spec_of(planned, source, new_run_dir(planned.config))
     replanner = _replanner(planned, source, machine)
     with _only_one(spec.run_dir):
         return _run(spec, planned, replanner, resume=False, started_ns=started_ns)
@@ -66,26 +68,30 @@ def resume_run(
     env: EnvSources | None = None,
     started_ns: int | None = None,
 ) -> Summary:
-    """Continue a run from its newest sound checkpoint; `changes` are new limits and the like."""
+    """Continue a run from its newest sound checkpoint; `changes` are new limits and the like.
+
+    Whatever speaks against it is found before anything in the folder is changed."""
     started_ns = started_ns or time.monotonic_ns()
     if not list_checkpoints(run_dir):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
     with _only_one(run_dir):
         config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
-        _check_not_over(config, run_dir)
+        checkpoint = newest_sound(run_dir)
+        _check_not_over(config, run_dir, read_manifest(checkpoint).facts.get("env_steps") or 0)
         source = env or config.envs or config.env
-        machine = read_machine()
+        machine, before = read_machine(), read_plan(run_dir)
         with tell_progress(config.observe.display) as tell:
-            planned = plan_again(config, changes, source, machine, read_plan(run_dir), tell)
+            planned = plan_again(config, changes, source, machine, before, tell)
+        check_fits(checkpoint, before, planned.plan, planned.config, planned.probe.spaces)
         spec = _spec_of(planned, source, run_dir)
         replanner = _replanner(planned, source, machine)
         return _run(spec, planned, replanner, resume=True, started_ns=started_ns)
 
 
-def _check_not_over(config: RunConfig, run_dir: Path) -> None:
-    """A run that is where it was asked to be has nothing to go on for."""
+def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
+    """A run that is where it was asked to be has nothing to go on for. done: the environment steps
+    of the checkpoint that it would continue from."""
     summary = read_summary(run_dir) or {}
-    done = summary.get("env_steps") or 0
     if done >= config.max_env_steps:
         raise UsageError(
             f"Run {run_dir} has made {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
@@ -99,16 +105,18 @@ def _check_not_over(config: RunConfig, run_dir: Path) -> None:
         )
 
 
-def _spec_of(planned: Planned, env: EnvSources, run_dir: Path | None) -> RunSpec:
+def _check_network(planned: Planned) -> None:
     """The last thing that can be wrong with a run is found here, before anything starts."""
     config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
         load_algorithm(config.algorithm.name).build_model(spaces, config)
-    folder = run_dir or new_run_dir(config)
-    save_config(config, folder / CONFIG_FILE)
-    spec = RunSpec(config, planned.plan, spaces, env, folder)
-    PlanFile(folder, planned.plan).save()
-    return spec
+
+
+def _spec_of(planned: Planned, env: EnvSources, run_dir: Path) -> RunSpec:
+    """What the engine is started from; its settings and its plan are in the folder from now on."""
+    save_config(planned.config, run_dir / CONFIG_FILE)
+    PlanFile(run_dir, planned.plan).save()
+    return RunSpec(planned.config, planned.plan, planned.probe.spaces, env, run_dir)
 
 
 def _replanner(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
@@ -134,6 +142,7 @@ def _only_one(run_dir: Path) -> Iterator[None]:
 def _run(
     spec: RunSpec, planned: Planned, replanner: Replanner | None, resume: bool, started_ns: int
 ) -> Summary:
+    before = read_summary(spec.run_dir) if resume else None
     plan_file = PlanFile(spec.run_dir, spec.plan)
     observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete)
     observer.start()
@@ -159,7 +168,8 @@ def _run(
                 "planning_s": planned.planning_s,
                 "replans": replanner.changes if replanner is not None else 0,
             }
-            summary = _sum_up(spec, outcome, facts)
+            did_anything = bool(observer.last_record or outcome["record"])
+            summary = _sum_up(spec, outcome, facts, None if did_anything else before)
     return summary
 
 
@@ -252,7 +262,14 @@ def _facts(outcome: Outcome, observer: RunObserver, started_ns: int) -> dict[str
     }
 
 
-def _sum_up(spec: RunSpec, outcome: Outcome, facts: dict[str, Any]) -> Summary:
+def _sum_up(
+    spec: RunSpec, outcome: Outcome, facts: dict[str, Any], before: Summary | None
+) -> Summary:
+    """before: the summary that the run had, where this session added nothing to it: the file stays
+    as it is, and what is returned says how this session ended."""
+    if before is not None:
+        facts = {**before, "stopped_because": outcome["because"]}
+        return build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
     saved = list_checkpoints(spec.run_dir)
     facts["checkpoint"] = str(saved[-1]) if saved else None
     summary = build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])

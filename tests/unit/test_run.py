@@ -168,6 +168,21 @@ def test_a_resume_keeps_every_setting_that_was_not_changed(engine):
     assert load_config(Path("runs/it/config.yaml")) == asked
 
 
+@pytest.mark.parametrize("because", ["failed", "interrupted"])
+def test_a_resume_that_did_nothing_leaves_the_summary_of_the_finished_run(engine, because):
+    run.train_config(config(max_env_steps=100))
+    with_checkpoint()
+    summary = Path("runs/it/summary.json")
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "env_steps": 100}))
+    before = summary.read_text()
+    cause = "actor-0: it broke" if because == "failed" else None
+    engine.outcome = {"because": because, "record": {}, "restarts": 1, "first_cause": cause}
+    told = run.resume_run(Path("runs/it"), {"max_env_steps": 200})
+    assert (told["stopped_because"], told["env_steps"]) == (because, 100)
+    assert told.get("first_cause") == cause
+    assert summary.read_text() == before
+
+
 def test_a_run_without_a_checkpoint_cannot_be_resumed(engine):
     run.train_config(config())
     with pytest.raises(UsageError, match=r"Run runs/it has no checkpoint to continue from\."):
