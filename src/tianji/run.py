@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,8 @@ from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
 from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
-from tianji.config.runs import CONFIG_FILE, LOCK_FILE, new_run_dir
+from tianji.config.run_folder import RunFolder
+from tianji.config.runs import CONFIG_FILE, new_run_dir
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.control import Stop
@@ -58,8 +58,8 @@ def train_config(
     _check_network(planned)
     spec = _spec_of(planned, source, new_run_dir(planned.config))
     replanner = _replanner(planned, source, machine)
-    with _only_one(spec.run_dir):
-        return _run(spec, planned, replanner, resume=False, started_ns=started_ns)
+    with RunFolder(spec.run_dir) as folder:
+        return _run(spec, folder, planned, replanner, resume=False, started_ns=started_ns)
 
 
 def resume_run(
@@ -74,7 +74,7 @@ def resume_run(
     started_ns = started_ns or time.monotonic_ns()
     if not list_checkpoints(run_dir):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
-    with _only_one(run_dir):
+    with RunFolder(run_dir) as folder:
         config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
         checkpoint = newest_sound(run_dir)
         _check_not_over(config, run_dir, read_manifest(checkpoint).facts.get("env_steps") or 0)
@@ -85,7 +85,7 @@ def resume_run(
         check_fits(checkpoint, before, planned.plan, planned.config, planned.probe.spaces)
         spec = _spec_of(planned, source, run_dir)
         replanner = _replanner(planned, source, machine)
-        return _run(spec, planned, replanner, resume=True, started_ns=started_ns)
+        return _run(spec, folder, planned, replanner, resume=True, started_ns=started_ns)
 
 
 def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
@@ -128,23 +128,18 @@ def _replanner(planned: Planned, env: EnvSources, machine: Machine) -> Replanner
     return replanner_for(planned, env, machine)
 
 
-@contextlib.contextmanager
-def _only_one(run_dir: Path) -> Iterator[None]:
-    """Two processes in one run folder would delete each other's checkpoints."""
-    with (run_dir / LOCK_FILE).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"Run {run_dir} is running already.") from None
-        yield
-
-
 def _run(
-    spec: RunSpec, planned: Planned, replanner: Replanner | None, resume: bool, started_ns: int
+    spec: RunSpec,
+    folder: RunFolder,
+    planned: Planned,
+    replanner: Replanner | None,
+    resume: bool,
+    started_ns: int,
 ) -> Summary:
     before = read_summary(spec.run_dir) if resume else None
     plan_file = PlanFile(spec.run_dir, spec.plan)
-    observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete)
+    look = partial(folder.look, spec.config, plan_file)
+    observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete, look)
     observer.start()
     for note in _planner_notes(planned, replanner):
         observer.report(Report(kind="note", role="planner", text=note))
@@ -170,6 +165,8 @@ def _run(
             }
             did_anything = bool(observer.last_record or outcome["record"])
             summary = _sum_up(spec, outcome, facts, None if did_anything else before)
+            if folder.is_ours and (did_anything or before is None):
+                _save_summary(spec.run_dir, summary)
     return summary
 
 
@@ -265,23 +262,24 @@ def _facts(outcome: Outcome, observer: RunObserver, started_ns: int) -> dict[str
 def _sum_up(
     spec: RunSpec, outcome: Outcome, facts: dict[str, Any], before: Summary | None
 ) -> Summary:
-    """before: the summary that the run had, where this session added nothing to it: the file stays
-    as it is, and what is returned says how this session ended."""
+    """before: the summary that the run had, where this session added nothing to it."""
     if before is not None:
         facts = {**before, "stopped_because": outcome["because"]}
         return build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
     saved = list_checkpoints(spec.run_dir)
     facts["checkpoint"] = str(saved[-1]) if saved else None
-    summary = build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
+    return build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
+
+
+def _save_summary(run_dir: Path, summary: Summary) -> None:
     try:
-        write_summary(spec.run_dir, summary)
+        write_summary(run_dir, summary)
         if summary["env_steps"]:
             from tianji.observe.curve import draw_curve
 
-            draw_curve(spec.run_dir)
+            draw_curve(run_dir)
     except OSError as error:  # a full disk must not hide what was reached
         logging.getLogger("tianji").warning("The summary is not on disk: %s", error)
-    return summary
 
 
 NO_REPLAN = (

@@ -150,7 +150,7 @@ class LearnerSide:
             self._report(now_ns)
 
     def _after_version(self, now_ns: int) -> None:
-        if now_ns >= self._next_save_ns:
+        if now_ns >= self._next_save_ns or self._writer.finds_loss():
             self._save(now_ns)
         if now_ns >= self._next_report_ns:
             self._report(now_ns)

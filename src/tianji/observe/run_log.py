@@ -78,6 +78,15 @@ class RunLog:
         """Append something that happened once: a restart, a checkpoint, a failure."""
         self._events.append({"time": _now(), "kind": kind, "role": role, "text": text})
 
+    def reopen(self) -> None:
+        """The run's folder was made again: the files are there again, too. TensorBoard begins anew
+        with what comes next."""
+        self._metrics.reopen()
+        self._events.reopen()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+            self._tensorboard = None
+
     def close(self) -> None:
         self._metrics.close()
         self._events.close()
@@ -118,6 +127,23 @@ class JsonLines:
         data = b"\n" + line if self._torn else line
         written = self._file.write(data)
         self._torn = written != len(data)
+
+    def reopen(self) -> None:
+        """Write to whatever file has the path now. Where there is none, because it was deleted or
+        moved, it begins with the lines of the one that is still open."""
+        with self._lock:
+            old, self._file = self._file, None
+            if old is None:
+                return
+            try:
+                with Path(f"/proc/self/fd/{old.fileno()}").open("rb") as lines:
+                    if not self._path.exists():
+                        with self._path.open("xb") as new:
+                            shutil.copyfileobj(lines, new)
+            except OSError as error:
+                self._on_problem(f"{self._path.name} begins anew: {error.strerror}.")
+            finally:
+                old.close()
 
     def move_tail(self, is_lost: Callable[[dict[str, Any]], bool], to: Path) -> int:
         """Move the last records, as far back as they are lost, to another file."""

@@ -1,6 +1,7 @@
 """The learner's side alone: unrolls are delivered by hand, checkpoints are real."""
 
 import json
+import shutil
 import threading
 import time
 
@@ -135,6 +136,26 @@ def test_checkpoints_are_written_when_they_are_due(tmp_path, monkeypatch):
         rig.make_version()
     assert saved == [3, 5]
     rig.side._writer.close()
+
+
+def test_a_checkpoint_that_was_deleted_is_written_again_with_the_next_version(rig, tmp_path):
+    shutil.rmtree(tmp_path)
+    rig.make_version()
+    assert rig.of_kind("checkpoint_failed") == [], "there is no folder to write to"
+    tmp_path.mkdir()
+    rig.make_version()
+    assert rig.written.acquire(timeout=60)
+    rig.make_version()
+    rig.side._writer.close()
+    assert versions_saved(tmp_path) == [2], "once"
+
+
+def test_a_checkpoint_of_a_run_whose_folder_is_gone_makes_no_folder(rig, tmp_path):
+    shutil.rmtree(tmp_path)
+    rig.make_version()
+    rig.side.close(save=True)
+    assert "was not written" in rig.of_kind("checkpoint_failed")[0]["text"]
+    assert not tmp_path.exists()
 
 
 def test_a_run_does_not_stop_inside_a_version(rig):
