@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -56,16 +57,27 @@ def train(
         raise WorkerLost(
             f"Training failed: {summary['first_cause']}. More in {summary['run_dir']}/events.jsonl."
         )
-    return Trained(summary, load_policy(Path(summary["run_dir"]), "latest", env=given))
+    return Trained(summary, _told(load_policy(Path(summary["run_dir"]), "latest", env=given)))
 
 
 def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> LoadedPolicy:
-    """The policy of a run, by name under runs/ or by path: tianji.load(RUN).act(observation)."""
+    """Load the policy of a run, by name under runs/ or by path: tianji.load(RUN).act(observation).
+
+    checkpoint: `best`, `latest`, or a checkpoint by its name or version. Where the best or the
+        latest is damaged, the newest sound one is loaded, with a warning; `policy.note` says why.
+    """
     from tianji.config.runs import find_run
     from tianji.trained.policy import load_policy
 
     given = env if env is None or isinstance(env, str) or callable(env) else _checked_list(env)
-    return load_policy(find_run(str(run)), checkpoint, env=given)
+    return _told(load_policy(find_run(str(run)), checkpoint, env=given))
+
+
+def _told(policy: LoadedPolicy) -> LoadedPolicy:
+    """Warn where it is not the policy that was asked for."""
+    if policy.note:
+        warnings.warn(policy.note, stacklevel=3)
+    return policy
 
 
 def _name_envs(env: Env | Sequence[Env] | None, values: dict[str, Any]) -> EnvSources | None:

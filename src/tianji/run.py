@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tianji.algorithms.registry import load_algorithm
-from tianji.checkpoint.load import list_checkpoints
+from tianji.checkpoint.load import list_checkpoints, read_manifest
 from tianji.checkpoint.schema import folder_name
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
 from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
-from tianji.config.runs import CONFIG_FILE, LOCK_FILE, new_run_dir
+from tianji.config.run_folder import RunFolder
+from tianji.config.runs import CONFIG_FILE, new_run_dir
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.control import Stop
 from tianji.engines.interface import Outcome, Report
+from tianji.engines.resumable import check_fits, newest_sound
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
@@ -55,10 +56,11 @@ def train_config(
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
         planned = plan_run(config, source, machine, tell)
-    spec = _spec_of(planned, source, machine, run_dir=None)
+    _check_network(planned, machine)
+    spec = _spec_of(planned, source, new_run_dir(planned.config))
     replanner = _replanner(planned, source, machine)
-    with _only_one(spec.run_dir):
-        return _run(spec, planned, replanner, resume=False, started_ns=started_ns)
+    with RunFolder(spec.run_dir) as folder:
+        return _run(spec, folder, planned, replanner, resume=False, started_ns=started_ns)
 
 
 def resume_run(
@@ -67,26 +69,31 @@ def resume_run(
     env: EnvSources | None = None,
     started_ns: int | None = None,
 ) -> Summary:
-    """Continue a run from its newest sound checkpoint; `changes` are new limits and the like."""
+    """Continue a run from its newest sound checkpoint; `changes` are new limits and the like.
+
+    Whatever speaks against it is found before anything in the folder is changed."""
     started_ns = started_ns or time.monotonic_ns()
     if not list_checkpoints(run_dir):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
-    with _only_one(run_dir):
+    with RunFolder(run_dir) as folder:
         config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
-        _check_not_over(config, run_dir)
+        checkpoint = newest_sound(run_dir)
+        _check_not_over(config, run_dir, read_manifest(checkpoint).facts.get("env_steps") or 0)
         source = env or config.envs or config.env
-        machine = read_machine()
+        machine, before = read_machine(), read_plan(run_dir)
         with tell_progress(config.observe.display) as tell:
-            planned = plan_again(config, changes, source, machine, read_plan(run_dir), tell)
-        spec = _spec_of(planned, source, machine, run_dir)
+            planned = plan_again(config, changes, source, machine, before, tell)
+        _check_network(planned, machine)
+        check_fits(checkpoint, before, planned.plan, planned.config, planned.probe.spaces)
+        spec = _spec_of(planned, source, run_dir)
         replanner = _replanner(planned, source, machine)
-        return _run(spec, planned, replanner, resume=True, started_ns=started_ns)
+        return _run(spec, folder, planned, replanner, resume=True, started_ns=started_ns)
 
 
-def _check_not_over(config: RunConfig, run_dir: Path) -> None:
-    """A run that is where it was asked to be has nothing to go on for."""
+def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
+    """A run that is where it was asked to be has nothing to go on for. done: the environment steps
+    of the checkpoint that it would continue from."""
     summary = read_summary(run_dir) or {}
-    done = summary.get("env_steps") or 0
     if done >= config.max_env_steps:
         raise UsageError(
             f"Run {run_dir} has made {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
@@ -100,18 +107,20 @@ def _check_not_over(config: RunConfig, run_dir: Path) -> None:
         )
 
 
-def _spec_of(planned: Planned, env: EnvSources, machine: Machine, run_dir: Path | None) -> RunSpec:
+def _check_network(planned: Planned, machine: Machine) -> None:
     """The last thing that can be wrong with a run is found here, before anything starts."""
     config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
         model = load_algorithm(config.algorithm.name).build_model(spaces, config)
         num_parameters = sum(parameter.numel() for parameter in model.parameters())
         check_network(config, machine, planned.probe, planned.plan, num_parameters)
-    folder = run_dir or new_run_dir(config)
-    save_config(config, folder / CONFIG_FILE)
-    spec = RunSpec(config, planned.plan, spaces, env, folder)
-    PlanFile(folder, planned.plan).save()
-    return spec
+
+
+def _spec_of(planned: Planned, env: EnvSources, run_dir: Path) -> RunSpec:
+    """What the engine is started from; its settings and its plan are in the folder from now on."""
+    save_config(planned.config, run_dir / CONFIG_FILE)
+    PlanFile(run_dir, planned.plan).save()
+    return RunSpec(planned.config, planned.plan, planned.probe.spaces, env, run_dir)
 
 
 def _replanner(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
@@ -123,22 +132,18 @@ def _replanner(planned: Planned, env: EnvSources, machine: Machine) -> Replanner
     return replanner_for(planned, env, machine)
 
 
-@contextlib.contextmanager
-def _only_one(run_dir: Path) -> Iterator[None]:
-    """Two processes in one run folder would delete each other's checkpoints."""
-    with (run_dir / LOCK_FILE).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"Run {run_dir} is running already.") from None
-        yield
-
-
 def _run(
-    spec: RunSpec, planned: Planned, replanner: Replanner | None, resume: bool, started_ns: int
+    spec: RunSpec,
+    folder: RunFolder,
+    planned: Planned,
+    replanner: Replanner | None,
+    resume: bool,
+    started_ns: int,
 ) -> Summary:
+    before = read_summary(spec.run_dir) if resume else None
     plan_file = PlanFile(spec.run_dir, spec.plan)
-    observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete)
+    look = partial(folder.look, spec.config, plan_file)
+    observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete, look)
     observer.start()
     for remark in planned.probe.remarks:
         observer.report(Report(kind="note", role="environment", text=remark))
@@ -164,7 +169,10 @@ def _run(
                 "planning_s": planned.planning_s,
                 "replans": replanner.changes if replanner is not None else 0,
             }
-            summary = _sum_up(spec, outcome, facts)
+            did_anything = bool(observer.last_record or outcome["record"])
+            summary = _sum_up(spec, outcome, facts, None if did_anything else before)
+            if folder.is_ours and (did_anything or before is None):
+                _save_summary(spec.run_dir, summary)
     return summary
 
 
@@ -257,19 +265,27 @@ def _facts(outcome: Outcome, observer: RunObserver, started_ns: int) -> dict[str
     }
 
 
-def _sum_up(spec: RunSpec, outcome: Outcome, facts: dict[str, Any]) -> Summary:
+def _sum_up(
+    spec: RunSpec, outcome: Outcome, facts: dict[str, Any], before: Summary | None
+) -> Summary:
+    """before: the summary that the run had, where this session added nothing to it."""
+    if before is not None:
+        facts = {**before, "stopped_because": outcome["because"]}
+        return build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
     saved = list_checkpoints(spec.run_dir)
     facts["checkpoint"] = str(saved[-1]) if saved else None
-    summary = build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
+    return build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
+
+
+def _save_summary(run_dir: Path, summary: Summary) -> None:
     try:
-        write_summary(spec.run_dir, summary)
+        write_summary(run_dir, summary)
         if summary["env_steps"]:
             from tianji.observe.curve import draw_curve
 
-            draw_curve(spec.run_dir)
+            draw_curve(run_dir)
     except OSError as error:  # a full disk must not hide what was reached
         logging.getLogger("tianji").warning("The summary is not on disk: %s", error)
-    return summary
 
 
 NO_REPLAN = (

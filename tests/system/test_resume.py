@@ -1,12 +1,16 @@
 """Resume: exact where the environments offer their state, honest where they do not."""
 
 import json
+import shutil
 from pathlib import Path
 
+import gymnasium as gym
+import numpy as np
 import pytest
 
 from tests.system.runs import DQN, IMPALA, PPO, differences, resume, run, saved_state
 from tianji.errors import UsageError
+from tianji.run import resume_run
 
 CLOCK = ".state.progress.wall_s"
 NORMALIZED = {"normalize": {"observations": True, "rewards": True}}
@@ -97,6 +101,61 @@ def test_the_engine_may_change_on_resume(tmp_path, monkeypatch):
     resumed = resume(half["run_dir"], max_env_steps=2000, engine="inline")
     assert resumed["engine"] == "inline"
     assert resumed["env_steps"] >= 2000
+
+
+def files_of(folder):
+    found = {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+    return {path: data for path, data in found.items() if path.name != ".lock"}
+
+
+class Changed(gym.Env):
+    """CartPole as it might be after its code was changed."""
+
+    def __init__(self, num_obs=4, num_actions=2):
+        self.observation_space = gym.spaces.Box(-1, 1, (num_obs,))
+        self.action_space = gym.spaces.Discrete(num_actions)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(self.observation_space.shape, np.float32), {}
+
+    def step(self, action):
+        return self.reset()[0], 0.0, False, False, {}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run that has ended as it should, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        summary = run(run="run", max_env_steps=300, algorithm=PPO, engine="inline")
+    return folder / summary["run_dir"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"num_obs": 6}, r"obs was float32 of shape \(4,\), and is float32 of shape \(6,\) now"),
+        ({"num_actions": 3}, r"is \(2,\) in its checkpoint, and \(3,\) in the network now"),
+    ],
+    ids=["observations", "actions"],
+)
+def test_a_resume_with_other_spaces_leaves_a_finished_run_as_it_was(finished, change, told):
+    before = files_of(finished)
+    with pytest.raises(UsageError, match=told):
+        resume_run(finished, {"max_env_steps": 600}, env=lambda: Changed(**change))
+    assert files_of(finished) == before
+
+
+def test_a_resume_with_damaged_manifests_leaves_a_finished_run_as_it_was(finished, tmp_path):
+    damaged = tmp_path / "damaged"
+    shutil.copytree(finished, damaged)
+    for manifest in damaged.glob("checkpoints/*/manifest.json"):
+        manifest.write_text("{}")
+    before = files_of(damaged)
+    with pytest.raises(UsageError, match="has no sound checkpoint"):
+        resume(damaged, max_env_steps=600)
+    assert files_of(damaged) == before
 
 
 def test_a_run_that_is_where_it_was_asked_to_be_is_not_resumed(tmp_path, monkeypatch):

@@ -1,22 +1,27 @@
 """A run folder belongs to one process at a time, and says what happened whatever happened."""
 
 import json
+import shutil
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 import tianji
 from tests.system.commands import SMALL, Command
 from tests.system.runs import PPO, QUIET, run
+from tianji.config.run import RunConfig
+from tianji.config.run_folder import RunFolder
 from tianji.errors import TianjiError, UsageError
-from tianji.run import _only_one, resume_run
+from tianji.observe.run_log import read_lines
+from tianji.run import resume_run, train_config
 
 
 def test_a_run_that_is_running_cannot_be_resumed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = Path(run(algorithm=PPO, max_env_steps=300, engine="inline")["run_dir"])
     before = (folder / "config.yaml").read_text()
-    with _only_one(folder), pytest.raises(UsageError, match="running already"):
+    with RunFolder(folder), pytest.raises(UsageError, match="running already"):
         resume_run(folder, {"max_env_steps": 600})
     assert (folder / "config.yaml").read_text() == before
     assert resume_run(folder, {"max_env_steps": 600})["env_steps"] >= 600
@@ -57,3 +62,70 @@ def test_a_network_that_cannot_be_built_is_found_before_anything_starts(tmp_path
     assert code == 2
     assert "nowhere" in json.loads(out)["error"]
     assert not (tmp_path / "runs").exists()
+
+
+class Disturbing(gym.Wrapper):
+    """CartPole that does something to the world outside once, after some steps."""
+
+    done = False
+
+    def __init__(self, disturb, at_step=100):
+        super().__init__(gym.make("CartPole-v1"))
+        self._disturb, self._left = disturb, at_step
+
+    def step(self, action):
+        self._left -= 1
+        if self._left == 0 and not type(self).done:
+            type(self).done = True
+            self._disturb()
+        return super().step(action)
+
+
+def disturbed_run(disturb, **values):
+    class Once(Disturbing):
+        pass
+
+    settings = {
+        "env": "disturbing", "algorithm": PPO, "engine": "inline", "num_envs": 2, "run": "run",
+        "observe": {**QUIET, "period_s": 1e-9}, "max_env_steps": 600, **values,
+    }  # fmt: skip
+    return train_config(RunConfig.model_validate(settings), env=lambda: Once(disturb))
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved"])
+def test_a_run_whose_folder_is_lost_says_so_at_once_and_saves_everything_anew(
+    tmp_path, monkeypatch, how
+):
+    monkeypatch.chdir(tmp_path)
+    folder, elsewhere = Path("runs/run"), tmp_path / "elsewhere"
+    lose = {"deleted": lambda: shutil.rmtree(folder), "moved": lambda: folder.rename(elsewhere)}
+    before = []
+    summary = disturbed_run(
+        lambda: (before.extend(read_lines(folder / "metrics.jsonl")), lose[how]())
+    )
+    assert summary["stopped_because"] == "max_env_steps"
+    records = list(read_lines(folder / "metrics.jsonl"))
+    assert before and records[: len(before)] == before, "what was recorded before is still there"
+    assert records[-1]["version"] == summary["version"]
+    events = list(read_lines(folder / "events.jsonl"))
+    lost = [event for event in events if event["kind"] == "folder_lost"]
+    assert len(lost) == 1 and f"The run folder {folder} was {how}" in lost[0]["text"]
+    saved = [event["text"] for event in events[events.index(lost[0]) :]]
+    assert sum("Checkpoint v" in text for text in saved) >= 2, "at once, and at the end"
+    for name in ("config.yaml", "plan.json", "summary.json", "curve.png"):
+        assert (folder / name).exists(), name
+    assert resume_run(folder, {"max_env_steps": 900}, env="CartPole-v1")["env_steps"] >= 900
+
+
+def test_a_run_whose_place_is_taken_by_another_stops_and_leaves_it_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("runs/run")
+
+    def take():
+        folder.rename("elsewhere")
+        folder.mkdir()
+        (folder / "config.yaml").write_text("another: run")
+
+    with pytest.raises(TianjiError, match="Another run has taken its place"):
+        disturbed_run(take)
+    assert [path.name for path in folder.iterdir()] == ["config.yaml"]

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,9 +40,12 @@ def test_training_returns_the_last_policy_and_loading_the_best(monkeypatch):
     summary = {"run_dir": "runs/mine", "stopped_because": "target_reached"}
     monkeypatch.setattr("tianji.run.train_config", lambda config, env: summary)
     monkeypatch.setattr("tianji.config.runs.find_run", Path)
-    monkeypatch.setattr(
-        "tianji.trained.policy.load_policy", lambda run_dir, which, env: asked.append(which)
-    )
+
+    def load(run_dir, which, env):
+        asked.append(which)
+        return SimpleNamespace(note="")
+
+    monkeypatch.setattr("tianji.trained.policy.load_policy", load)
     tianji.train(**SMALL)
     tianji.load("runs/mine")
     assert asked == ["latest", "best"]

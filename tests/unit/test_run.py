@@ -181,6 +181,21 @@ def test_a_resume_keeps_every_setting_that_was_not_changed(engine):
     assert load_config(Path("runs/it/config.yaml")) == asked
 
 
+@pytest.mark.parametrize("because", ["failed", "interrupted"])
+def test_a_resume_that_did_nothing_leaves_the_summary_of_the_finished_run(engine, because):
+    run.train_config(config(max_env_steps=100))
+    with_checkpoint()
+    summary = Path("runs/it/summary.json")
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "env_steps": 100}))
+    before = summary.read_text()
+    cause = "actor-0: it broke" if because == "failed" else None
+    engine.outcome = {"because": because, "record": {}, "restarts": 1, "first_cause": cause}
+    told = run.resume_run(Path("runs/it"), {"max_env_steps": 200})
+    assert (told["stopped_because"], told["env_steps"]) == (because, 100)
+    assert told.get("first_cause") == cause
+    assert summary.read_text() == before
+
+
 def test_a_run_without_a_checkpoint_cannot_be_resumed(engine):
     run.train_config(config())
     with pytest.raises(UsageError, match=r"Run runs/it has no checkpoint to continue from\."):
@@ -194,6 +209,26 @@ def test_a_run_resumed_on_a_machine_with_more_cores_goes_on(monkeypatch):
     summary = run.resume_run(Path("runs/it"), {"max_env_steps": 10 * 16})
     assert summary["env_steps"] >= 10 * 16
     assert summary["version"] > 5
+
+
+def test_after_a_kill_and_a_resume_no_counter_falls_and_no_version_is_used_again():
+    summary = run.train_config(config(max_env_steps=80))
+    metrics = Path("runs/it/metrics.jsonl")
+    last = json.loads(metrics.read_text().splitlines()[-1])
+    lost = {**last, "version": 90, "env_steps": 5000, "updates": 5000, "wall_s": 1e6}
+    with metrics.open("a") as file:  # what the killed run had done since its last checkpoint
+        file.write(json.dumps(lost) + "\n")
+    resumed = run.resume_run(Path("runs/it"), {"max_env_steps": 160})
+    records = [json.loads(line) for line in metrics.read_text().splitlines()]
+    for key in ("version", "env_steps", "updates", "wall_s"):
+        values = [record[key] for record in records]
+        assert values == sorted(values), key
+    assert resumed["version"] > 90 > summary["version"]
+    assert resumed["env_steps"] < 5000
+    assert json.loads(Path("runs/it/metrics-lost.jsonl").read_text()) == lost
+    events = Path("runs/it/events.jsonl").read_text()
+    assert "as version 91; what was learned after that checkpoint is lost." in events
+    assert "Its records (1) were moved to metrics-lost.jsonl." in events
 
 
 def planned_notes():

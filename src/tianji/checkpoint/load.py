@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,10 +28,11 @@ from tianji.errors import CheckpointError
 
 
 class Choice(NamedTuple):
-    """A checkpoint that verifies, and what had to be passed over to find it ("" for nothing)."""
+    """A checkpoint that verifies."""
 
     path: Path
     note: str
+    """Why it is not the one that was asked for; "" where it is."""
 
 
 def list_checkpoints(run_dir: Path) -> list[Path]:
@@ -87,12 +89,15 @@ def verify(path: Path, *, weights_only: bool = False) -> Manifest:
             raise CheckpointError(f"Checkpoint {path} cannot be read: {error}") from error
         wanted = manifest.files.get(name)
         if found != wanted:
-            expected = f", {wanted.size_bytes} were written" if wanted else ""
             raise CheckpointError(
-                f"Checkpoint {path} was altered: {name} ({found.size_bytes} bytes{expected}) does "
-                "not have the hash of its manifest. Use an older checkpoint, or train again."
+                f"Checkpoint {path} was altered: {name}: checksum mismatch: manifest says "
+                f"{_in_words(wanted)}, file has {_in_words(found)}."
             )
     return manifest
+
+
+def _in_words(stored: Stored | None) -> str:
+    return f"{stored.sha256[:8]} ({stored.size_bytes} bytes)" if stored else "nothing"
 
 
 def read_checkpoint(path: Path, *, weights_only: bool = False) -> Snapshot:
@@ -108,9 +113,10 @@ def latest(run_dir: Path, *, weights_only: bool = False) -> Choice:
 
 
 def best(run_dir: Path, *, weights_only: bool = False) -> Choice:
-    """The checkpoint marked as best; the newest that verifies where none is or it is damaged."""
+    """The checkpoint marked as best. The newest that verifies where none is marked, because no
+    checkpoint has a return yet, and where the marked one is damaged."""
     candidates = list(reversed(list_checkpoints(run_dir)))
-    marked = _marked(run_dir)
+    marked = _marked(run_dir) or _highest_return(candidates)
     if marked is not None:
         candidates.insert(0, marked)
     return _first_sound(run_dir, candidates, weights_only)
@@ -141,19 +147,38 @@ def _marked(run_dir: Path) -> Path | None:
         return None
 
 
+def _highest_return(candidates: Iterable[Path]) -> Path | None:
+    """The checkpoint that best.json would name: it may be damaged while they are sound."""
+    rated: dict[Path, tuple[float, int]] = {}
+    for path in candidates:
+        with contextlib.suppress(CheckpointError):
+            manifest = read_manifest(path)
+            if manifest.mean_return_100 is not None:
+                rated[path] = manifest.mean_return_100, manifest.version
+    return max(rated, key=rated.__getitem__, default=None)
+
+
 def _first_sound(run_dir: Path, candidates: Iterable[Path], weights_only: bool) -> Choice:
     problems: list[str] = []
     for path in candidates:
         try:
-            verify(path, weights_only=weights_only)
+            manifest = verify(path, weights_only=weights_only)
         except CheckpointError as error:
             problems.append(str(error))
         else:
-            note = f"Using {path.name}, because: {' '.join(problems)}" if problems else ""
-            return Choice(path, note)
+            return Choice(path, _fallback_note(manifest, problems))
     if problems:
         raise CheckpointError(f"Run {run_dir} has no sound checkpoint. {' '.join(problems)}")
     raise CheckpointError(
         f"Run {run_dir} has no checkpoint yet. One is written every checkpoint.period_s seconds "
         "and at the end of a run."
     )
+
+
+def _fallback_note(manifest: Manifest, problems: list[str]) -> str:
+    if not problems:
+        return ""
+    name = folder_name(manifest.version)
+    untrained = ", which is untrained (0 updates)" if manifest.facts.get("updates") == 0 else ""
+    problem = " ".join(dict.fromkeys(problems))  # the best may be the newest too
+    return f"{problem} The newest sound checkpoint is used instead: {name}{untrained}."

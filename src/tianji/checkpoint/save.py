@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import importlib.metadata
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,9 +39,26 @@ WRITING, REPLACED, REMOVED = ".writing-", ".replaced-", ".removed-"
 def write_checkpoint(run_dir: Path, snapshot: Snapshot) -> Path:
     """Write RUN/checkpoints/vNNNNNNNN and return it; the name appears when all of it is on disk."""
     folder = checkpoints_folder(run_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    clear_leftovers(run_dir)
+    folder.mkdir(exist_ok=True)  # a run folder that is gone is not for us to make again
     content = _encode(snapshot)
+    with _only_writer(folder):
+        _clear_leftovers(folder)
+        return _write(folder, snapshot, content)
+
+
+@contextlib.contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    """Wait until no other process or thread writes here: what looks like a leftover may be its
+    unfinished checkpoint. The kernel releases the lock of a writer that dies."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(folder: Path, snapshot: Snapshot, content: _Content) -> Path:
     _check_space(folder, content.size_bytes)
     writing = folder / f"{WRITING}{folder_name(snapshot.version)}"
     try:
@@ -117,22 +137,23 @@ def _give_name(writing: Path, final: Path) -> Path:
     return final
 
 
-def clear_leftovers(run_dir: Path) -> list[str]:
-    """Remove what an interrupted write left behind; only the process that writes may call this."""
-    folder = checkpoints_folder(run_dir)
-    cleared = []
-    for path in sorted(folder.glob(".*-v*")) if folder.is_dir() else []:
+def _clear_leftovers(folder: Path) -> None:
+    """Remove what a writer that died left behind; the caller is the only writer."""
+    for path in sorted(folder.glob(".*-v*")):
         name = path.name.removeprefix(REPLACED)
         if name != path.name and not (folder / name).exists():
             path.rename(folder / name)  # killed between the two renames that replace a folder
         else:
             shutil.rmtree(path, ignore_errors=True)
-            cleared.append(path.name)
-    return cleared
 
 
 def rotate(run_dir: Path, keep_last: int) -> list[Path]:
     """Mark the best, remove all readable checkpoints but it and the newest `keep_last`."""
+    with _only_writer(checkpoints_folder(run_dir)):
+        return _rotate(run_dir, keep_last)
+
+
+def _rotate(run_dir: Path, keep_last: int) -> list[Path]:
     readable: list[Manifest] = []
     for path in list_checkpoints(run_dir):
         try:

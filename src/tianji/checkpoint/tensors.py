@@ -114,6 +114,14 @@ def read_tensors(path: Path) -> dict[str, Any]:
         return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
 
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of a file; no tensor is read."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="np") as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+
+
 class TensorReader:
     """Single tensors of a file by name, each as what it was before it was written."""
 

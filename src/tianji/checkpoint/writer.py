@@ -59,6 +59,15 @@ class Writer:
                 self._thread = threading.Thread(target=self._work, name="checkpoint", daemon=True)
                 self._thread.start()
 
+    def finds_loss(self) -> bool:
+        """Return whether somebody has deleted the newest checkpoint; True once for each loss, and
+        not before the run's folder is there again."""
+        written = self.last_written
+        if written is None or written.exists() or not self._run_dir.is_dir():
+            return False
+        self.last_written = None
+        return True
+
     def close(self, while_waiting: Callable[[], None] = lambda: None) -> None:
         """Wait until the last submitted snapshot is written or has failed; a slow disk may take
         long, and `while_waiting` is called now and then."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter, validators
 
-from tianji.cli.output import Outcome, people
+from tianji.cli.output import Outcome, people, tell_fallback
 from tianji.config.runs import find_run
 
 VIDEO_FILE = "video.mp4"
@@ -63,14 +63,13 @@ def evaluate(
         stochastic=stochastic,
         cut_after_steps=cut_after_steps,
     )
+    exit_code = tell_fallback(report["note"])
     _show(report)
-    return Outcome({"run": str(run_dir), **report})
+    return Outcome({"run": str(run_dir), **report}, exit_code)
 
 
 def _show(report: Mapping[str, Any]) -> None:
     console = people()
-    if report.get("note"):
-        console.print(f"Note: {report['note']}", markup=False)
     console.print(
         f"[bold]{report['mean']:.1f} ± {report['std']:.1f}[/] mean return over "
         f"{report['episodes']} episodes (median {report['median']:.1f}, "

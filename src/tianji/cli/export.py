@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tianji.cli.output import Outcome, people
+from tianji.cli.output import Outcome, people, tell_fallback
 from tianji.config.runs import find_run
 
 
@@ -24,5 +24,6 @@ def export(run: str, /, *, output: Path | None = None, checkpoint: str = "best")
     from tianji.trained.export import export_run
 
     report = export_run(run_dir, output, checkpoint)
+    exit_code = tell_fallback(report["note"])
     people().print(f"Wrote {report['output']}", markup=False)
-    return Outcome({"run": str(run_dir), **report})
+    return Outcome({"run": str(run_dir), **report}, exit_code)

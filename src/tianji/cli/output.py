@@ -12,7 +12,11 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from tianji.display.stream import standard_error, unfailing
+
 Report = Mapping[str, Any]
+NOT_AS_ASKED = 1
+"""Exit code of a command that did its work with another checkpoint than the one asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,15 @@ class Outcome:
 
 def people() -> Console:
     """Where everything for people goes."""
-    return Console(stderr=True, highlight=False)
+    return Console(file=standard_error(), highlight=False)
+
+
+def tell_fallback(note: str) -> int:
+    """Say why another checkpoint than the one asked for was used; returns the exit code."""
+    if not note:
+        return 0
+    people().print(f"Warning: {note}", style="yellow", markup=False, soft_wrap=True)
+    return NOT_AS_ASKED
 
 
 @contextmanager
@@ -49,7 +61,9 @@ def only_json_on_stdout() -> Iterator[Callable[[Report], None]]:
 
         line = json.dumps(to_plain(report), allow_nan=False, ensure_ascii=False) + "\n"
         with os.fdopen(os.dup(real_stdout), "w", encoding="utf-8") as stream:
-            stream.write(line)
+            program = unfailing(stream)  # the exit code is right also where nobody reads the line
+            program.write(line)
+            program.flush()
 
     try:
         with redirect_stdout(sys.stderr):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import os
 import re
 import shlex
 from pathlib import Path
@@ -77,19 +78,35 @@ def _make_named(name: str, base: Path) -> Path:
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise UsageError(f"run = {name!r}: must be the name of a folder under '{base}/', no path.")
     folder = base / name
-    if not _made(folder):
+    if _made(folder):
+        return folder
+    if not folder.is_dir():
         raise UsageError(
-            f"Run '{name}' exists. Continue it with `tianji resume {shlex.quote(name)}`, or choose "
+            f"Cannot make the run folder '{folder}': it is {_what_is_there(folder)}. Choose "
             "another name with --run."
         )
-    return folder
+    raise UsageError(
+        f"Run '{name}' exists. Continue it with `tianji resume {shlex.quote(name)}`, or choose "
+        "another name with --run."
+    )
 
 
 def _made(folder: Path) -> bool:
+    """Make a folder and those above it; False where something of that name exists."""
+    base = folder.parent
     try:
-        folder.mkdir(parents=True)
+        if os.path.lexists(base) and not base.is_dir():
+            raise NotADirectoryError(f"'{base}' is {_what_is_there(base)}. Remove or rename it.")
+        base.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
     except FileExistsError:
         return False
     except OSError as error:
         raise UsageError(f"Cannot make the run folder '{folder}': {error}") from error
     return True
+
+
+def _what_is_there(path: Path) -> str:
+    if path.is_symlink():
+        return f"a symbolic link to '{path.readlink()}', which does not exist"
+    return "a file"

@@ -23,6 +23,7 @@ from tianji.display.numbers import (
 )
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import cost_in_words, waited_for
+from tianji.display.stream import standard_error
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,7 +98,7 @@ class _Live:
 
         from tianji.display.panel import Panel
 
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(file=standard_error(), highlight=False)
         marks = ASCII if self._console.options.ascii_only else UNICODE
         self._panel = Panel(self._config, marks)
         # rich's own refresh thread would draw whether or not there is anything new.
@@ -217,5 +218,6 @@ class _Off:
 
 
 def _print(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    stream = standard_error()
+    stream.write(f"{text}\n")
+    stream.flush()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tianji.display.display import Mode
+from tianji.display.stream import standard_error
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
 
     def show(text: str) -> None:
         if not status:
-            status.append(Status(text, console=Console(stderr=True, highlight=False)))
+            status.append(Status(text, console=Console(file=standard_error(), highlight=False)))
             status[0].start()
         status[0].update(text)
 
@@ -41,5 +42,6 @@ def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    stream = standard_error()
+    stream.write(f"{text}\n")
+    stream.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from tianji.actor.gradients import GradientActor
 from tianji.actor.reducing import ReducingActor
@@ -30,6 +29,7 @@ from tianji.engines.interface import Report, Reports
 from tianji.engines.learner_side import LearnerSide
 from tianji.engines.loop import run_loop, timed_tick
 from tianji.engines.reducing import build_reducing_actor
+from tianji.engines.restored import begun_anew_report
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import TOTAL, program_for, sum_name
 from tianji.trace.parts import trace_bell
@@ -167,9 +167,10 @@ class Attachment:
             side.resume(highest)
         else:
             side.continue_at(highest + 1)  # 0, unless one died before its first checkpoint
-            highest = -1
-        if resume or is_restart:
-            reports(_resume_note(side.learner.version, highest, is_restart))
+            if is_restart:
+                reports(begun_anew_report(side.learner.version))
+        if resume:
+            reports(Report(kind="note", text=NEW_EPISODES))
         if is_restart:
             side.progress.wall_before_s = control.words[Word.WALL_BEFORE_NS] / 1e9
         control.words[Word.WALL_BEFORE_NS] = int(side.progress.wall_before_s * 1e9)
@@ -201,15 +202,4 @@ class Attachment:
         return reasons[0]
 
 
-def _resume_note(version: int, highest: int, is_restart: bool) -> Any:
-    if not is_restart:
-        text = "All environments begin new episodes; counters, schedules and versions continue."
-        return Report(kind="note", text=text)
-    if highest < 0:
-        text = f"The learner begins anew as version {version}: it died before its first checkpoint."
-        return Report(kind="note", text=text)
-    return Report(
-        kind="note",
-        text=f"The learner was restored from its last checkpoint and continues as version "
-        f"{version}; what it learned after that checkpoint is lost (up to version {highest}).",
-    )
+NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."

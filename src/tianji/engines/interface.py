@@ -24,6 +24,8 @@ class Report(TypedDict, total=False):
     checkpoint_written  (text), checkpoint_failed (text)
     error               an exception: text is its last line, traceback the rest
     restart             a role was started again (text)
+    restored            the learner continues from a checkpoint (text, record: the version and
+                        env_steps that it was saved at)
     imbalance           the run is slower than it should be, or no longer (text, record: is_over)
     done                the learner's side is finished (because, record)
     """

@@ -33,6 +33,7 @@ from tianji.engines.gradients import MakeAdding, build_gathering, gather_of, num
 from tianji.engines.interface import Report, Reports
 from tianji.engines.loop import timed_tick
 from tianji.engines.reducing import published
+from tianji.engines.restored import restored_report, version_after
 from tianji.engines.spec import RunSpec
 from tianji.learner.role import Learner
 from tianji.observe.progress import Progress
@@ -151,7 +152,7 @@ class LearnerSide:
             self._report(now_ns)
 
     def _after_version(self, now_ns: int) -> None:
-        if now_ns >= self._next_save_ns:
+        if now_ns >= self._next_save_ns or self._writer.finds_loss():
             self._save(now_ns)
         if now_ns >= self._next_report_ns:
             self._report(now_ns)
@@ -255,8 +256,7 @@ class LearnerSide:
     def resume(self, highest_version: int) -> dict[str, Any] | None:
         """Go on from the newest sound checkpoint; returns the actors' saved states, if any.
 
-        highest_version: the highest one already published in this run, -1 if none. Versions never
-        fall: what was published and is lost is passed over.
+        highest_version: the highest one already published in this session, -1 if none.
         """
         choice = latest(self._spec.run_dir)
         saved = read_checkpoint(choice.path)
@@ -268,9 +268,10 @@ class LearnerSide:
         self._carry_over(Gauge.UPDATES, state["updates"])
         self._carry_over(Gauge.STEPS, state["trained_steps"])
         self._carry_over(Gauge.UNIQUE_STEPS, state["unique_steps"])
-        self.continue_at(max(saved.version, highest_version + 1))
-        if choice.note:
-            self._reports(Report(kind="note", role="learner", text=choice.note))
+        version = version_after(self._spec.run_dir, saved.version, highest_version)
+        self.continue_at(version)
+        env_steps = self.progress.env_steps
+        self._reports(restored_report(saved.version, env_steps, version, choice))
         actors: dict[str, Any] | None = state["actors"]
         return actors if actors and len(actors) == self._spec.plan.num_actors else None
 

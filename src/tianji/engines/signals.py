@@ -1,4 +1,5 @@
-"""Ctrl-C: once asks a run to finish, twice to stop now, three times breaks off."""
+"""Ctrl-C: once asks a run to finish, twice to stop now, three times breaks off. SIGTERM does the
+same; SIGHUP (the terminal was closed) only asks to finish."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tianji.engines.control import Stop
 
 
 class StopRequest:
-    """How urgently a person (or the system, by SIGTERM) wants the run to end.
+    """How urgently a person (or the system, by SIGTERM or SIGHUP) wants the run to end.
 
     `fd` becomes readable when that changes, so that a supervisor can sleep on it.
     """
@@ -28,7 +29,15 @@ class StopRequest:
         """The third time breaks off whatever the calling thread is in."""
         if self.level == Stop.NOW:
             raise KeyboardInterrupt
-        self.level = Stop.FINISH if self.level == Stop.NO else Stop.NOW
+        self._raise_to(Stop.FINISH if self.level == Stop.NO else Stop.NOW)
+
+    def hang_up(self) -> None:
+        """Ask to finish, however often it is called: a terminal that is closed sends SIGHUP from
+        the kernel and again from the shell, and nobody is there who could want it more urgently."""
+        self._raise_to(max(self.level, Stop.FINISH))
+
+    def _raise_to(self, level: Stop) -> None:
+        self.level = level
         os.write(self._write_fd, b"!")
 
     def close(self) -> None:
@@ -39,13 +48,19 @@ class StopRequest:
 @contextmanager
 def catch_signals() -> Iterator[StopRequest]:
     """Turn SIGINT, SIGTERM and SIGHUP into a StopRequest while the block runs. Only the main
-    thread can; elsewhere (a notebook's worker thread, say) signals keep their meaning."""
+    thread can; elsewhere (a notebook's worker thread, say) signals keep their meaning. A SIGHUP
+    that is ignored (`nohup tianji train`) stays ignored."""
     request = StopRequest()
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handled = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handled.append(signal.SIGHUP)
     before: dict[signal.Signals, object] = {}
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        request.ask()
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            request.hang_up()
+        else:
+            request.ask()
 
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, on_signal) for number in handled}

@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tianji.display.stream import unfailing
+
 if TYPE_CHECKING:
     from tianji.engines.spec import RunSpec
 
@@ -70,6 +72,8 @@ def main(work: Work) -> None:
     die_with_parent(head["parent_pid"])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides what they mean
+    # An environment that prints must not fail because the terminal was closed.
+    sys.stdout, sys.stderr = unfailing(sys.stdout), unfailing(sys.stderr)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # the supervisor asks a silent worker where it is
     sys.path[:0] = [entry for entry in head["sys_path"] if entry not in sys.path]

@@ -13,8 +13,9 @@ from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display, Level
+from tianji.errors import TianjiError
 from tianji.explain.explain import explain, prediction_error
-from tianji.observe.run_log import RunLog
+from tianji.observe.run_log import LOST_FILE, RunLog
 from tianji.observe.watch import Watch
 from tianji.types import Clock
 
@@ -22,6 +23,7 @@ LEVELS: Mapping[str, Level] = {
     "error": "error",
     "restart": "warning",
     "checkpoint_failed": "warning",
+    "folder_lost": "warning",
     "imbalance": "warning",
 }
 WHY_PERIOD_NS = 2 * 10**9
@@ -38,14 +40,17 @@ class RunObserver:
         plan: RunPlan,
         run_dir: Path,
         on_built: Callable[[dict[str, Any]], None],
+        look_at_folder: Callable[[], str] = lambda: "",
     ) -> None:
-        """on_built: told what is known once the network is built."""
+        """on_built: told what is known once the network is built. look_at_folder: makes the run's
+        folder again where it is gone, and says so (RunFolder.look)."""
         self._engine = config.engine
         self._gather = load_algorithm(config.algorithm.name).cadence(config).gather
         self._times = config.times
         self._plan = plan
         self._usable_cores = len(read_machine().cores)
         self._on_built = on_built
+        self._look_at_folder = look_at_folder
         self._period_ns = int(config.observe.period_s * 1e9)
         self._display = Display(config, config.observe.display)
         self._log = RunLog(run_dir, config, on_problem=self._on_problem)
@@ -88,9 +93,15 @@ class RunObserver:
         if now_ns < self._next_ns or self._watch is None:
             return
         self._next_ns = now_ns + self._period_ns
+        self._check_folder()
         if now_ns - self._looked_ns >= self._period_ns:  # else the learner's record made us look
             self._look(self._watch)
         self._show(self._watch, now_ns)
+
+    def _check_folder(self) -> None:
+        if text := self._look_at_folder():
+            self._log.reopen()
+            self.report({"kind": "folder_lost", "role": "supervisor", "text": text})
 
     def _look(self, watch: Watch) -> None:
         self._looked_ns = time.monotonic_ns()
@@ -124,12 +135,19 @@ class RunObserver:
             return
         self._restarts += kind == "restart"
         text = report["text"]
+        if kind == "restored":
+            text += self._go_back(report["record"])
         traceback = report.get("traceback", "")
         self._log.event(kind, role, traceback or text)
         if traceback and not self._has_shown_traceback:
             self._has_shown_traceback = True  # the first one is the cause; others often follow
             text = f"{text}\n{traceback}"
         self._display.event(f"{role}: {text}", _level(report))
+
+    def _go_back(self, to: Mapping[str, int]) -> str:
+        """Take what the learner has lost out of the log; returns what a person should know."""
+        moved = self._log.go_back(to["version"], to["env_steps"])
+        return f" Its records ({moved}) were moved to {LOST_FILE}." if moved else ""
 
     def _on_evaluation(self, record: Mapping[str, Any]) -> None:
         self._evaluation = {"evaluation": dict(record)}
@@ -202,6 +220,10 @@ class RunObserver:
         self._display.event(text, "warning")
 
     def close(self) -> None:
+        try:
+            self._check_folder()  # the summary needs it
+        except TianjiError as error:
+            self.report({"kind": "error", "role": "supervisor", "text": str(error)})
         if self._watch is not None:
             self._next_why_ns = 0
             self._show(self._watch, time.monotonic_ns())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tianji.observe.tensorboard import TensorBoardLog
 
 METRICS_FILE = "metrics.jsonl"
+LOST_FILE = "metrics-lost.jsonl"
+"""Records of what a run did after the checkpoint that it went back to."""
 EVENTS_FILE = "events.jsonl"
 TAIL_BYTES = 64 << 10
 """What is read first of a file whose last line is wanted; a record is a few kilobytes."""
@@ -49,18 +52,40 @@ class RunLog:
     def metrics(self, record: Mapping[str, Any]) -> None:
         """Append one record; its quantities become TensorBoard scalars over environment steps."""
         self._metrics.append({"time": _now(), **record})
-        if not self._with_tensorboard:
-            return
+        if self._with_tensorboard:
+            step = int(record.get("env_steps") or 0)
+            self._open_tensorboard().add(time.time(), step, to_scalars(record))
+
+    def go_back(self, version: int, env_steps: int) -> int:
+        """The run continues from there: move the records of what it did later to another file, so
+        that counters never fall in metrics.jsonl; returns how many there were."""
+        moved = self._metrics.move_tail(
+            lambda r: (r.get("version") or 0) > version or (r.get("env_steps") or 0) > env_steps,
+            self._run_dir / LOST_FILE,
+        )
+        if moved and self._with_tensorboard:
+            self._open_tensorboard().go_back(time.time(), env_steps + 1)
+        return moved
+
+    def _open_tensorboard(self) -> TensorBoardLog:
         if self._tensorboard is None:
             from tianji.observe.tensorboard import TensorBoardLog
 
             self._tensorboard = TensorBoardLog(self._run_dir, self._on_problem)
-        step = int(record.get("env_steps") or 0)
-        self._tensorboard.add(time.time(), step, to_scalars(record))
+        return self._tensorboard
 
     def event(self, kind: str, role: str, text: str) -> None:
         """Append something that happened once: a restart, a checkpoint, a failure."""
         self._events.append({"time": _now(), "kind": kind, "role": role, "text": text})
+
+    def reopen(self) -> None:
+        """The run's folder was made again: the files are there again, too. TensorBoard begins anew
+        with what comes next."""
+        self._metrics.reopen()
+        self._events.reopen()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+            self._tensorboard = None
 
     def close(self) -> None:
         self._metrics.close()
@@ -103,6 +128,34 @@ class JsonLines:
         written = self._file.write(data)
         self._torn = written != len(data)
 
+    def reopen(self) -> None:
+        """Write to whatever file has the path now. Where there is none, because it was deleted or
+        moved, it begins with the lines of the one that is still open."""
+        with self._lock:
+            old, self._file = self._file, None
+            if old is None:
+                return
+            try:
+                with Path(f"/proc/self/fd/{old.fileno()}").open("rb") as lines:
+                    if not self._path.exists():
+                        with self._path.open("xb") as new:
+                            shutil.copyfileobj(lines, new)
+            except OSError as error:
+                self._on_problem(f"{self._path.name} begins anew: {error.strerror}.")
+            finally:
+                old.close()
+
+    def move_tail(self, is_lost: Callable[[dict[str, Any]], bool], to: Path) -> int:
+        """Move the last records, as far back as they are lost, to another file."""
+        with self._lock:
+            try:
+                moved = _move_tail(self._path, is_lost, to)
+            except OSError as error:
+                self._on_problem(f"{self._path.name} keeps lost records: {error.strerror}.")
+                return 0
+            self._torn = self._torn and not moved
+            return moved
+
     def close(self) -> None:
         with self._lock:
             if self._file is not None:
@@ -126,18 +179,46 @@ def read_last(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     with file:
-        end = file.seek(0, os.SEEK_END)
-        size = TAIL_BYTES
-        while True:
-            start = max(0, end - size)
-            file.seek(start)
-            for line in reversed(file.read(end - start).split(b"\n")):
-                # The first piece may be the end of a longer line: that is no object of its own.
-                if (record := _parse(line)) is not None:
-                    return record
-            if start == 0:
-                return None
-            size *= 8
+        return next((record for _, record in _from_the_end(file) if record is not None), None)
+
+
+def highest_version(run_dir: Path) -> int:
+    """The highest version that any record of a run tells of, lost ones included; -1 without one."""
+    last = [read_last(run_dir / name) or {} for name in (METRICS_FILE, LOST_FILE)]
+    return max(int(record.get("version", -1)) for record in last)
+
+
+def _from_the_end(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The lines of a file from the last to the first: where each begins, and its record; None where
+    it is torn."""
+    start = end = file.seek(0, os.SEEK_END)
+    rest, size = b"", TAIL_BYTES
+    while start:
+        begin = max(0, start - size)
+        file.seek(begin)
+        lines = (file.read(start - begin) + rest).splitlines(keepends=True)
+        rest = lines.pop(0) if begin else b""  # its beginning may lie before
+        for line in reversed(lines):
+            end -= len(line)
+            yield end, _parse(line)
+        start, size = begin, 8 * size
+
+
+def _move_tail(path: Path, is_lost: Callable[[dict[str, Any]], bool], to: Path) -> int:
+    if not path.exists():
+        return 0
+    with path.open("r+b") as file:
+        cut, moved = file.seek(0, os.SEEK_END), 0
+        for begin, record in _from_the_end(file):
+            if record is not None and not is_lost(record):
+                break
+            cut, moved = begin, moved + 1
+        file.seek(cut)
+        if moved:
+            with to.open("ab") as other:
+                shutil.copyfileobj(file, other)
+            file.truncate(cut)
+    return moved
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -27,12 +27,19 @@ class TensorBoardLog:
     def __init__(self, run_dir: Path, on_problem: Callable[[str], None]) -> None:
         self._run_dir = run_dir
         self._on_problem = on_problem
-        self._records: queue.SimpleQueue[tuple[float, int, Mapping[str, float]] | None]
+        self._records: queue.SimpleQueue[tuple[float, int, Mapping[str, float] | None] | None]
         self._records = queue.SimpleQueue()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def add(self, wall_time: float, step: int, scalars: Mapping[str, float]) -> None:
+        self._put(wall_time, step, scalars)
+
+    def go_back(self, wall_time: float, step: int) -> None:
+        """Have TensorBoard forget what was added at this step and later: the run does it again."""
+        self._put(wall_time, step, None)
+
+    def _put(self, wall_time: float, step: int, scalars: Mapping[str, float] | None) -> None:
         self._records.put((wall_time, step, scalars))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="tensorboard", daemon=True)
@@ -53,7 +60,7 @@ class TensorBoardLog:
             self._on_problem(f"TensorBoard events stop here: {error}.")
 
     def _write_all(self) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.record_writer import RecordWriter
 
@@ -65,7 +72,11 @@ class TensorBoardLog:
             writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
             while (record := self._records.get()) is not None:
                 wall_time, step, scalars = record
-                values = [Summary.Value(tag=tag, simple_value=v) for tag, v in scalars.items()]
-                event = Event(wall_time=wall_time, step=step, summary=Summary(value=values))
+                event = Event(wall_time=wall_time, step=step)
+                if scalars is None:
+                    event.session_log.status = SessionLog.START
+                else:
+                    values = [Summary.Value(tag=tag, simple_value=v) for tag, v in scalars.items()]
+                    event.summary.CopyFrom(Summary(value=values))
                 writer.write(event.SerializeToString())
                 writer.flush()

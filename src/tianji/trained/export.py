@@ -66,6 +66,7 @@ def export_run(
         "output": str(path),
         "checkpoint": policy.checkpoint.name,
         "version": policy.version,
+        "note": policy.note,
         "inputs": {name: [None, *a.shape[1:]] for name, a in observations.items()},
         "outputs": [OUTPUT],
         "checked_observations": len(next(iter(observations.values()))),

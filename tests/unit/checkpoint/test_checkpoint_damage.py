@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from tianji.checkpoint import save
 from tianji.checkpoint.load import best, choose, latest, list_checkpoints, read_checkpoint, verify
-from tianji.checkpoint.save import clear_leftovers, rotate, write_checkpoint
+from tianji.checkpoint.save import rotate, write_checkpoint
 from tianji.checkpoint.schema import FORMAT, Snapshot, encode_manifest
 from tianji.errors import CheckpointError
 
@@ -68,8 +70,9 @@ def test_a_replacement_killed_between_its_two_renames_is_undone(tmp_path):
     path = write(tmp_path, 5)
     path.rename(path.with_name(f".replaced-{path.name}"))
     path.with_name(".writing-v00000005").mkdir()
-    assert clear_leftovers(tmp_path) == [".writing-v00000005"]
-    assert latest(tmp_path).path == path
+    write(tmp_path, 6)
+    assert names(list_checkpoints(tmp_path)) == ["v00000005", "v00000006"]
+    assert list(path.parent.glob(".*")) == []
 
 
 def test_leftovers_are_removed_by_the_next_write_and_never_listed(tmp_path):
@@ -78,6 +81,32 @@ def test_leftovers_are_removed_by_the_next_write_and_never_listed(tmp_path):
     assert list_checkpoints(tmp_path) == []
     write(tmp_path, 10)
     assert not half.exists()
+
+
+@pytest.mark.parametrize("other", [9, 8], ids=["same version", "another version"])
+def test_an_unfinished_checkpoint_of_another_writer_is_left_alone(tmp_path, monkeypatch, other):
+    is_writing, go_on = threading.Event(), threading.Event()
+    write_tensors = save.write_tensors
+
+    def slow(path, leaves):
+        is_writing.set()
+        assert go_on.wait(60)
+        return write_tensors(path, leaves)
+
+    monkeypatch.setattr(save, "write_tensors", slow)
+    one = threading.Thread(target=write, args=(tmp_path, 9))
+    one.start()
+    assert is_writing.wait(60)
+    two = threading.Thread(target=write, args=(tmp_path, other))
+    two.start()
+    two.join(0.05)  # without a lock it would have removed what the first is writing
+    assert (tmp_path / "checkpoints" / ".writing-v00000009").is_dir()
+    go_on.set()
+    for thread in (one, two):
+        thread.join()
+    assert set(names(list_checkpoints(tmp_path))) == {"v00000009", f"v{other:08d}"}
+    for path in list_checkpoints(tmp_path):
+        verify(path)
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "state.safetensors", "manifest.json"])
@@ -125,6 +154,24 @@ def test_latest_and_best_fall_back_over_damaged_ones_with_a_note(tmp_path):
     flip_a_byte(latest(tmp_path).path / "state.safetensors", -1)
     assert latest(tmp_path).path.name == "v00000001"
     assert latest(tmp_path, weights_only=True).path.name == "v00000003"
+
+
+def test_the_best_is_found_by_its_return_where_its_mark_is_damaged(tmp_path):
+    for version, mean_return in [(1, 10.0), (2, 30.0), (3, 20.0)]:
+        write(tmp_path, version, mean_return)
+    rotate(tmp_path, keep_last=3)
+    (tmp_path / "checkpoints" / "best.json").write_text("torn")
+    assert (best(tmp_path).path.name, best(tmp_path).note) == ("v00000002", "")
+
+
+def test_a_fall_back_to_an_untrained_policy_says_so(tmp_path):
+    write_checkpoint(tmp_path, Snapshot(0, {}, {}, {"updates": 0}))
+    flip_a_byte(write(tmp_path, 7, 30.0) / "weights.safetensors", -1)
+    rotate(tmp_path, keep_last=3)
+    choice = best(tmp_path)
+    assert choice.path.name == "v00000000"
+    assert choice.note.count("checksum mismatch") == 1, "the best is the newest: told once"
+    assert "used instead: v00000000, which is untrained (0 updates)." in choice.note
 
 
 def test_a_checkpoint_is_chosen_by_name_or_version(tmp_path):

@@ -113,7 +113,8 @@ def test_what_c_libraries_print_does_not_reach_standard_output(tmp_path: Path) -
     code = (
         "import os, sys; from types import SimpleNamespace; from tianji.cli.main import main\n"
         "def export_run(*_):\n"
-        "    os.write(1, b'noise from C'); os.system('echo noise'); return {'output': 'p'}\n"
+        "    os.write(1, b'noise from C'); os.system('echo noise')\n"
+        "    return {'output': 'p', 'note': ''}\n"
         "sys.modules['tianji.trained.export'] = SimpleNamespace(export_run=export_run)\n"
         "os.makedirs('runs/one'); open('runs/one/config.yaml', 'w').close()\n"
         "sys.exit(main(['export', 'one', '--json']))"
@@ -330,9 +331,9 @@ def test_eval_hands_over_its_options_and_reports(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    figures = {
+    figures: dict[str, Any] = {
         "mean": 9.0, "std": 1.0, "min": 8.0, "max": 10.0, "median": 9.0, "episodes": 5,
-        "stochastic": False, "cut_episodes": 2, "cut_after_steps": 27_000,
+        "stochastic": False, "note": "", "cut_episodes": 2, "cut_after_steps": 27_000,
     }  # fmt: skip
     calls: list[Any] = []
 
@@ -394,12 +395,12 @@ def test_export_hands_over_its_options_and_reports(
 
     def export_run(*given: Any) -> dict[str, Any]:
         calls.append(given)
-        return {"output": "p.onnx"}
+        return {"output": "p.onnx", "note": ""}
 
     stand_in(monkeypatch, "tianji.trained.export", export_run=export_run)
     assert main(["export", "one", "--json"]) == 0
     assert main(["export", "one", "--output", "p.onnx", "--checkpoint", "last"]) == 0
     assert calls == [(run_dir, None, "best"), (run_dir, Path("p.onnx"), "last")]
     out, err = capfd.readouterr()
-    assert json.loads(out) == {"run": "runs/one", "output": "p.onnx"}
+    assert json.loads(out) == {"run": "runs/one", "output": "p.onnx", "note": ""}
     assert "Wrote p.onnx" in err

@@ -75,6 +75,23 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         new_run_dir(make_config(None), tmp_path / "runs")
 
 
+@pytest.mark.parametrize("run", [None, "mine"])
+def test_a_runs_folder_that_is_a_dangling_link_does_not_spin(
+    tmp_path: Path, run: str | None
+) -> None:
+    (tmp_path / "runs").symlink_to(tmp_path / "gone")
+    with pytest.raises(
+        UsageError, match=r"'.*runs' is a symbolic link to '.*gone', which does not"
+    ):
+        new_run_dir(make_config(None, run=run), tmp_path / "runs")
+
+
+def test_a_dangling_link_in_place_of_a_named_run_is_not_a_run_to_resume(tmp_path: Path) -> None:
+    (tmp_path / "mine").symlink_to(tmp_path / "gone")
+    with pytest.raises(UsageError, match=r"is a symbolic link to .* Choose another name"):
+        new_run_dir(make_config(None, run="mine"), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("envs", "words", "name"),
     [

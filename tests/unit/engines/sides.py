@@ -22,5 +22,6 @@ def make_spec(run_dir, env="tianji.envs.worlds:Counting", **values):
         **values,
     }
     config = RunConfig(**settings)
+    run_dir.mkdir(exist_ok=True)
     found = probe(env, {})
     return RunSpec(config, resolve(config, MACHINE, found), found.spaces, env, run_dir)

@@ -67,9 +67,9 @@ def test_a_restarted_learner_goes_on_above_what_was_published_and_says_what_is_l
     ShmBoardWriter(rig.policy_fd, POLICY_BYTES).post(7, lambda payload: None)
     rig.control.words[Word.WALL_BEFORE_NS] = 5 * 10**9
     assert rig.run_learner(is_restart=True) == 8
-    (note,) = rig.of_kind("note")
-    assert "continues as version 8" in note["text"]
-    assert "(up to version 7)" in note["text"]
+    (told,) = rig.of_kind("restored")
+    assert "from checkpoint v00000000 as version 8; what was learned after that" in told["text"]
+    assert told["record"] == {"version": 0, "env_steps": 0}
     assert rig.of_kind("done")[-1]["record"]["wall_s"] == 5.0, "the clock of the run goes on"
 
 
@@ -77,6 +77,9 @@ def test_versions_do_not_fall_when_the_learner_died_before_its_first_checkpoint(
     rig = Rig(tmp_path)
     ShmBoardWriter(rig.policy_fd, POLICY_BYTES).post(7, lambda payload: None)
     assert rig.run_learner(is_restart=True) > 7
+    (told,) = rig.of_kind("restored")
+    assert "begins anew as version 8" in told["text"]
+    assert told["record"] == {"version": -1, "env_steps": -1}, "all that was recorded is lost"
 
 
 def test_a_resumed_learner_says_that_its_environments_begin_anew(tmp_path):

@@ -1,5 +1,7 @@
 """The learner's side alone: unrolls are delivered by hand, checkpoints are real."""
 
+import json
+import shutil
 import threading
 import time
 
@@ -136,6 +138,26 @@ def test_checkpoints_are_written_when_they_are_due(tmp_path, monkeypatch):
     rig.side._writer.close()
 
 
+def test_a_checkpoint_that_was_deleted_is_written_again_with_the_next_version(rig, tmp_path):
+    shutil.rmtree(tmp_path)
+    rig.make_version()
+    assert rig.of_kind("checkpoint_failed") == [], "there is no folder to write to"
+    tmp_path.mkdir()
+    rig.make_version()
+    assert rig.written.acquire(timeout=60)
+    rig.make_version()
+    rig.side._writer.close()
+    assert versions_saved(tmp_path) == [2], "once"
+
+
+def test_a_checkpoint_of_a_run_whose_folder_is_gone_makes_no_folder(rig, tmp_path):
+    shutil.rmtree(tmp_path)
+    rig.make_version()
+    rig.side.close(save=True)
+    assert "was not written" in rig.of_kind("checkpoint_failed")[0]["text"]
+    assert not tmp_path.exists()
+
+
 def test_a_run_does_not_stop_inside_a_version(rig):
     rig.side.progress.env_steps = rig.spec.config.max_env_steps
     assert rig.side.stop_reason() == "max_env_steps"
@@ -157,7 +179,6 @@ def test_training_time_counts_from_the_first_step_of_any_actor(rig):
 def test_closing_saves_the_last_version_unless_it_must_stop_now(tmp_path):
     for name, save, expected in (("kept", True, [0, 1]), ("left", False, [0])):
         rig = Rig(tmp_path / name)
-        (tmp_path / name).mkdir()
         rig.start()
         rig.make_version()
         record = rig.side.close(save=save)
@@ -257,15 +278,29 @@ def test_versions_never_fall_below_what_was_published(tmp_path):
     new.side.close(save=False)
 
 
+def test_a_version_that_a_killed_run_has_reported_is_not_used_again(tmp_path):
+    saved_run(tmp_path)
+    for name, version in (("metrics.jsonl", 5), ("metrics-lost.jsonl", 8)):
+        (tmp_path / name).write_text(json.dumps({"version": version, "env_steps": 99}) + "\n")
+    new = Rig(tmp_path)
+    new.side.resume(highest_version=-1)
+    new.start()
+    assert (new.board.version(), new.published()) == (9, 3 * UPDATES)
+    (told,) = new.of_kind("restored")
+    assert told["record"] == {"version": 3, "env_steps": 3 * STEPS}
+    assert "checkpoint v00000003 as version 9" in told["text"]
+    new.side.close(save=False)
+
+
 def test_a_damaged_checkpoint_is_passed_over_and_that_is_said(tmp_path):
     saved_run(tmp_path)
     newest = list_checkpoints(tmp_path)[-1]
     (newest / "weights.safetensors").write_bytes(b"torn")
     new = Rig(tmp_path)
     new.side.resume(highest_version=-1)
-    assert new.side.learner.version == 0
-    (note,) = new.of_kind("note")
-    assert newest.name in note["text"]
+    assert new.side.learner.version == 4, "version 3 was written, and is not used again"
+    (told,) = new.of_kind("restored")
+    assert newest.name in told["text"]
     new.side._writer.close()
 
 

@@ -23,7 +23,7 @@ def is_readable(fd):
     return bool(select.select([fd], [], [], 0)[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_asks_to_finish_the_second_to_stop_now_and_the_third_breaks_off(number):
     with catch_signals() as stop:
         assert (stop.level, is_readable(stop.fd)) == (Stop.NO, False)
@@ -33,6 +33,27 @@ def test_the_first_asks_to_finish_the_second_to_stop_now_and_the_third_breaks_of
         assert stop.level == Stop.NOW
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
+
+
+def test_a_closed_terminal_asks_to_finish_however_often_it_says_so():
+    with catch_signals() as stop:
+        for _ in range(4):
+            signal.raise_signal(signal.SIGHUP)
+            assert (stop.level, is_readable(stop.fd)) == (Stop.FINISH, True)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.level == Stop.NOW
+
+
+def test_a_run_under_nohup_does_not_hear_of_a_closed_terminal():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with catch_signals() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.level == Stop.NO
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_whoever_sleeps_on_it_is_woken_for_every_signal():

@@ -7,11 +7,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from tests.unit.observe.accounts import make_record
 from tianji.observe import tensorboard
-from tianji.observe.run_log import TAIL_BYTES, JsonLines, RunLog, read_last, read_lines
+from tianji.observe.run_log import (
+    TAIL_BYTES,
+    JsonLines,
+    RunLog,
+    highest_version,
+    read_last,
+    read_lines,
+)
 from tianji.observe.scalars import to_scalars
 from tianji.observe.summary import build_summary, read_summary, write_summary
 
@@ -162,6 +170,60 @@ def test_every_record_says_when_it_was_made(tmp_path):
     log.metrics(RECORD)
     log.close()
     assert read_last(tmp_path / "metrics.jsonl")["time"].endswith("+00:00")
+
+
+def rows(path):
+    return [(record["version"], record["env_steps"]) for record in read_lines(path)]
+
+
+@pytest.mark.parametrize(
+    "padding", [0, TAIL_BYTES], ids=["short lines", "lines longer than a tail"]
+)
+def test_records_after_the_checkpoint_are_moved_so_that_counters_never_fall(tmp_path, padding):
+    log = RunLog(tmp_path, config(tensorboard=False))
+    for version in range(6):
+        log.metrics({"version": version, "env_steps": 10 * version, "text": "x" * padding})
+    assert log.go_back(3, 30) == 2
+    assert log.go_back(3, 30) == 0, "nothing is lost of a run that was stopped in order"
+    log.metrics({"version": 6, "env_steps": 40})
+    assert rows(tmp_path / "metrics.jsonl") == [(0, 0), (1, 10), (2, 20), (3, 30), (6, 40)]
+    assert rows(tmp_path / "metrics-lost.jsonl") == [(4, 40), (5, 50)]
+    assert highest_version(tmp_path) == 6
+    assert log.go_back(-1, -1) == 5, "a learner that begins anew has lost all"
+    assert highest_version(tmp_path) == 6
+    log.close()
+
+
+def test_steps_that_arrived_after_the_checkpoint_of_the_same_version_are_lost(tmp_path):
+    log = RunLog(tmp_path, config(tensorboard=False))
+    for env_steps in (30, 35):
+        log.metrics({"version": 3, "env_steps": env_steps})
+    log.go_back(3, 30)
+    log.close()
+    assert rows(tmp_path / "metrics.jsonl") == [(3, 30)]
+
+
+def test_a_torn_line_of_a_killed_run_goes_with_what_is_lost(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"version": 1, "env_steps": 10}\n{"version": 2, "env_steps": 20}\n{"vers')
+    log = RunLog(tmp_path, config(tensorboard=False))
+    log.go_back(1, 10)
+    log.metrics({"version": 3, "env_steps": 20})
+    log.close()
+    assert rows(path) == [(1, 10), (3, 20)]
+
+
+def test_tensorboard_forgets_what_is_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(tensorboard, "START_DELAY_S", 0.0)
+    for back, steps in ((None, (10, 20, 30)), (10, (15, 25))):  # two sessions, two files
+        log = RunLog(tmp_path, config())
+        if back is not None:
+            log.go_back(1, back)
+        for step in steps:
+            log.metrics({**RECORD, "version": step // 10, "env_steps": step})
+        log.close()
+    found = EventAccumulator(str(tmp_path)).Reload()
+    assert [e.step for e in found.Scalars("learner/approx_kl")] == [10, 15, 25]
 
 
 def test_a_disk_that_refuses_costs_lines_and_is_said_once(tmp_path):

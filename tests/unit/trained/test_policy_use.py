@@ -11,10 +11,12 @@ import onnx
 import pytest
 import torch
 
+import tianji
 from tests.fakes import small_envs
 from tests.fakes.linear import Linear
 from tianji.checkpoint.save import rotate, write_checkpoint
 from tianji.checkpoint.schema import Snapshot
+from tianji.cli.main import main
 from tianji.config.files import save_config
 from tianji.config.run import RunConfig
 from tianji.envs.build import build_world
@@ -244,3 +246,46 @@ def test_a_missing_export_extra_is_named(make_run, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name != "onnxruntime" or None)
     with pytest.raises(UsageError, match=r"needs onnxruntime.*pip install 'tianji\[export\]'"):
         export_run(run)
+
+
+def damage(run, version):
+    (run / "checkpoints" / f"v{version:08d}" / "weights.safetensors").write_bytes(b"torn")
+
+
+@pytest.mark.parametrize("verb", ["eval", "export"])
+@pytest.mark.parametrize(
+    ("damaged", "asked", "code", "used"),
+    [
+        ([3], "best", 1, 2),  # the best is the newest
+        ([3], "latest", 1, 2),
+        ([3, 2], "best", 1, 1),
+        ([2], "latest", 0, 3),
+        ([3], "v00000002", 0, 2),
+        ([3], "3", 1, None),
+        ([1, 2, 3], "best", 1, None),
+    ],
+)
+def test_a_damaged_checkpoint_gives_way_to_the_newest_sound_one_and_an_exit_code(
+    make_run, capfd, verb, damaged, asked, code, used
+):
+    run = make_run("CartPole-v1", returns=(5.0, 7.0, 9.0))
+    for version in damaged:
+        damage(run, version)
+    episodes = ["--episodes", "1"] if verb == "eval" else []
+    words = [verb, str(run), *episodes, "--checkpoint", asked, "--json"]
+    assert main(words) == code
+    out, err = capfd.readouterr()
+    report = json.loads(out)
+    if used is None:
+        assert "checksum mismatch" in report["error"]
+        return
+    assert report["version"] == used
+    assert bool(report["note"]) == bool(code) == ("Warning: " in err)
+    assert not code or f"The newest sound checkpoint is used instead: v{used:08d}." in err
+
+
+def test_loading_warns_where_it_is_not_the_policy_that_was_asked_for(make_run):
+    run = make_run("CartPole-v1", returns=(5.0, 7.0))
+    damage(run, 2)
+    with pytest.warns(UserWarning, match="used instead: v00000001"):
+        assert tianji.load(run).version == 1

@@ -1,0 +1,68 @@
+"""Whether a run can continue here, found out before anything in its folder is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.channels.layout import Layout
+from tianji.checkpoint.load import latest
+from tianji.checkpoint.schema import WEIGHTS
+from tianji.checkpoint.tensors import read_shapes
+from tianji.config.plan import RunPlan
+from tianji.config.run import RunConfig
+from tianji.envs.interface import Spaces
+from tianji.errors import CheckpointError, UsageError
+from tianji.types import OBS, Field
+
+
+def newest_sound(run_dir: Path) -> Path:
+    """The checkpoint that a resume continues from; UsageError where there is none."""
+    try:
+        return latest(run_dir).path
+    except CheckpointError as error:
+        raise UsageError(f"Run {run_dir} cannot be continued. {error}") from error
+
+
+def check_fits(
+    checkpoint: Path, before: RunPlan, plan: RunPlan, config: RunConfig, spaces: Spaces
+) -> None:
+    """UsageError where the environment or the network is no longer what the run was trained with.
+
+    before: the plan that the run had until now.
+    """
+    what = _changed_observation(before, plan) or _changed_network(checkpoint, config, spaces)
+    if what:
+        raise UsageError(
+            f"Checkpoint {checkpoint} cannot be continued: {what}. The environment "
+            f"{config.env_name}, or the code of the network, was changed since. Change it back, or "
+            "train a new run."
+        )
+
+
+def _changed_observation(before: RunPlan, plan: RunPlan) -> str:
+    old, new = _observations(before), _observations(plan)
+    for name in old.keys() & new.keys():
+        if old[name] != new[name]:
+            return f"{name} was {_in_words(old[name])}, and is {_in_words(new[name])} now"
+    return ""
+
+
+def _observations(plan: RunPlan) -> dict[str, Field]:
+    fields = Layout.from_json(plan.layout).fields
+    return {field.name: field for field in fields if field.name.startswith(OBS)}
+
+
+def _in_words(field: Field) -> str:
+    return f"{field.dtype} of shape {tuple(field.shape)}"
+
+
+def _changed_network(checkpoint: Path, config: RunConfig, spaces: Spaces) -> str:
+    model = load_algorithm(config.algorithm.name).build_model(spaces, config)
+    built = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    saved = read_shapes(checkpoint / WEIGHTS)
+    for name in sorted(built.keys() | saved.keys()):
+        if built.get(name) != saved.get(name):
+            old, new = saved.get(name, "missing"), built.get(name, "missing")
+            return f"weight {name} is {old} in its checkpoint, and {new} in the network now"
+    return ""
