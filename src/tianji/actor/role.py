@@ -34,6 +34,8 @@ class ActorPlan:
     lookahead: int
     steps_per_unroll: int
     seed: int
+    row_names: tuple[str, ...]
+    """Fields with one entry for each row, other than the observations; the layout names them."""
 
 
 class Actor:
@@ -198,13 +200,11 @@ class Actor:
         """What the next unroll repeats: the last observation, and for n-step returns the rows
         before it. It is copied, because the slot belongs to the buffer once it is sent."""
         first = self._first_row
-        observations = set(self._observation_names(unroll))
-        carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
+        observations = self._observation_names(unroll)
+        self._carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
         if first:
-            for name, rows in unroll.items():
-                if name not in observations and len(rows) == self._plan.num_rows:
-                    carry[name] = rows[end - first : end].copy()
-        self._carry = carry
+            for name in self._plan.row_names:
+                self._carry[name] = unroll[name][end - first : end].copy()
 
     def state(self) -> dict[str, Any] | None:
         """For exact resume, between two unrolls; None where the world does not offer its state."""

@@ -9,9 +9,16 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from tianji.channels.memory import Segment
+from tianji.channels.memory import BELL_BYTES, Segment
 
 GAUGE_WORDS = 32
+CONTROL_WORDS = 8
+"""Words of the control segment that belong to the whole run."""
+
+
+def control_bytes(num_roles: int, num_workers: int) -> int:
+    """Return the size of the control segment: its words, a row per role, a bell per worker."""
+    return 8 * (CONTROL_WORDS + GAUGE_WORDS * num_roles) + BELL_BYTES * num_workers
 
 
 class Gauge(IntEnum):

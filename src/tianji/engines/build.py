@@ -86,6 +86,7 @@ def build_actor(
             lookahead=plan.lookahead,
             steps_per_unroll=plan.steps_per_unroll,
             seed=seed_for(config.seed, "actor", index),
+            row_names=Layout.from_json(plan.layout).row_names(),
         ),
         world=world,
         acting=acting,
