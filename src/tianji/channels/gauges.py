@@ -31,7 +31,7 @@ class Gauge(IntEnum):
     STEPS = 4
     """Actor: environment steps produced. Learner: steps trained, every epoch counted."""
     ITEMS = 5
-    """Actor: unrolls sent. Buffer: unrolls received."""
+    """Actor: unrolls sent. Buffer: unrolls received. Evaluator: evaluations finished."""
     UNIQUE_STEPS = 6
     """Learner: distinct environment steps that reached a gradient."""
     UPDATES = 7
