@@ -28,14 +28,14 @@ def flaky(how, tmp_path, *more):
     ]  # fmt: skip
 
 
-def test_an_environment_that_raises_costs_one_restart_and_names_the_cause(tmp_path):
+def test_an_environment_that_raises_is_replaced_and_costs_no_restart(tmp_path):
     words = flaky("raise", tmp_path, "--max-env-steps", "4000", "--json")
     code, out, err = Command(tmp_path, "train", *SMALL, *words).finish()
     summary = json.loads(out)
     assert code == 0
     assert summary["stopped_because"] == "max_env_steps"
-    assert summary["restarts"] == 1
-    assert "actor-0: RuntimeError: this world fails in step 50" in err
+    assert (summary["restarts"], summary["env_failures"]) == (0, 1)
+    assert "failed: RuntimeError: this world fails in step 50" in err
     assert "in act" in err, "the traceback leads to the line that failed"
 
 
@@ -45,7 +45,10 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_first_cause(tmp
     command = Command(tmp_path, "train", *SMALL, *words, *FOREVER, "--json")
     code, out, err = command.finish()
     assert code == 1
-    assert json.loads(out)["first_cause"].startswith("actor-0: RuntimeError")
+    cause = json.loads(out)["first_cause"]
+    assert cause.startswith("actor-0: EnvironmentFailed")
+    assert "RuntimeError: this world fails in step 5" in cause
+    assert "supervise.max_restarts" in cause
     first_error = next(line for line in err.splitlines() if "rror" in line)
     assert "actor-0" in first_error
 

@@ -101,7 +101,7 @@ class Actor:
         moved on, so what the next unroll starts from is saved before the slot is let go."""
         if self._grant is not None:
             self._unroll["valid"][self._row :] = False
-            self._ledger.close_unroll(self._unroll, self._first_row)
+            self._ledger.close_unroll(self._unroll, self._first_row, self._row)
             self._keep_carry(self._unroll, self._row)
             self._grant = None
             self._gauges[Gauge.DISCARDED] += 1
@@ -182,7 +182,7 @@ class Actor:
             for name in ("valid", "terminated", "truncated"):
                 unroll[name][end:] = False
         self._acting.finish(unroll, first)
-        self._ledger.close_unroll(unroll, first)
+        self._ledger.close_unroll(unroll, first, end)
         steps = int(np.count_nonzero(unroll["valid"][first:end]))
         self._keep_carry(unroll, end)
         stamp = Stamp(

@@ -80,6 +80,8 @@ class Gauge(IntEnum):
     back. The next two: the same of STEPS and UNIQUE_STEPS."""
     CARRIED_STEPS = 28
     CARRIED_UNIQUE_STEPS = 29
+    ENV_FAILURES = 30
+    """Actor: environments that failed and were replaced."""
 
 
 CARRIED = {

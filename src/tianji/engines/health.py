@@ -1,4 +1,4 @@
-"""What the supervisor remembers of one worker, and when it gives a worker up. Pure: no clock, no I/O.
+"""What the supervisor remembers of one worker, and when it gives it up. No clock, no I/O.
 
 A restart is refunded by work: a worker that fails once an hour is not the one that fails again and
 again. One that fails without any work in between is given up after a few starts.

@@ -24,6 +24,7 @@ class Report(TypedDict, total=False):
     checkpoint_written  (text), checkpoint_failed (text)
     error               an exception: text is its last line, traceback the rest
     restart             a role was started again (text)
+    env_failure         an environment failed and was replaced (text; traceback of the first)
     imbalance           the run is slower than it should be, or no longer (text, record: is_over)
     done                the learner's side is finished (because, record)
     """

@@ -181,7 +181,8 @@ class LocalEngine:
         self._recover(worker, self._cause_of_end(worker, process))
 
     def _cause_of_end(self, worker: str, process: WorkerProcess) -> str:
-        return self._health[worker].last_error.get("text") or process.how_it_ended()
+        cause = self._health[worker].last_error.get("text") or process.how_it_ended()
+        return cause.rstrip(".")  # a sentence follows
 
     def _recover(self, worker: str, cause: str) -> None:
         health, supervise = self._health[worker], self._spec.config.supervise

@@ -74,10 +74,11 @@ class Together:
             actor: AnyActor
             if gather is not None:
                 own, end = sums.policy(policy, row), sums.open(role.index)
-                parts = open_sender, own, end, row, spans, now_ns
+                parts = open_sender, own, end, row, spans, now_ns, observer.report
                 actor = build_gradient_actor(spec, role.index, *parts)
             else:
-                actor = build_actor(spec, role.index, open_sender(), policy, row, spans, now_ns)
+                ends = open_sender(), policy, row, spans, now_ns, observer.report
+                actor = build_actor(spec, role.index, *ends)
             self.actors[role.name] = actor
         self.evaluators: dict[str, Evaluator] = {}
         for role in program.of_kind("evaluator"):

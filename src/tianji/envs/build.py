@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +13,7 @@ from gymnasium.vector import VectorEnv
 
 from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
+from tianji.envs.mending import Mending, OnFailure
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
 from tianji.envs.timing import glance_at_step
@@ -43,9 +45,18 @@ class Probe:
     where a step failed."""
 
 
-def build_world(env: EnvSource, env_kwargs: Mapping[str, Any], num_envs: int) -> World:
-    """The environments of one actor, vectorised the fastest way that they offer."""
-    return _build(find_maker(env, env_kwargs), num_envs)
+def build_world(
+    env: EnvSource,
+    env_kwargs: Mapping[str, Any],
+    num_envs: int,
+    on_failure: OnFailure | None = None,
+) -> World:
+    """The environments of one actor, vectorised the fastest way that they offer.
+
+    on_failure: told when one of them raised and was replaced, which is possible where they come one
+    by one. Without it, and for vector environments, the error goes on.
+    """
+    return _build(find_maker(env, env_kwargs), num_envs, on_failure)
 
 
 def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
@@ -123,12 +134,13 @@ def make_rows(world: World, num_rows: int) -> dict[str, Array]:
     return rows
 
 
-def _build(maker: Maker, num_envs: int) -> World:
+def _build(maker: Maker, num_envs: int, on_failure: OnFailure | None = None) -> World:
     with usage_errors(maker.name, maker.extra):
         if maker.vector is not None:
             return adapt_vector(_checked_vector(maker, maker.vector(num_envs), num_envs))
-        assert maker.single is not None
-        return SingleWorld([_checked_single(maker, maker.single()) for _ in range(num_envs)])
+        make = partial(_make_single, maker)
+        mending = None if on_failure is None else Mending(make, on_failure)
+        return SingleWorld([make() for _ in range(num_envs)], mending)
 
 
 def _checked_vector(maker: Maker, env: Any, num_envs: int) -> VectorEnv[Any, Any, Any]:
@@ -145,7 +157,9 @@ def _checked_vector(maker: Maker, env: Any, num_envs: int) -> VectorEnv[Any, Any
     return env
 
 
-def _checked_single(maker: Maker, env: Any) -> gym.Env[Any, Any]:
+def _make_single(maker: Maker) -> gym.Env[Any, Any]:
+    assert maker.single is not None
+    env = maker.single()
     if isinstance(env, VectorEnv):
         raise UsageError(
             f"Environment '{maker.name}' makes a vector environment: it must take a parameter "

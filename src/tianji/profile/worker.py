@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tianji.config.plan import RunPlan
-from tianji.engines.spec import RunSpec
 from tianji.engines.report_pipe import ReportPipe
+from tianji.engines.spec import RunSpec
 from tianji.engines.worker import give_way, main, read_spec
 from tianji.profile.family import Family
 from tianji.profile.readings import SAMPLER, Built, Command

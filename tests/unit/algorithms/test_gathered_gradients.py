@@ -131,7 +131,7 @@ def ends(terminated_rows, truncated_rows=()):
         unroll["terminated"][t, n] = True
     for t, n in truncated_rows:
         unroll["truncated"][t, n] = True
-    return unroll
+    return unroll | {"valid": np.ones((6, 2), np.bool_)}
 
 
 def rows_until_complete(estimate, unroll):
