@@ -65,7 +65,7 @@ class Buffer:
         self._grants = Grants(plan.point, plan.may_park, receiver, gauges, actor_gauges)
         self._now_ns = now_ns
         self._waiting: list[tuple[Stamp, int]] = []
-        self._put = 0
+        self._put = self._put_before()
         self._versions_made = 0
         """Since the start or the resume, as `_put`."""
         self._version = 0
@@ -259,9 +259,12 @@ class Buffer:
         self.items_taken = int(state["items_taken"])
         self._store.load_state(state["store"])
         self.lag.load_state(state["lag"])
-        # A store that came back full needs no second warm-up.
-        self._put = min(self._store.num_held(), self._plan.point.warmup_unrolls)
+        self._put = self._put_before()
         self._has_changed = True
+
+    def _put_before(self) -> int:
+        """What the store came back with: a full one needs no second warm-up."""
+        return min(self._store.num_held(), self._plan.point.warmup_unrolls)
 
 
 def _turn(entry: tuple[Stamp, int]) -> tuple[int, int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from tianji.actor.gradients import GradientActor
 from tianji.actor.reducing import ReducingActor
@@ -171,7 +170,8 @@ class Attachment:
             side.continue_at(highest + 1)  # 0, unless one died before its first checkpoint
             highest = -1
         if resume or is_restart:
-            reports(_resume_note(side.learner.version, highest, is_restart))
+            kept = len(receiver.kept)
+            reports(_resume_note(side.learner.version, highest, is_restart, kept))
         if is_restart:
             side.progress.wall_before_s = control.words[Word.WALL_BEFORE_NS] / 1e9
         control.words[Word.WALL_BEFORE_NS] = int(side.progress.wall_before_s * 1e9)
@@ -200,15 +200,17 @@ class Attachment:
         return reasons[0]
 
 
-def _resume_note(version: int, highest: int, is_restart: bool) -> Any:
+def _resume_note(version: int, highest: int, is_restart: bool, kept_unrolls: int) -> Report:
+    """What a person should know of a learner that does not start from nothing."""
     if not is_restart:
         text = "All environments begin new episodes; counters, schedules and versions continue."
-        return Report(kind="note", text=text)
-    if highest < 0:
+    elif highest < 0:
         text = f"The learner begins anew as version {version}: it died before its first checkpoint."
-        return Report(kind="note", text=text)
-    return Report(
-        kind="note",
-        text=f"The learner was restored from its last checkpoint and continues as version "
-        f"{version}; what it learned after that checkpoint is lost (up to version {highest}).",
-    )
+    else:
+        text = (
+            f"The learner was restored from its last checkpoint and continues as version "
+            f"{version}; what it learned after that checkpoint is lost (up to version {highest})."
+        )
+    if kept_unrolls:
+        text += f" Its replay store is still there, with {kept_unrolls:,} unrolls."
+    return Report(kind="note", text=text)

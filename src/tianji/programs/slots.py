@@ -11,6 +11,7 @@ from tianji.balance.demand import SharedBytes
 from tianji.channels.gauges import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
+from tianji.channels.notes import note_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.run import RunConfig
 from tianji.envs.spaces import observation_fields
@@ -92,7 +93,7 @@ def _shared_bytes(slot_bytes: int, stored: int, num_slots: int, num_actors: int)
     return SharedBytes(
         in_flight=to_pages(slot_bytes * num_slots) - slot_bytes * stored,
         replay=slot_bytes * stored,
-        control=to_pages(lane_bytes(num_slots) * num_actors) + control,
+        control=to_pages(lane_bytes(num_slots) * num_actors + note_bytes(num_slots)) + control,
     )
 
 
