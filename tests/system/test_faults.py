@@ -107,6 +107,26 @@ def test_a_killed_learner_goes_on_from_its_checkpoint_and_the_actors_stay(tmp_pa
     assert steps[-1] > steps[0]
 
 
+def test_a_killed_learner_finds_its_replay_store_again(tmp_path):
+    words = [
+        *COUNTING, *FOREVER, "--algorithm", "dqn", "--warmup-steps", "200", "--num-envs", "4",
+        "--checkpoint.replay", "false", "--checkpoint.period-s", "0.2", "--plan.source", "rule",
+        "--observe.period-s", "0.05", "--no-tensorboard", "--run", "run",
+    ]  # fmt: skip
+    command = Command(tmp_path, "train", *words)
+    command.wait_for(lambda: latest_version(command) > 0, "checkpoint")
+    command.workers()["learner"].kill()
+    still_there = "Its replay store is still there"
+    command.wait_for(
+        lambda: any(still_there in event["text"] for event in command.events()), "its store"
+    )
+    command.wait_for_version(command.version() + 20)
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    assert still_there in err
+
+
 def test_a_learner_that_stops_answering_is_replaced(tmp_path):
     command = Command(
         tmp_path, "train", *SMALL, *COUNTING, *FOREVER, "--supervise.heartbeat-timeout-s", "3"
