@@ -8,7 +8,7 @@ import pytest
 import tianji
 from tests.system.commands import SMALL, Command
 from tests.system.runs import PPO, QUIET, run
-from tianji.errors import EnvironmentFailed, TianjiError, UsageError
+from tianji.errors import TianjiError, UsageError
 from tianji.run import _only_one, resume_run
 
 
@@ -35,7 +35,7 @@ def test_a_failed_run_raises_in_python_and_names_the_cause(tmp_path, monkeypatch
 
 def test_an_inline_run_that_fails_leaves_a_summary(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(EnvironmentFailed, match="this world fails"):
+    with pytest.raises(RuntimeError, match="this world fails"):
         run(
             env="tianji.envs.worlds:Flaky", env_kwargs={"at_step": 50}, algorithm=PPO,
             engine="inline", run="run",

@@ -74,11 +74,10 @@ class Together:
             actor: AnyActor
             if gather is not None:
                 own, end = sums.policy(policy, row), sums.open(role.index)
-                parts = open_sender, own, end, row, spans, now_ns, observer.report
+                parts = open_sender, own, end, row, spans, now_ns
                 actor = build_gradient_actor(spec, role.index, *parts)
             else:
-                ends = open_sender(), policy, row, spans, now_ns, observer.report
-                actor = build_actor(spec, role.index, *ends)
+                actor = build_actor(spec, role.index, open_sender(), policy, row, spans, now_ns)
             self.actors[role.name] = actor
         self.evaluators: dict[str, Evaluator] = {}
         for role in program.of_kind("evaluator"):

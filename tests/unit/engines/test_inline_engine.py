@@ -10,7 +10,6 @@ from tianji.engines.control import Stop
 from tianji.engines.inline import InlineEngine
 from tianji.engines.together import LOST_EPISODES
 from tianji.envs.worlds import Flaky
-from tianji.errors import EnvironmentFailed
 from tianji.programs.program import tianji
 
 STEPS = 8  # of a version: 4 rows, 2 environments
@@ -100,7 +99,7 @@ def test_a_world_that_fails_ends_the_run_with_its_exception_and_everything_is_cl
     spec = make_spec(tmp_path, env=partial(Flaky, "raise", 7))
     watcher = Watcher()
     engine = InlineEngine(spec, tianji(spec.config, spec.plan), watcher)
-    with pytest.raises(EnvironmentFailed, match="this world fails in step 7"):
+    with pytest.raises(RuntimeError, match="this world fails in step 7"):
         engine.run(watcher.stop, resume=False)
     assert actors_closed(engine)
 
