@@ -93,7 +93,8 @@ def controller_us(plan: RunPlan) -> float:
         for _ in range(plan.unrolls_per_version):
             grants.replaced()
             grants.look_around()
-            grants.turns.arrived(held.index(max(held)))
+            actor = held.index(max(held))
+            grants.turns.arrived(actor, grants.turns.rounds[actor] - held[actor])
             grants.deal(0)
         late.holds_up(versions, grants.round_in_work)
         versions += 1

@@ -21,6 +21,10 @@ class WorkerLost(TianjiError):
     """A role died or stopped answering and could not be brought back."""
 
 
+class EnvironmentFailed(TianjiError):
+    """An environment raises again and again, also when a new one takes its place."""
+
+
 class TrainingDiverged(TianjiError):
     """A loss or a gradient stopped being a finite number."""
 

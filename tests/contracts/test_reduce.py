@@ -198,3 +198,44 @@ def test_a_torch_without_gloo_is_told_of_in_words(monkeypatch, missing):
     monkeypatch.setattr(f"torch.distributed.{missing}", lambda: False)
     with pytest.raises(UsageError, match="realisation server"):
         GlooReduce(os.memfd_create("reduce"), 1.0, lambda: None)
+
+
+class FormsNothing(GlooReduce):
+    """An end whose group cannot be formed, for a given reason."""
+
+    def __init__(self, error, wake):
+        super().__init__(os.memfd_create("reduce"), LONG_S, wake)
+        self._error = error
+
+    def _form(self, team, rank):
+        raise self._error
+
+
+def result_after(error):
+    rung = threading.Event()
+    reduce = FormsNothing(error, rung.set)
+    reduce.give(team_of(2), 0, np.ones(1))
+    assert rung.wait(LONG_S), "the attempt never ends, and the role waits for it for ever"
+    return reduce.result()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("[x.cc:1] Connection closed by peer. Check your network."),
+        ConnectionResetError(),
+        OSError(101, "Network is unreachable"),
+        TimeoutError("timed out"),
+        EOFError(),
+        ValueError("invalid address"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_the_network_raises_ends_the_attempt(error):
+    with pytest.raises(ReduceBroken, match=r"The all-reduce of 2 ranks has failed: \w"):
+        result_after(error)
+
+
+def test_an_error_of_the_program_is_raised_where_the_role_can_see_it():
+    with pytest.raises(TypeError, match="not a group"):
+        result_after(TypeError("not a group"))

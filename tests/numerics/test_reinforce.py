@@ -21,10 +21,11 @@ def episode_of(unroll, n, num_rows):
     """The steps of environment n that count, one by one."""
     steps = []
     for t in range(num_rows):
-        if unroll["valid"][t, n]:
-            steps.append(t)
-            if unroll["terminated"][t, n] or unroll["truncated"][t, n]:
-                break
+        if not unroll["valid"][t, n]:
+            break  # the environment failed
+        steps.append(t)
+        if unroll["terminated"][t, n] or unroll["truncated"][t, n]:
+            break
     return steps
 
 

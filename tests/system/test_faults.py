@@ -28,14 +28,14 @@ def flaky(how, tmp_path, *more):
     ]  # fmt: skip
 
 
-def test_an_environment_that_raises_costs_one_restart_and_names_the_cause(tmp_path):
+def test_an_environment_that_raises_is_replaced_and_costs_no_restart(tmp_path):
     words = flaky("raise", tmp_path, "--max-env-steps", "4000", "--json")
     code, out, err = Command(tmp_path, "train", *SMALL, *words).finish()
     summary = json.loads(out)
     assert code == 0
     assert summary["stopped_because"] == "max_env_steps"
-    assert summary["restarts"] == 1
-    assert "actor-0: RuntimeError: this world fails in step 50" in err
+    assert (summary["restarts"], summary["env_failures"]) == (0, 1)
+    assert "failed: RuntimeError: this world fails in step 50" in err
     assert "in act" in err, "the traceback leads to the line that failed"
 
 
@@ -45,7 +45,10 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_first_cause(tmp
     command = Command(tmp_path, "train", *SMALL, *words, *FOREVER, "--json")
     code, out, err = command.finish()
     assert code == 1
-    assert json.loads(out)["first_cause"].startswith("actor-0: RuntimeError")
+    cause = json.loads(out)["first_cause"]
+    assert cause.startswith("actor-0: EnvironmentFailed")
+    assert "RuntimeError: this world fails in step 5" in cause
+    assert "supervise.max_restarts" in cause
     first_error = next(line for line in err.splitlines() if "rror" in line)
     assert "actor-0" in first_error
 
@@ -101,6 +104,26 @@ def test_a_killed_learner_goes_on_from_its_checkpoint_and_the_actors_stay(tmp_pa
     for key in ("version", "env_steps", "updates", "wall_s"):
         values = [record[key] for record in command.records()]
         assert values == sorted(values), f"{key} never falls"
+
+
+def test_a_killed_learner_finds_its_replay_store_again(tmp_path):
+    words = [
+        *COUNTING, *FOREVER, "--algorithm", "dqn", "--warmup-steps", "200", "--num-envs", "4",
+        "--checkpoint.replay", "false", "--checkpoint.period-s", "0.2", "--plan.source", "rule",
+        "--observe.period-s", "0.05", "--no-tensorboard", "--run", "run",
+    ]  # fmt: skip
+    command = Command(tmp_path, "train", *words)
+    command.wait_for(lambda: latest_version(command) > 0, "checkpoint")
+    command.workers()["learner"].kill()
+    still_there = "Its replay store is still there"
+    command.wait_for(
+        lambda: any(still_there in event["text"] for event in command.events()), "its store"
+    )
+    command.wait_for_version(command.version() + 20)
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    assert still_there in err
 
 
 def test_a_learner_that_stops_answering_is_replaced(tmp_path):

@@ -129,7 +129,7 @@ def test_the_sum_of_a_killed_actor_is_not_lost(tmp_path):
     first = next(record for record in command.records() if record["version"] == 1)
     assert sum(first["gather"]["counts"]) >= 60
     assert 5 in first["gather"]["counts"]
-    assert "killed by SIGKILL. Given up" in end(command)
+    assert "killed by SIGKILL. It was given up" in end(command)
 
 
 @pytest.mark.parametrize("algorithm", ["malenia-nigt", SYNC])

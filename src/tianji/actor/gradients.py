@@ -215,7 +215,7 @@ class GradientActor:
             unroll[name][end:] = False
         _cut_episodes(unroll, end)
         self._acting.finish(unroll, 0)
-        self._ledger.close_unroll(unroll, 0)
+        self._ledger.close_unroll(unroll, 0, end)
         self._estimator.add(unroll, end)
         self._is_done = True
         if self._timing is not None and self._plan.times_rows:
@@ -272,9 +272,10 @@ class GradientActor:
 
 def _cut_episodes(unroll: Unroll, end: int) -> None:
     """The returns that are shown are those that the gradient is made of: of the first episode in
-    each environment, cut where the rows end. Later ones are cut too often to be shown."""
+    each environment, cut where the rows end. Later ones are cut too often to be shown, and one
+    whose environment failed is not shown either."""
     terminated, truncated = unroll["terminated"][:end], unroll["truncated"][:end]
-    has_ended = np.logical_or.accumulate(terminated | truncated, axis=0)
+    has_ended = np.logical_or.accumulate(terminated | truncated | ~unroll["valid"][:end], axis=0)
     truncated[-1] |= ~has_ended[-1]
     terminated[1:] &= ~has_ended[:-1]
     truncated[1:] &= ~has_ended[:-1]

@@ -34,6 +34,8 @@ class ActorPlan:
     lookahead: int
     steps_per_unroll: int
     seed: int
+    row_names: tuple[str, ...]
+    """Fields with one entry for each row, other than the observations; the layout names them."""
 
 
 class Actor:
@@ -99,7 +101,7 @@ class Actor:
         moved on, so what the next unroll starts from is saved before the slot is let go."""
         if self._grant is not None:
             self._unroll["valid"][self._row :] = False
-            self._ledger.close_unroll(self._unroll, self._first_row)
+            self._ledger.close_unroll(self._unroll, self._first_row, self._row)
             self._keep_carry(self._unroll, self._row)
             self._grant = None
             self._gauges[Gauge.DISCARDED] += 1
@@ -180,7 +182,7 @@ class Actor:
             for name in ("valid", "terminated", "truncated"):
                 unroll[name][end:] = False
         self._acting.finish(unroll, first)
-        self._ledger.close_unroll(unroll, first)
+        self._ledger.close_unroll(unroll, first, end)
         steps = int(np.count_nonzero(unroll["valid"][first:end]))
         self._keep_carry(unroll, end)
         stamp = Stamp(
@@ -198,13 +200,11 @@ class Actor:
         """What the next unroll repeats: the last observation, and for n-step returns the rows
         before it. It is copied, because the slot belongs to the buffer once it is sent."""
         first = self._first_row
-        observations = set(self._observation_names(unroll))
-        carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
+        observations = self._observation_names(unroll)
+        self._carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
         if first:
-            for name, rows in unroll.items():
-                if name not in observations and len(rows) == self._plan.num_rows:
-                    carry[name] = rows[end - first : end].copy()
-        self._carry = carry
+            for name in self._plan.row_names:
+                self._carry[name] = unroll[name][end - first : end].copy()
 
     def state(self) -> dict[str, Any] | None:
         """For exact resume, between two unrolls; None before the first one, and where the world

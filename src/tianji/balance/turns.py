@@ -68,13 +68,18 @@ class Turns:
         self.num_outstanding += count
         self._put(actor)
 
-    def arrived(self, actor: int) -> None:
-        """One of its unrolls is there."""
+    def arrived(self, actor: int, round_number: int) -> bool:
+        """Take back the permission for an unroll that is there; False where the actor holds none
+        for this round. An actor makes its rounds in order, so an earlier one was declared lost, is
+        made again or was made again, and must not count twice."""
+        if not self.rounds[actor] - self.outstanding[actor] <= round_number < self.rounds[actor]:
+            return False
         self.outstanding[actor] -= 1
         self.num_outstanding -= 1
         self.num_at_work -= not self.outstanding[actor]
         if not self._is_serial:
             self._put(actor)
+        return True
 
     def lost(self, actor: int) -> None:
         """It died: what it held is nobody's now. Serial training waits for its successor; else its

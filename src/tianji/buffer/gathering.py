@@ -124,10 +124,13 @@ class Gathering:
     def _receive(self, slot: int) -> None:
         """A token's slot says which episodes ended, and is free again."""
         stamp = self._receiver.stamp(slot)
+        if not self._supply.arrived(stamp.actor, stamp.round):
+            self._receiver.release(slot)
+            self._losses.came_again(stamp)
+            return
         self._episodes.add(stamp, slot)
         self._receiver.release(slot)
         self._tokens.append(stamp)
-        self._supply.arrived(stamp.actor)
         if not self._rule.one_each:
             self._supply.give(stamp.actor)
         self._absence.heard_of(stamp.actor)

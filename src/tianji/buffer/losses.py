@@ -42,6 +42,10 @@ class Losses:
         else:
             self._lose(stamp)
 
+    def came_again(self, stamp: Stamp) -> None:
+        """A token of a lane that was declared lost: its round is made again, and counts there."""
+        self._lose(stamp)
+
     def _see(self, stamp: Stamp) -> None:
         self._seen[stamp.actor] += 1
         if self._seen[stamp.actor] > self._taken[stamp.actor]:

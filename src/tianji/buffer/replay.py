@@ -2,6 +2,8 @@
 
 An unroll keeps its slot for as long as it lives. Each frame is stored once: the next observation of
 a transition is the following row (or the kept final observation), found by index when sampled.
+What is held is noted in the channel's memory, so a learner that takes over finds it, whatever its
+size.
 """
 
 from __future__ import annotations
@@ -56,10 +58,24 @@ class Replay:
         self._used = np.zeros((num_slots, unroll_length * self._num_envs), np.bool_)
         self._first_uses = 0
         self._age = AgeGauge()
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Hold what the store of a learner that died held."""
+        for slot in self._receiver.kept:
+            self._held.append(slot)
+            self._oldest_version[slot] = self._receiver.stamp(slot).oldest_version
+            self._used[slot] = True  # perhaps not, but no step counts as unique twice
+        self._end_warmup()
+
+    def _end_warmup(self) -> None:
+        """A store that came back needs no second warm-up."""
+        self._warmup_left = max(0, self._warmup_left - len(self._held))
 
     def put(self, slot: int, stamp: Stamp) -> int:
         if len(self._held) == self._capacity:
-            self._receiver.release(self._held.popleft())
+            self._receiver.drop(self._held.popleft())
+        self._receiver.keep(slot, stamp)
         self._held.append(slot)
         self._oldest_version[slot] = stamp.oldest_version
         self._used[slot] = False
@@ -146,8 +162,8 @@ class Replay:
     def load_state(self, state: dict[str, Any]) -> None:
         self._rng.bit_generator.state = state["rng"]
         self._owed = float(state.get("owed", 0.0))  # none in checkpoints of version 0.1
-        if "items" not in state:
-            return
+        if "items" not in state or self._held:
+            return  # what lies in memory is newer
         for index, oldest in enumerate(state["oldest_version"].tolist()):
             slot = self._receiver.claim()
             for name, saved in state["items"].items():
@@ -155,7 +171,14 @@ class Replay:
             self._held.append(slot)
             self._oldest_version[slot] = oldest
             self._used[slot] = state["used"][index]
-        self._warmup_left = max(0, self._warmup_left - len(self._held))
+        for slot in self._held:  # once all of them are there: a death on the way leaves none
+            self._receiver.keep(slot, _stamp_of_saved(int(self._oldest_version[slot])))
+        self._end_warmup()
 
     def num_held(self) -> int:
         return len(self._held)
+
+
+def _stamp_of_saved(oldest_version: int) -> Stamp:
+    """A checkpoint keeps no more of it: who made it and when does not matter any longer."""
+    return Stamp(-1, -1, oldest_version, oldest_version, 0, 0, 0)

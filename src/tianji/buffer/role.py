@@ -65,7 +65,7 @@ class Buffer:
         self._grants = Grants(plan.point, plan.may_park, receiver, gauges, actor_gauges)
         self._now_ns = now_ns
         self._waiting: list[tuple[Stamp, int]] = []
-        self._put = 0
+        self._put = self._put_before()
         self._versions_made = 0
         """Since the start or the resume, as `_put`."""
         self._version = 0
@@ -109,8 +109,10 @@ class Buffer:
 
     def _receive(self, slot: int) -> None:
         stamp = self._receiver.stamp(slot)
+        if not self._grants.turns.arrived(stamp.actor, stamp.round):
+            self._discard(slot)  # its lane was declared lost, and the round is made again
+            return
         self._waiting.append((stamp, slot))
-        self._grants.turns.arrived(stamp.actor)
         self._has_changed = True
         self._gauges[Gauge.ITEMS] += 1
         self._gauges[Gauge.RECEIVED_STEPS] += stamp.env_steps
@@ -186,14 +188,17 @@ class Buffer:
         in_time, is_any = [], False
         for stamp, slot in self._waiting:
             if self._version - stamp.oldest_version > self._plan.max_lag:
-                self._receiver.release(slot)
-                self._gauges[Gauge.DISCARDED] += 1
+                self._discard(slot)
                 is_any = True
             else:
                 in_time.append((stamp, slot))
         self._waiting = in_time
         if is_any:
             self._deal()
+
+    def _discard(self, slot: int) -> None:
+        self._receiver.release(slot)
+        self._gauges[Gauge.DISCARDED] += 1
 
     def finish(self, batch: Batch, version: int) -> int:
         """The learner published `version` from this batch: the balance may move on."""
@@ -254,9 +259,12 @@ class Buffer:
         self.items_taken = int(state["items_taken"])
         self._store.load_state(state["store"])
         self.lag.load_state(state["lag"])
-        # A store that came back full needs no second warm-up.
-        self._put = min(self._store.num_held(), self._plan.point.warmup_unrolls)
+        self._put = self._put_before()
         self._has_changed = True
+
+    def _put_before(self) -> int:
+        """What the store came back with: a full one needs no second warm-up."""
+        return min(self._store.num_held(), self._plan.point.warmup_unrolls)
 
 
 def _turn(entry: tuple[Stamp, int]) -> tuple[int, int, int]:

@@ -26,12 +26,18 @@ class Supply:
     def give(self, actor: int, count: int = 1) -> None:
         self._owed[actor] += count
 
-    def arrived(self, actor: int) -> None:
+    def arrived(self, actor: int, round_number: int) -> bool:
+        """Take a token's slot off what the actor holds; False where it holds none for this round.
+        Its lane was declared lost then, and the round is or was made again."""
+        if not self._rounds[actor] - self._granted[actor] <= round_number < self._rounds[actor]:
+            return False
         self._granted[actor] -= 1
+        return True
 
     def lost(self, actor: int) -> None:
-        """Its lane was reset: whoever takes over is owed what it held."""
+        """The actor's lane was reset: the successor is owed what it held, for the same rounds."""
         self._owed[actor] += self._granted[actor]
+        self._rounds[actor] -= self._granted[actor]
         self._granted[actor] = 0
 
     def gave_up(self, actor: int) -> None:

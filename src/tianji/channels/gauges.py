@@ -9,9 +9,16 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from tianji.channels.memory import Segment
+from tianji.channels.memory import BELL_BYTES, Segment
 
 GAUGE_WORDS = 32
+CONTROL_WORDS = 8
+"""Words of the control segment that belong to the whole run."""
+
+
+def control_bytes(num_roles: int, num_workers: int) -> int:
+    """Return the size of the control segment: its words, a row per role, a bell per worker."""
+    return 8 * (CONTROL_WORDS + GAUGE_WORDS * num_roles) + BELL_BYTES * num_workers
 
 
 class Gauge(IntEnum):
@@ -24,7 +31,7 @@ class Gauge(IntEnum):
     STEPS = 4
     """Actor: environment steps produced. Learner: steps trained, every epoch counted."""
     ITEMS = 5
-    """Actor: unrolls sent. Buffer: unrolls received."""
+    """Actor: unrolls sent. Buffer: unrolls received. Evaluator: evaluations finished."""
     UNIQUE_STEPS = 6
     """Learner: distinct environment steps that reached a gradient."""
     UPDATES = 7
@@ -73,6 +80,8 @@ class Gauge(IntEnum):
     back. The next two: the same of STEPS and UNIQUE_STEPS."""
     CARRIED_STEPS = 28
     CARRIED_UNIQUE_STEPS = 29
+    ENV_FAILURES = 30
+    """Actor: environments that failed and were replaced."""
 
 
 CARRIED = {

@@ -18,6 +18,7 @@ class InprocStream:
     def __init__(self, layout: Layout, num_slots: int, num_lanes: int) -> None:
         memory = np.zeros(layout.slot_bytes * num_slots, np.uint8)
         self.num_lanes = num_lanes
+        self.kept: tuple[int, ...] = ()
         self.arrays = layout.arrays(memory, num_slots)
         self.stamps: dict[int, Stamp] = {}
         self.granted: list[deque[Grant]] = [deque() for _ in range(num_lanes)]
@@ -63,6 +64,12 @@ class InprocStream:
 
     def release(self, slot: int) -> None:
         self._free.append(slot)
+
+    def keep(self, slot: int, stamp: Stamp) -> None:
+        """Nobody takes over here."""
+
+    def drop(self, slot: int) -> None:
+        self.release(slot)
 
     def reset_lane(self, lane: int) -> list[int]:
         arrived = list(self.sent[lane])

@@ -41,6 +41,10 @@ class Layout:
         axes: dict[str, int | None] = {"step": 1, "obs": 1, "row": None, "unroll": 0}
         return {field.name: axes[field.per] for field in self.fields}
 
+    def row_names(self) -> tuple[str, ...]:
+        """Return the fields with one entry for each row, other than the observations."""
+        return tuple(field.name for field in self.fields if field.per in ("step", "row"))
+
     def offsets(self) -> dict[str, int]:
         found, offset = {}, 0
         for field in self.fields:

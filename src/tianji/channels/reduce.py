@@ -33,8 +33,10 @@ from tianji.types import Array
 _torch: Any = distributed
 """The library's own description of its types leaves out half of what we use."""
 
-
 CLOSE_S = 1.0
+NETWORK_ERRORS = (RuntimeError, OSError, EOFError, ValueError)
+"""What gloo, its store and the sockets below raise when a rank is gone or unreachable. Anything
+else is a fault of the program."""
 
 
 class ReduceBroken(TianjiError):
@@ -119,6 +121,8 @@ class GlooReduce:
         attempt = self._attempt
         if attempt is None or not attempt.is_done:
             return None
+        if attempt.fault is not None:
+            raise attempt.fault
         if attempt.error is not None:
             raise ReduceBroken(
                 f"The all-reduce of {attempt.team.size} ranks has failed: {attempt.error}."
@@ -156,6 +160,9 @@ class _Attempt:
         self.team = team
         self.values = values.copy()
         self.error: str | None = None
+        """What failed between the ranks, in words."""
+        self.fault: BaseException | None = None
+        """An error of the program, which the role raises in its own thread."""
         self.is_done = False
         self._group: Any = None
         self._before = before
@@ -172,11 +179,14 @@ class _Attempt:
             group = self._form() if self._before is None else self._before._hand_over()
             group.allreduce([torch.from_numpy(self.values)]).wait()
             self._group = group
-        except RuntimeError as error:
-            self.error = _in_short(str(error))
-        self._before = None
-        self.is_done = True
-        self._wake()
+        except NETWORK_ERRORS as error:
+            self.error = _in_short(error)
+        except BaseException as error:  # noqa: BLE001 - nobody sees what ends this thread
+            self.error, self.fault = _in_short(error), error
+        finally:
+            self._before = None
+            self.is_done = True
+            self._wake()
 
     def _hand_over(self) -> Any:
         """The group. It goes to one other alone: where that fails, it is gone, and all see it."""
@@ -187,6 +197,7 @@ class _Attempt:
         return group
 
 
-def _in_short(error: str) -> str:
+def _in_short(error: BaseException) -> str:
     """The library's message without the line of its source, and without its advice."""
-    return re.sub(r"^\[[^]]*\] ", "", error).splitlines()[0].split(". ")[0]
+    text = re.sub(r"^\[[^]]*\] ", "", str(error)).strip() or type(error).__name__
+    return text.splitlines()[0].split(". ")[0]

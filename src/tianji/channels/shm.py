@@ -12,6 +12,8 @@ Either end may die at any instruction:
 - A receiver that dies forgets who holds which slot. The new one raises every lane's epoch; what a
   sender sends before it has acknowledged the new epoch is void, and the slot that it may still be
   writing stays out of use until then.
+- What a receiver keeps for long is noted in the memory (notes.py). The new one finds every slot
+  whose note was complete, and treats all others as free.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from itertools import chain
 from tianji.channels.interface import Grant
 from tianji.channels.layout import Layout
 from tianji.channels.memory import IS_ORDERED, Bell, Seat, Segment, new_fence
+from tianji.channels.notes import Notes, note_bytes
 from tianji.errors import ChannelError
 from tianji.types import Stamp, Unroll
 
@@ -94,7 +97,8 @@ class StreamMemory:
     def create(layout: Layout, num_slots: int, num_lanes: int) -> StreamMemory:
         slots = Segment.create("slots", layout.slot_bytes * num_slots)
         try:
-            lanes = Segment.create("lanes", lane_bytes(num_slots) * num_lanes)
+            nbytes = lane_bytes(num_slots) * num_lanes + note_bytes(num_slots)
+            lanes = Segment.create("lanes", nbytes)
         except ChannelError:
             slots.close()
             raise
@@ -106,14 +110,18 @@ class StreamMemory:
     def lane(self, index: int) -> _Lane:
         return _Lane(self.lanes, index, self.num_slots)
 
+    def notes(self) -> Notes:
+        return Notes(self.lanes, self.num_lanes * lane_bytes(self.num_slots), self.num_slots)
+
     def check(self) -> None:
         """That this memory is what the plan says, before anyone touches a slot of it."""
         sizes = self.slots.nbytes, self.lanes.nbytes
-        planned = self.layout.slot_bytes * self.num_slots, lane_bytes(self.num_slots)
-        if sizes != (planned[0], planned[1] * self.num_lanes):
+        lanes = self.num_lanes * lane_bytes(self.num_slots) + note_bytes(self.num_slots)
+        planned = self.layout.slot_bytes * self.num_slots, lanes
+        if sizes != planned:
             raise ChannelError(
                 f"This memory ({sizes[0]} bytes of slots, {sizes[1]} of lanes) is not that of the "
-                f"plan ({planned[0]} and {planned[1] * self.num_lanes}): it belongs to another run."
+                f"plan ({planned[0]} and {planned[1]}): it belongs to another run."
             )
         if self.lane(0).head[_LAYOUT] != self.layout.fingerprint():
             raise ChannelError(
@@ -220,10 +228,16 @@ class ShmReceiver:
         self._next_lane = 0
         self._free: list[int] = []
         """The last one in is the first one out: it is still in a cache."""
+        self._notes = memory.notes()
+        self.kept = self._notes.found
+        for slot in self.kept:
+            self._entries[slot] = (slot, *self._notes.stamp(slot))
         for index in range(self.num_lanes):
             self._raise_epoch(index)
-        held = set(self._held)
-        self._free.extend(slot for slot in range(memory.num_slots) if slot not in held)
+            if self._held[index] in self.kept:  # the grant is old, its slot was sent and stored
+                self._held[index] = -1
+        taken = {*self._held, *self.kept}
+        self._free.extend(slot for slot in range(memory.num_slots) if slot not in taken)
 
     def _raise_epoch(self, index: int) -> None:
         """Make everything on the lane void, and note the slot its sender may be writing now."""
@@ -325,6 +339,13 @@ class ShmReceiver:
         return self._free.pop()
 
     def release(self, slot: int) -> None:
+        self._free.append(slot)
+
+    def keep(self, slot: int, stamp: Stamp) -> None:
+        self._notes.add(slot, stamp)
+
+    def drop(self, slot: int) -> None:
+        self._notes.remove(slot)  # first: a free slot may be written at any time
         self._free.append(slot)
 
     def reset_lane(self, lane: int) -> list[int]:

@@ -99,7 +99,8 @@ class SuperviseConfig(Strict):
     heartbeat_timeout_s: Positive = 60.0
     """A role that is silent for longer counts as dead; must exceed the slowest environment step."""
     max_restarts: int = Field(5, ge=0)
-    """Restarts of one role before the run gives up on it."""
+    """Restarts of one role before the run gives up on it; work refunds them (an actor: one for each
+    1,000 environment steps or 60 s; the learner: one for each checkpoint)."""
     backoff_s: Positive = 0.5
     """Wait before the second restart of a role; doubles each time."""
 

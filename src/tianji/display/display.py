@@ -186,8 +186,8 @@ class _Plain:
             f"{to_count(rates.get('trained'))} trained/s",
             *self._between_the_roles(record),
         ]
-        if record.get("restarts"):
-            phrases.append(f"restarts {record['restarts']}")
+        counts = {"restarts": "restarts", "env_failures": "environment failures"}
+        phrases += [f"{words} {record[key]}" for key, words in counts.items() if record.get(key)]
         left_s = self._outlook.left_s()
         return phrases if left_s is None else [*phrases, f"{to_duration(left_s)} left"]
 

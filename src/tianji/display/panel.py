@@ -166,6 +166,7 @@ class Panel:
                 (to_count(discarded), "yellow" if discarded else ""),
                 ("  restarts ", "dim"),
                 (str(restarts), "yellow" if restarts else ""),
+                *_failures(record.get("env_failures") or 0),
             ],
         )
 
@@ -243,3 +244,8 @@ def _pairs(pairs: Mapping[str, str]) -> list[tuple[str, str]]:
         space = "  " if parts else ""
         parts += [(f"{space}{name} ", "dim"), (value, "")]
     return parts
+
+
+def _failures(count: int) -> list[tuple[str, str]]:
+    """Environments that failed and were replaced; nothing where there were none."""
+    return [("  environment failures ", "dim"), (f"{count:,}", "yellow")] if count else []

@@ -63,7 +63,7 @@ class Attachment:
     def run(self, reports: Reports, resume: bool, is_restart: bool) -> None:
         kind = next(role.kind for role in self._program.roles if role.worker == self._worker)
         if kind == "actor":
-            self._run_actor()
+            self._run_actor(reports)
         elif kind == "evaluator":
             self._run_evaluator(reports)
         else:
@@ -71,7 +71,7 @@ class Attachment:
         if self._reduce is not None:
             self._reduce.close()
 
-    def _run_actor(self) -> None:
+    def _run_actor(self, reports: Reports) -> None:
         control = self._control
         index = int(self._worker.removeprefix("actor-"))
         row = control.gauges.rows[self._worker]
@@ -80,15 +80,17 @@ class Attachment:
         policy = ShmBoardReader(self._policy_fd)
         actor: AnyActor
         if gather_of(self._spec) is None:
-            actor = build_actor(self._spec, index, open_sender(), policy, row, spans)
+            actor = build_actor(
+                self._spec, index, open_sender(), policy, row, spans, reports=reports
+            )
         else:
             end = self._open_contributions(index)
             parts = self._spec, index, open_sender, policy, end, row, spans
             reduce = self._open_reduce()
             if reduce is None:
-                actor = build_gradient_actor(*parts)
+                actor = build_gradient_actor(*parts, reports=reports)
             else:
-                actor = build_reducing_actor(reduce, *parts)
+                actor = build_reducing_actor(reduce, *parts, reports=reports)
         bell = self._bell(spans)
         run_loop(
             lambda: timed_tick(actor, row),
@@ -171,6 +173,8 @@ class Attachment:
                 reports(begun_anew_report(side.learner.version))
         if resume:
             reports(Report(kind="note", text=NEW_EPISODES))
+        if is_restart and receiver.kept:
+            reports(Report(kind="note", text=KEPT_STORE.format(count=len(receiver.kept))))
         if is_restart:
             side.progress.wall_before_s = control.words[Word.WALL_BEFORE_NS] / 1e9
         control.words[Word.WALL_BEFORE_NS] = int(side.progress.wall_before_s * 1e9)
@@ -203,3 +207,6 @@ class Attachment:
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."
+KEPT_STORE = (
+    "The replay store is still in shared memory, with {count:,} unrolls, and is used again."
+)

@@ -19,9 +19,11 @@ from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
+from tianji.engines.env_failures import EnvFailures
 from tianji.engines.interface import Report, Reports
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
+from tianji.envs.interface import World
 from tianji.evaluator.role import Evaluator
 from tianji.models.flat import Snapshot
 from tianji.observe.progress import Progress
@@ -62,6 +64,17 @@ def spans_of(spec: RunSpec, role: str) -> Spans | None:
     return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
 
 
+def build_actor_world(
+    spec: RunSpec, index: int, gauges: memoryview[int], reports: Reports | None
+) -> World:
+    """The environments of an actor. reports: told of those that fail and are replaced; without it
+    an error of an environment goes on."""
+    num_envs, on_failure = spec.plan.envs_per_actor, None
+    if reports is not None:
+        on_failure = EnvFailures(f"actor-{index}", num_envs, gauges, reports)
+    return build_world(spec.env_of(index), spec.config.env_kwargs, num_envs, on_failure)
+
+
 def build_actor(
     spec: RunSpec,
     index: int,
@@ -70,11 +83,12 @@ def build_actor(
     gauges: memoryview[int],
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
+    reports: Reports | None = None,
 ) -> Actor:
     plan, config = spec.plan, spec.config
     model = build_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
-    world = build_world(spec.env_of(index), config.env_kwargs, plan.envs_per_actor)
+    world = build_actor_world(spec, index, gauges, reports)
     if spans is not None:
         acting, world = trace_acting(acting, spans), trace_world(world, spans)
         policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)
@@ -86,6 +100,7 @@ def build_actor(
             lookahead=plan.lookahead,
             steps_per_unroll=plan.steps_per_unroll,
             seed=seed_for(config.seed, "actor", index),
+            row_names=Layout.from_json(plan.layout).row_names(),
         ),
         world=world,
         acting=acting,

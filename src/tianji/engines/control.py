@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from enum import IntEnum
 
-from tianji.channels.gauges import GAUGE_WORDS, Gauges
+from tianji.channels.gauges import CONTROL_WORDS, Gauges, control_bytes
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.programs.program import Program
 from tianji.types import Clock
 
-_NUM_WORDS = 8
 PATIENCE_S = 1.0
 """How long the version in work may take after a stop before its other updates are left out."""
 
@@ -56,21 +55,17 @@ class Control:
         roles = tuple(role.name for role in program.roles)
         workers = program.workers()
         self.segment = segment
-        self.words = segment.words(0, _NUM_WORDS)
-        self.gauges = Gauges.in_segment(roles, segment, 8 * _NUM_WORDS)
-        base = 8 * _NUM_WORDS + 8 * GAUGE_WORDS * len(roles)
+        self.words = segment.words(0, CONTROL_WORDS)
+        self.gauges = Gauges.in_segment(roles, segment, 8 * CONTROL_WORDS)
+        base = control_bytes(len(roles), num_workers=0)
         self.bells = {
             worker: Bell(segment, base + i * BELL_BYTES) for i, worker in enumerate(workers)
         }
 
     @staticmethod
     def create(program: Program) -> Control:
-        size = (
-            8 * _NUM_WORDS
-            + 8 * GAUGE_WORDS * len(program.roles)
-            + BELL_BYTES * len(program.workers())
-        )
-        control = Control(program, Segment.create("control", size))
+        nbytes = control_bytes(len(program.roles), len(program.workers()))
+        control = Control(program, Segment.create("control", nbytes))
         for bell in control.bells.values():
             bell.initialise()
         return control

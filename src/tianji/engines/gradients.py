@@ -21,9 +21,9 @@ from tianji.channels.interface import (
     Receiver,
     Sender,
 )
-from tianji.engines.build import build_model, seed_for
+from tianji.engines.build import build_actor_world, build_model, seed_for
+from tianji.engines.interface import Reports
 from tianji.engines.spec import RunSpec
-from tianji.envs.build import build_world
 from tianji.models.flat import Snapshot, flatten
 from tianji.observe.progress import Progress
 from tianji.trace.parts import (
@@ -59,13 +59,14 @@ def build_gradient_actor(
     gauges: memoryview[int],
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
+    reports: Reports | None = None,
 ) -> GradientActor:
     plan, config = spec.plan, spec.config
     algorithm = load_algorithm(config.algorithm.name)
     assert algorithm.build_estimator is not None, "an algorithm that gathers has an estimator"
     model = build_model(spec)
     acting = algorithm.build_acting(model, spec.spaces, config)
-    world = build_world(spec.env_of(index), config.env_kwargs, plan.envs_per_actor)
+    world = build_actor_world(spec, index, gauges, reports)
     sender = open_sender()
     if spans is not None:
         acting, world = trace_acting(acting, spans), trace_world(world, spans)

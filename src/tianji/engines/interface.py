@@ -26,6 +26,7 @@ class Report(TypedDict, total=False):
     restart             a role was started again (text)
     restored            the learner continues from a checkpoint (text, record: the version and
                         env_steps that it was saved at)
+    env_failure         an environment failed and was replaced (text; traceback of the first)
     imbalance           the run is slower than it should be, or no longer (text, record: is_over)
     done                the learner's side is finished (because, record)
     """

@@ -201,6 +201,7 @@ class LearnerSide:
                 "actual": buffer.items_taken / max(1, buffer.items_put),
             },
             "discarded_items": buffer.discarded,
+            "env_failures": sum(row[Gauge.ENV_FAILURES] for row in self._actor_rows),
             "learner": {**self.learner.metrics, **buffer.metrics()},
             **buffer.record(),
         }

@@ -7,7 +7,8 @@ something, ends or falls silent, or a person presses Ctrl-C, and does what is ne
     the learner died     a new one starts from the last checkpoint; the actors stay. An exception
                          in it ends the run: it would come again
     a role is silent     it is asked where it hangs (stack dump), killed, and replaced
-    too many restarts    that actor is given up; without any actor, or learner, the run has failed
+    too many restarts    that actor is given up; without any actor, or learner, the run has failed.
+                         Work refunds restarts (health.py)
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import os
 import selectors
 import time
 from collections import deque
-from dataclasses import dataclass, field
 
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.layout import Layout
 from tianji.channels.shm import StreamMemory
 from tianji.config.machine import read_machine
 from tianji.engines.control import Control, Stop
+from tianji.engines.health import Health, Work, work_of_actor, work_of_learner
 from tianji.engines.imbalance import Imbalances, Replan
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.process import StartMessage, WorkerProcess
@@ -44,23 +45,6 @@ ASLEEP_S = 5.0
 """A supervisor that did not look for so long was stopped itself (Ctrl-Z, a suspended machine)."""
 STARTS_S = 60.0
 """A worker that starts loads libraries and shows no sign of life: it has at least so long."""
-MAX_FRUITLESS = 3
-"""Starts in a row without one unroll after which an actor is given up: it would fail for ever."""
-
-
-@dataclass
-class _Health:
-    """What the supervisor remembers of one worker."""
-
-    restarts: int = 0
-    fruitless: int = 0
-    items_at_start: int = 0
-    start_at_s: float | None = None
-    """When to start it again."""
-    is_given_up: bool = False
-    first_cause: str = ""
-    """Of the failures since it last did some work."""
-    last_error: Report = field(default_factory=Report)
 
 
 class LocalEngine:
@@ -88,7 +72,7 @@ class LocalEngine:
         self._pending = deque(sorted(program.workers(), key=lambda name: name != "learner"))
         """Not yet started for the first time."""
         self._finish_by_s = math.inf
-        self._health = {worker: _Health() for worker in program.workers()}
+        self._health = {worker: Health() for worker in program.workers()}
         self._selector = selectors.DefaultSelector()
         self._first_cause: str | None = None
         self._done: Report | None = None
@@ -136,9 +120,8 @@ class LocalEngine:
         for row in self._rows(worker):
             row[Gauge.ACTIVITY] = Activity.STARTING
             row[Gauge.HEARTBEAT_NS] = time.monotonic_ns()
-        health = self._health[worker]
-        health.start_at_s = None
-        health.items_at_start = self._rows(worker)[0][Gauge.ITEMS]
+        row = self._rows(worker)[0]
+        self._health[worker].begin(row[Gauge.ITEMS], row[Gauge.STEPS], time.monotonic())
         self._selector.register(process.report_fd, selectors.EVENT_READ, worker)
         self._selector.register(process.pid_fd, selectors.EVENT_READ, worker)
         self._observer.watch(self._control.gauges, self._pids())
@@ -212,8 +195,10 @@ class LocalEngine:
         if report["kind"] == "done":
             self._done = report
             return
+        health = self._health[worker]
         if report["kind"] == "error":
-            self._health[worker].last_error = report
+            health.last_error = report
+        health.checkpoints += report["kind"] == "checkpoint_written"
         self._observer.report(report)
 
     def _on_end(self, worker: str, process: WorkerProcess) -> None:
@@ -229,34 +214,35 @@ class LocalEngine:
         self._recover(worker, self._cause_of_end(worker, process))
 
     def _cause_of_end(self, worker: str, process: WorkerProcess) -> str:
-        return self._health[worker].last_error.get("text") or process.how_it_ended()
+        cause = self._health[worker].last_error.get("text") or process.how_it_ended()
+        return cause.rstrip(".")  # a sentence follows
 
     def _recover(self, worker: str, cause: str) -> None:
-        health = self._health[worker]
+        health, supervise = self._health[worker], self._spec.config.supervise
         error, health.last_error = health.last_error, Report()
-        made = self._rows(worker)[0][Gauge.ITEMS] - health.items_at_start
-        health.fruitless = 0 if made > 0 else health.fruitless + 1
-        if made > 0 or not health.first_cause:
-            health.first_cause = cause  # what came before was mended
-        limit = self._spec.config.supervise.max_restarts
-        hopeless = (
-            health.restarts >= limit
-            or health.fruitless >= MAX_FRUITLESS
-            or (worker == "learner" and bool(error))  # it would meet the same exception again
-        )
-        if hopeless:
-            self._give_up(worker, cause)
+        health.fail(cause, self._work_of(worker))
+        if worker == "learner" and error:
+            self._fail(worker, cause)  # a new one would meet the same exception
             return
-        health.restarts += 1
-        wait_s = 0.0
-        if health.restarts > 1:
-            wait_s = self._spec.config.supervise.backoff_s * 2 ** (health.restarts - 2)
+        if (why := health.why_hopeless(supervise.max_restarts)) is not None:
+            self._give_up(worker, why)
+            return
+        wait_s = health.use_restart(supervise.backoff_s)
         health.start_at_s = time.monotonic() + wait_s
-        text = f"{cause}. Restart {health.restarts} of {limit}" + (
+        text = f"{cause}. Restart {health.used} of {supervise.max_restarts}" + (
             f" in {wait_s:.1f} s." if wait_s else "."
         )
         self._observer.report(Report(kind="restart", role=worker, text=text))
         self._reset_lane(worker)
+
+    def _work_of(self, worker: str) -> Work:
+        """What a worker has done since its last start."""
+        row, health = self._rows(worker)[0], self._health[worker]
+        items = row[Gauge.ITEMS] - health.items_at_start
+        if worker == "learner":
+            return work_of_learner(items, health.checkpoints)
+        life_s = time.monotonic() - health.started_s
+        return work_of_actor(items, row[Gauge.STEPS] - health.steps_at_start, life_s)
 
     def _reset_lane(self, worker: str) -> None:
         """Tell the buffer that whatever this actor held comes back."""
@@ -265,19 +251,19 @@ class LocalEngine:
                 row[Gauge.LANE_RESETS] += 1
             self._control.bells["learner"].ring()
 
-    def _give_up(self, worker: str, cause: str) -> None:
+    def _give_up(self, worker: str, why: str) -> None:
         health = self._health[worker]
+        text = f"{health.first_cause}. {why}"
         health.is_given_up = True
         self._rows(worker)[0][Gauge.ACTIVITY] = Activity.STOPPED
         self._reset_lane(worker)
         actors = self._program.of_kind("actor")
         left = [role.index for role in actors if not self._health[role.worker].is_given_up]
-        text = f"{cause}. Given up after {health.restarts} restarts."
         self._observer.report(Report(kind="note", role=worker, text=text))
         if worker == "learner" or not left:
-            self._fail(worker, health.first_cause)
+            self._fail(worker, text)
         elif task := lost_task(self._spec.config, left):
-            self._fail(worker, f"{health.first_cause}. No actor of {task} is left")
+            self._fail(worker, f"{text} No actor of {task} is left.")
 
     def _fail(self, worker: str, cause: str) -> None:
         self._failed = True

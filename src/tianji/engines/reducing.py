@@ -33,6 +33,7 @@ from tianji.engines.gradients import (
     gather_of,
     num_parameters,
 )
+from tianji.engines.interface import Reports
 from tianji.engines.spec import RunSpec
 from tianji.models.flat import Snapshot
 from tianji.trace.spans import Spans
@@ -100,6 +101,7 @@ def build_reducing_actor(
     gauges: memoryview[int],
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
+    reports: Reports | None = None,
 ) -> ReducingActor:
     """An actor in a process of its own, as a rank."""
     gather = gather_of(spec)
@@ -117,5 +119,6 @@ def build_reducing_actor(
         gauges,
         spans,
         now_ns,
+        reports,
     )
     return ReducingActor(actor, rank)

@@ -17,13 +17,13 @@ import json
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tianji.display.stream import unfailing
+from tianji.engines.report_pipe import ReportPipe
 
 if TYPE_CHECKING:
     from tianji.engines.spec import RunSpec
@@ -45,22 +45,6 @@ def give_way() -> None:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-class ReportPipe:
-    """Reports to the supervisor, one JSON line each."""
-
-    def __init__(self, fd: int, worker: str) -> None:
-        self._fd = fd
-        self._worker = worker
-        self._lock = threading.Lock()  # the checkpoint writer's thread reports too
-
-    def __call__(self, report: Any) -> None:
-        line = json.dumps({"role": self._worker, **report}, default=float) + "\n"
-        data = line.encode()
-        with self._lock:
-            while data:
-                data = data[os.write(self._fd, data) :]
-
-
 Work: TypeAlias = Callable[[dict[str, Any], bytes, ReportPipe], None]
 """What a worker does with the two parts of its start message."""
 
@@ -80,12 +64,14 @@ def main(work: Work) -> None:
     reports = ReportPipe(head["report_fd"], head["worker"])
     try:
         work(head, pickled, reports)
+        reports.flush()
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
         reports({
             "kind": "error",
             "text": f"{type(error).__name__}: {error}",
             "traceback": traceback.format_exc(),
         })  # fmt: skip
+        reports.flush()
         sys.exit(1)
 
 

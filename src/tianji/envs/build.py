@@ -6,6 +6,7 @@ import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from gymnasium.vector import VectorEnv
 
 from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
+from tianji.envs.mending import Mending, OnFailure
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions
@@ -63,9 +65,18 @@ class Probe:
         return None if self.times is None else self.times.mean_s
 
 
-def build_world(env: EnvSource, env_kwargs: Mapping[str, Any], num_envs: int) -> World:
-    """The environments of one actor, vectorised the fastest way that they offer."""
-    return _build(find_maker(env, env_kwargs), num_envs)
+def build_world(
+    env: EnvSource,
+    env_kwargs: Mapping[str, Any],
+    num_envs: int,
+    on_failure: OnFailure | None = None,
+) -> World:
+    """The environments of one actor, vectorised the fastest way that they offer.
+
+    on_failure: told when one of them raised and was replaced, which is possible where they come one
+    by one. Without it, and for vector environments, the error goes on.
+    """
+    return _build(find_maker(env, env_kwargs), num_envs, on_failure)
 
 
 def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
@@ -200,12 +211,13 @@ def make_rows(world: World, num_rows: int) -> dict[str, Array]:
     return rows
 
 
-def _build(maker: Maker, num_envs: int) -> World:
+def _build(maker: Maker, num_envs: int, on_failure: OnFailure | None = None) -> World:
     with usage_errors(maker.name, maker.extra):
         if maker.vector is not None:
             return adapt_vector(_checked_vector(maker, maker.vector(num_envs), num_envs))
-        assert maker.single is not None
-        return SingleWorld([_checked_single(maker, maker.single()) for _ in range(num_envs)])
+        make = partial(_make_single, maker)
+        mending = None if on_failure is None else Mending(make, on_failure)
+        return SingleWorld([make() for _ in range(num_envs)], mending)
 
 
 def _checked_vector(maker: Maker, env: Any, num_envs: int) -> VectorEnv[Any, Any, Any]:
@@ -222,7 +234,9 @@ def _checked_vector(maker: Maker, env: Any, num_envs: int) -> VectorEnv[Any, Any
     return env
 
 
-def _checked_single(maker: Maker, env: Any) -> gym.Env[Any, Any]:
+def _make_single(maker: Maker) -> gym.Env[Any, Any]:
+    assert maker.single is not None
+    env = maker.single()
     if isinstance(env, VectorEnv):
         raise UsageError(
             f"Environment '{maker.name}' makes a vector environment: it must take a parameter "

@@ -29,11 +29,12 @@ class World(Protocol):
 
     step() writes row t of reward, terminated, truncated, valid and row t + 1 of the observation
     leaves. `valid` is False for a row in which an environment was only reset: its action was
-    ignored, its reward is 0 and nothing ended in it. Where the world resets in the same step,
-    obs[t + 1] is already the next episode's first observation and the true final one is written to
-    row t of the `final_obs` leaves, for the environments whose episode ended (the others' entries
-    are left as they were); `keeps_final` is True then, and the layout has those fields. Otherwise
-    obs[t + 1] is the final observation itself.
+    ignored, its reward is 0 and nothing ended in it. That is the row after an episode's end, or one
+    in which an environment failed and was replaced: then the steps before are cut at obs[t]. Where
+    the world resets in the same step, obs[t + 1] is already the next episode's first observation
+    and the true final one is written to row t of the `final_obs` leaves, for the environments whose
+    episode ended (the others' entries are left as they were); `keeps_final` is True then, and the
+    layout has those fields. Otherwise obs[t + 1] is the final observation itself.
 
     Actions come as policies make them: integers from 0 for Discrete [N] and MultiDiscrete [N, k],
     float32 within the bounds for Box [N, ...], int8 for MultiBinary [N, ...]. The world adds the

@@ -2,6 +2,10 @@
 
 They write straight into the unroll: no batch in between, no merged infos. After an episode ends,
 the environment's next row is its reset, so obs[t + 1] of a valid step is always what it led to.
+
+With a Mending, an environment that raises is replaced. The row in which it failed is not valid, and
+ends in the new one's first observation. So the steps before are cut there as by a truncation: they
+bootstrap from the last good observation.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 from tianji.envs.interface import Spaces
+from tianji.envs.mending import Mending
 from tianji.envs.returned import STORE_ERRORS, ReturnCheck, env_name
 from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_fields
 from tianji.envs.state import get_env_state, set_env_state
@@ -24,8 +29,12 @@ class SingleWorld:
 
     keeps_final = False
 
-    def __init__(self, envs: Sequence[gym.Env[Any, Any]]) -> None:
+    def __init__(self, envs: Sequence[gym.Env[Any, Any]], mending: Mending | None = None) -> None:
+        """mending: replaces an environment that raises; without one the error goes on."""
         self.envs = tuple(envs)
+        self._mending = mending
+        self._seeds = [0] * len(envs)
+        self._num_steps = 0
         self.num_envs = len(envs)
         self.spaces = Spaces(envs[0].observation_space, envs[0].action_space)
         self._writer = ObservationWriter(self.spaces.observation)
@@ -43,10 +52,12 @@ class SingleWorld:
         return observation_fields(self.spaces.observation, keeps_final=False)
 
     def reset(self, seed: int, unroll: Unroll) -> None:
-        for i, (env, env_seed) in enumerate(
-            zip(self.envs, env_seeds(seed, self.num_envs), strict=True)
-        ):
-            returned = env.reset(seed=env_seed)
+        self._seeds = env_seeds(seed, self.num_envs)
+        for i, env_seed in enumerate(self._seeds):
+            try:
+                returned: Any = self.envs[i].reset(seed=env_seed)
+            except Exception as error:  # noqa: BLE001 - users' code may raise anything
+                returned = self._mend(i, error), {}
             self._check.reset(returned)
             self._writer.write(returned[0], unroll, (0, i))
         self._ended = [False] * self.num_envs
@@ -54,16 +65,17 @@ class SingleWorld:
     def step(self, actions: Array, unroll: Unroll, t: int) -> None:
         ended, write, row = self._ended, self._writer.write, t + 1
         is_first, self._is_first_step = self._is_first_step, False
-        unroll["valid"][t] = [not was_ended for was_ended in ended]
+        self._num_steps += 1
+        valid = [not was_ended for was_ended in ended]
         rewards: list[SupportsFloat] = []
         terminations, truncations = [], []
         for i, (env, action) in enumerate(zip(self.envs, self._cast(actions), strict=True)):
-            if ended[i]:
-                returned: Any = self._begin_again(env)
-            else:
-                returned = env.step(action)
-                if is_first:
-                    self._check.step(returned)
+            try:
+                returned: Any = self._begin_again(env) if ended[i] else env.step(action)
+            except Exception as error:  # noqa: BLE001 - users' code may raise anything
+                returned, valid[i] = (self._mend(i, error), 0.0, False, False, {}), False
+            if is_first and not ended[i]:
+                self._check.step(returned)
             try:
                 observation, reward, terminated, truncated, _ = returned
                 write(observation, unroll, (row, i))
@@ -74,6 +86,7 @@ class SingleWorld:
             terminations.append(terminated)
             truncations.append(truncated)
             ended[i] = bool(terminated or truncated)
+        unroll["valid"][t] = valid
         self._write_rewards(rewards, unroll["reward"][t])
         unroll["terminated"][t] = terminations
         unroll["truncated"][t] = truncations
@@ -102,6 +115,17 @@ class SingleWorld:
             for reward in rewards:
                 self._check.reward(reward)
             raise
+
+    def _mend(self, index: int, error: Exception) -> Any:
+        """Replace an environment that failed; return the new one's first observation."""
+        if self._mending is None:
+            raise error
+        envs = list(self.envs)
+        envs[index], observation = self._mending(
+            index, envs[index], error, self._seeds[index], self._num_steps
+        )
+        self.envs = tuple(envs)
+        return observation
 
     def get_state(self) -> dict[str, Any] | None:
         states = [get_env_state(env) for env in self.envs]

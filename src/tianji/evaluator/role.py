@@ -133,6 +133,7 @@ class Evaluator:
         if len(self._returns) > 1:
             by_env = {name: statistics.fmean(played) for name, played in self._returns.items()}
             result["returns_by_env"] = by_env
+        self._gauges[Gauge.ITEMS] += 1
         self._on_result(result)
 
     def close(self) -> None:

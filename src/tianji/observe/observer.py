@@ -22,6 +22,7 @@ from tianji.types import Clock
 LEVELS: Mapping[str, Level] = {
     "error": "error",
     "restart": "warning",
+    "env_failure": "warning",
     "checkpoint_failed": "warning",
     "folder_lost": "warning",
     "imbalance": "warning",

@@ -14,6 +14,7 @@ _SINGLE = {
     "episodes": "actor/episodes",
     "updates": "learner/updates",
     "version": "learner/version",
+    "env_failures": "actor/env_failures",
     "restarts": "supervisor/restarts",
     "discarded_items": "buffer/discarded_items",
     "wall_s": "supervisor/wall_s",

@@ -34,6 +34,7 @@ _ZERO: Mapping[str, Any] = {
     "ratio": {"target": None, "actual": None},
     "discarded_items": 0,
     "gather": None,
+    "env_failures": 0,
     "restarts": 0,
     "replans": 0,
     "busy_share": {},

@@ -16,9 +16,10 @@ from tianji.ops.gae import Bools, Floats
 
 
 def first_episode(done_TN: Bools, valid_TN: Bools) -> Bools:
-    """The steps up to and with the first end of an episode, in each environment."""
+    """The steps up to and with the first end of an episode, in each environment. A step that is not
+    valid ends it too: the environment failed there."""
     is_over_TN = np.zeros_like(valid_TN)
-    np.logical_or.accumulate((done_TN & valid_TN)[:-1], 0, out=is_over_TN[1:])
+    np.logical_or.accumulate((done_TN | ~valid_TN)[:-1], 0, out=is_over_TN[1:])
     first_TN: Bools = valid_TN & ~is_over_TN
     return first_TN
 

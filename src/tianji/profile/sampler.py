@@ -57,7 +57,10 @@ class Sampler:
         self._board = ShmBoardWriter(self._board_fd, self._snapshot.nbytes)
         self._gauges = Gauges(("actor-0",)).rows["actor-0"]
         reader = ShmBoardReader(self._board_fd)
-        self._actor = build_actor(spec, 0, self._sender, reader, self._gauges)
+        # An environment that fails now and then is mended, as in the run.
+        self._actor = build_actor(
+            spec, 0, self._sender, reader, self._gauges, reports=lambda report: None
+        )
         self._unrolls_per_policy = max(1, plan.unrolls_per_version // plan.num_actors)
         self._first_row = plan.lookahead - 1
         self._row = self._round = 0

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tianji.config.plan import RunPlan
+from tianji.engines.report_pipe import ReportPipe
 from tianji.engines.spec import RunSpec
-from tianji.engines.worker import ReportPipe, give_way, main, read_spec
+from tianji.engines.worker import give_way, main, read_spec
 from tianji.profile.family import Family
 from tianji.profile.readings import SAMPLER, Built, Command
 
@@ -39,6 +40,7 @@ def work(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
     answers = (_sample if is_sampler else _train)(spec, commands, unroll)
     for answer in answers:
         reports({"kind": "answer", "record": answer})
+        reports.flush()  # whoever asked waits for all of it
 
 
 def _commands(fd: int) -> Iterator[Command]:

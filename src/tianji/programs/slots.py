@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Algorithm, Cadence, Gather
 from tianji.balance.demand import SharedBytes
+from tianji.channels.gauges import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
+from tianji.channels.notes import note_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.run import RunConfig
 from tianji.envs.spaces import observation_fields
@@ -18,7 +20,6 @@ from tianji.errors import UsageError
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
 
-CONTROL_BYTES_PER_ACTOR = 256  # a row of gauges and a bell
 SLOTS_PER_GRADIENT_ACTOR = 4
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
 
@@ -87,11 +88,12 @@ def _token_slots(gather: Gather, layout: Layout, num_actors: int) -> Slots:
 
 
 def _shared_bytes(slot_bytes: int, stored: int, num_slots: int, num_actors: int) -> SharedBytes:
-    control = to_pages(CONTROL_BYTES_PER_ACTOR * (num_actors + 3))  # all roles, and a bit
+    # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
+    control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
     return SharedBytes(
         in_flight=to_pages(slot_bytes * num_slots) - slot_bytes * stored,
         replay=slot_bytes * stored,
-        control=to_pages(lane_bytes(num_slots) * num_actors) + control,
+        control=to_pages(lane_bytes(num_slots) * num_actors + note_bytes(num_slots)) + control,
     )
 
 

@@ -38,7 +38,9 @@ class Rig:
         layout = layout or scripted_layout(num_rows, num_envs, self.world.keeps_final)
         self.stream = InprocStream(layout, num_slots=2, num_lanes=1)
         self.poison()
-        plan = ActorPlan(0, num_actors, num_rows, lookahead, length * num_envs, seed)
+        plan = ActorPlan(
+            0, num_actors, num_rows, lookahead, length * num_envs, seed, layout.row_names()
+        )
         self.actor = Actor(
             plan, self.world, self.acting, self.acting.read_policy, self.board,
             self.stream.sender(0), self.gauges, now_ns,

@@ -107,3 +107,20 @@ def test_repeated_rows_do_not_make_an_unroll_older():
         rig.publish(version)
         stamp, _ = rig.unroll(version)
         assert (stamp.oldest_version, stamp.newest_version) == (version, version)
+
+
+def test_a_value_of_the_whole_unroll_is_not_carried_where_there_are_as_many_rows_as_environments():
+    """With 2 rows and 2 environments its length is that of a field with a value per row."""
+    layout = scripted_layout(2, 2)
+    fields = (*layout.fields, Field("memory", "float32", (), "unroll"))
+    rig = Rig(length=1, lookahead=2, layout=Layout(fields, 2, 2))
+    rig.publish(0)
+    rig.grant(0)
+    rig.tick(1)
+    rig.stream.arrays["memory"][:] = [1.0, 2.0]
+    rig.finish_unroll()
+    rig.stream.arrays["memory"][:] = [3.0, 4.0]
+    rig.grant(1)
+    rig.tick(1)
+    (slot,) = rig.stream.sent[0] or rig.stream.reserved[0]
+    assert rig.stream.arrays["memory"][slot].tolist() == [3.0, 4.0]

@@ -14,6 +14,7 @@ def literal(rewards, ended, valid):
         total, length = 0.0, 0
         for row in range(len(rewards)):
             if not valid[row, env]:
+                total, length = 0.0, 0  # the environment failed, or was reset after an end
                 continue
             total, length = total + float(rewards[row, env]), length + 1
             if ended[row, env]:
@@ -45,7 +46,7 @@ def test_ledger_equals_the_literal_loop(seed, num_envs, lengths):
             "episode_return": np.full((length, num_envs), np.nan, np.float32),
             "episode_length": np.full((length, num_envs), -1, np.int32),
         }
-        ledger.close_unroll(unroll, 0)
+        ledger.close_unroll(unroll, 0, length)
         for row, env in np.argwhere(unroll["episode_length"] > 0):
             found.append((
                 start + row, env,
@@ -67,9 +68,28 @@ def test_rows_that_are_not_valid_may_hold_anything():
         "episode_return": np.zeros((3, 1), np.float32),
         "episode_length": np.zeros((3, 1), np.int32),
     }
-    ledger.close_unroll(unroll, 0)
-    assert unroll["episode_return"][:, 0].tolist() == [0.0, 0.0, 3.0]
-    assert unroll["episode_length"][:, 0].tolist() == [0, 0, 2]
+    ledger.close_unroll(unroll, 0, 3)
+    assert unroll["episode_return"][:, 0].tolist() == [0.0, 0.0, 2.0]
+    assert unroll["episode_length"][:, 0].tolist() == [0, 0, 1]
+
+
+def test_rows_that_were_not_made_cut_no_episode():
+    ledger = EpisodeLedger(1)
+    unroll = {
+        "reward": np.ones((3, 1), np.float32),
+        "valid": np.array([[True], [False], [False]]),
+        "terminated": np.zeros((3, 1), bool),
+        "truncated": np.zeros((3, 1), bool),
+        "episode_return": np.full((3, 1), np.nan, np.float32),
+        "episode_length": np.zeros((3, 1), np.int32),
+    }
+    for end in (1, 0):
+        ledger.close_unroll(unroll, 0, end)
+        assert unroll["episode_return"][:, 0].tolist() == [0.0, 0.0, 0.0]
+    unroll["valid"][:] = True
+    unroll["terminated"][2] = True
+    ledger.close_unroll(unroll, 0, 3)
+    assert unroll["episode_length"][:, 0].tolist() == [0, 0, 4]
 
 
 def test_state_round_trip_continues_running_episodes():
@@ -82,8 +102,8 @@ def test_state_round_trip_continues_running_episodes():
         "episode_return": np.zeros((3, 2), np.float32),
         "episode_length": np.zeros((3, 2), np.int32),
     }
-    ledger.close_unroll(unroll, 0)
+    ledger.close_unroll(unroll, 0, 3)
     other.load_state(ledger.state())
     unroll["terminated"][-1] = True
-    other.close_unroll(unroll, 0)
+    other.close_unroll(unroll, 0, 3)
     assert unroll["episode_length"][-1].tolist() == [6, 6]

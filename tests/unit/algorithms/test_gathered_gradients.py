@@ -131,7 +131,7 @@ def ends(terminated_rows, truncated_rows=()):
         unroll["terminated"][t, n] = True
     for t, n in truncated_rows:
         unroll["truncated"][t, n] = True
-    return unroll
+    return unroll | {"valid": np.ones((6, 2), np.bool_)}
 
 
 def rows_until_complete(estimate, unroll):
@@ -153,6 +153,22 @@ def test_episodes_are_complete_when_every_environment_has_ended_one():
     assert rows_until_complete("episodes", ends([(1, 0)], [(3, 1)])) == 4
     assert rows_until_complete("episodes", ends([(1, 0), (3, 0)])) is None
     assert rows_until_complete("episodes", ends([(0, 0), (0, 1)])) == 1
+
+
+def test_an_environment_that_failed_is_not_waited_for():
+    unroll = ends([(3, 1)])
+    unroll["valid"][2, 0] = False
+    assert rows_until_complete("episodes", unroll) == 4
+
+
+def test_a_gradient_of_which_every_first_step_failed_is_zero():
+    rig = Rig("rennala-nigt")
+    estimator = rig.algorithm.build_estimator(rig.model, rig.spaces, rig.config)
+    unroll = {**ends([]), "valid": np.zeros((6, 2), np.bool_)}
+    estimator.begin()
+    estimator.add(unroll, 6)
+    assert estimator.count == 1
+    assert not estimator.sum_P.any()
 
 
 # ---------------------------------------------------------------------------------------- steps

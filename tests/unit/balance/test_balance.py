@@ -50,5 +50,5 @@ def test_ratio_and_lag_hold_whatever_the_order_of_arrival(
         assert ahead <= per_version * (1 + lag_target)
         able = [actor for actor in (who, 0, 1, 2) if turns.outstanding[actor]]
         if able:
-            turns.arrived(able[0])
+            turns.arrived(able[0], turns.rounds[able[0]] - turns.outstanding[able[0]])
             kept += 1

@@ -197,3 +197,23 @@ def test_a_new_buffer_hurries_nobody_for_what_the_old_one_waited_for():
     rig.actor_gauges[0][Gauge.HURRY] = 180
     rig.make_buffer((1, 0, 1), max_lag=1)
     assert rig.actor_gauges[0][Gauge.HURRY] == 0
+
+
+def test_an_unroll_of_a_lost_lane_that_comes_late_is_given_up_and_counted_once():
+    rig = Rig(point=(2, 0, 1))
+    rig.buffer.tick()
+    late = rig.senders[0].reserve()
+    rig.replace(0)
+    rig.buffer.tick()
+    rig.send(0), rig.send(1)
+    rig.buffer.tick()
+    slot = rig.stream.claim()
+    rig.stream.stamps[slot] = Stamp(0, late.round, 0, 0, 8, 0, 0)
+    rig.stream.sent[0].append(slot)
+    rig.stream.ready.append(0)
+    before = rig.buffer._started()
+    rig.buffer.tick()
+    assert rig.buffer._started() == before, "what is under way did not change"
+    assert rig.gauges[Gauge.ITEMS] == 2
+    assert rig.buffer.discarded == 1
+    assert turns(rig.take()) == [(0, 0), (0, 1)]

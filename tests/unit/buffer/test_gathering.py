@@ -29,7 +29,14 @@ class Rig:
     """Actors are made by hand: gradient k of actor i is the vector (10 i + k, 1, 0)."""
 
     def __init__(
-        self, gather, num_actors=3, absent_after_s=None, closing_s=0.0, slow=None, missing=()
+        self,
+        gather,
+        num_actors=3,
+        absent_after_s=None,
+        closing_s=0.0,
+        slow=None,
+        missing=(),
+        state=None,
     ):
         self.now = 1_000
         self.stream = Stream(4 * num_actors, num_actors)
@@ -53,6 +60,8 @@ class Rig:
             lambda: self.now,
         )
         self.version = 0
+        if state is not None:
+            self.buffer.load_state(state)  # before anything is granted, as in a resume
         self.buffer.tick()
 
     def add(self, actor, version=None):
@@ -461,8 +470,7 @@ def test_a_restored_learner_takes_the_first_number_only_for_its_first_step(round
     for _ in range(rounds):
         rig.deliver(0, 0, 0)
         rig.finish(rig.buffer.take())
-    again = Rig(first(2, m_init=3))
-    again.buffer.load_state(rig.buffer.state())
+    again = Rig(first(2, m_init=3), state=rig.buffer.state())
     again.version = 7  # versions that were published and are lost
     again.buffer.continue_at(7)
     again.deliver(*[0] * (needed - 1))
@@ -482,3 +490,21 @@ def test_an_actor_that_is_still_starting_is_not_left_out():
     rig.now += 5 * 10**9
     rig.buffer.tick()
     assert rig.buffer.take().num_items == 2
+
+
+def test_a_token_of_a_lost_lane_that_comes_late_is_not_counted_twice():
+    rig = Rig(first(3))
+    late = rig.senders[0].reserve()
+    dies(rig, 0)
+    rig.stream.missing.clear()
+    rig.buffer.tick()
+    rig.deliver(0)
+    slot = rig.stream.claim()
+    rig.stream.stamps[slot] = Stamp(0, late.round, 0, 0, STEPS, 0, 0)
+    rig.stream.sent[0].append(slot)
+    rig.stream.ready.append(0)
+    rig.buffer.tick()
+    rig.deliver(1)
+    assert rig.buffer.take() is None, "two gradients have come, and one of them twice"
+    rig.deliver(1)
+    assert rig.buffer.take().num_items == 3

@@ -9,6 +9,7 @@ from tests.fakes.scripted import scripted_layout
 from tests.unit.channels.ends import LONG_S, make_bell, make_bells
 from tianji.channels import board
 from tianji.channels.board import NUM_COPIES, ShmBoardReader, ShmBoardWriter, board_bytes
+from tianji.channels.notes import note_bytes
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory, lane_bytes
 from tianji.types import Stamp
 
@@ -43,7 +44,7 @@ def parts_of(lane):
 def test_the_lanes_of_a_stream_do_not_overlap():
     memory = StreamMemory.create(LAYOUT, num_slots=5, num_lanes=3)
     lanes = [memory.lane(index) for index in range(3)]
-    assert memory.lanes.nbytes == 3 * lane_bytes(5)
+    assert memory.lanes.nbytes == 3 * lane_bytes(5) + note_bytes(5)
     for index, lane in enumerate(lanes):
         for number, part in enumerate(parts_of(lane)):
             part[:] = bytes([10 * index + number]) * len(part)

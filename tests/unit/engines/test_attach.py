@@ -4,13 +4,16 @@ import gc
 import os
 
 from tests.unit.engines.sides import make_spec
+from tests.unit.programs.plans import REPLAY
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.layout import Layout
+from tianji.channels.memory import Segment
 from tianji.channels.shm import StreamMemory
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
 from tianji.engines.attach import Attachment
 from tianji.engines.control import Control, Stop, Word
 from tianji.programs.program import tianji
+from tianji.types import Stamp
 
 POLICY_BYTES = 4  # the scripted model holds one number
 
@@ -89,3 +92,17 @@ def test_a_resumed_learner_says_that_its_environments_begin_anew(tmp_path):
     new.run_learner(resume=True)
     (note,) = new.of_kind("note")
     assert "new episodes" in note["text"]
+
+
+def test_a_restarted_learner_says_that_its_replay_store_is_still_there(tmp_path):
+    rig = Rig(tmp_path, algorithm=REPLAY)
+    rig.run_learner()
+    plan = rig.spec.plan
+    segments = (Segment.attach(rig.fds[name]) for name in ("slots", "lanes"))
+    memory = StreamMemory(*segments, Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
+    for slot in range(3):
+        memory.notes().add(slot, Stamp(0, slot, 0, 0, 8, 0, 0))
+    rig.run_learner(is_restart=True)
+    (note,) = rig.of_kind("note")
+    assert note["text"].endswith("Its replay store is still there, with 3 unrolls.")
+    assert rig.of_kind("done")[-1]["record"]["learner"]["fill"] == 3 / plan.replay_unrolls

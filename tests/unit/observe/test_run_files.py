@@ -26,7 +26,7 @@ from tianji.observe.summary import build_summary, read_summary, write_summary
 DESIGN_KEYS = {
     "env", "algorithm", "engine", "seed", "stopped_because", "target_return", "mean_return_100",
     "time_to_target_s", "start_up_s", "wall_s", "env_steps", "updates", "version", "rates_per_s",
-    "lag_versions", "ratio", "discarded_items", "restarts", "busy_share",
+    "lag_versions", "ratio", "discarded_items", "env_failures", "restarts", "busy_share",
 }  # fmt: skip
 RECORD = {
     "wall_s": 1.5,

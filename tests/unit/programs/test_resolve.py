@@ -9,9 +9,13 @@ import pytest
 from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.programs.plans import REPLAY, SCRIPTED, config, plan_for
 from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.channels.memory import to_pages
+from tianji.channels.notes import note_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
+from tianji.engines.control import Control
 from tianji.errors import UsageError
+from tianji.programs.program import tianji
 from tianji.types import Field
 
 
@@ -123,9 +127,22 @@ def test_bytes_are_those_of_the_layout_and_the_lanes():
     layout = scripted_layout(4, 4)
     assert Layout.from_json(plan.layout) == layout
     assert plan.slot_bytes == layout.slot_bytes
-    parts = (layout.slot_bytes * plan.num_slots, 2 * lane_bytes(plan.num_slots), 1)
+    lanes = 2 * lane_bytes(plan.num_slots) + note_bytes(plan.num_slots)
+    parts = (layout.slot_bytes * plan.num_slots, lanes, 1)
     pages = sum(math.ceil(part / mmap.PAGESIZE) for part in parts)
     assert plan.shared_memory_bytes == pages * mmap.PAGESIZE, "slots, lanes, and control"
+
+
+@pytest.mark.parametrize("num_actors", [1, 20, 100])
+def test_the_control_segment_is_planned_as_large_as_it_is(num_actors):
+    asked = config(num_envs=num_actors, num_actors=num_actors, evaluate={"period_s": 5})
+    plan = plan_for(asked)
+    streams = (
+        plan.slot_bytes * plan.num_slots,
+        plan.num_actors * lane_bytes(plan.num_slots) + note_bytes(plan.num_slots),
+    )
+    built = Control.create(tianji(asked, plan)).segment.nbytes
+    assert plan.shared_memory_bytes == sum(map(to_pages, (*streams, built)))
 
 
 def test_final_observations_have_fields_where_the_world_keeps_them_apart():

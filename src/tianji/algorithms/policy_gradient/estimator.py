@@ -56,7 +56,7 @@ class ReinforceEstimator:
     def is_complete(self, unroll: Unroll, t: int) -> bool:
         if self._config.estimate == "steps":
             return False
-        done_N = unroll["terminated"][t] | unroll["truncated"][t]
+        done_N = unroll["terminated"][t] | unroll["truncated"][t] | ~unroll["valid"][t]
         self._has_ended_N = self._has_ended_N | done_N if t else done_N.astype(np.bool_)
         return bool(self._has_ended_N.all())
 
@@ -75,6 +75,9 @@ class ReinforceEstimator:
         rows = slice(0, num_rows)
         done_TN = unroll["terminated"][rows] | unroll["truncated"][rows]
         counts_TN = first_episode(done_TN, unroll["valid"][rows].astype(np.bool_, copy=False))
+        if not counts_TN.any():  # every environment failed in its first step
+            self._flat.gradient_P.zero_()
+            return
         weight_TN = discounted_to_go(unroll["reward"][rows], counts_TN, self._config.gamma)
         if self._config.baseline == "peers":
             weight_TN = without_peers(weight_TN, counts_TN)

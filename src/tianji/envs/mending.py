@@ -1,0 +1,87 @@
+"""Mending: one environment that fails is replaced, and the others of its actor go on.
+
+mend = Mending(make, on_failure)
+env, observation = mend(index, env, error, seed, step)     # a new one, after its first reset
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+
+from tianji.errors import EnvironmentFailed, TianjiError
+
+MAX_IN_A_ROW = 3
+"""Failures of one environment, each soon after the one before, that are mended."""
+SOON_STEPS = 100
+"""A failure within this many steps after the one before is another one in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFailure:
+    """EnvFailure(index=3, error=RuntimeError("lost the connection"))"""
+
+    index: int
+    """Of the environment, among those of its actor."""
+    error: Exception
+
+
+OnFailure: TypeAlias = Callable[[EnvFailure], None]
+
+
+class Mending:
+    """Makes a new environment in place of one that failed; remembers how often each did."""
+
+    def __init__(self, make: Callable[[], gym.Env[Any, Any]], on_failure: OnFailure) -> None:
+        self._make = make
+        self._on_failure = on_failure
+        self._count: dict[int, int] = {}
+        self._in_a_row: dict[int, int] = {}
+        self._failed_at: dict[int, int] = {}
+
+    def __call__(
+        self, index: int, env: gym.Env[Any, Any], error: Exception, seed: int, step: int
+    ) -> tuple[gym.Env[Any, Any], Any]:
+        """Return a new environment and its first observation.
+
+        seed: of the environment that failed; the new one has another, or it might fail alike.
+        step: how many steps the actor has made. EnvironmentFailed where mending does not help.
+        """
+        if isinstance(error, TianjiError):
+            raise error  # another environment would do the same
+        self._note(index, error, step)
+        with contextlib.suppress(Exception):  # it is broken
+            env.close()
+        key = (index, self._count[index])
+        new_seed = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0]) >> 2
+        try:
+            fresh = self._make()
+            observation, _ = fresh.reset(seed=new_seed)
+        except Exception as second:
+            raise EnvironmentFailed(
+                f"Environment {index} of this actor failed ({in_words(error)}), and the new one in "
+                f"its place failed in its first reset ({in_words(second)})."
+            ) from second
+        self._on_failure(EnvFailure(index, error))
+        return fresh, observation
+
+    def _note(self, index: int, error: Exception, step: int) -> None:
+        self._count[index] = self._count.get(index, 0) + 1
+        is_soon = step - self._failed_at.get(index, -SOON_STEPS) < SOON_STEPS
+        self._failed_at[index] = step
+        self._in_a_row[index] = self._in_a_row.get(index, 0) + 1 if is_soon else 1
+        if self._in_a_row[index] > MAX_IN_A_ROW:
+            raise EnvironmentFailed(
+                f"Environment {index} of this actor failed {self._in_a_row[index]} times, each "
+                f"time within {SOON_STEPS} steps after the last: {in_words(error)}."
+            ) from error
+
+
+def in_words(error: Exception) -> str:
+    """The error on one line: its type and its text."""
+    return f"{type(error).__name__}: {error}"

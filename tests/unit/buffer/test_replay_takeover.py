@@ -1,0 +1,116 @@
+"""A learner dies and another takes over: the replay store is still there."""
+
+import gc
+
+import numpy as np
+
+from tests.fakes.scripted import gauge_row, scripted_layout
+from tests.unit.channels.ends import make_bell, make_bells
+from tianji.balance.balance import SetPoint
+from tianji.buffer.replay import Replay
+from tianji.buffer.role import Buffer, BufferPlan
+from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
+from tianji.config.run import RunConfig
+from tianji.observe.progress import Progress
+from tianji.types import Stamp
+
+CAPACITY, WARMUP, LENGTH, ENVS = 6, 4, 4, 2
+
+
+class Rig:
+    """One actor, and a learner's side that can be replaced."""
+
+    def __init__(self, save_items=False):
+        self.memory = StreamMemory.create(scripted_layout(LENGTH, ENVS), CAPACITY + 6, 1)
+        self.bells, self.save_items = make_bells(1), save_items
+        self.rows = gauge_row(), gauge_row()
+        self.made = 0
+        self.start()
+        self.sender = ShmSender(self.memory, 0, make_bell())
+
+    def start(self):
+        self.receiver = ShmReceiver(self.memory, self.bells)
+        self.store = Replay(
+            self.receiver, CAPACITY, LENGTH, 1, 2.0, WARMUP, 16, 0.9, 0, self.save_items
+        )
+        self.buffer = Buffer(
+            BufferPlan(SetPoint(1, WARMUP, 1), max_lag=100, first_row=0),
+            self.receiver, self.store, Progress(RunConfig(algorithm="ppo")), self.rows[0],
+            [self.rows[1]],
+        )  # fmt: skip
+
+    def replace(self):
+        """The old one is gone with its process, and the new one begins with nothing."""
+        self.receiver = self.store = self.buffer = None
+        gc.collect()
+        self.start()
+        self.sender.attach()
+
+    def version(self, number):
+        while (batch := self.buffer.take()) is None:
+            self.buffer.tick()
+            grant = self.sender.reserve()
+            if grant is not None:
+                unroll = self.sender.unroll(grant.slot)
+                unroll["valid"][:] = True
+                unroll["reward"][:] = self.made
+                self.sender.send(grant.slot, Stamp(0, grant.round, number, number, 8, 0, 0))
+                self.made += 1
+        self.buffer.finish(batch, number + 1)
+        return batch
+
+    def rewards(self):
+        held = list(self.store._held)
+        return self.receiver.arrays["reward"][held][:, 0, 0].tolist()
+
+
+def test_the_new_learner_holds_what_the_old_one_held_whatever_a_checkpoint_has():
+    rig = Rig()
+    for number in range(5):
+        rig.version(number)
+    held = rig.rewards()
+    assert len(held) == CAPACITY
+    saved = rig.buffer.state()
+    assert "items" not in saved["store"], "it is too large to be saved"
+    rig.version(5)
+    held = rig.rewards()
+    rig.replace()
+    rig.buffer.load_state(saved)
+    assert rig.rewards() == held, "also what came after the checkpoint"
+    made = rig.made
+    batch = rig.version(6)
+    assert rig.made < made + WARMUP, "no second warm-up"
+    assert set(np.unique(batch.arrays["reward"])) <= {*held, float(made)}
+    assert rig.rewards() == [*held[1:], float(made)]
+
+
+def test_without_a_checkpoint_it_is_there_too():
+    rig = Rig()
+    rig.version(0)
+    held, made = rig.rewards(), rig.made
+    rig.replace()
+    assert rig.rewards() == held
+    rig.version(1)
+    assert rig.made < made + WARMUP, "no second warm-up"
+
+
+def test_what_lies_in_memory_is_newer_than_what_a_checkpoint_has():
+    rig = Rig(save_items=True)
+    rig.version(0)
+    saved = rig.buffer.state()
+    rig.version(1)
+    held = rig.rewards()
+    rig.replace()
+    rig.buffer.load_state(saved)
+    assert rig.rewards() == held
+
+
+def test_what_came_from_a_checkpoint_is_kept_as_well():
+    rig = Rig(save_items=True)
+    rig.version(0)
+    saved, held = rig.buffer.state(), rig.rewards()
+    again = Rig(save_items=True)
+    again.buffer.load_state(saved)
+    assert again.rewards() == held
+    again.replace()
+    assert again.rewards() == held
