@@ -104,5 +104,5 @@ def test_a_restarted_learner_says_that_its_replay_store_is_still_there(tmp_path)
         memory.notes().add(slot, Stamp(0, slot, 0, 0, 8, 0, 0))
     rig.run_learner(is_restart=True)
     (note,) = rig.of_kind("note")
-    assert note["text"].endswith("Its replay store is still there, with 3 unrolls.")
+    assert "with 3 unrolls" in note["text"]
     assert rig.of_kind("done")[-1]["record"]["learner"]["fill"] == 3 / plan.replay_unrolls
