@@ -23,12 +23,14 @@ from tianji.display.numbers import (
 )
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import cost_in_words, waited_for
+from tianji.display.stalled import waits_for, waits_for_version
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
     from tianji.config.run import RunConfig
+    from tianji.display.frame import Frame
     from tianji.display.panel import Panel
 
 Level = Literal["info", "warning", "error"]
@@ -37,6 +39,8 @@ Mode = Literal["auto", "live", "plain", "off"]
 REFRESH_S = 0.25
 """Shortest time between two drawings of the panel; each costs about 1.5 ms of one core."""
 PLAIN_PERIOD_S = 5.0
+QUIET_PERIOD_S = 10.0
+"""After this long without news a plain line says what the run waits for."""
 
 
 class _Screen(Protocol):
@@ -90,16 +94,18 @@ class _Live:
         self._panel: Panel | None = None
         self._event: list[tuple[str, str]] = []
         self._drawn_at = float("-inf")
+        self._frame: Frame | None = None
 
     def start(self) -> None:
         from rich.console import Console
         from rich.live import Live
 
+        from tianji.display.frame import Frame
         from tianji.display.panel import Panel
 
         self._console = Console(stderr=True, highlight=False)
         marks = ASCII if self._console.options.ascii_only else UNICODE
-        self._panel = Panel(self._config, marks)
+        self._panel, self._frame = Panel(self._config, marks), Frame()
         # rich's own refresh thread would draw whether or not there is anything new.
         self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
         self._live.start()
@@ -130,17 +136,23 @@ class _Live:
 
         assert self._live is not None and self._panel is not None and self._console is not None
         self._drawn_at = time.monotonic()
-        lines = self._panel.lines(self._console.width, self._event)
+        assert self._frame is not None
+        size = self._console.size
+        if (control := self._frame.erase_hidden_rows(size)) is not None:
+            self._console.control(control)
+        lines = list(self._panel.lines(size.width, self._event))
         text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
         self._live.update(text, refresh=True)
+        self._frame.drawn(lines, size)
 
 
 class _Plain:
-    """One line every few seconds, when something has changed since the last."""
+    """One line every few seconds: the news, or after a while without any, what the run waits for."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
         self._printed_at = float("-inf")
+        self._quiet_since = time.monotonic()
         self._record: Mapping[str, Any] = {}
         self._printed: Mapping[str, Any] = {}
         self._outlook = Outlook(config)
@@ -153,8 +165,12 @@ class _Plain:
     def update(self, record: Mapping[str, Any]) -> None:
         self._outlook.update(record)
         self._record = record
-        if record.get("env_steps") and time.monotonic() - self._printed_at >= PLAIN_PERIOD_S:
+        now = time.monotonic()
+        if record.get("env_steps") and now - self._printed_at >= PLAIN_PERIOD_S:
             self._print_line()
+        if now - self._quiet_since >= QUIET_PERIOD_S:
+            self._quiet_since = now
+            _print(f"{self._clock_text()}  {self._waiting_text()}")
 
     def event(self, text: str, level: Level) -> None:
         _print(text if level == "info" else f"{level}: {text}")
@@ -169,9 +185,17 @@ class _Plain:
         keys = ("env_steps", "episodes", "version", "restarts")
         if not record or all(record.get(key) == printed.get(key) for key in keys):
             return
-        self._printed_at = time.monotonic()
+        self._printed_at = self._quiet_since = time.monotonic()
         self._printed = record
         _print("  ".join(self._phrases(record)))
+
+    def _clock_text(self) -> str:
+        seconds = to_duration(self._record.get("wall_s") or 0.0)
+        return on_clock(f"{seconds:>7}", self._config.engine)
+
+    def _waiting_text(self) -> str:
+        limit_s = self._config.supervise.heartbeat_timeout_s
+        return waits_for(self._record, limit_s) or waits_for_version(self._record)
 
     def _phrases(self, record: Mapping[str, Any]) -> list[str]:
         config = self._config
@@ -179,8 +203,8 @@ class _Plain:
         target = f" of {config.target_return:g}" if config.target_return is not None else ""
         rates = record.get("rates_per_s", {})
         phrases = [
-            on_clock(f"{to_duration(record.get('wall_s') or 0.0):>7}", config.engine),
-            f"{to_count(steps)} steps ({to_percent(steps / config.max_env_steps)})",
+            self._clock_text(),
+            f"{to_count(steps)} steps ({to_percent(min(1.0, steps / config.max_env_steps))})",
             f"return {to_value(record.get('mean_return_100'), 4)}{target}",
             f"{to_count(rates.get('trained'))} trained/s",
             *self._between_the_roles(record),

@@ -83,8 +83,7 @@ def test_every_word_reaches_the_point(asked):
 
 
 REFUSED = {
-    "--size 100": "--size is 100. It must be a multiple of 8",
-    "--size 0": "--size is 0.",
+    "--size 0": "--size is 0. It must be 1 to 1073741824 bytes.",
     "--size many": "--size",
     "--size 64 --actors 0": "--actors is 0.",
     "--size 64 --sample-time -1": "--sample-time is -1.0.",

@@ -180,7 +180,7 @@ def test_the_closing_block_names_the_folder_the_return_and_what_to_try(
 def test_the_closing_block_says_why_the_run_was_as_fast_as_it_was(
     monkeypatch: pytest.MonkeyPatch, in_tmp: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    told = ["The learner is the critical path.", "Nothing gains much."]
+    told = ["The learner is the bottleneck.", "Nothing gains much."]
     for path in ("learner", None):
         summary = {**SUMMARY, "critical_path": path, "explanation": told}
         stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns, s=summary: s)
