@@ -147,7 +147,7 @@ class _Live:
 
 
 class _Plain:
-    """One line every few seconds: the news, or after a while without any, what the run waits for."""
+    """A line every few seconds: news, or after a while without any, what the run waits for."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config

@@ -38,7 +38,8 @@ def test_a_run_that_trains_on_as_fast_as_the_learner_can():
         "The learner is the bottleneck: it is busy 97 % of the time, the actor 25 %.",
         "In 10.0 s, the actor waited 7.5 s for the learner to catch up; the learner waited 0.3 s "
         "for unrolls.",
-        "The learner spends its busy time on updates (90 %), the buffer (6 %) and publishing (4 %).",
+        "The learner spends its busy time on updates (90 %), the buffer (6 %) and publishing "
+        "(4 %).",
         "Halving the update time would help most (up to 1.8 x as fast).",
     )
 
