@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
 from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
-from tianji.config.runs import CONFIG_FILE, LOCK_FILE, new_run_dir
+from tianji.config.runs import CONFIG_FILE, LOCK_FILE, RUNS, new_run_dir
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.control import Stop
@@ -44,17 +44,20 @@ Summary = dict[str, Any]
 
 
 def train_config(
-    config: RunConfig, env: EnvSources | None = None, started_ns: int | None = None
+    config: RunConfig,
+    env: EnvSources | None = None,
+    started_ns: int | None = None,
+    base: Path = RUNS,
 ) -> Summary:
-    """Train as configured, in a new run folder. `env` may be a callable in place of config.env, or
-    a tuple in place of config.envs; `started_ns` is when the person asked (CLOCK_MONOTONIC), for
-    the start-up time."""
+    """Train as configured, in a new run folder under `base`. `env` may be a callable in place of
+    config.env, or a tuple in place of config.envs; `started_ns` is when the person asked
+    (CLOCK_MONOTONIC), for the start-up time."""
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
         planned = plan_run(config, source, machine, tell)
-    spec = _spec_of(planned, source, run_dir=None)
+    spec = _spec_of(planned, source, lambda: new_run_dir(planned.config, base))
     replanner = _replanner(planned, source, machine)
     with _only_one(spec.run_dir):
         return _run(spec, planned, replanner, resume=False, started_ns=started_ns)
@@ -77,7 +80,7 @@ def resume_run(
         machine = read_machine()
         with tell_progress(config.observe.display) as tell:
             planned = plan_again(config, changes, source, machine, read_plan(run_dir), tell)
-        spec = _spec_of(planned, source, run_dir)
+        spec = _spec_of(planned, source, lambda: run_dir)
         replanner = _replanner(planned, source, machine)
         return _run(spec, planned, replanner, resume=True, started_ns=started_ns)
 
@@ -99,12 +102,15 @@ def _check_not_over(config: RunConfig, run_dir: Path) -> None:
         )
 
 
-def _spec_of(planned: Planned, env: EnvSources, run_dir: Path | None) -> RunSpec:
-    """The last thing that can be wrong with a run is found here, before anything starts."""
+def _spec_of(planned: Planned, env: EnvSources, run_dir: Callable[[], Path]) -> RunSpec:
+    """The last thing that can be wrong with a run is found here, before anything starts.
+
+    run_dir: finds or makes the run's folder.
+    """
     config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
         load_algorithm(config.algorithm.name).build_model(spaces, config)
-    folder = run_dir or new_run_dir(config)
+    folder = run_dir()
     save_config(config, folder / CONFIG_FILE)
     spec = RunSpec(config, planned.plan, spaces, env, folder)
     PlanFile(folder, planned.plan).save()
@@ -157,6 +163,7 @@ def _run(
             observer.close()
             facts = _facts(outcome, observer, started_ns) | {
                 "planning_s": planned.planning_s,
+                "can_be_filmed": planned.probe.can_be_filmed,
                 "replans": replanner.changes if replanner is not None else 0,
             }
             summary = _sum_up(spec, outcome, facts)

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tianji.checkpoint.durable import to_plain
 from tianji.display.numbers import (
-    ASCII,
-    UNICODE,
     on_clock,
     to_count,
     to_duration,
@@ -26,11 +24,8 @@ from tianji.display.rounds import cost_in_words, waited_for
 from tianji.display.stalled import waits_for, waits_for_version
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-
     from tianji.config.run import RunConfig
-    from tianji.display.frame import Frame
+    from tianji.display.live import LiveLines
     from tianji.display.panel import Panel
 
 Level = Literal["info", "warning", "error"]
@@ -41,6 +36,14 @@ REFRESH_S = 0.25
 PLAIN_PERIOD_S = 5.0
 QUIET_PERIOD_S = 10.0
 """After this long without news a plain line says what the run waits for."""
+
+
+def what_can_be_shown(mode: Mode) -> Mode:
+    """`auto` becomes `live` on a terminal, `plain` elsewhere."""
+    if mode != "auto":
+        return mode
+    can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return "live" if can_draw else "plain"
 
 
 class _Screen(Protocol):
@@ -61,12 +64,9 @@ class Display:
     """
 
     def __init__(self, config: RunConfig, mode: Mode = "auto") -> None:
-        if mode == "auto":
-            can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-            mode = "live" if can_draw else "plain"
         screens: dict[str, type[_Live] | type[_Plain] | type[_Off]]
         screens = {"live": _Live, "plain": _Plain, "off": _Off}
-        self._screen: _Screen = screens[mode](config)
+        self._screen: _Screen = screens[what_can_be_shown(mode)](config)
 
     def start(self) -> None:
         self._screen.start()
@@ -85,30 +85,22 @@ class Display:
 
 
 class _Live:
-    """The panel, drawn over itself by rich."""
+    """The panel, drawn over itself."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
-        self._console: Console | None = None
-        self._live: Live | None = None
+        self._screen: LiveLines | None = None
         self._panel: Panel | None = None
         self._event: list[tuple[str, str]] = []
         self._drawn_at = float("-inf")
-        self._frame: Frame | None = None
 
     def start(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        from tianji.display.frame import Frame
+        from tianji.display.live import LiveLines
         from tianji.display.panel import Panel
 
-        self._console = Console(stderr=True, highlight=False)
-        marks = ASCII if self._console.options.ascii_only else UNICODE
-        self._panel, self._frame = Panel(self._config, marks), Frame()
-        # rich's own refresh thread would draw whether or not there is anything new.
-        self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
-        self._live.start()
+        self._screen = LiveLines()
+        self._panel = Panel(self._config, self._screen.marks)
+        self._screen.start()
         self._draw()
 
     def update(self, record: Mapping[str, Any]) -> None:
@@ -120,30 +112,23 @@ class _Live:
     def event(self, text: str, level: Level) -> None:
         style = {"info": "", "warning": "yellow", "error": "bold red"}[level]
         self._event = [(f"{time.strftime('%H:%M:%S')} ", "dim"), (text, style)]
-        if level != "info" and self._console is not None:
-            self._console.print(text, style=style, markup=False)
-        elif self._live is not None:
+        if self._screen is None:
+            return
+        if level != "info":
+            self._screen.print(text, style)
+        else:
             self._draw()
 
     def stop(self) -> None:
-        if self._live is not None:
+        if self._screen is not None:
             self._draw()
-            self._live.stop()
-            self._live = None
+            self._screen.stop()
+            self._screen = None
 
     def _draw(self) -> None:
-        from rich.text import Text
-
-        assert self._live is not None and self._panel is not None and self._console is not None
-        self._drawn_at = time.monotonic()
-        assert self._frame is not None
-        size = self._console.size
-        if (control := self._frame.erase_hidden_rows(size)) is not None:
-            self._console.control(control)
-        lines = list(self._panel.lines(size.width, self._event))
-        text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
-        self._live.update(text, refresh=True)
-        self._frame.drawn(lines, size)
+        assert self._screen is not None and self._panel is not None, "start() comes first"
+        panel, self._drawn_at = self._panel, time.monotonic()
+        self._screen.draw(lambda width: panel.lines(width, self._event))
 
 
 class _Plain:

@@ -121,7 +121,7 @@ def test_what_is_fixed_by_hand_stays(capfd):
         (["nonsense"], "nonsense"),
         (["--env", "NoSuchWorld-v0"], "NoSuchWorld"),
         (["--gama", "1"], "--gamma"),
-        (["--engine", "inline"], "nothing to share"),
+        (["--engine", "inline"], "no cores to share"),
         (["--num-actors", "3"], "cannot be shared evenly"),
     ],
 )
