@@ -91,14 +91,14 @@ def _check_not_over(config: RunConfig, run_dir: Path) -> None:
     done = summary.get("env_steps") or 0
     if done >= config.max_env_steps:
         raise UsageError(
-            f"Run {run_dir} has made {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
-            f"Give it more: --max-env-steps {2 * done}"
+            f"Run {run_dir} has done {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
+            f"Raise the limit: --max-env-steps {2 * done}"
         )
     reached = summary.get("stopped_because") == "target_reached"
     if reached and config.target_return == summary.get("target_return"):
         raise UsageError(
-            f"Run {run_dir} has reached target_return = {config.target_return:g}. Give it a higher "
-            "one with --target-return, or train another run."
+            f"Run {run_dir} has reached target_return = {config.target_return:g}. Set a higher "
+            "--target-return, or start a new run."
         )
 
 
@@ -275,6 +275,6 @@ def _sum_up(spec: RunSpec, outcome: Outcome, facts: dict[str, Any]) -> Summary:
 
 
 NO_REPLAN = (
-    "The plan will not change on the way: nothing was measured to plan by. `tianji plan` with the "
-    "same settings does that."
+    "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
+    "and the same settings."
 )

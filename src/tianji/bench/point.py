@@ -51,7 +51,7 @@ class Point:
             raise UsageError(
                 f"{self.num_slots} slots x {self.size_bytes / 2**20:.1f} MiB = "
                 f"{needed / 2**30:.1f} GiB, more than half of the {free / 2**30:.1f} GiB that are "
-                "free. Ask for fewer --actors or a smaller --size."
+                "free. Use fewer --actors or a smaller --size."
             )
 
     @property

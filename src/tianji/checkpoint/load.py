@@ -87,12 +87,18 @@ def verify(path: Path, *, weights_only: bool = False) -> Manifest:
             raise CheckpointError(f"Checkpoint {path} cannot be read: {error}") from error
         wanted = manifest.files.get(name)
         if found != wanted:
-            expected = f", {wanted.size_bytes} were written" if wanted else ""
             raise CheckpointError(
-                f"Checkpoint {path} was altered: {name} ({found.size_bytes} bytes{expected}) does "
-                "not have the hash of its manifest. Use an older checkpoint, or train again."
+                f"Checkpoint {path} was altered: checksum mismatch in {name}: manifest says "
+                f"{_in_words(wanted)}, file has {_in_words(found)}. Use an older checkpoint, or "
+                "train again."
             )
     return manifest
+
+
+def _in_words(stored: Stored | None) -> str:
+    if stored is None:
+        return "nothing"
+    return f"{stored.size_bytes} bytes with sha256 {stored.sha256[:12]}..."
 
 
 def read_checkpoint(path: Path, *, weights_only: bool = False) -> Snapshot:

@@ -22,20 +22,20 @@ def evaluate(
     video: Annotated[bool | Path, Parameter(negative="")] = False,
     checkpoint: str = "best",
 ) -> Outcome:
-    """Measure a trained policy with greedy actions, and film it.
+    """Evaluate a trained policy with greedy actions, and film it.
 
     Parameters
     ----------
     run
         A name under runs/, or the path of a run folder.
     episodes
-        Episodes to play, of each environment where the run has several.
+        Episodes to play; if the run has several environments, in each of them.
     seed
         Seed of the first episode; training does not use these seeds.
     video
-        Film the first episode, into the run folder or the file named.
+        Film the first episode; write the video to this file, or to the run folder.
     checkpoint
-        Which one: best, latest, or a checkpoint by its name or version.
+        The checkpoint to use: best, latest, or its name or version.
     """
     run_dir = find_run(run)
     film = run_dir / VIDEO_FILE if video is True else video or None

@@ -56,7 +56,8 @@ def show_seeds(report: Mapping[str, Any]) -> Outcome:
     block: list[RenderableType] = [table, "", facts]
     if commands := _commands(report):
         block += [Text("\nNext things to try", style="bold"), command_list(commands)]
-    title = f"{len(report['runs'])} seeds of {report['env']} with {report['algorithm']}"
+    num_seeds = len(report["runs"]) + len(report["not_started"])
+    title = f"{report['env']}, {report['algorithm']}, {num_seeds} seed{'s' * (num_seeds != 1)}"
     people().print(
         Panel(Group(*block), title=title, title_align="left", border_style=style, expand=False)
     )

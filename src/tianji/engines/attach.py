@@ -203,7 +203,9 @@ def _resume_note(version: int, highest: int, is_restart: bool) -> Any:
         text = "All environments begin new episodes; counters, schedules and versions continue."
         return Report(kind="note", text=text)
     if highest < 0:
-        text = f"The learner begins anew as version {version}: it died before its first checkpoint."
+        text = (
+            f"The learner starts again as version {version}: it died before its first checkpoint."
+        )
         return Report(kind="note", text=text)
     return Report(
         kind="note",

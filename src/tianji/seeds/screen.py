@@ -47,6 +47,7 @@ class _Seeds:
         self._endings: dict[int, dict[str, Any]] = {}
         self._folder, self._at_once = Path(), 0
         self._began_s = self._drawn_at = time.monotonic()
+        self._is_over = False
 
     def begin(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None:
         self._runs, self._at_once, self._folder = runs, len(shares), folder
@@ -80,7 +81,7 @@ class _Seeds:
         if run.config.seed in self._endings:
             return ended_in_words(self._endings[run.config.seed])
         if not run.is_started:
-            return "waiting for cores", "dim", ""
+            return ("not started" if self._is_over else "waiting for cores"), "dim", ""
         record = run.record()
         if not record:
             return "starting", "dim", ""
@@ -131,6 +132,7 @@ class _Live(_Seeds):
             self._lines.print(text, "yellow")
 
     def stop(self) -> None:
+        self._is_over = True
         if self._lines is not None:
             self._draw()
             self._lines.stop()
