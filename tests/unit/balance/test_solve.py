@@ -34,7 +34,7 @@ def test_training_bound_a_few_actors_are_enough_and_the_learner_gets_threads():
     assert found.prediction.bottleneck == "training"
     assert found.prediction.produced == pytest.approx(8 / 0.022)
     assert "1 thread would be 45% slower" in " ".join(found.reasons)
-    assert found.advice[0].startswith("One more core would not help: the learner is the limit")
+    assert found.advice[0].startswith("One more core would not help: the learner is the bottleneck")
 
 
 def test_communication_bound_groups_are_advised_with_their_number():
