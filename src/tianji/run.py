@@ -19,7 +19,7 @@ from tianji.config.machine import Machine, read_machine
 from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
 from tianji.config.run_folder import RunFolder
-from tianji.config.runs import CONFIG_FILE, new_run_dir
+from tianji.config.runs import CONFIG_FILE, RUNS, new_run_dir
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.control import Stop
@@ -46,18 +46,21 @@ Summary = dict[str, Any]
 
 
 def train_config(
-    config: RunConfig, env: EnvSources | None = None, started_ns: int | None = None
+    config: RunConfig,
+    env: EnvSources | None = None,
+    started_ns: int | None = None,
+    base: Path = RUNS,
 ) -> Summary:
-    """Train as configured, in a new run folder. `env` may be a callable in place of config.env, or
-    a tuple in place of config.envs; `started_ns` is when the person asked (CLOCK_MONOTONIC), for
-    the start-up time."""
+    """Train as configured, in a new run folder under `base`. `env` may be a callable in place of
+    config.env, or a tuple in place of config.envs; `started_ns` is when the person asked
+    (CLOCK_MONOTONIC), for the start-up time."""
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
         planned = plan_run(config, source, machine, tell)
     _check_network(planned, machine)
-    spec = _spec_of(planned, source, new_run_dir(planned.config))
+    spec = _spec_of(planned, source, new_run_dir(planned.config, base))
     replanner = _replanner(planned, source, machine)
     with RunFolder(spec.run_dir) as folder:
         return _run(spec, folder, planned, replanner, resume=False, started_ns=started_ns)
@@ -96,14 +99,14 @@ def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
     summary = read_summary(run_dir) or {}
     if done >= config.max_env_steps:
         raise UsageError(
-            f"Run {run_dir} has made {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
-            f"Give it more: --max-env-steps {2 * done}"
+            f"Run {run_dir} has done {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
+            f"Raise the limit: --max-env-steps {2 * done}"
         )
     reached = summary.get("stopped_because") == "target_reached"
     if reached and config.target_return == summary.get("target_return"):
         raise UsageError(
-            f"Run {run_dir} has reached target_return = {config.target_return:g}. Give it a higher "
-            "one with --target-return, or train another run."
+            f"Run {run_dir} has reached target_return = {config.target_return:g}. Set a higher "
+            "--target-return, or start a new run."
         )
 
 
@@ -167,6 +170,7 @@ def _run(
             observer.close()
             facts = _facts(outcome, observer, started_ns) | {
                 "planning_s": planned.planning_s,
+                "can_be_filmed": planned.probe.can_be_filmed,
                 "replans": replanner.changes if replanner is not None else 0,
             }
             did_anything = bool(observer.last_record or outcome["record"])
@@ -289,6 +293,6 @@ def _save_summary(run_dir: Path, summary: Summary) -> None:
 
 
 NO_REPLAN = (
-    "The plan will not change on the way: nothing was measured to plan by. `tianji plan` with the "
-    "same settings does that."
+    "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
+    "and the same settings."
 )

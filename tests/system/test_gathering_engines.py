@@ -80,7 +80,7 @@ def test_a_resumed_run_says_that_gradients_in_work_are_made_anew(tmp_path, monke
     rest = resume(half["run_dir"], max_env_steps=2000)
     assert rest["version"] > half["version"]
     events = (tmp_path / rest["run_dir"] / "events.jsonl").read_text()
-    assert "Gradients that were in work are made anew" in events
+    assert "Unfinished gradients are computed again" in events
 
 
 def test_a_virtual_run_is_the_same_twice(tmp_path, monkeypatch):

@@ -239,7 +239,7 @@ def planned_notes():
 def test_where_the_plan_comes_from_is_an_event_of_the_run(monkeypatch, engine):
     monkeypatch.setitem(run.ENGINES, "local", run.ENGINES["inline"])
     run.train_config(config(engine="local", num_actors="auto", plan={"source": "rule"}))
-    assert planned_notes() == ["Cores are shared by rule, as asked."]
+    assert planned_notes() == ["Cores are shared by rule (plan.source = rule)."]
 
 
 class Replanned(Engine):

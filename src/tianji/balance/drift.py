@@ -100,7 +100,7 @@ class Drift:
                 self.lasting = self._describe(fmean(rates), expected, is_slow)
                 return self.lasting
         elif rates[-1] >= FINE * expected and not self._is_idle(parts[-1]):
-            text = f"Back to {rates[-1]:,.0f} steps/s, of {expected:,.0f} expected."
+            text = f"The run is back at {rates[-1]:,.0f} steps/s ({expected:,.0f} expected)."
             over = Finding(True, self.lasting.role, rates[-1], expected, text)
             self.lasting = None
             return over
@@ -118,20 +118,20 @@ class Drift:
         busy = fmean(sum(seen.busy.values()) for seen in self._window)
         role: Holding
         if max(learner, actors) < NOBODY:
-            role, holds = "processors", "The processors hold"
-            why = "nobody waits for anybody, so the cores are short"
+            role, slow = "processors", "The processors slow"
+            why = "actors and learner do not wait for each other, so there are too few cores"
         elif learner >= actors:
-            role, holds = "actors", "The actors hold"
+            role, slow = "actors", "The actors slow"
             why = f"the learner waits for them {learner:.0%} of its time"
         else:
-            role, holds = "learner", "The learner holds"
+            role, slow = "learner", "The learner slows"
             why = f"the actors wait for it {actors:.0%} of their time"
         if is_slow:
             fact = f"{measured:,.0f} steps/s instead of {expected:,.0f} for {LASTS_S:.0f} s or more"
         else:
             free = self._num_cores - busy
             fact = f"{measured:,.0f} steps/s while {free:.1f} of {self._num_cores} cores are idle"
-        return Finding(False, role, measured, expected, f"{holds} the run up: {fact}; {why}.")
+        return Finding(False, role, measured, expected, f"{slow} the run down: {fact}; {why}.")
 
 
 def _spans_enough(first: Seen, last: Seen) -> bool:

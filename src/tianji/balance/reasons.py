@@ -35,7 +35,7 @@ def _bottleneck(chosen: Candidate, machine: Machine, demand: Demand) -> str:
     sampling = f"the actors need {_time(terms['sampling'])} for the steps of a version"
     training = f"the learner needs {_time(terms['training'])} to train on them"
     if demand.max_lag == 0:
-        return f"Serial, one after the other (max_lag 0): {sampling}, {training}."
+        return f"Sampling and training take turns (max_lag 0): {sampling}, {training}."
     match chosen.prediction.bottleneck:
         case "sampling":
             return f"Sampling is the bottleneck: {sampling}; {training} and waits for the rest."
@@ -64,9 +64,9 @@ def _actors(found: Sequence[Candidate], profile: Profile, demand: Demand) -> str
         f"{_count(chosen.num_actors, 'actor')} with {_count(chosen.envs_per_actor, 'environment')}"
         f"{' each' if chosen.num_actors > 1 else ''}"
     )
-    speed = f"one alone makes {_rate(steps / work.unroll.alone_s)}"
+    speed = f"one actor alone makes {_rate(steps / work.unroll.alone_s)}"
     if demand.num_actors is not None:
-        return f"{what}: num_actors was fixed by hand; {speed}."
+        return f"{what}: you set num_actors; {speed}."
     others = [c for c in found[1:] if c.num_actors != chosen.num_actors]
     return f"{what}: {speed}; {_against(chosen, others, 'num_actors', 'actor')}."
 
@@ -77,7 +77,7 @@ def _learner(found: Sequence[Candidate], profile: Profile, demand: Demand) -> st
     what = f"{_count(chosen.learner_threads, 'learner thread')}"
     speed = f"a version of {demand.steps_per_version:,} steps takes {_time(cost.version.alone_s)}"
     if demand.learner_threads is not None:
-        return f"{what}: learner_threads was fixed by hand; {speed}."
+        return f"{what}: you set learner_threads; {speed}."
     others = [
         c
         for c in found[1:]
@@ -89,27 +89,27 @@ def _learner(found: Sequence[Candidate], profile: Profile, demand: Demand) -> st
 def _against(chosen: Candidate, others: Sequence[Candidate], name: str, noun: str) -> str:
     """The best of the others, which promises less, or too little more for its size."""
     if not others:
-        return "nothing else is open here"
+        return "there is no alternative"
     other = max(others, key=lambda c: c.prediction.produced)
     change = other.prediction.produced / chosen.prediction.produced - 1
     what = _count(getattr(other, name), noun)
     if not other.prediction.produced:
         return f"{what} failed when tried"
     if change < -WORTH_SAYING:
-        return f"{what} would bring {-change:.0%} less"
+        return f"{what} would be {-change:.0%} slower"
     if abs(change) <= TIE_SHARE / (1 - TIE_SHARE):
-        same = f"{what} would bring the same within {TIE_SHARE:.0%}"
+        same = f"{what} would be as fast within {TIE_SHARE:.0%}"
         if getattr(other, name) > getattr(chosen, name):
-            return f"{same}, and fewer disturb less"
-        return f"{same}, with a reserve of {other.reserve:.1f} x in place of {chosen.reserve:.1f} x"
-    return f"{what} would bring {change:.0%} more by computation, which no trial has shown"
+            return f"{same}, and fewer are preferred"
+        return f"{same}, with {other.reserve:.1f} x instead of {chosen.reserve:.1f} x in reserve"
+    return f"{what} should be {change:.0%} faster by computation, but no test run confirmed it"
 
 
 def _inference(chosen: Candidate, profile: Profile, demand: Demand) -> str:
     work = actor_work(profile, chosen.envs_per_actor, chosen.actor_threads)
     rest = 1 - work.environment_share
     threads = _count(chosen.actor_threads, "thread")
-    fixed = ", as was fixed by hand" if demand.actor_threads is not None else ""
+    fixed = " (you set actor_threads)" if demand.actor_threads is not None else ""
     return (
         f"Inference runs in the actors, with {threads} each{fixed}: it takes at most {rest:.0%} of "
         f"an unroll, the environments {work.environment_share:.0%}."
@@ -117,19 +117,18 @@ def _inference(chosen: Candidate, profile: Profile, demand: Demand) -> str:
 
 
 def _promise(chosen: Candidate, demand: Demand) -> str:
-    how = "as tried for a few seconds" if chosen.is_rehearsed else "as computed from its parts"
+    how = "measured in a test run" if chosen.is_rehearsed else "computed from measured costs"
     return (
-        f"{_rate(chosen.prediction.produced)} are promised {how}; ratio {demand.ratio:g} and "
-        f"P {demand.staleness:.3g} are the algorithm's own and are kept."
+        f"The plan predicts {_rate(chosen.prediction.produced)}, {how}. The algorithm sets ratio "
+        f"{demand.ratio:g} and P {demand.staleness:.3g}; no plan changes them."
     )
 
 
 def _memory(chosen: Candidate, machine: Machine) -> str:
     total = chosen.memory_bytes["total"]
     return (
-        f"It takes {total / 2**20:,.0f} MiB of the {machine.memory_bytes / 2**20:,.0f} MiB of main "
-        "memory that are free. Shared memory is counted there (memfds, not files in /dev/shm); "
-        "nothing lies on a GPU."
+        f"The run needs {total / 2**20:,.0f} MiB of the {machine.memory_bytes / 2**20:,.0f} MiB of "
+        "free main memory, shared memory included (memfds, not /dev/shm). It uses no GPU memory."
     )
 
 
@@ -143,15 +142,15 @@ def advise(chosen: Candidate, gain: float, profile: Profile, demand: Demand) -> 
 
 def _one_more_core(chosen: Candidate, gain: float) -> str:
     if gain - 1 < WORTH_SAYING:
-        return f"One more core would bring nothing: {_LIMITS[chosen.prediction.bottleneck]}."
+        return f"One more core would not help: {_LIMITS[chosen.prediction.bottleneck]}."
     more = chosen.prediction.produced * gain
-    return f"One more core would bring {gain - 1:.0%}: {_rate(more)}."
+    return f"One more core would make the run {gain - 1:.0%} faster: {_rate(more)}."
 
 
 _LIMITS = {
     "sampling": "no other way to share the environments among actors is faster",
-    "training": "the learner is the limit, and it has all the threads that help it",
-    "communication": "one buffer receives all unrolls, and it is the limit",
+    "training": "the learner is the bottleneck, and more threads do not make it faster",
+    "communication": "the one buffer that receives all unrolls is the bottleneck",
     "processors": "the parts would wait for each other",
 }
 
@@ -163,10 +162,10 @@ def _groups(chosen: Candidate) -> str:
     rest_s = max(terms["sampling"], terms["training"] - receive_s)
     enough = math.ceil(receive_s / rest_s) if rest_s > 0 else 2
     return (
-        f"Groups of learners, each with its own buffer, share the receiving: with "
-        f"{max(2, enough)} groups it takes {_time(receive_s / max(2, enough))} a version, next to "
-        f"{_time(rest_s)} of other work. This version of TianJi cannot run groups yet; `tianji "
-        "simulate --groups` shows what they would bring."
+        f"Several groups of learners, each with its own buffer, would share the receiving: with "
+        f"{max(2, enough)} groups it takes {_time(receive_s / max(2, enough))} per version, beside "
+        f"{_time(rest_s)} of other work. This version of TianJi cannot run groups; `tianji "
+        "simulate --groups` predicts their speed."
     )
 
 

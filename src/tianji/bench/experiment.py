@@ -109,7 +109,7 @@ def _senders(
         wiring.stop()
         for index, process in enumerate(processes):
             if process.wait() != 0:  # what it would have told is missing
-                raise ChannelError(f"The figures are incomplete: {_ending(index, process)}")
+                raise ChannelError(f"The measurement is incomplete: {_ending(index, process)}")
     finally:
         for process in processes:
             process.kill()

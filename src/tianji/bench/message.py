@@ -1,6 +1,12 @@
-"""A message of the experiment: bytes with a stamp at head and tail, so that a torn one shows."""
+"""A message of the experiment: bytes with its number at head and tail, so that a torn one shows.
+
+Each stamp has 8 bytes, in a message of fewer than 16 bytes 4, 2 or 1. A stamp holds the number of
+the message modulo its range.
+"""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +16,8 @@ from tianji.errors import ChannelError
 from tianji.types import Array, Field
 
 PAYLOAD = "payload"
+Stamps: TypeAlias = "memoryview[int] | Array"
+"""One number for each message. A memoryview is twice as fast, but needs aligned numbers."""
 _STEP = 0x9E3779B97F4A7C15  # odd, so that the words of two messages differ everywhere
 
 
@@ -29,13 +37,15 @@ class Payload:
     """What one sender sends again and again; only its number changes, unless it is `vary`ed."""
 
     def __init__(self, size_bytes: int, sender: int) -> None:
-        self.bytes = aligned_bytes(size_bytes)
-        self._numbers = self.bytes.view(np.uint64)
         self._pattern = _pattern(size_bytes)
+        whole_words = aligned_bytes(self._pattern.nbytes)
+        self._numbers = whole_words.view(np.uint64)
+        self.bytes = whole_words[:size_bytes]
         self._sender = sender
         self.vary(0)
-        self.words = self.bytes.data.cast("q")
-        """The first and the last say which message this is."""
+        self.head, self.tail = stamps_of(self.bytes[None])
+        """Each holds one number, which says which message this is."""
+        self.last_number = highest_stamp(size_bytes)
 
     def vary(self, number: int) -> None:
         """Make every byte depend on the number; slow, for the untimed check."""
@@ -51,8 +61,29 @@ class Payload:
             )
 
 
+def stamps_of(messages: Array) -> tuple[Stamps, Stamps]:
+    """The stamps at head and tail of messages, [number of messages, bytes]."""
+    width, size_bytes = _stamp_bytes(messages.shape[-1]), messages.shape[-1]
+    return _stamps(messages[:, :width]), _stamps(messages[:, size_bytes - width :])
+
+
+def highest_stamp(size_bytes: int) -> int:
+    """The number after which the stamps of messages of this size begin again at 0; all ones."""
+    return int(2 ** (8 * _stamp_bytes(size_bytes)) - 1)
+
+
+def _stamp_bytes(size_bytes: int) -> int:
+    return next(width for width in (8, 4, 2, 1) if width == 1 or size_bytes >= 2 * width)
+
+
+def _stamps(stamps: Array) -> Stamps:
+    numbers = stamps.view(f"u{stamps.shape[-1]}")[:, 0]
+    return numbers.data if numbers.flags.aligned else numbers
+
+
 def _pattern(size_bytes: int) -> NDArray[np.uint64]:
-    return np.arange(size_bytes // 8, dtype=np.uint64) * np.uint64(_STEP)
+    """As many words as hold so many bytes."""
+    return np.arange(-(-size_bytes // 8), dtype=np.uint64) * np.uint64(_STEP)
 
 
 def _offset(number: int, sender: int) -> np.uint64:
@@ -63,27 +94,34 @@ class Inspector:
     """Looks at messages where they lie: whole, in order, none lost or doubled."""
 
     def __init__(self, payloads: Array, num_senders: int) -> None:
+        size_bytes = payloads.shape[-1]
+        width = _stamp_bytes(size_bytes)
         self._payloads = payloads
-        self._head = payloads[:, 0, :8].view(np.int64)[:, 0].data
-        self._tail = payloads[:, 0, -8:].view(np.int64)[:, 0].data
+        self._head, self._tail = stamps_of(payloads[:, 0])
+        self._last_number = highest_stamp(size_bytes)
+        self._between_stamps = slice(width, max(width, size_bytes - width))
         self._expected = [0] * num_senders
-        self._pattern = _pattern(payloads.shape[-1])
+        self._pattern = _pattern(size_bytes)
 
     def look(self, slot: int, sender: int) -> None:
         """The stamps at both ends are the next number of this sender."""
-        expected = self._expected[sender]
-        self._expected[sender] = expected + 1
+        number = self._expected[sender]
+        self._expected[sender] = number + 1
+        expected = number & self._last_number
         head, tail = self._head[slot], self._tail[slot]
         if head != expected or tail != expected:
             raise ChannelError(
-                f"Message {expected} of sender {sender} arrived with the stamps {head} and {tail}: "
-                "it was lost, doubled, torn or overtaken."
+                f"Message {number} of sender {sender} arrived with the stamps {head} and {tail} "
+                f"in place of {expected}: it was lost, duplicated, torn or overtaken."
             )
 
     def compare(self, slot: int, sender: int) -> None:
         """Every byte."""
         number = self._expected[sender]
         self.look(slot, sender)
-        found = self._payloads[slot, 0].view(np.uint64)[1:-1]
-        if not np.array_equal(found, (self._pattern + _offset(number, sender))[1:-1]):
-            raise ChannelError(f"Message {number} of sender {sender} arrived with other bytes.")
+        expected = (self._pattern + _offset(number, sender)).view(np.uint8)
+        inside = self._between_stamps
+        if not np.array_equal(self._payloads[slot, 0, inside], expected[inside]):
+            raise ChannelError(
+                f"The bytes of message {number} of sender {sender} changed on the way."
+            )

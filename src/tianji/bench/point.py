@@ -9,7 +9,7 @@ from tianji.bench.message import make_layout
 from tianji.config.machine import memory_available_bytes
 from tianji.errors import UsageError
 
-MIN_BYTES, MAX_BYTES = 16, 1 << 30
+MAX_BYTES = 1 << 30
 MAX_ACTORS = 256
 MAX_SAMPLE_TIME_S = 60.0
 MIN_WINDOW, MAX_WINDOW = 4, 256
@@ -32,17 +32,14 @@ class Point:
 
     def check(self) -> None:
         """Find what cannot be run before any process starts."""
-        if self.size_bytes % 8 or not MIN_BYTES <= self.size_bytes <= MAX_BYTES:
-            raise UsageError(
-                f"--size is {self.size_bytes}. It must be a multiple of 8 from {MIN_BYTES} to "
-                f"{MAX_BYTES} bytes: every message carries a number at either end."
-            )
+        if not 1 <= self.size_bytes <= MAX_BYTES:
+            raise UsageError(f"--size is {self.size_bytes}. It must be 1 to {MAX_BYTES} bytes.")
         if not 1 <= self.num_actors <= MAX_ACTORS:
             raise UsageError(f"--actors is {self.num_actors}. It must be 1 to {MAX_ACTORS}.")
         if not 0.0 <= self.sample_time_s <= MAX_SAMPLE_TIME_S:
             raise UsageError(
                 f"--sample-time is {self.sample_time_s}. It must be 0 to {MAX_SAMPLE_TIME_S:.0f} "
-                "seconds: what an actor takes for one message."
+                "seconds: the time in which an actor makes one message."
             )
         if self.num_messages < self.num_actors:
             raise UsageError(
@@ -54,7 +51,7 @@ class Point:
             raise UsageError(
                 f"{self.num_slots} slots x {self.size_bytes / 2**20:.1f} MiB = "
                 f"{needed / 2**30:.1f} GiB, more than half of the {free / 2**30:.1f} GiB that are "
-                "free. Ask for fewer --actors or a smaller --size."
+                "free. Use fewer --actors or a smaller --size."
             )
 
     @property

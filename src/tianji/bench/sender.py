@@ -46,7 +46,8 @@ class VirtualActor:
     def tick(self) -> bool:
         """Send as long as there are grants, each message with a stamp as an unroll has one."""
         sender, payload, places = self._sender, self._payload, self._places
-        source, words, last = payload.bytes.data, payload.words, len(payload.words) - 1
+        source, head, tail = payload.bytes.data, payload.head, payload.tail
+        last_number = payload.last_number
         index, number, before = self._index, self.num_sent, self.num_sent
         now_ns, make_tuple = time.monotonic_ns, tuple.__new__  # a third of what calling Stamp takes
         prepare = self._prepare
@@ -55,7 +56,7 @@ class VirtualActor:
             started_ns = finished_ns
             if prepare is not None:
                 prepare(number)
-            words[0] = words[last] = number
+            head[0] = tail[0] = number & last_number
             places[grant[0]][:] = source  # the one copy of the whole path
             finished_ns = now_ns()
             stamp = make_tuple(Stamp, (index, number, 0, 0, 1, started_ns, finished_ns))

@@ -123,7 +123,7 @@ class Absence:
         return news
 
     def _waiting_in_words(self, actor: int, silent_s: float) -> str:
-        waiting = f"Waiting for actor-{actor}: no gradient of it for {silent_s:.0f} s."
+        waiting = f"Waiting for actor-{actor}: it has sent no gradient for {silent_s:.0f} s."
         if self._after_s is not None:
             return f"{waiting} After {self._after_s:g} s the run goes on without it."
         return f"{waiting} With algorithm.absent_after_s (seconds) the run goes on without it."

@@ -151,7 +151,7 @@ class AllReduced:
             return self._reduce.result()
         except ReduceBroken as error:
             self._retry_ns = self._now_ns() + RETRY_NS
-            self._news.append(f"{error} It is made anew with those who are there.")
+            self._news.append(f"{error} It is repeated without the missing actors.")
             return None
 
     def _call(self) -> None:

@@ -90,14 +90,17 @@ def verify(path: Path, *, weights_only: bool = False) -> Manifest:
         wanted = manifest.files.get(name)
         if found != wanted:
             raise CheckpointError(
-                f"Checkpoint {path} was altered: {name}: checksum mismatch: manifest says "
-                f"{_in_words(wanted)}, file has {_in_words(found)}."
+                f"Checkpoint {path} was altered: checksum mismatch in {name}: manifest says "
+                f"{_in_words(wanted)}, file has {_in_words(found)}. Use an older checkpoint, or "
+                "train again."
             )
     return manifest
 
 
 def _in_words(stored: Stored | None) -> str:
-    return f"{stored.sha256[:8]} ({stored.size_bytes} bytes)" if stored else "nothing"
+    if stored is None:
+        return "nothing"
+    return f"{stored.size_bytes} bytes with sha256 {stored.sha256[:12]}..."
 
 
 def read_checkpoint(path: Path, *, weights_only: bool = False) -> Snapshot:

@@ -14,8 +14,8 @@ from tianji.errors import UsageError
 PICTURE = Path("bench-comm.png")
 COLUMNS = ("size", "actors", "sample", "10,000 in", "msg/s", "MB/s", "memcpy", "CPU us", "model")
 LEGEND = (
-    "10,000 in: seconds to collect 10,000 messages. memcpy: share of what one core copies. CPU us: "
-    "processor time of a message at the sender + the receiver. model: seconds, predicted."
+    "10,000 in: time to collect 10,000 messages. memcpy: share of the speed at which one core "
+    "copies memory. CPU us: processor time per message, sender + receiver. model: predicted time."
 )
 
 
@@ -31,29 +31,29 @@ def bench(
     check: Annotated[bool, Parameter(negative="")] = False,
     output: Path | None = None,
 ) -> Outcome:
-    """How fast experience moves on this machine, and how close that is to its memory.
+    """Measure how fast experience moves on this machine, compared with copying memory.
 
-    With --size one point is measured, without it a sweep over sizes, actors and sample times, which
-    is drawn.
+    With --size this measures one point. Without it, it measures and draws a sweep over sizes,
+    actors and sample times.
 
     Parameters
     ----------
     subject
-        What to measure: comm, the way of experience from actors to the buffer.
+        What to measure: comm, the transport of experience from actors to the buffer.
     size
-        Bytes of one message.
+        Bytes of one message, from 1.
     actors
-        Processes that send; 1 when not given.
+        Number of sending processes; default: 1.
     sample_time
-        Seconds that an actor takes for one message; 0 when not given.
+        Seconds in which an actor makes one message; default: 0.
     messages
-        Messages to receive and keep; 10000 when not given.
+        Messages to receive and keep; default: 10000.
     copy
-        Let the receiver copy every message, instead of keeping it where it lies.
+        Let the receiver copy every message instead of keeping its slot.
     check
-        Compare every byte of every message; the speed of such a run means nothing.
+        Compare every byte of every message; this makes the measured speed meaningless.
     output
-        The picture that the sweep writes; bench-comm.png when not given.
+        The picture that the sweep writes; default: bench-comm.png.
     """
     from tianji.bench.experiment import measure
     from tianji.bench.point import Point
@@ -61,12 +61,12 @@ def bench(
     if size is None:
         if (actors, sample_time, messages, copy, check) != (None, None, None, False, False):
             raise UsageError(
-                "--actors, --sample-time, --messages, --copy and --check belong to one point: say "
-                "its --size too, as in `tianji bench comm --size 524288 --actors 2`."
+                "--actors, --sample-time, --messages, --copy and --check need --size, as in "
+                "`tianji bench comm --size 524288 --actors 2`."
             )
         return _sweep(output or PICTURE)
     if output is not None:
-        raise UsageError("--output is for the sweep: one point, with --size, draws nothing.")
+        raise UsageError("--output is for the sweep: a measurement with --size draws nothing.")
     asked = Point(
         size_bytes=size,
         num_actors=1 if actors is None else actors,
@@ -78,7 +78,7 @@ def bench(
     report = measure(asked)
     _show([report])
     if check:
-        people().print(f"All {report['received']} messages arrived whole, once and in order.")
+        people().print(f"All {report['received']} messages arrived complete, once and in order.")
     return Outcome(report)
 
 

@@ -17,6 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome, people
+from tianji.config.run import RunConfig
+from tianji.config.runs import RUNS
 from tianji.display.numbers import on_clock
 from tianji.display.rounds import short_name
 
@@ -24,7 +26,7 @@ REASONS = {
     "target_reached": ("Target reached", "green", 0),
     "max_env_steps": ("Stopped at max_env_steps", "yellow", 0),
     "max_wall": ("Stopped at max_wall_s", "yellow", 0),
-    "interrupted": ("Interrupted; `tianji resume` goes on from the last checkpoint", "yellow", 130),
+    "interrupted": ("Interrupted; `tianji resume` continues it", "yellow", 130),
     "failed": ("Failed", "red", 1),
 }
 SAMPLED = (
@@ -32,7 +34,7 @@ SAMPLED = (
     "so its mean return may differ"
 )
 FRAME_WIDTH = 8
-"""Of the closing block, with the space between two columns."""
+"""Width of the closing block's frame, with the space between two columns."""
 
 
 def show_closing(summary: Mapping[str, Any]) -> Outcome:
@@ -41,7 +43,8 @@ def show_closing(summary: Mapping[str, Any]) -> Outcome:
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, text in _facts(summary).items():
         facts.add_row(f"[dim]{name}[/]", Text(text))
-    block = Group(facts, Text("\nNext things to try", style="bold"), _next_things(summary))
+    commands = command_list(_next_things(summary))
+    block = Group(facts, Text("\nNext things to try", style="bold"), commands)
     people().print(Panel(block, title=words, title_align="left", border_style=style, expand=False))
     return Outcome(dict(summary), exit_code)
 
@@ -79,8 +82,8 @@ def _return_text(summary: Mapping[str, Any]) -> str:
     mean = summary.get("mean_return_100")
     if mean is None:
         by_env = (summary.get("returns_by_env") or {}).items()
-        of_whom = ", ".join(env for env, of_env in by_env if of_env is None)
-        return f"no episode{' of ' * bool(of_whom)}{of_whom} has finished yet"
+        unfinished = ", ".join(env for env, of_env in by_env if of_env is None)
+        return f"no episode{' of ' * bool(unfinished)}{unfinished} has finished yet"
     target = summary.get("target_return")
     aim = f" (target {target:g})" if target is not None else ""
     count, num_envs = (
@@ -88,31 +91,37 @@ def _return_text(summary: Mapping[str, Any]) -> str:
         len(summary.get("returns_by_env") or {}),
     )
     if num_envs:
-        return f"{mean:.1f}, the mean of {num_envs} environments over their last episodes{aim}"
-    return f"{mean:.1f} over the last {count} episodes{aim}"
+        return f"{mean:.1f}, mean of {num_envs} environments over their last episodes{aim}"
+    return f"{mean:.1f}, mean of the last {count} training episodes{aim}"
 
 
 def _mean_text(mean: float | None) -> str:
     return "-" if mean is None else f"{mean:.1f}"
 
 
-def _next_things(summary: Mapping[str, Any]) -> Table:
-    name = shlex.quote(Path(summary["run_dir"]).name)
-    resume = {f"tianji resume {name}{_raised(summary)}": "go on from the last checkpoint"}
-    lines = {
-        f"tianji eval {name} --video": "measure the policy and film it",
-        f"tianji export {name}": "write it as ONNX",
-        "tianji train --env YOUR-ENV": "train on an environment of your own",
-    }
+def _next_things(summary: Mapping[str, Any]) -> dict[str, str]:
+    """Commands and what they are for."""
+    name = shlex.quote(run_name(Path(summary["run_dir"])))
+    resume = {f"tianji resume {name}{_raised(summary)}": "continue from the last checkpoint"}
     if summary.get("checkpoint", "unknown") is None:
-        lines = {"tianji train": "start again: nothing was saved"}
-    elif summary["stopped_because"] == "failed":
+        return {"tianji train": "start again: nothing was saved"}
+    if summary["stopped_because"] == "failed":
         envs = list(summary.get("returns_by_env") or [summary["env"]])
         words = " ".join(f"--env {shlex.quote(env)}" for env in envs)
-        lines = {f"tianji doctor {words}": "look for the reason"} | resume
-    elif summary["stopped_because"] != "target_reached":
-        lines |= resume
-    return _listed({command.replace("tianji", _typed(), 1): lines[command] for command in lines})
+        return {f"tianji doctor {words}": "look for the cause"} | resume
+    video = " --video" * bool(summary.get("can_be_filmed"))
+    lines = {
+        f"tianji eval {name}{video}": "evaluate the policy" + " and film it" * bool(video),
+        f"tianji export {name}": "write the policy as ONNX",
+    }
+    if summary["env"] == RunConfig.model_fields["env"].default:
+        lines["tianji train --env YOUR-ENV"] = "train on an environment of your own"
+    return lines if summary["stopped_because"] == "target_reached" else lines | resume
+
+
+def run_name(run_dir: Path) -> str:
+    """What the commands find a run by: its name under runs/, else its path."""
+    return str(run_dir.relative_to(RUNS) if run_dir.is_relative_to(RUNS) else run_dir)
 
 
 def _raised(summary: Mapping[str, Any]) -> str:
@@ -124,13 +133,14 @@ def _raised(summary: Mapping[str, Any]) -> str:
     return limits.get(summary["stopped_because"], "")
 
 
-def _listed(purposes: Mapping[str, str]) -> Table:
-    """By command; where a line has no room for both, the purpose follows: a command that is cut is
-    of no use to anybody."""
+def command_list(purposes: Mapping[str, str]) -> Table:
+    """Commands with what they are for. Where a line has no room for both, the purpose follows in
+    the next one: nobody can use a command that is cut."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="cyan", overflow="fold")
-    widest = max(map(len, purposes)) + max(map(len, purposes.values()))
-    for command, purpose in purposes.items():
+    typed = {command.replace("tianji", _typed(), 1): about for command, about in purposes.items()}
+    widest = max(map(len, typed)) + max(map(len, typed.values()))
+    for command, purpose in typed.items():
         if widest <= people().width - FRAME_WIDTH:
             table.add_row(Text(command), purpose)
         else:

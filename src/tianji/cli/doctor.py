@@ -24,14 +24,14 @@ def doctor(
     env: Annotated[list[str] | None, Parameter(negative="")] = None,
     env_kwargs: dict[str, str] | None = None,
 ) -> Outcome:
-    """Check this machine and, if asked, an environment.
+    """Check this machine and, with --env, an environment.
 
     Parameters
     ----------
     env
-        A Gymnasium id, or module:factory of your own; repeat it for all tasks of a run.
+        A Gymnasium id, or module:factory; repeat the option for every environment of a run.
     env_kwargs
-        Keywords of the environment, as --env-kwargs.KEY VALUE.
+        Keyword arguments of the environment, as --env-kwargs.KEY VALUE.
     """
     from tianji.envs.check import check_environment, check_together
     from tianji.observe.doctor import check_machine

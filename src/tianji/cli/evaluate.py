@@ -27,28 +27,28 @@ def evaluate(
     stochastic: Annotated[bool, Parameter(negative="")] = False,
     cut_after_steps: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
 ) -> Outcome:
-    """Measure a trained policy, and film it.
+    """Evaluate a trained policy, and film it.
 
-    Actions are greedy: the best or most likely ones. Training samples them, so its returns may
-    differ; --stochastic samples here, too.
+    Actions are greedy: the best or most likely ones. Training samples its actions, so its returns
+    may differ; --stochastic samples here, too.
 
     Parameters
     ----------
     run
         A name under runs/, or the path of a run folder.
     episodes
-        Episodes to play, of each environment where the run has several.
+        Episodes to play; if the run has several environments, in each of them.
     seed
         Seed of the first episode; training does not use these seeds.
     video
-        Film the first episode, into the run folder or the file named.
+        Film the first episode; write the video to this file, or to the run folder.
     checkpoint
-        Which one: best, latest, or a checkpoint by its name or version.
+        The checkpoint to use: best, latest, or its name or version.
     stochastic
         Sample actions as training does.
     cut_after_steps
-        Cut episodes that have not ended after this many steps; by default, what the run's
-        evaluate.cut_after_steps says (27,000 unless it was set).
+        Cut episodes that have not ended after this many steps; by default, the run's
+        evaluate.cut_after_steps (27,000 unless it was set).
     """
     run_dir = find_run(run)
     film = run_dir / VIDEO_FILE if video is True else video or None

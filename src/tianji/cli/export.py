@@ -16,9 +16,9 @@ def export(run: str, /, *, output: Path | None = None, checkpoint: str = "best")
     run
         A name under runs/, or the path of a run folder.
     output
-        The file to write; policy.onnx in the run folder when not given.
+        The file to write; default: policy.onnx in the run folder.
     checkpoint
-        Which one: best, latest, or a checkpoint by its name or version.
+        The checkpoint to use: best, latest, or its name or version.
     """
     run_dir = find_run(run)
     from tianji.trained.export import export_run

@@ -32,15 +32,15 @@ def figure(
     name
         The figure, such as tianji-1 or nigt-1.
     run
-        The run to show, for figures of a run: a name under runs/, or the path of a run folder.
+        For figures of a run: its name under runs/, or the path of its folder.
     output
-        The file to write; NAME.png in the run's folder or in the current one when not given.
+        The file to write; default: NAME.png in the run folder or in the current folder.
     rerun
-        Measure our part again on this machine; writes the data, NAME.json, too.
+        Measure our part again on this machine, and also write the data to NAME.json.
     from_s
-        For tianji-1: where in the trace to begin, in seconds; chosen automatically when not given.
+        For tianji-1: start of the shown part of the trace, in seconds; default: automatic.
     for_s
-        For tianji-1: how much of it to show, in seconds.
+        For tianji-1: length of the shown part, in seconds.
     """
     if name is None:
         return _list()

@@ -17,9 +17,9 @@ from tianji.display.numbers import to_percent, to_value
 from tianji.planning.plan import Planned
 
 _ROUNDS = {
-    "first": "the first {m} gradients, whoever makes them",
-    "harmonic": "at least one gradient of every actor, and a harmonic count worth {m}",
-    "barrier": "one gradient of every actor",
+    "first": "the first {m} gradients, from any actor",
+    "harmonic": "gradients from every actor until their harmonic count reaches {m}",
+    "barrier": "one gradient from every actor",
     "every": "every gradient makes a version (AFedPG in our reconstruction)",
 }
 
@@ -34,7 +34,7 @@ def gather_page(planned: Planned, machine: Machine) -> RenderableType:
     table.add_row("gradient", _gradient(planned))
     if (most := _most_dropped(gather, plan.num_actors)) is not None:
         share = f"at most {to_percent(most)} of the gradients"
-        words = f"{share}: up to {plan.num_actors} in work when a round is closed"
+        words = f"{share}: up to {plan.num_actors} are unfinished when a round closes"
         table.add_row("dropped", words)
     shared = f"{plan.shared_memory_bytes / 2**20:,.1f} MiB shared"
     table.add_row(
@@ -93,7 +93,7 @@ def _roles(planned: Planned) -> dict[str, dict[str, float]]:
 def _round(gather: Gather) -> str:
     words = _ROUNDS[gather.rule].format(m=gather.num_gradients)
     if gather.rule == "first" and gather.num_gradients == 1:
-        words = "the first gradient, whoever makes it"
+        words = "the first gradient, from any actor"
     if gather.rule in ("first", "harmonic") and gather.first_num_gradients != gather.num_gradients:
         words += f"; {gather.first_num_gradients} in the first"
     return words
@@ -127,8 +127,8 @@ def _advice(planned: Planned, machine: Machine) -> tuple[str, ...]:
     told = []
     if num_actors > num_cores and planned.config.times.law == "none":
         told.append(
-            f"{num_actors} actors share {num_cores} cores: each gets a part of one, and none is "
-            "faster than the others for long."
+            f"{num_actors} actors share {num_cores} cores: each gets a part of a core, so all are "
+            "about equally fast."
         )
     told.append(
         f"`tianji simulate {planned.config.algorithm.name} --times 1,3,7` shows the rounds of "

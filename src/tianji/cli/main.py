@@ -27,21 +27,30 @@ JSON_FLAG = "--json"
 
 ABOUT = "Fast asynchronous reinforcement-learning training for Gymnasium environments."
 EPILOGUE = (
-    "Every command takes --json: one JSON object on one line on standard output, "
-    "and everything for people on standard error."
+    "Every command takes --json: it then prints one JSON object on one line to standard output, "
+    "and everything else to standard error."
 )
 VERBS = {
     "train": ("tianji.cli.train:train", "Train a policy; without arguments, PPO on CartPole."),
-    "plan": ("tianji.cli.plan:plan", "Measure this machine for a run and share its cores."),
+    "plan": (
+        "tianji.cli.plan:plan",
+        "Measure a run on this machine and plan its shares of the cores.",
+    ),
     "resume": ("tianji.cli.resume:resume", "Continue a run from its last checkpoint."),
-    "simulate": ("tianji.cli.simulate:simulate", "Tell how fast a run would be at another size."),
-    "status": ("tianji.cli.status:status", "Tell what a run does, or did, and why."),
-    "eval": ("tianji.cli.evaluate:evaluate", "Measure a trained policy, and film it."),
+    "simulate": (
+        "tianji.cli.simulate:simulate",
+        "Predict how fast a run would be at another size.",
+    ),
+    "status": (
+        "tianji.cli.status:status",
+        "Show what a run is doing or did, and what limits its speed.",
+    ),
+    "eval": ("tianji.cli.evaluate:evaluate", "Evaluate a trained policy, and film it."),
     "export": ("tianji.cli.export:export", "Write a trained policy as ONNX."),
-    "figure": ("tianji.cli.figure:figure", "Draw a figure of the papers, or of a run."),
+    "figure": ("tianji.cli.figure:figure", "Draw a figure of the papers or of a run."),
     "bench": ("tianji.cli.bench:bench", "Measure how fast experience moves on this machine."),
-    "presets": ("tianji.cli.presets:presets", "List the presets and what they learn."),
-    "doctor": ("tianji.cli.doctor:doctor", "Check this machine and, if asked, an environment."),
+    "presets": ("tianji.cli.presets:presets", "List the presets."),
+    "doctor": ("tianji.cli.doctor:doctor", "Check this machine and, with --env, an environment."),
 }
 OPEN_ENDED = ("train", "plan", "simulate", "resume")
 """Verbs that take any `--key value` of the schema and show their own help."""

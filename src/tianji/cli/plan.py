@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 USAGE = "tianji plan [PRESET] [--key value ...] [--fresh]"
 ABOUT = """\
-Measure this machine for a run and say how its cores are best shared: processes, cores, threads \
-and environments of each role, the rates to expect, the bottleneck, and what one more core would \
-bring. It takes less than a minute, longer where settings of the algorithm are `auto`, and keeps \
-what it measured: `tianji train` with the same \
-settings uses it, and so does the next `tianji plan`, unless it gets --fresh.
+Measure a run on this machine and find the best shares of its cores. The page shows processes, \
+cores, threads and environments of each role, the expected rates, the bottleneck, and the gain of \
+one more core. It takes less than a minute, and longer if settings of the algorithm are `auto`. \
+The measurement is saved: `tianji train` and `tianji plan` with the same settings use it. --fresh \
+measures again.
 
-Every setting of `tianji train` is understood. What is fixed by hand stays, and the rest is solved \
-around it. For algorithms that gather gradients (rennala-nigt and its kin) nothing is measured: \
-their page says what a round is and what it takes. Presets: {presets}.
+All settings of `tianji train` work here. The plan keeps what you set and solves for the rest. \
+Nothing is measured for algorithms that gather gradients (such as rennala-nigt): their page \
+describes a round and its cost. Presets: {presets}.
 
-Below: the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
+These are the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
 FRESH_FLAG = "--fresh"
 
 

@@ -21,8 +21,8 @@ RATES = ("produced", "received", "trained")
 LIMITS = {
     "sampling": "sampling: the actors",
     "training": "training: the learner",
-    "communication": "communication: the buffer's receiving",
-    "processors": "processors: all cores are at work",
+    "communication": "communication: the buffer that receives",
+    "processors": "processors: all cores are busy",
 }
 
 
@@ -41,7 +41,7 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
         Text("Why", style="bold"),
         sentences_table(solution.reasons),
         "",
-        Text("What would change it, and what to mind", style="bold"),
+        Text("What would help, and warnings", style="bold"),
         sentences_table(solution.advice),
         "",
         Text(_origin(planned, solved), style="dim"),
@@ -119,7 +119,7 @@ def sentences_table(sentences: Iterable[str]) -> Table:
 def _origin(planned: Planned, solved: Solved) -> str:
     noise = f"noise up to {to_percent(largest_noise(solved.profile))}"
     if solved.from_cache:
-        return f"From a profile that was kept ({noise}); --fresh measures anew."
+        return f"The plan uses a saved profile ({noise}); --fresh measures again."
     return (
         f"Measured and solved in {planned.planning_s:.0f} s ({noise}). `tianji train` with the "
         "same settings uses it."

@@ -18,8 +18,8 @@ USAGE = "tianji resume RUN [--key value ...]"
 ABOUT = """\
 Continue a run from its last checkpoint. RUN is a name under runs/ or the path of a run folder.
 
-Only what is listed may change; all else is as the run began. Schedules run over max_env_steps: a \
-new limit stretches what is left of them. Defaults are the run's own."""
+Only the settings below may change; all others stay as they were. Schedules run over \
+max_env_steps: a new limit stretches what is left of them. The defaults are those of the run."""
 
 
 def resume(*settings: str) -> Outcome:
@@ -28,7 +28,7 @@ def resume(*settings: str) -> Outcome:
         return _help()
     words, asked = split_tokens(settings)
     if len(words) != 1:
-        raise UsageError(f"Which run? Usage: {USAGE}")
+        raise UsageError(f"Name one run to resume. Usage: {USAGE}")
     run_dir = find_run(words[0])
     changes = resume_changes(load_config(run_dir / CONFIG_FILE), asked)
     from tianji.run import resume_run

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 USAGE = "tianji simulate [PRESET] [--nodes N] [--actors-per-node M] [OPTIONS] [--key value ...]"
 ABOUT = """\
-Tell how fast a run would be at another size: on more machines, with more actors, more learners. \
-Roles are replaced by what they cost on this machine, the balance and the channels between them \
-are the real ones, and time is simulated: thousands of actors take seconds. What they cost is \
-measured first, or was kept by `tianji plan`. Without options this simulates the plan for this \
-machine.
+Predict how fast a run would be at another size: on more machines, with more actors or more \
+learners. The simulation uses the real balance and channels, but replaces the work of the roles by \
+its measured cost on this machine, in simulated time: thousands of actors take seconds. The costs \
+come from a profile that `tianji plan` saved, or are measured first. Without options this \
+simulates the plan for this machine.
 
 {options}
 
-Algorithms that gather gradients are simulated by the times that their gradients take: when each \
-round is closed, and by whose gradients.
+For algorithms that gather gradients, the simulation uses the times of the gradients: it shows \
+when each round closes and which actors contribute.
 
-Environments grow with the actors, and batches and updates with them, so that every step is used \
-as often as in the run that was asked for. Every setting of `tianji train` is understood too. \
+The number of environments, batches and updates grows with the number of actors, so that every \
+step is used as often as in the original run. All settings of `tianji train` work here too. \
 Presets: {{presets}}.
 
-Below: the settings of {{algorithm}}. Name a preset or --algorithm to see those of another."""
+These are the settings of {{algorithm}}. Name a preset or --algorithm to see those of another."""
 RATES = ("produced", "received", "trained")
 BUSY = ("actors\nbusy", "learner\nbusy")
 

@@ -21,9 +21,9 @@ from tianji.virtual.rounds import Gathered, simulate_rounds, total
 MOST_ROWS = 20
 """Actors in the table; of more, the first and the last ones."""
 WORDS = {
-    "first": "the first {m} gradients of a version close its round",
-    "harmonic": "a round is closed when the harmonic count of all actors reaches {m} / {n}",
-    "barrier": "one gradient of every actor closes a round",
+    "first": "a round closes with the first {m} gradients of its version",
+    "harmonic": "a round closes when the harmonic count of all actors reaches {m} / {n}",
+    "barrier": "a round closes with one gradient from every actor",
     "every": "each gradient makes a version (AFedPG in our reconstruction)",
 }
 
@@ -148,5 +148,5 @@ def _account(found: Gathered) -> str:
     return (
         f"{rounds} in {to_value(found.finish_s, 4)} s: "
         f"{to_value(found.rounds_per_s)} rounds/s, {to_value(found.gradients_per_s)} gradients/s; "
-        f"discarded in work: {found.discarded} ({share} of those begun)."
+        f"{found.discarded} unfinished gradients were discarded ({share} of all)."
     )

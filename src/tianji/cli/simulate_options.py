@@ -20,37 +20,37 @@ class SimulateOptions(Strict):
     nodes: Count = 1
     """Machines; the learner is on the first."""
     actors_per_node: Count | None = None
-    """Actors on each; as planned for this machine when not given."""
+    """Actors on each machine; default: as planned for this machine."""
     envs_per_actor: Count | None = None
-    """Environments of each actor; as planned when not given."""
+    """Environments of each actor; default: as planned."""
     cores_per_node: Count | None = None
-    """Cores of each machine; when not given, this machine's, and with several machines enough
-    that every process has its own."""
+    """Cores of each machine; default: as many as this machine has, with several machines one for
+    every process."""
     groups: Count = 1
-    """Learners, each with all of the above, that average their gradients in every update."""
+    """Groups of one learner with all of the above; they average gradients in every update."""
     versions: Count = 50
     """Policy versions to simulate; the first fifth is not counted."""
     bandwidth_mb_s: Positive = 1250.0
     """Megabytes per second of each machine's link, in each direction."""
     latency_us: float = Field(50.0, ge=0.0)
-    """Microseconds that a message is under way between machines."""
+    """Microseconds that a message takes between machines."""
     times_actor_s: Positive | None = None
-    """Seconds of one unroll of an actor, in place of measuring; needs --times-learner-s."""
+    """Seconds of one unroll of an actor, instead of a measurement; needs --times-learner-s."""
     times_learner_s: Positive | None = None
     """Seconds of one version of the learner, for as many environments as the run asks for."""
     output: Path | None = None
     """A PNG to draw rates and lag against scale into: 1, 2, 4 ... machines or actors."""
     times: str | None = None
-    """For algorithms that gather gradients, as are the rest: seconds that each actor computes for
-    a gradient, as 1,3,7, or a law of times.law; 1 for all when not given."""
+    """For algorithms that gather gradients, like the options below: seconds that each actor needs
+    for a gradient, such as 1,3,7, or a law of times.law; default: 1 for all."""
     network: str | None = None
-    """Seconds that a message of each actor takes, in the same way, or a law of times.network."""
+    """Seconds that a message of each actor takes, such as 0,1,1, or a law of times.network."""
     actors: Count | None = None
-    """Actors; when not given, as many as --times lists, or as the run asks for."""
+    """Number of actors; default: as many as --times lists, or as the settings say."""
     rounds: Count = 100
     """Rounds to simulate, each of which makes a version."""
     parameters: Count | None = None
-    """Parameters of the model, for the network sqrt-size; counted when not given."""
+    """Parameters of the model, for the network sqrt-size; default: counted."""
 
 
 OF_GATHERING = frozenset({"times", "network", "actors", "rounds", "parameters"})
@@ -85,7 +85,7 @@ def _check(options: SimulateOptions) -> None:
     if (options.times_actor_s is None) != (options.times_learner_s is None):
         raise UsageError(
             "--times-actor-s and --times-learner-s belong together: give both, or neither to "
-            "measure them here."
+            "measure both on this machine."
         )
     if options.output is not None and not options.output.parent.is_dir():
         raise UsageError(
@@ -97,12 +97,12 @@ def check_fits(options: SimulateOptions, algorithm: str, gathers: bool) -> None:
     """Raise UsageError where an option means nothing for the algorithm."""
     asked = options.model_fields_set
     if wrong := sorted(asked - OF_GATHERING if gathers else asked & OF_GATHERING):
-        words = f"{spelled(wrong[0])} means nothing for {algorithm}, "
+        words = f"{spelled(wrong[0])} has no effect with {algorithm}, "
         raise UsageError(
             f"{words}which gathers gradients: its options are --times, --network, --actors, "
             "--rounds and --parameters."
             if gathers
-            else f"{words}which gathers no gradients, as rennala-nigt does: times are given with "
+            else f"{words}which does not gather gradients as rennala-nigt does. Set times with "
             "--times-actor-s and --times-learner-s, sizes with --nodes and --actors-per-node."
         )
 

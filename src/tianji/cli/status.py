@@ -21,7 +21,7 @@ STYLES: dict[State, str] = {
 
 
 def status(run: str) -> Outcome:
-    """Tell what a run does, or did, and why it is as fast as it is.
+    """Show what a run is doing or did, and what limits its speed.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ def status(run: str) -> Outcome:
 
 
 def _state_text(found: RunStatus) -> str:
-    last = "It left no record." if found.age_s is None else f"Last record {to_ago(found.age_s)}."
+    last = "There is no record." if found.age_s is None else f"Last record {to_ago(found.age_s)}."
     if found.state == "running":
         return "running. " + ("No record yet." if found.age_s is None else last)
     if found.summary is None:
         sign = last if found.age_s is None else f"Its last sign of life was {to_ago(found.age_s)}."
-        return f"not running, and it did not end in order. {sign} `tianji resume` continues it."
+        return f"not running; it did not shut down cleanly. {sign} `tianji resume` continues it."
     cause = found.summary.get("first_cause")
     because = found.summary["stopped_because"]
     return f"{found.state} ({cause or because}). {last}"

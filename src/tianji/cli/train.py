@@ -5,27 +5,35 @@ from __future__ import annotations
 from tianji.cli.clock import process_started_ns
 from tianji.cli.closing import show_closing
 from tianji.cli.output import Outcome, people
+from tianji.cli.seeds import take_seeds, train_with_seeds
 from tianji.cli.settings_help import asks_for_help, train_settings_page
-from tianji.config.overrides import resolve_tokens
+from tianji.config.overrides import preset_and_assignments, resolve
 
-USAGE = "tianji train [PRESET] [--key value ...]"
+USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"
 ABOUT = """\
-Train a policy. Settings come from the preset and then from the options; `--key value`, \
-`--key=value`, `--flag` and `--no-flag` are understood, and any setting also has its full name \
-(--algorithm.gamma). Without arguments this trains PPO on CartPole-v1.
+Train a policy. Options override the settings of the preset. Write them as `--key value`, \
+`--key=value`, `--flag` or `--no-flag`; the full name of a setting works too (--algorithm.gamma). \
+Without arguments this trains PPO on CartPole-v1.
 
-Presets: {presets}; `tianji presets` tells what they learn. The path of a YAML file works too.
+--seeds N trains N times, with the seeds --seed, --seed + 1 and so on. The runs share the cores of \
+this machine. Each has a folder of its own in one common folder, and one picture shows them all.
 
-Below: the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
+Presets: {presets}. `tianji presets` describes them. The path of a YAML file works too.
+
+These are the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
 
 
 def train(*settings: str) -> Outcome:
     """Train a policy."""
     if asks_for_help(settings):
         return train_settings_page(settings, USAGE, ABOUT)
-    resolved = resolve_tokens(settings)
+    preset, asked = preset_and_assignments(settings)
+    num_seeds, asked = take_seeds(asked)
+    resolved = resolve(preset, asked)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
+    if num_seeds is not None:
+        return train_with_seeds(resolved.config, num_seeds)
     from tianji.run import train_config
 
     return show_closing(train_config(resolved.config, started_ns=process_started_ns()))

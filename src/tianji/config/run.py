@@ -34,34 +34,34 @@ class NormalizeConfig(Strict):
     """Running normalisation; only the learner updates the statistics, from the items it takes."""
 
     observations: bool = False
-    """Centre and scale observations by their running mean and deviation."""
+    """Shift and scale observations by their running mean and standard deviation."""
     rewards: bool = False
-    """Scale rewards by the running deviation of the discounted return."""
+    """Scale rewards by the running standard deviation of the discounted return."""
     bound: Positive = 10.0
-    """Normalised values are cut to this size."""
+    """Clip normalised values to [-bound, bound]."""
 
 
 class CheckpointConfig(Strict):
     """What is saved, and how often."""
 
     period_s: Positive = 30.0
-    """Seconds between checkpoints; a learner that dies goes back at most this far."""
+    """Seconds between checkpoints; a learner that dies loses at most this much."""
     keep_last: Count = 3
-    """Newest checkpoints kept, beside the best one."""
+    """Number of newest checkpoints to keep, in addition to the best one."""
     replay: bool | Auto = "auto"
-    """Save the replay store too; auto: when it is smaller than 256 MiB and fits on the disk."""
+    """Save the replay store too; auto: if it is smaller than 256 MiB and fits on the disk."""
 
 
 class EvaluateConfig(Strict):
     """Evaluation beside training."""
 
     period_s: float = Field(0.0, ge=0.0)
-    """Seconds between evaluations beside training, with greedy actions; 0 is off."""
+    """Seconds between evaluations with greedy actions during training; 0: no evaluations."""
     episodes: Count = 10
-    """Episodes of each evaluation."""
+    """Episodes in each evaluation."""
     cut_after_steps: Count = 27_000
-    """Steps after which an episode that has not ended is cut, here and by `tianji eval`: otherwise,
-    without a time limit, it might never end."""
+    """Steps after which an episode that has not ended is cut, here and by `tianji eval`; without a
+    time limit it might never end."""
 
 
 class ObserveConfig(Strict):
@@ -72,37 +72,39 @@ class ObserveConfig(Strict):
     tensorboard: bool = True
     """Write TensorBoard events."""
     display: Literal["auto", "live", "plain", "off"] = "auto"
-    """Live table on a terminal, plain lines elsewhere."""
+    """auto: a live table on a terminal, plain lines elsewhere."""
     trace: bool = False
-    """Write a timeline of what every role did when, for Perfetto and `tianji figure tianji-1`."""
+    """Write a timeline of every role, for Perfetto and `tianji figure tianji-1`."""
 
 
 class PlanConfig(Strict):
     """How the machine is shared among the roles."""
 
     source: Literal["auto", "measure", "rule"] = "auto"
-    """`measure`: profile this run on this machine first, and keep the profile for the next time;
-    `rule`: share cores by a simple rule, at once; `auto`: a profile that was kept, else measure
-    where the run is long enough to pay for it."""
+    """`measure`: first measure this run on this machine, and save the profile for later runs;
+    `rule`: share cores by a simple rule, without measuring; `auto`: use a saved profile, else
+    measure if the run is long enough."""
     replan: bool = False
-    """Change to a better plan at a checkpoint when the balance stays off; else only say so."""
+    """Change to a better plan at a checkpoint when the run stays slower than planned; off: only
+    report it."""
     pin: bool = True
-    """Pin workers to cores where each can have its own."""
+    """Pin each worker to cores of its own, if there are enough."""
     choose: tuple[str, ...] = ()
-    """Settings of the algorithm that the planner chooses, starting from their values: those that
-    are written as `auto`, which start from their defaults."""
+    """Settings of the algorithm that the planner chooses, starting from their values. Settings
+    written as `auto` are added, and start from their defaults."""
 
 
 class SuperviseConfig(Strict):
     """When a role counts as lost, and what is done about it."""
 
     heartbeat_timeout_s: Positive = 60.0
-    """A role that is silent for longer counts as dead; must exceed the slowest environment step."""
+    """Seconds without a sign of life after which a role is restarted; must be longer than the
+    slowest environment step."""
     max_restarts: int = Field(5, ge=0)
-    """Restarts of one role before the run gives up on it; work refunds them (an actor: one for each
-    1,000 environment steps or 60 s; the learner: one for each checkpoint)."""
+    """Most restarts of one role; then the run gives up on it. Work refunds restarts: one for each
+    1,000 environment steps or 60 s of an actor, and one for each checkpoint of the learner."""
     backoff_s: Positive = 0.5
-    """Wait before the second restart of a role; doubles each time."""
+    """Seconds to wait before the second restart of a role; doubles each time."""
 
 
 class TimesConfig(Strict):
@@ -113,20 +115,21 @@ class TimesConfig(Strict):
     """
 
     law: Literal["none", "equal", "sqrt", "straggler", "random", "changing", "given"] = "none"
-    """Units of time that actor i computes for one gradient. `equal`: 1; `sqrt`: sqrt(i);
-    `straggler`: 1, the last one `slowest`; `random`: drawn anew for each gradient, of mean
-    sqrt(i); `changing`: sqrt(i) forwards and backwards in turn; `given`: the list `compute`."""
+    """Time units that actor i needs for one gradient. `equal`: 1; `sqrt`: sqrt(i); `straggler`: 1,
+    but `slowest` for the last actor; `random`: random for each gradient, with mean sqrt(i);
+    `changing`: sqrt(i), in the order of the actors and in reverse by turns; `given`: the list
+    `compute`."""
     compute: tuple[Positive, ...] = ()
-    """Of every actor, with the law `given`."""
+    """Time units of every actor, for the law `given`."""
     network: Literal["none", "equal", "sqrt", "sqrt-size", "given"] = "none"
-    """Units of time that a message of actor i takes: 0, 1, sqrt(i), sqrt(i) d^(1/4), or the list
+    """Time units of a message of actor i: 0, 1, sqrt(i), sqrt(i) d^(1/4), or the list
     `communicate`."""
     communicate: tuple[Annotated[float, Field(ge=0.0)], ...] = ()
-    """Of every actor, with the network `given`."""
+    """Time units of every actor's messages, for the network `given`."""
     slowest: Positive = 30.0
-    """Of the `straggler`."""
+    """Time units of the slowest actor, for the law `straggler`."""
     per: Literal["gradient", "step"] = "gradient"
-    """What `compute` is the time of: a whole gradient, or one environment step of it."""
+    """What the law is the time of: a whole gradient, or one environment step."""
     unit_s: Positive = 1.0
     """Seconds of one unit."""
 
@@ -138,14 +141,14 @@ class RunConfig(Strict):
     """
 
     run: str | None = None
-    """Name of the run folder; made from environment, algorithm and seed when empty."""
+    """Name of the run folder; default: made from environment, algorithm and seed."""
     env: str = "CartPole-v1"
     """A Gymnasium id, or `module:factory` of a function that returns an environment."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments for the environment."""
     envs: tuple[str, ...] = ()
-    """One environment for each actor, in turn, in place of `env`: different tasks with the same
-    spaces, for algorithms that gather gradients."""
+    """Several environments instead of `env`, given to the actors in turn: different tasks with the
+    same spaces, for algorithms that gather gradients."""
     algorithm: SerializeAsAny[AlgorithmConfig]
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
@@ -154,18 +157,19 @@ class RunConfig(Strict):
     """`local`: processes on this machine; `inline`: serial, one process, bit-reproducible;
     `virtual`: asynchronous in simulated time, one process, bit-reproducible."""
     seed: int = Field(1, ge=0, lt=2**63)
-    """Root of all random numbers."""
+    """Seed of all random numbers."""
     num_envs: TriedCount = 8
-    """Environments in all, over all actors. auto: the fewest that cost no speed."""
+    """Total number of environments of all actors. auto: the fewest at full speed."""
     num_actors: Count | Auto = "auto"
-    """Actor processes; auto: as many as help, by how long the environment's steps take; one for
-    each core where the actors compute the gradients."""
+    """Number of actor processes; auto: as many as help, by how long the environment's steps take;
+    one for each core if the actors compute the gradients."""
     learner_threads: Count | Auto = "auto"
-    """Torch threads of the learner; auto: the cores that the actors leave, at most what helps."""
+    """Torch threads of the learner; auto: the cores that the actors leave, as far as they help."""
     actor_threads: Count | Auto = "auto"
-    """Torch threads of each actor; auto: more than one only where inference gains by it."""
+    """Torch threads of each actor; auto: more than one only if it makes inference faster."""
     max_lag: int = Field(1, ge=0)
-    """Most versions an item may be behind when it is taken; 0 gives serial training."""
+    """Most versions by which experience may be behind the learner; 0: sampling and training take
+    turns."""
     target_return: float | None = None
     """Stop when the mean return of the last 100 finished episodes reaches this."""
     max_env_steps: Count = 1_000_000

@@ -20,6 +20,7 @@ PLAN_FILE = "plan.json"
 LOCK_FILE = ".lock"
 """Locked by the process that trains the run, as long as it does."""
 RUNS = Path("runs")
+SEED_PREFIX = "seed-"
 _SHOWN = 10
 
 
@@ -28,6 +29,11 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
     for candidate in (base / name_or_path, Path(name_or_path)):
         if (candidate / CONFIG_FILE).is_file():
             return candidate
+    if seeds := list_seeds(base / name_or_path) or list_seeds(Path(name_or_path)):
+        raise UsageError(
+            f"'{name_or_path}' holds {len(seeds)} runs, one for each seed. Name one of them, such "
+            f"as '{name_or_path}/{seeds[0]}'."
+        )
     if Path(name_or_path).is_dir():
         raise UsageError(f"'{name_or_path}' is not the folder of a run: it has no {CONFIG_FILE}.")
     known = list_runs(base)
@@ -45,6 +51,11 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
     )
 
 
+def list_seeds(folder: Path) -> list[str]:
+    """Names of the runs in a folder that new_seeds_dir made."""
+    return sorted(config.parent.name for config in folder.glob(f"{SEED_PREFIX}*/{CONFIG_FILE}"))
+
+
 def list_runs(base: Path = RUNS) -> list[str]:
     """Names of the runs, newest first."""
     configs = sorted(base.glob(f"*/{CONFIG_FILE}"), key=lambda c: c.stat().st_mtime, reverse=True)
@@ -52,10 +63,20 @@ def list_runs(base: Path = RUNS) -> list[str]:
 
 
 def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
-    """Make the folder of a new run; mkdir decides when two runs start at the same moment."""
-    if config.run is not None:
-        return _make_named(config.run, base)
-    stem = default_run_name(config)
+    """Make the folder of a new run."""
+    return new_folder(config.run, default_run_name(config), base)
+
+
+def new_seeds_dir(config: RunConfig, num_seeds: int, base: Path = RUNS) -> Path:
+    """Make the folder of several runs that differ in their seed alone."""
+    return new_folder(config.run, f"{_name_without_seed(config)}-{num_seeds}-seeds", base)
+
+
+def new_folder(name: str | None, stem: str, base: Path) -> Path:
+    """Make the folder `name`, or one whose name begins with `stem` and that nobody has yet; mkdir
+    decides when two runs start at the same moment."""
+    if name is not None:
+        return _make_named(name, base)
     for number in itertools.count(1):
         folder = base / (stem if number == 1 else f"{stem}-{number}")
         if _made(folder):
@@ -64,14 +85,19 @@ def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
 
 
 def default_run_name(config: RunConfig) -> str:
-    """`cartpole-v1-ppo-s1`; of an environment's `module:name` the name, of an algorithm's the
-    folder it lies in, of several environments a few."""
+    """`cartpole-v1-ppo-s1`"""
+    return f"{_name_without_seed(config)}-s{config.seed}"
+
+
+def _name_without_seed(config: RunConfig) -> str:
+    """The name of an environment `module:name` is `name`, that of an algorithm the folder that it
+    lies in; of several environments a few are named."""
     module, _, name = config.algorithm.name.rpartition(":")
     folder = module.removesuffix(".spec").rpartition(".")[2]
     tasks = " ".join(task.rpartition(":")[2] for task in config.env_name.split(" + "))
     parts = (tasks, folder or name)
     words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
-    return "-".join([*words, f"s{config.seed}"])
+    return "-".join(words)
 
 
 def _make_named(name: str, base: Path) -> Path:

@@ -48,10 +48,10 @@ class AlgorithmConfig(Strict):
     gamma: Fraction = 0.99
     """Discount per step; 1 means undiscounted."""
     learning_rate: Positive = 3e-4
-    """Step size of the optimiser at the start."""
+    """Learning rate of the optimiser at the start."""
     unroll_length: TriedCount = 32
-    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
-    the shortest that costs no speed."""
+    """Steps of every environment in one unroll; longer unrolls mean fewer hand-overs and more lag.
+    auto: the shortest at full speed."""
 
 
 def load_algorithm_config(name: str) -> type[AlgorithmConfig]:

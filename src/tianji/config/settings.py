@@ -17,6 +17,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from tianji.config.auto import AUTO
+from tianji.config.foreign_names import own_name
 from tianji.config.run import RunConfig
 from tianji.config.schema import AlgorithmConfig, Strict
 from tianji.errors import UsageError
@@ -203,6 +204,6 @@ def find_setting(written: str, settings: tuple[Setting, ...]) -> Setting:
         options = ", ".join(f"'{spelled_like(path, written)}'" for path in inside)
         raise UsageError(f"'{written}' could be several settings. Name one of: {options}.")
     names = [*named, *by_path]
-    close = difflib.get_close_matches(key, names, n=1)
-    hint = f" Did you mean '{spelled_like(close[0], written)}'?" if close else ""
+    meant = own_name(key, names) or next(iter(difflib.get_close_matches(key, names, n=1)), None)
+    hint = f" Did you mean '{spelled_like(meant, written)}'?" if meant else ""
     raise UnknownSetting(f"Unknown setting '{written}'.{hint} {LIST_ALL}")

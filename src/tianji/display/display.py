@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tianji.checkpoint.durable import to_plain
 from tianji.display.numbers import (
-    ASCII,
-    UNICODE,
     on_clock,
     to_count,
     to_duration,
@@ -23,13 +21,12 @@ from tianji.display.numbers import (
 )
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import cost_in_words, waited_for
+from tianji.display.stalled import waits_for, waits_for_version
 from tianji.display.stream import standard_error
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-
     from tianji.config.run import RunConfig
+    from tianji.display.live import LiveLines
     from tianji.display.panel import Panel
 
 Level = Literal["info", "warning", "error"]
@@ -38,6 +35,16 @@ Mode = Literal["auto", "live", "plain", "off"]
 REFRESH_S = 0.25
 """Shortest time between two drawings of the panel; each costs about 1.5 ms of one core."""
 PLAIN_PERIOD_S = 5.0
+QUIET_PERIOD_S = 10.0
+"""After this long without news a plain line says what the run waits for."""
+
+
+def what_can_be_shown(mode: Mode) -> Mode:
+    """`auto` becomes `live` on a terminal, `plain` elsewhere."""
+    if mode != "auto":
+        return mode
+    can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return "live" if can_draw else "plain"
 
 
 class _Screen(Protocol):
@@ -58,12 +65,9 @@ class Display:
     """
 
     def __init__(self, config: RunConfig, mode: Mode = "auto") -> None:
-        if mode == "auto":
-            can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-            mode = "live" if can_draw else "plain"
         screens: dict[str, type[_Live] | type[_Plain] | type[_Off]]
         screens = {"live": _Live, "plain": _Plain, "off": _Off}
-        self._screen: _Screen = screens[mode](config)
+        self._screen: _Screen = screens[what_can_be_shown(mode)](config)
 
     def start(self) -> None:
         self._screen.start()
@@ -82,28 +86,22 @@ class Display:
 
 
 class _Live:
-    """The panel, drawn over itself by rich."""
+    """The panel, drawn over itself."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
-        self._console: Console | None = None
-        self._live: Live | None = None
+        self._screen: LiveLines | None = None
         self._panel: Panel | None = None
         self._event: list[tuple[str, str]] = []
         self._drawn_at = float("-inf")
 
     def start(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
+        from tianji.display.live import LiveLines
         from tianji.display.panel import Panel
 
-        self._console = Console(file=standard_error(), highlight=False)
-        marks = ASCII if self._console.options.ascii_only else UNICODE
-        self._panel = Panel(self._config, marks)
-        # rich's own refresh thread would draw whether or not there is anything new.
-        self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
-        self._live.start()
+        self._screen = LiveLines()
+        self._panel = Panel(self._config, self._screen.marks)
+        self._screen.start()
         self._draw()
 
     def update(self, record: Mapping[str, Any]) -> None:
@@ -115,33 +113,32 @@ class _Live:
     def event(self, text: str, level: Level) -> None:
         style = {"info": "", "warning": "yellow", "error": "bold red"}[level]
         self._event = [(f"{time.strftime('%H:%M:%S')} ", "dim"), (text, style)]
-        if level != "info" and self._console is not None:
-            self._console.print(text, style=style, markup=False)
-        elif self._live is not None:
+        if self._screen is None:
+            return
+        if level != "info":
+            self._screen.print(text, style)
+        else:
             self._draw()
 
     def stop(self) -> None:
-        if self._live is not None:
+        if self._screen is not None:
             self._draw()
-            self._live.stop()
-            self._live = None
+            self._screen.stop()
+            self._screen = None
 
     def _draw(self) -> None:
-        from rich.text import Text
-
-        assert self._live is not None and self._panel is not None and self._console is not None
-        self._drawn_at = time.monotonic()
-        lines = self._panel.lines(self._console.width, self._event)
-        text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
-        self._live.update(text, refresh=True)
+        assert self._screen is not None and self._panel is not None, "start() comes first"
+        panel, self._drawn_at = self._panel, time.monotonic()
+        self._screen.draw(lambda width: panel.lines(width, self._event))
 
 
 class _Plain:
-    """One line every few seconds, when something has changed since the last."""
+    """A line every few seconds: news, or after a while without any, what the run waits for."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
         self._printed_at = float("-inf")
+        self._quiet_since = time.monotonic()
         self._record: Mapping[str, Any] = {}
         self._printed: Mapping[str, Any] = {}
         self._outlook = Outlook(config)
@@ -154,8 +151,12 @@ class _Plain:
     def update(self, record: Mapping[str, Any]) -> None:
         self._outlook.update(record)
         self._record = record
-        if record.get("env_steps") and time.monotonic() - self._printed_at >= PLAIN_PERIOD_S:
+        now = time.monotonic()
+        if record.get("env_steps") and now - self._printed_at >= PLAIN_PERIOD_S:
             self._print_line()
+        if now - self._quiet_since >= QUIET_PERIOD_S:
+            self._quiet_since = now
+            _print(f"{self._clock_text()}  {self._waiting_text()}")
 
     def event(self, text: str, level: Level) -> None:
         _print(text if level == "info" else f"{level}: {text}")
@@ -170,9 +171,17 @@ class _Plain:
         keys = ("env_steps", "episodes", "version", "restarts")
         if not record or all(record.get(key) == printed.get(key) for key in keys):
             return
-        self._printed_at = time.monotonic()
+        self._printed_at = self._quiet_since = time.monotonic()
         self._printed = record
         _print("  ".join(self._phrases(record)))
+
+    def _clock_text(self) -> str:
+        seconds = to_duration(self._record.get("wall_s") or 0.0)
+        return on_clock(f"{seconds:>7}", self._config.engine)
+
+    def _waiting_text(self) -> str:
+        limit_s = self._config.supervise.heartbeat_timeout_s
+        return waits_for(self._record, limit_s) or waits_for_version(self._record)
 
     def _phrases(self, record: Mapping[str, Any]) -> list[str]:
         config = self._config
@@ -180,8 +189,8 @@ class _Plain:
         target = f" of {config.target_return:g}" if config.target_return is not None else ""
         rates = record.get("rates_per_s", {})
         phrases = [
-            on_clock(f"{to_duration(record.get('wall_s') or 0.0):>7}", config.engine),
-            f"{to_count(steps)} steps ({to_percent(steps / config.max_env_steps)})",
+            self._clock_text(),
+            f"{to_count(steps)} steps ({to_percent(min(1.0, steps / config.max_env_steps))})",
             f"return {to_value(record.get('mean_return_100'), 4)}{target}",
             f"{to_count(rates.get('trained'))} trained/s",
             *self._between_the_roles(record),

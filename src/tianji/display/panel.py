@@ -9,7 +9,7 @@ ratio     1 of 1  version 160  updates 3,200  discarded 0  restarts 0
 actor-0   ━━━━━━━─────  57 % busy  43 % paced    212 MB  stepping
 learner   ━━━━━━━━━━━━  99 % busy                310 MB  updating
 metrics   approx_kl 0.0123  clip_fraction 0.11  entropy 0.54
-why       The learner is the critical path: its side is busy 99 % of the time ...
+why       The learner is the bottleneck: it is busy 99 % of the time, the actor 57 %. ...
 event     12:01:33 Checkpoint v00000160: 0.2 MB in 0.01 s.
 """
 
@@ -33,6 +33,7 @@ from tianji.display.numbers import (
 )
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import gradients_parts, rounds_parts, short_name
+from tianji.display.stalled import waits_for
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -71,6 +72,7 @@ class Panel:
             yield self._rates_line()
             yield from self._lane_lines()
             yield from self._role_lines(width)
+            yield from self._waiting_lines()
             yield from self._metric_lines(width)
             yield from self._why_lines(width)
         if event:
@@ -110,7 +112,7 @@ class Panel:
 
     def _steps_line(self, bar_width: int) -> Text:
         steps, limit = self._record.get("env_steps") or 0, self._config.max_env_steps
-        share = steps / limit
+        share = min(1.0, steps / limit)
         text = f"{to_count(steps)} of {to_count(limit)}"
         left = self._outlook.left_s()
         ending = [(f"  {to_duration(left)}", ""), (" left", "dim")] if left is not None else []
@@ -206,6 +208,10 @@ class Panel:
         spread = f"({to_percent(min(shares))} to {to_percent(max(shares))})"
         parts = [(columns, "magenta"), (f"{to_percent(mean):>6}", ""), (f" busy {spread}", "dim")]
         return _line(f"{len(actors)} actors", [*parts, (f"  {at}", "")])
+
+    def _waiting_lines(self) -> Iterator[Text]:
+        if words := waits_for(self._record, self._config.supervise.heartbeat_timeout_s):
+            yield _line("waiting", [(words.removeprefix("waiting "), "yellow")])
 
     def _metric_lines(self, width: int) -> Iterator[Text]:
         found = self._record.get("learner", {})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -39,6 +41,30 @@ def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
     finally:
         for shown in status:
             shown.stop()
+
+
+@contextmanager
+def tell_while_slow(
+    tell: Callable[[str], None], what: str, period_s: float = 5.0
+) -> Iterator[None]:
+    """Say every few seconds that something is still going on, from a thread: the block may hang.
+
+    >>> with tell_while_slow(tell, "Trying out CartPole-v1"):
+    ...     probe()
+    """
+    is_over, began_s = threading.Event(), time.monotonic()
+
+    def repeat() -> None:
+        while not is_over.wait(period_s):
+            tell(f"{what}: no answer for {time.monotonic() - began_s:.0f} s.")
+
+    thread = threading.Thread(target=repeat, name="tell-while-slow", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def _say(text: str) -> None:

@@ -286,8 +286,8 @@ class LocalEngine:
                 continue
             activity = Activity(row[Gauge.ACTIVITY]).name.lower()
             text = (
-                f"no sign of life for {silent_s:.0f} s while {activity}; killed. If its "
-                "environment needs so long for a step, raise supervise.heartbeat_timeout_s"
+                f"no sign of life for {silent_s:.0f} s while {activity}; killed. If an "
+                "environment step may take that long, raise supervise.heartbeat_timeout_s"
             )
             process.dump_stack()
             process.kill(text)
@@ -324,4 +324,4 @@ class LocalEngine:
         )
 
 
-FINISHING = "Finishing the version in work, then saving. Press Ctrl-C again to stop at once."
+FINISHING = "Finishing the current version and saving. Press Ctrl-C again to stop at once."

@@ -147,7 +147,7 @@ LOST_EPISODES = (
     "continues where it was."
 )
 MADE_ANEW = (
-    "Gradients that were in work are made anew, at the newest version; everything else continues "
+    "Unfinished gradients are computed again at the newest version; everything else continues "
     "where it was."
 )
 IN_THE_MIDDLE = (

@@ -48,6 +48,8 @@ class Probe:
     """Whether a run can go on in the middle of its episodes after a resume."""
     max_episode_steps: int | None
     """Steps after which an episode is truncated, where that is known."""
+    can_be_filmed: bool = False
+    """Whether it takes render_mode and says that it draws pictures."""
     env_bytes: int = 0
     """By how much a process grows with its first environment, the code that it loads included."""
     more_env_bytes: int = 0
@@ -107,6 +109,7 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
         times=times,
         more_step_s=more.step_s,
         remarks=world.remarks,
+        can_be_filmed=maker.takes_render_mode and _draws_pictures(world),
     )
 
 
@@ -257,6 +260,12 @@ def _in_words(maker: Maker, world: World) -> str:
     if "autoreset_mode" not in env.metadata:
         return f"{maker.words}; it does not say when it resets, so {mode} is assumed"
     return f"{maker.words}; autoreset: {mode}"
+
+
+def _draws_pictures(world: World) -> bool:
+    env = world.envs[0] if isinstance(world, SingleWorld) else getattr(world, "env", None)
+    metadata = getattr(env, "metadata", None) or {}
+    return "rgb_array" in (metadata.get("render_modes") or ())
 
 
 def _time_limit(world: World) -> int | None:

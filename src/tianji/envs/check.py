@@ -58,9 +58,9 @@ def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Fin
             ):
                 for finding in _check_runs(seen, world, twin):
                     findings.append(finding)  # one by one: what came before an error counts
-            findings.append(Finding("ok", "It closes."))
+            findings.append(Finding("ok", "close() works."))
     except TianjiError as error:
-        findings.append(Finding("error", str(error), "Nothing after this could be checked."))
+        findings.append(Finding("error", str(error), "The remaining checks were skipped."))
     return findings
 
 
@@ -85,11 +85,10 @@ def _check_spaces(seen: Probe) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "The action space has no finite bounds.",
-            "Policies are kept within the bounds, so there is nothing to keep them in: set low and "
-            "high of the Box.",
+            "Policies keep actions within the bounds: set finite low and high of the Box.",
         )
     yield from (Finding("warn", remark) for remark in seen.remarks)
-    yield Finding("ok", f"Environments are run {seen.vectorised}.")
+    yield Finding("ok", f"Environments run {seen.vectorised}.")
 
 
 def _check_times(times: StepTimes | None) -> Iterator[Finding]:
@@ -137,17 +136,21 @@ def _check_numbers(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]
         name = f"observation '{leaf.key}'" if leaf.key else "observation"
         values = rows[leaf_name(OBS, leaf.key)].reshape(-1, *leaf.shape)
         if not np.isfinite(values).all():
-            yield Finding("error", f"The {name} has NaN or infinite values.", "Learning stops.")
+            yield Finding(
+                "error", f"The {name} has NaN or infinite values.", "Training would stop."
+            )
         elif not all(leaf.space.contains(value) for value in values[:MAX_CONTAINS]):
             yield Finding(
                 "warn",
                 f"The {name} leaves its space {leaf.space}.",
-                "Normalisation and image scaling trust the space: correct its bounds.",
+                "Normalisation and image scaling rely on the space: correct its bounds.",
             )
         else:
             yield Finding("ok", f"The {name} stays in its space.")
     if not np.isfinite(rows["reward"]).all():
-        yield Finding("error", "Rewards are NaN or infinite.", "Learning stops at the first one.")
+        yield Finding(
+            "error", "Rewards are NaN or infinite.", "Training would stop at the first one."
+        )
 
 
 def _check_same_as_single(world: World) -> Iterator[Finding]:
@@ -162,8 +165,8 @@ def _check_same_as_single(world: World) -> Iterator[Finding]:
             "warn",
             f"Its vector environment observes {vector}, gymnasium.make() gives "
             f"{single.observation_space}.",
-            "Training and evaluation use the first; see that package's documentation for what its "
-            "vector environment does to observations and rewards.",
+            "Training and evaluation use the vector environment; see the documentation of that "
+            "package for how it changes observations and rewards.",
         )
     single.close()
 
@@ -185,7 +188,7 @@ def _check_seeds(
         yield Finding(
             "warn",
             "Different seeds give the same episodes.",
-            "Many environments show no more than one does, unless actions alone are to decide: "
+            "Many environments then give no more experience than one, unless the actions differ: "
             "draw random numbers from self.np_random, after super().reset(seed=seed).",
         )
     else:
@@ -200,8 +203,8 @@ def _check_episodes(seen: Probe, rows: Mapping[str, Array]) -> Iterator[Finding]
         yield Finding(
             "warn",
             f"No episode ended in {rows['valid'].sum()} random steps, and no time limit is known.",
-            "Returns are shown when episodes end: wrap it in gymnasium.wrappers.TimeLimit if they "
-            "can go on for ever.",
+            "Returns are known only when episodes end: wrap the environment in "
+            "gymnasium.wrappers.TimeLimit if episodes can go on forever.",
         )
         return
     within = f" Episodes are truncated after {limit} steps." if limit is not None else ""
@@ -224,13 +227,13 @@ def _check_final(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]:
         final = rows[leaf_name(FINAL_OBS, leaf.key)][t, i] if world.keeps_final else obs[t + 1, i]
         first = obs[t + 1, i] if world.keeps_final else obs[t + 2, i]
         if not np.array_equal(final, first):
-            yield Finding("ok", "The final observation of an episode comes through.")
+            yield Finding("ok", "The final observation of an episode is passed on.")
             return
     yield Finding(
         "warn",
         "The final observation of every episode equals the first one of the next.",
-        "The value of a truncated episode is taken from its final observation: see that it is "
-        "given, and not that of the reset.",
+        "The value of a truncated episode is computed from its final observation: return that one, "
+        "not the first observation after the reset.",
     )
 
 
@@ -249,7 +252,7 @@ def _check_reset_rows(world: NextStepWorld, actions: Array) -> Iterator[Finding]
             )
             return
         ended = np.logical_or(terminated, truncated)
-    yield Finding("ok", "Nothing happens in reset rows.")
+    yield Finding("ok", "Reset rows have no rewards and no endings.")
 
 
 def _check_state(world: World, twin: World, actions: Array) -> Iterator[Finding]:
@@ -261,8 +264,8 @@ def _check_state(world: World, twin: World, actions: Array) -> Iterator[Finding]
     if state is None:
         yield Finding(
             "ok",
-            "It does not offer its state: after a resume, new episodes begin.",
-            "get_state() and set_state(state) of the environment or of a wrapper would change it.",
+            "It has no get_state() and set_state(): after a resume, new episodes begin.",
+            "Add both to the environment or to a wrapper to continue episodes exactly.",
         )
         return
     again = {name: array.copy() for name, array in rows.items()}
@@ -271,10 +274,10 @@ def _check_state(world: World, twin: World, actions: Array) -> Iterator[Finding]
         world.step(actions[t], rows, t)
         twin.step(actions[t], again, t)
     if all(np.array_equal(rows[name], again[name], equal_nan=True) for name in rows):
-        yield Finding("ok", "It offers its state, and goes on from it exactly.")
+        yield Finding("ok", "It continues exactly from get_state() and set_state().")
     else:
         yield Finding(
             "error",
-            "It offers its state, but does not go on from it as it would have.",
-            "Resumed runs differ: something that matters is missing in get_state().",
+            "It does not continue exactly from get_state() and set_state().",
+            "Resumed runs would differ: get_state() lacks something that matters.",
         )

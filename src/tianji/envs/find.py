@@ -48,6 +48,7 @@ class Maker:
     max_episode_steps: int | None = None
     extra: str | None = None
     """Our extra that it needs."""
+    takes_render_mode: bool = True
 
 
 def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
@@ -103,12 +104,20 @@ def _from_factory(factory: Factory, name: str, kwargs: dict[str, Any]) -> Maker:
         raise UsageError(f"Environment '{name}' is a {type(factory).__name__}, not a function.")
     with usage_errors(name):
         parameters = inspect.signature(factory).parameters
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    takes_render_mode = takes_all or "render_mode" in parameters
     if "num_envs" not in parameters:
-        return Maker(name, "one by one in the actor's process", single=lambda: factory(**kwargs))
+        return Maker(
+            name,
+            "one by one in the actor's process",
+            single=lambda: factory(**kwargs),
+            takes_render_mode=takes_render_mode,
+        )
     return Maker(
         name,
         "all at once, by the factory's own vector environment",
         vector=lambda num_envs: factory(num_envs=num_envs, **kwargs),
+        takes_render_mode=takes_render_mode,
     )
 
 

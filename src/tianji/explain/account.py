@@ -32,8 +32,13 @@ class Side:
     """Processor time over time, of all its processes together; None where nobody measured it."""
 
     @property
+    def worked(self) -> float:
+        """The sum of the parts. It may exceed 1: gauges are not all read at the same moment."""
+        return sum(self.parts.values())
+
+    @property
     def busy(self) -> float:
-        return min(1.0, sum(self.parts.values()))
+        return min(1.0, self.worked)
 
     @property
     def no_core(self) -> float:

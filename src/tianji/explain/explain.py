@@ -20,14 +20,14 @@ from tianji.explain.gains import (
 )
 from tianji.explain.gathering import explain_gathering
 from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanation
-from tianji.explain.words import parts_in_words, waits_sentence
+from tianji.explain.words import actors_parts_sentence, parts_in_words, waits_sentence
 
 WRONG = 0.15
-"""A prediction that is further off than this was wrong."""
+"""A prediction that is off by more than this share was wrong."""
 
 _WAITS = {
     "grant": "for a grant",
-    "parked": "parked",
+    "parked": "while parked",
     "unrolls": "for unrolls",
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",
@@ -91,30 +91,34 @@ def _path_sentence(account: Account, path: CriticalPath) -> str:
     actors, learner = to_percent(account.actors.busy), to_percent(account.learner.busy)
     who = "actor" if account.num_actors == 1 else "actors"
     if path == "actors":
-        verb = "is" if account.num_actors == 1 else "are"
-        return f"The {who} {verb} the critical path: {actors} busy; the learner {learner}."
+        are = (
+            "is the bottleneck: it is"
+            if account.num_actors == 1
+            else "are the bottleneck: they are"
+        )
+        return f"The {who} {are} busy {actors} of the time, the learner {learner}."
+    of_each = f"the learner is busy {learner} of the time, the {who} {actors}"
     if path == "both":
-        return f"Both sides are the critical path: learner {learner} busy, {who} {actors}."
+        return f"Both sides are at their limit: {of_each}."
     if path == "neither":
         is_told = account.lacks_cores and account.usable_cores
         cores = f" (they share {account.usable_cores} cores)" if is_told else ""
-        return f"Neither side is always the limit: learner {learner} busy, {who} {actors}{cores}."
-    return f"The {path} is the critical path: {learner} busy; the {who} {actors}."
+        return f"Neither side is the bottleneck all the time: {of_each}{cores}."
+    return f"The {path} is the bottleneck: it is busy {learner} of the time, the {who} {actors}."
 
 
 def _waits_sentence(account: Account, path: CriticalPath, is_serial: bool, engine: str) -> str:
     is_behind = not is_serial and path in ("learner", "buffer")
-    behind = {"grant": f"{_WAITS['grant']} (the learner is behind)"} if is_behind else {}
+    behind = {"grant": "for the learner to catch up"} if is_behind else {}
     return waits_sentence(account, _WAITS | behind, engine)
 
 
 def _parts_sentence(account: Account, path: CriticalPath) -> str:
-    actors, learner = parts_in_words(account.actors), parts_in_words(account.learner)
+    actors = actors_parts_sentence(account)
+    learner = f"The learner spends its busy time on {parts_in_words(account.learner)}."
     if path == "actors":
-        return f"Work of the actors: {actors}."
-    if path in ("both", "neither"):
-        return f"Work of the actors: {actors}; of the learner: {learner}."
-    return f"Work of the learner: {learner}."
+        return actors
+    return f"{actors} {learner}" if path in ("both", "neither") else learner
 
 
 def _gain(account: Account, path: CriticalPath, plan: RunPlan) -> str:
@@ -130,11 +134,13 @@ def _prediction_sentence(account: Account, prediction: Prediction | None) -> str
         return ""
     promised, reached = prediction.produced, account.rates["produced"]
     error = prediction_error(prediction, account.rates).get("produced", 0.0)
-    signed = f"{100 * error:+.0f} %"
     if abs(error) <= WRONG:
-        return f"The plan promised {promised:,.0f} steps/s; {reached:,.0f} were reached ({signed})."
+        signed = f"{100 * error:+.0f} %"
+        return (
+            f"The plan predicted {promised:,.0f} steps/s; the run makes {reached:,.0f} ({signed})."
+        )
+    than = "faster" if error > 0 else "slower"
     return (
-        f"The plan was wrong: it promised {promised:,.0f} steps/s, with "
-        f"{_EXPECTED[prediction.bottleneck]} as the limit, and {reached:,.0f} were reached "
-        f"({signed})."
+        f"The run is {to_percent(abs(error))} {than} than planned: {reached:,.0f} steps/s instead "
+        f"of {promised:,.0f}. The plan expected {_EXPECTED[prediction.bottleneck]} to be the limit."
     )

@@ -15,7 +15,16 @@ from tianji.config.plan import RunPlan
 from tianji.display.numbers import to_percent
 from tianji.explain.account import Account, Side
 
-BEGIN = "What gains most:"
+TIMES = {
+    "environment": "the time of environment steps",
+    "inference": "the inference time",
+    "policy with gradients": "the time for policy and gradients",
+    "updates": "the update time",
+    "publishing": "the publishing time",
+    "buffer": "the buffer's time",
+    "saving": "the time for checkpoints",
+}
+"""What to halve, by the part of a side's work."""
 TAKEN = 0.5
 """Unused cores that are more than chance, while somebody lacks one."""
 LEAST_GAIN = 1.05
@@ -27,28 +36,28 @@ LEAST_BUSY = 0.01
 def serial_gain(account: Account, engine: str) -> str:
     actors, learner = account.actors.busy, account.learner.busy
     faster = (actors + learner) / max(actors, learner, LEAST_BUSY)
-    how = "the local engine with max_lag 1" if engine == "inline" else "max_lag 1"
+    how = "The local engine with max_lag 1" if engine == "inline" else "max_lag 1"
     return (
-        f"{BEGIN} {how}, so that both sides work at the same time (up to {to_times(faster)} as "
-        "fast where cores are free)."
+        f"{how} would help most: sampling and training would run at the same time (up to "
+        f"{to_times(faster)} as fast where cores are free)."
     )
 
 
 def gain_of_both() -> str:
-    return f"{BEGIN} more cores, or less work on both sides; one side alone gains nothing."
+    return "More cores, or less work on both sides, would help most; one faster side would not."
 
 
 def gain_of_neither(account: Account) -> str:
     if account.lacks_cores:
-        return f"{BEGIN} {_core(account)}, since both sides lack one at times."
+        return f"{_core(account)} would help most: both sides sometimes lack one."
     return (
-        f"{BEGIN} more even work, or a higher max_lag for more room between the two sides: they "
-        "wait for each other in turns."
+        "More even work or a higher max_lag would help most: the two sides wait for each other in "
+        "turn."
     )
 
 
 def gain_of_part(account: Account) -> str:
-    """Of the actors, where nothing that they wait for can be faster."""
+    """The gain of the actors, where nothing that they wait for can be faster."""
     return _gain(account, account.actors, account.learner, "the learner")
 
 
@@ -62,26 +71,26 @@ def gain_of_learner(account: Account, plan: RunPlan) -> str:
 
 
 def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
-    """The largest part of the slower side in half its time, as far as the faster side follows. Time
-    without a core is nobody's work: it goes at once with a core more."""
+    """Halve the largest part of the slower side's work, as far as the faster side keeps up. Time
+    without a core is no work: another core removes it at once."""
     room = _room(slow, fast)
     part = max(slow.parts, key=lambda name: slow.parts[name])
     if slow.no_core > slow.parts[part] / 2:
         taken = account.unused_cores
         what, faster = _core(account), _with_cores(slow, taken if taken >= TAKEN else 1.0)
     else:
-        what, faster = f"{part} in half the time", 1 / (1 - slow.parts[part] / slow.busy / 2)
-    bound = f"; then {who_is_next} would be the limit" if room < faster else ""
+        what, faster = f"Halving {TIMES[part]}", 1 / (1 - slow.parts[part] / slow.worked / 2)
+    bound = f"; then {who_is_next} would be the bottleneck" if room < faster else ""
     if min(room, faster) < LEAST_GAIN:
-        return f"{BEGIN} {what}, though little{bound}."
-    return f"{BEGIN} {what} (up to {to_times(min(room, faster))} as fast{bound})."
+        return f"{what} would help most, but only a little{bound}."
+    return f"{what} would help most (up to {to_times(min(room, faster))} as fast{bound})."
 
 
 def _core(account: Account) -> str:
-    """Whoever lacks a core while this run leaves some unused lacks those that others have."""
+    """Where this run lacks a core and still leaves some unused, other programs use those."""
     if account.unused_cores < TAKEN:
-        return "another core"
-    return f"the {account.unused_cores:.1f} cores that other programs hold"
+        return "Another core"
+    return f"Freeing the {account.unused_cores:.1f} cores that other programs use"
 
 
 def _with_cores(side: Side, more: float) -> float:
@@ -101,7 +110,7 @@ def _more_actors(account: Account, plan: RunPlan) -> str:
     if more is None or account.idle_cores < (more - now) * _core_share(account.actors):
         return ""
     gain = to_percent(min(more / now, _room(account.actors, account.learner)) - 1)
-    return f" {account.idle_cores:.1f} cores are idle: {more} actors could bring up to {gain}."
+    return f" {account.idle_cores:.1f} cores are idle: {more} actors could be up to {gain} faster."
 
 
 def _core_share(side: Side) -> float:

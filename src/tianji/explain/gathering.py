@@ -13,9 +13,9 @@ from typing import Any
 from tianji.display.numbers import to_percent, to_value
 from tianji.display.rounds import MUCH_DROPPED, waited_for
 from tianji.explain.account import Account, Side
-from tianji.explain.gains import BEGIN, LEAST_GAIN, gain_of_part, to_times
+from tianji.explain.gains import LEAST_GAIN, gain_of_part, to_times
 from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanation
-from tianji.explain.words import WORTH_TELLING, parts_in_words, waits_sentence
+from tianji.explain.words import WORTH_TELLING, actors_parts_sentence, waits_sentence
 from tianji.observe.watch import is_actor
 
 LARGE = 0.5
@@ -25,14 +25,14 @@ LEAST = 0.05
 
 _WAITS = {
     "grant": "for the next version",
-    "parked": "parked",
+    "parked": "while parked",
     "unrolls": "for gradients",
     "saving": "for checkpoints",
 }
 _ROUNDS = {
-    "first": "A round is the first {m} gradients, whoever makes them",
-    "harmonic": "A round has gradients of every actor, whose harmonic count is worth {m}",
-    "barrier": "A round is one gradient of every actor",
+    "first": "A round takes the first {m} gradients, from any actor",
+    "harmonic": "A round takes gradients from every actor until their harmonic count reaches {m}",
+    "barrier": "A round takes one gradient from every actor",
     "every": "Every gradient makes a version",
 }
 
@@ -51,7 +51,7 @@ def explain_gathering(
     gain = "" if engine == "inline" else _gain(record, account, path)
     if engine == "local" and not gain:
         gain = gain_of_part(account)
-    parts = f"Work of the actors: {parts_in_words(account.actors)}."
+    parts = actors_parts_sentence(account)
     told = [
         _waiting_sentence(record),
         _path_sentence(record, account, path, engine),
@@ -69,7 +69,7 @@ def _waits(gather: Mapping[str, Any], engine: str) -> Mapping[str, str]:
     """Real actors whose times are given wait until their gradients are due."""
     if gather.get("times", "none") == "none" or engine == "virtual":
         return _WAITS
-    return {**_WAITS, "grant": "until gradients were due, or for the next version"}
+    return {**_WAITS, "grant": "until gradients were due or for the next version"}
 
 
 def _renamed(side: Side) -> Side:
@@ -83,8 +83,9 @@ def _waiting_sentence(record: Mapping[str, Any]) -> str:
     names = waited_for(gather)
     if not names:
         return ""
-    at = f" at version {record['version']}" if "version" in record else ""  # not of a whole run
-    return f"The round waits for {names}: gradients{at} are missing for {gather['open_s']:.0f} s."
+    at = f" for version {record['version']}" if "version" in record else ""  # not of a whole run
+    open_s = f"{gather['open_s']:.0f} s"
+    return f"The round is waiting for {names}: gradients{at} have been missing for {open_s}."
 
 
 def _critical_path(account: Account, engine: str) -> CriticalPath:
@@ -98,30 +99,36 @@ def _path_sentence(
 ) -> str:
     actors, learner = to_percent(account.actors.busy), to_percent(account.learner.busy)
     if path == "learner":
-        return f"The learner is the critical path: {learner} busy; the actors {actors}."
+        return (
+            f"The learner is the bottleneck: it is busy {learner} of the time, the actors {actors}."
+        )
     if engine == "inline":
         together = to_percent(min(1.0, account.num_actors * account.actors.busy))
         return (
-            f"The actors take turns in one process: {together} of the time; the learner {learner}."
+            f"The actors take turns in one process and use {together} of the time, the learner "
+            f"{learner}."
         )
     if path == "actors":
         return (
-            f"The actors are the critical path, as it should be: {actors} busy; the learner "
-            f"{learner}."
+            f"The actors are the bottleneck, as intended: they are busy {actors} of the time, the "
+            f"learner {learner}."
         )
     gather, (name, busiest) = record["gather"], _busiest(record)
     if (share := _share_of_messages(gather)) >= LARGE:
         return (
-            f"Messages set the pace: sums of closed rounds are on their way for "
-            f"{to_percent(share)} of the time; the actors are {actors} busy."
+            f"Messages are the bottleneck: the sums of closed rounds are in transit "
+            f"{to_percent(share)} of the time; the actors are busy {actors} of the time."
         )
     if busiest >= LIMIT and gather["rule"] == "barrier":
-        included = "" if gather.get("network", "none") == "none" else ", messages included"
+        included = "" if gather.get("network", "none") == "none" else " (messages included)"
         return (
-            f"The slowest actor sets the pace: {name} is {to_percent(busiest)} busy{included}, the "
-            f"mean actor {actors}, the learner {learner}."
+            f"The slowest actor is the bottleneck: {name} is busy {to_percent(busiest)} of the "
+            f"time{included}, the average actor {actors}, the learner {learner}."
         )
-    return f"Neither side is always the limit: actors {actors} busy, learner {learner}."
+    return (
+        f"Neither side is the bottleneck all the time: the actors are busy {actors} of the time, "
+        f"the learner {learner}."
+    )
 
 
 def _share_of_messages(gather: Mapping[str, Any]) -> float:
@@ -154,7 +161,7 @@ def _shares(counts: list[int]) -> str:
     most, least = to_percent(counts[who] / total), to_percent(counts[whom] / total)
     if most == least:
         return f"; each actor made {most}"
-    return f"; actor-{who} made {most} of all, actor-{whom} {least}"
+    return f"; actor-{who} made {most} of them, actor-{whom} {least}"
 
 
 def _overdue_sentence(gather: Mapping[str, Any]) -> str:
@@ -163,8 +170,8 @@ def _overdue_sentence(gather: Mapping[str, Any]) -> str:
     if share < WORTH_TELLING:
         return ""
     return (
-        f"{to_percent(share)} of the gradients took longer than the times that were given: raise "
-        "times.unit_s, or have fewer actors for each core."
+        f"{to_percent(share)} of the gradients took longer than their given times: raise "
+        "times.unit_s, or use fewer actors per core."
     )
 
 
@@ -174,28 +181,31 @@ def _dropped_sentence(gather: Mapping[str, Any]) -> str:
     share, steps = gather["discarded_share"], gather.get("discarded_step_share")
     # A gradient that had only just begun is dropped as any other, and costs next to nothing.
     if min(share, share if steps is None else steps) < WORTH_TELLING:
-        return "Hardly any work was dropped when rounds were closed."
+        return "Hardly any work was dropped when rounds closed."
     told = f"{to_percent(share)} of the gradients"
     if steps is not None:
         told += f" and {to_percent(steps)} of the environment steps"
-    sentence = f"Dropped when rounds were closed: {told}."
+    sentence = f"{told} were dropped when rounds closed."
     if gather["rule"] == "barrier":
         return sentence
     # As many are in work whenever a round is closed, however large it was.
     of, before = ("gradients", share) if steps is None else ("steps", steps)
     after = to_percent(before / (2.0 - before))
-    return (
-        f"{sentence} With m = {2 * gather['num_gradients']} it would be some {after} of the {of}."
-    )
+    return f"{sentence} With m = {2 * gather['num_gradients']}, about {after} of the {of} would be."
 
 
 def _gain(record: Mapping[str, Any], account: Account, path: CriticalPath) -> str:
     """Of another rule or another m; nothing where those gain little."""
     gather = record["gather"]
     if names := waited_for(gather):
-        return f"{BEGIN} {names} at work again, or to go on without (algorithm.absent_after_s)."
+        return (
+            f"Going on without {names} would help most (algorithm.absent_after_s), unless it comes "
+            "back."
+        )
     if path == "learner":
-        return f"{BEGIN} larger rounds or larger gradients, so that the learner has less to do."
+        return (
+            "Larger rounds or larger gradients would help most: the learner would have less to do."
+        )
     if gather["rule"] == "barrier" and path == "neither":
         return _gain_of_another_rule(record, account)
     return _gain_of_m(gather, account, path)
@@ -210,8 +220,8 @@ def _gain_of_another_rule(record: Mapping[str, Any], account: Account) -> str:
     has_messages = record["gather"].get("network", "none") != "none"
     how_much = "" if has_messages else f" (up to {to_times(more)} as many gradients)"
     return (
-        f"{BEGIN} not to wait for the slowest: rennala-nigt where all actors have the same task, "
-        f"malenia-nigt where they have not{how_much}."
+        "Not waiting for the slowest actor would help most: use rennala-nigt if all actors have "
+        f"the same task, else malenia-nigt{how_much}."
     )
 
 
@@ -230,12 +240,12 @@ def _without_waiting(record: Mapping[str, Any], account: Account) -> float:
 def _gain_of_m(gather: Mapping[str, Any], account: Account, path: CriticalPath) -> str:
     if (messages := _share_of_messages(gather)) >= LARGE:
         more = to_times(1 / max(LEAST, 1.0 - messages))
-        return f"{BEGIN} a larger m, so that messages are fewer (up to {more} as many gradients)."
+        return f"A larger m would help most: fewer messages (up to {more} as many gradients)."
     dropped = gather.get("discarded_step_share") or 0.0
     if dropped >= MUCH_DROPPED:
         more = to_times(1 / max(LEAST, 1.0 - dropped))
-        return f"{BEGIN} a larger m, which drops less (up to {more} as many gradients)."
+        return f"A larger m would help most: less is dropped (up to {more} as many gradients)."
     waits = account.actors.waits.get("grant", 0.0) > 1.0 - LIMIT
     if path == "neither" and waits and gather.get("times", "none") == "none":
-        return f"{BEGIN} a larger m: actors wait for the next version after each round."
+        return "A larger m would help most: the actors wait for the next version after each round."
     return ""

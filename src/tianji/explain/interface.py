@@ -9,16 +9,16 @@ CriticalPath: TypeAlias = Literal["actors", "learner", "buffer", "both", "neithe
 
 LIMIT = 0.85
 """Whoever works this share of the time sets the pace; the rest is hand-over and noise."""
-NOTHING_YET = "Nothing to explain yet: no work has been seen."
+NOTHING_YET = "There is nothing to explain yet: no role has done any work."
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Explanation("learner", sentences=("The learner is ...", ...), gain="What gains most: ...")"""
+    """Explanation("learner", sentences=("The learner is ...", ...), gain="Halving ...")"""
 
     critical_path: CriticalPath | None
     """The role that sets the pace; `both` work all the time, `neither` does always."""
     sentences: tuple[str, ...]
-    """The first names the critical path."""
+    """The first names the bottleneck."""
     gain: str = ""
-    """Which of the sentences says what change gains most."""
+    """The sentence that says which change would help most."""

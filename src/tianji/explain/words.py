@@ -7,6 +7,13 @@ from collections.abc import Mapping
 from tianji.display.numbers import on_clock, to_percent
 from tianji.explain.account import LEAST_S, Account, Side
 
+PARTS = {
+    "environment": "environment steps",
+    "buffer": "the buffer",
+    "saving": "checkpoints",
+    "policy with gradients": "policy and gradients",
+}
+"""Names of parts on the screen where those of the metrics do not read well."""
 WORTH_TELLING = 0.01
 """Shares of time below it are left out."""
 
@@ -18,19 +25,19 @@ def waits_sentence(account: Account, words: Mapping[str, str], engine: str) -> s
         *_waits(each, account.actors, account.span_s, words),
         *_waits("the learner", account.learner, account.span_s, words),
     ]
-    nobody = f"nobody waited for more than {to_percent(WORTH_TELLING)} of the time"
+    nobody = f"no role waited for more than {to_percent(WORTH_TELLING)} of the time"
     span = on_clock(to_seconds(account.span_s), engine)
     return f"In {span}, {'; '.join(told) or nobody}."
 
 
 def _waits(who: str, side: Side, span_s: float, words: Mapping[str, str]) -> list[str]:
-    """Lack of a core is told apart: it comes at work and on waking up, on top of the rest."""
+    """Time without a core is listed separately: it overlaps with work and with waking up."""
     waits = listed([
         f"{to_seconds(share * span_s)} {words[cause]}"
         for cause, share in sorted(side.waits.items(), key=lambda wait: -wait[1])
         if _is_worth_telling(share, span_s) and cause in words
     ])  # fmt: skip
-    lacked = f"lacked a core for {to_seconds(side.no_core * span_s)}"
+    lacked = f"had no free core for {to_seconds(side.no_core * span_s)}"
     told = [f"waited {waits}"] if waits else []
     told += [lacked] if _is_worth_telling(side.no_core, span_s) else []
     return [f"{who} {' and '.join(told)}"] if told else []
@@ -42,11 +49,16 @@ def _is_worth_telling(share: float, span_s: float) -> bool:
 
 
 def parts_in_words(side: Side) -> str:
-    """What its work is made of, the largest part first."""
-    whole = side.busy or 1.0
+    """What its work consists of, the largest part first."""
+    whole = side.worked or 1.0
     shares = sorted(((share / whole, name) for name, share in side.parts.items()), reverse=True)
     told = [(to_percent(share), name) for share, name in shares if share >= WORTH_TELLING]
-    return listed([f"{name} {share}" for share, name in told])
+    return listed([f"{PARTS.get(name, name)} ({share})" for share, name in told])
+
+
+def actors_parts_sentence(account: Account) -> str:
+    who = "actor spends its" if account.num_actors == 1 else "actors spend their"
+    return f"The {who} busy time on {parts_in_words(account.actors)}."
 
 
 def to_seconds(seconds: float) -> str:

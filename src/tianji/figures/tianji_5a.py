@@ -96,5 +96,5 @@ def size_text(size_bytes: int) -> str:
     """`512 KB`, as the paper writes sizes."""
     for unit, name in _UNITS:
         if size_bytes >= unit:
-            return f"{size_bytes / unit:g} {name}"
+            return f"{size_bytes / unit:.4g} {name}"
     return f"{size_bytes} B"

@@ -12,7 +12,7 @@ from tianji.display.numbers import on_clock
 from tianji.observe.run_log import METRICS_FILE, read_lines
 
 CURVE_FILE = "curve.png"
-_LINE, _TARGET, _QUIET = "#2563a8", "#b45309", "#6b7280"
+LINE, _TARGET, _QUIET = "#2563a8", "#b45309", "#6b7280"
 
 
 class Point(NamedTuple):
@@ -38,12 +38,16 @@ def draw_curve(run_dir: Path) -> Path | None:
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_panel(left, [p.env_steps for p in points], points, config.target_return)
-    _draw_panel(right, [p.wall_s for p in points], points, config.target_return)
-    left.set_xlabel("environment steps")
-    left.xaxis.set_major_formatter(_steps_formatter())
+    _draw_panel(left, [p.env_steps for p in points], points)
+    _draw_panel(right, [p.wall_s for p in points], points)
+    style_axes(left, over_steps=True)
+    style_axes(right, over_steps=False)
     right.set_xlabel(on_clock("seconds", config.engine, of="training"))
     left.set_ylabel("mean return of the last 100 episodes")
+    if config.target_return is not None:
+        draw_target(left, config.target_return)
+        draw_target(right, config.target_return)
+        right.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
     figure.suptitle(
         f"{config.env_name}, {config.algorithm.name}, {config.engine} engine, seed {config.seed}",
         fontsize=11,
@@ -68,31 +72,37 @@ def to_points(records: Iterable[Mapping[str, Any]]) -> list[Point]:
     return points
 
 
-def _draw_panel(axes: Any, along: list[Any], points: list[Point], target: float | None) -> None:
+def _draw_panel(axes: Any, along: list[Any], points: list[Point]) -> None:
     returns = [point.mean_return for point in points]
     few = len(points) < 25  # a run of seconds: show where its points are
-    axes.plot(along, returns, ".-" if few else "-", color=_LINE, linewidth=1.8)
-    axes.plot(along[-1:], returns[-1:], "o", color=_LINE, markersize=4)
+    axes.plot(along, returns, ".-" if few else "-", color=LINE, linewidth=1.8)
+    axes.plot(along[-1:], returns[-1:], "o", color=LINE, markersize=4, clip_on=False)
+    # Right of the last point, outside of the axes: a curve never gets there.
     axes.annotate(
         f"{returns[-1]:.4g}",
         (along[-1], returns[-1]),
-        xytext=(-4, -16),
+        xytext=(7, 0),
         textcoords="offset points",
-        ha="right",
-        color=_LINE,
+        va="center",
+        color=LINE,
         fontsize=9,
+        annotation_clip=False,
     )
+    axes.set_xlim(0, max(along[-1], 1e-9))
+
+
+def draw_target(axes: Any, target: float | None) -> None:
+    """A dashed line at the target, for the legend; nothing without one."""
     if target is not None:
-        axes.axhline(target, color=_TARGET, linewidth=1.2, linestyle=(0, (5, 4)))
-        axes.annotate(
-            f"target {target:g}",
-            (0, target),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 3),
-            textcoords="offset points",
-            color=_TARGET,
-            fontsize=9,
-        )
+        label = f"target {target:g}"
+        axes.axhline(target, color=_TARGET, linewidth=1.2, linestyle=(0, (5, 4)), label=label)
+
+
+def style_axes(axes: Any, over_steps: bool) -> None:
+    """The look of all curves of returns."""
+    if over_steps:
+        axes.set_xlabel("environment steps")
+        axes.xaxis.set_major_formatter(_steps_formatter())
     axes.set_xlim(left=0)
     axes.margins(y=0.12)
     axes.grid(color="#e5e7eb", linewidth=0.8)

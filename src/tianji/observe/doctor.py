@@ -87,14 +87,14 @@ def check_cores() -> Iterator[Finding]:
     yield Finding(
         "warn",
         what,
-        "With one core, actors and learner take turns; the local engine gains nothing over inline.",
+        "With one core, actors and learner take turns: the local engine is no faster than inline.",
     )
 
 
 def check_memory() -> Iterator[Finding]:
     """Memory that can still be taken, limits of the control group included."""
     available = read_machine().memory_bytes
-    what = f"{available / GIB:.1f} GiB of memory can be taken."
+    what = f"{available / GIB:.1f} GiB of memory are available."
     if available >= 2 * GIB:
         yield Finding("ok", what)
     else:
@@ -105,10 +105,10 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
     """Our segments are memfds; /dev/shm matters to environments that start their own processes."""
     try:
         os.close(os.memfd_create("tianji-doctor"))
-        yield Finding("ok", "Shared memory by memfd works; it counts as ordinary memory.")
+        yield Finding("ok", "Shared memory (memfd) works; it counts as ordinary memory.")
     except (AttributeError, OSError) as error:
         advice = "The local engine needs Linux 3.17 or later; use --engine inline."
-        yield Finding("error", f"No shared memory by memfd: {error}", advice)
+        yield Finding("error", f"Shared memory (memfd) does not work: {error}", advice)
     try:
         space = shutil.disk_usage(folder)
     except OSError as error:
@@ -130,13 +130,13 @@ def check_huge_pages(rollup: Path = Path("/proc/self/smaps_rollup")) -> Iterator
         lines = rollup.read_text().splitlines()
         mapped_kb = sum(int(x.split()[1]) for x in lines if x.startswith("ShmemPmdMapped:"))
     except (AttributeError, OSError, ChannelError) as error:
-        yield Finding("ok", f"Whether shared memory lies on huge pages cannot be seen: {error}")
+        yield Finding("ok", f"Cannot check whether shared memory uses huge pages: {error}")
         return
     if mapped_kb:
-        yield Finding("ok", "Large segments of shared memory lie on huge pages.")
+        yield Finding("ok", "Large segments of shared memory use huge pages.")
     else:
-        advice = "Everything works; unrolls above some 64 KB are copied faster from Linux 6.1 on."
-        yield Finding("ok", "Shared memory lies on small pages.", advice)
+        advice = "Everything works; Linux 6.1 or later copies unrolls above 64 KB faster."
+        yield Finding("ok", "Shared memory uses small pages.", advice)
 
 
 def check_leftovers(proc: Path = Path("/proc")) -> Iterator[Finding]:
@@ -146,9 +146,9 @@ def check_leftovers(proc: Path = Path("/proc")) -> Iterator[Finding]:
     if orphans:
         pids = " ".join(map(str, orphans))
         what = f"Processes of an earlier run still hold shared memory: {pids}."
-        yield Finding("warn", what, f"If no run of yours is in progress: kill {pids}")
+        yield Finding("warn", what, f"If none of your runs is going on: kill {pids}")
     elif holders:
-        yield Finding("ok", f"{len(holders)} processes of runs in progress.")
+        yield Finding("ok", f"{len(holders)} processes of running trainings use shared memory.")
     else:
         yield Finding("ok", "No shared memory left over from earlier runs.")
 
@@ -188,7 +188,7 @@ def check_thread_variables() -> Iterator[Finding]:
     found = [f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ]
     if found:
         what = f"Set in your environment: {', '.join(found)}."
-        yield Finding("ok", what, "Workers get the threads of the plan: --learner-threads.")
+        yield Finding("ok", what, "Workers ignore this; set --learner-threads instead.")
 
 
 def check_gpu() -> Iterator[Finding]:
@@ -201,7 +201,7 @@ def check_gpu() -> Iterator[Finding]:
     if torch.cuda.is_available():
         yield Finding("ok", f"GPU: {torch.cuda.get_device_name(0)}.")
     else:
-        yield Finding("ok", "torch sees no GPU; training runs on the cores.")
+        yield Finding("ok", "torch finds no GPU; training runs on the CPU.")
 
 
 def check_collectives() -> Iterator[Finding]:
@@ -211,7 +211,7 @@ def check_collectives() -> Iterator[Finding]:
     except (ImportError, OSError):
         return  # said before
     if distributed.is_available() and distributed.is_gloo_available():
-        what = "All-reduce by gloo works, on the loopback interface."
+        what = "All-reduce with gloo works on the loopback interface."
         advice = (
             "It is neither authenticated nor encrypted: use algorithm.realisation all-reduce only "
             "where you trust all users of this machine. The server realisation opens no ports."

@@ -15,7 +15,8 @@ from tianji.config.run import RunConfig
 from tianji.display.display import Display, Level
 from tianji.errors import TianjiError
 from tianji.explain.explain import explain, prediction_error
-from tianji.observe.run_log import LOST_FILE, RunLog
+from tianji.observe.run_clock import RunClock
+from tianji.observe.run_log import LOST_FILE, METRICS_FILE, RunLog, read_last
 from tianji.observe.watch import Watch
 from tianji.types import Clock
 
@@ -54,6 +55,7 @@ class RunObserver:
         self._look_at_folder = look_at_folder
         self._period_ns = int(config.observe.period_s * 1e9)
         self._display = Display(config, config.observe.display)
+        self._wall = RunClock((read_last(run_dir / METRICS_FILE) or {}).get("wall_s") or 0.0)
         self._log = RunLog(run_dir, config, on_problem=self._on_problem)
         self._watch: Watch | None = None
         self._pids: dict[str, int] = {}
@@ -84,6 +86,7 @@ class RunObserver:
         if self._watch is None or not self._watch.watches(gauges):
             self._first_step_ns = self.first_step_ns()
             self._watch = Watch(gauges, now_ns, gathers=self._gather is not None)
+            self._wall.follow(self._watch.first_step_ns, now_ns)
 
     def use_plan(self, plan: RunPlan) -> None:
         """The run goes on with another plan."""
@@ -97,6 +100,7 @@ class RunObserver:
         self._check_folder()
         if now_ns - self._looked_ns >= self._period_ns:  # else the learner's record made us look
             self._look(self._watch)
+        self._wall.tick()
         self._show(self._watch, now_ns)
 
     def _check_folder(self) -> None:
@@ -111,7 +115,9 @@ class RunObserver:
         watch.look(self._pids)
 
     def _show(self, watch: Watch, now_ns: int) -> None:
-        record = self._complete(watch)
+        record = {**self._complete(watch), "wall_s": self._wall.shown_s}
+        if self._engine == "local":  # elsewhere a role is silent while others have their turn
+            record["silent_s"] = watch.silent_s()
         if now_ns >= self._next_why_ns:
             found = explain(record, self._plan, self._engine)
             if found.critical_path is not None:
@@ -125,6 +131,7 @@ class RunObserver:
         if kind == "metrics" and self._watch is not None:
             self._record = {**report["record"], **self._evaluation}
             self._evaluation = {}
+            self._wall.set(report["record"].get("wall_s"))
             self._look(self._watch)
             self._log.metrics(self._complete(self._watch))
             return

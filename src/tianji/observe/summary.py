@@ -45,6 +45,7 @@ _ZERO: Mapping[str, Any] = {
     "predicted": None,
     "prediction_error": None,
     "checkpoint": None,
+    "can_be_filmed": None,
 }
 """What is true of a run that did nothing; a run that failed early has facts for a few keys only."""
 

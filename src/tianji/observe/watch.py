@@ -103,6 +103,16 @@ class Watch:
             for name, row in self._gauges.rows.items()
         }
 
+    def silent_s(self) -> dict[str, float]:
+        """Seconds since the last sign of life of every actor and of the learner."""
+        rows = {name: self._gauges.rows[name] for name in self._gauges.rows if _is_watched(name)}
+        now_ns = self._now_ns()
+        return {
+            name: max(0, now_ns - row[Gauge.HEARTBEAT_NS]) / 1e9
+            for name, row in rows.items()
+            if row[Gauge.HEARTBEAT_NS] and row[Gauge.ACTIVITY] != Activity.STOPPED
+        }
+
     def resident_bytes(self) -> dict[str, int]:
         """Memory of every process that was there at the last look."""
         return self._times.resident_bytes
@@ -110,6 +120,11 @@ class Watch:
 
 def is_actor(role: str) -> bool:
     return role.startswith("actor-")
+
+
+def _is_watched(role: str) -> bool:
+    """The buffer shares the learner's process, and nobody waits for an evaluator."""
+    return is_actor(role) or role == "learner"
 
 
 def _counted(row: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.display.waiting import tell_while_slow
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import TianjiError, UsageError
 from tianji.planning.tasks import gathers, probe_tasks
@@ -32,7 +33,7 @@ PAYS_ABOVE_S = 60.0
 """A measurement takes a quarter of a minute: too much for a run that may be shorter than this."""
 
 GATHERS = (
-    "Planned by rule: actors that compute the gradients themselves need no balance with the "
+    "The plan follows a rule: actors that compute gradients themselves need no balance with the "
     "learner, and their number is part of the method."
 )
 
@@ -69,11 +70,11 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
     note = _nothing_to_measure(config)
     if note is not None:
         is_open = config.engine == "local" and config.num_actors == "auto"
-        return _by_rule(config, machine, probe_tasks(config, env, timed=is_open), note)
+        return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
     from tianji.planning.kept import is_kept
 
     is_open = config.plan.source == "auto" and not is_kept(config, env, machine)
-    found = probe_tasks(config, env, timed=is_open)
+    found = _probe(config, env, tell, timed=is_open)
     note = _too_short(config, machine, found) if is_open else None
     if note is not None:
         return _by_rule(config, machine, found, note)
@@ -102,7 +103,7 @@ def plan_again(
     fixed = config.model_copy(update=same)
     if len(same) < len(SHARES):
         return replace(plan_run(fixed, env, machine, tell), config=config)
-    found = probe_tasks(config, env)
+    found = _probe(config, env, tell)
     kept = {name: getattr(before, name) for name in ("source", "prediction", "notes")}
     return Planned(config, resolve(fixed, machine, found).model_copy(update=kept), found, note="")
 
@@ -113,20 +114,26 @@ def measured_plan(
     """The plan by a profile: one that was kept, unless it must be fresh, or measured now. By rule
     where there is nothing that a profile could balance."""
     if gathers(config):
-        return _by_rule(config, machine, probe_tasks(config, env, timed=True), GATHERS)
+        return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
     if config.engine != "local":
         raise UsageError(
-            f"The {config.engine} engine runs in one process, so there is nothing to share. Plans "
-            "are for --engine local."
+            f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
+            "`tianji plan` needs --engine local."
         )
-    return _solve(config, env, machine, probe_tasks(config, env), tell, fresh)
+    return _solve(config, env, machine, _probe(config, env, tell), tell, fresh)
+
+
+def _probe(config: RunConfig, env: EnvSources, tell: Tell, timed: bool = False) -> Probe:
+    """Try out the environments; people are told where they take long, or hang."""
+    with tell_while_slow(tell, f"Trying out {config.env_name}"):
+        return probe_tasks(config, env, timed)
 
 
 def _reservations(profile: Profile) -> tuple[str, ...]:
     if not profile.is_disturbed:
         return ()
     return (
-        "Something else used the machine while it was measured; `tianji plan --fresh` measures "
+        "Other programs used the machine during the measurement; `tianji plan --fresh` measures "
         "again.",
     )
 
@@ -138,9 +145,9 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
     if gathers(config):
         return GATHERS
     if config.plan.source == "rule":
-        return "Cores are shared by rule, as asked."
+        return "Cores are shared by rule (plan.source = rule)."
     if "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose:
-        return "Actors and learner threads are as asked; there was nothing to plan."
+        return "You set num_actors and learner_threads; there was nothing to plan."
     return None
 
 
@@ -148,14 +155,16 @@ def _too_short(config: RunConfig, machine: Machine, found: Probe) -> str | None:
     """Why a measurement would not pay; None where it would."""
     if found.step_s is None:
         return "Cores are shared by rule: the environment failed in a step."
-    least_s = config.max_env_steps * found.step_s / len(machine.cores)
-    if config.max_wall_s is not None:
-        least_s = min(least_s, config.max_wall_s)
-    if least_s > PAYS_ABOVE_S:
+    env_s = config.max_env_steps * found.step_s / len(machine.cores)
+    if env_s <= PAYS_ABOVE_S:
+        why = f"its environment steps need only about {max(1.0, env_s):.0f} s in all"
+    elif config.max_wall_s is not None and config.max_wall_s <= PAYS_ABOVE_S:
+        why = f"it ends after {config.max_wall_s:g} s (max_wall_s)"
+    else:
         return None
     return (
-        f"Cores are shared by rule: this run may take only {least_s:.0f} s. `tianji plan` measures "
-        "what is best here, and later runs use it."
+        f"Cores are shared by rule: this run may be too short for a measurement, because {why}. "
+        "`tianji plan` measures the best shares for this and later runs."
     )
 
 
@@ -163,7 +172,7 @@ def _by_rule(config: RunConfig, machine: Machine, found: Probe, note: str) -> Pl
     if config.plan.choose:
         from tianji.programs.settle import settle
 
-        note = f"{note} {', '.join(config.plan.choose)}: the default, not measured.".strip()
+        note = f"{note} {', '.join(config.plan.choose)}: default, not measured.".strip()
         config = settle(config, {})
     return Planned(config, resolve(config, machine, found), found, note)
 
@@ -188,9 +197,9 @@ def _solve(
     solution = solve(choice.profile, machine, demand_of(settled, found))
     taken_s = time.perf_counter() - began
     origin = (
-        "Planned by the profile that was kept of such a run on this machine."
+        "The plan uses a saved profile of such a run on this machine."
         if from_cache
-        else f"Planned by a profile of this machine, measured in {taken_s:.0f} s."
+        else f"The plan uses a profile of this machine, measured in {taken_s:.0f} s."
     )
     return Planned(
         config=settled,

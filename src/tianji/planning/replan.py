@@ -126,7 +126,8 @@ def _in_words(now: Solution, better: Solution) -> str:
     gain = better.prediction.produced / now.prediction.produced - 1
     return (
         f"The plan changes at this checkpoint, from {_shares(now)} to {_shares(better)}: at the "
-        f"speeds of today that promises {gain:.0%} more, {better.prediction.produced:,.0f} steps/s."
+        f"speeds of this run that should be {gain:.0%} faster, "
+        f"{better.prediction.produced:,.0f} steps/s."
     )
 
 

@@ -60,12 +60,12 @@ class Auditions:
             try:
                 rehearsal = self._rehearse(chosen)
             except WorkerLost as error:
-                self._tell(f"{error} A plan with {_in_words(chosen)} is not taken.")
+                self._tell(f"{error} A plan with {_in_words(chosen)} is not used.")
                 rehearsal = _failed(chosen)
             profile = self._with(profile, chosen, rehearsal)
         if not any(rehearsal.produced for rehearsal in profile.rehearsals):
             if profile.rehearsals:
-                self._tell("Every rehearsal failed: the plan rests on costs.")
+                self._tell("Every test run of a plan failed: the plan uses measured costs alone.")
             return profile.model_copy(update={"rehearsals": ()})
         winner = candidates(profile, self._machine, self._demand)[0]
         if winner.is_rehearsed and self._seconds_for(winner) <= self._left_s():
@@ -118,7 +118,7 @@ class Auditions:
         trial = RunSpec(config, plan, spec.spaces, spec.env, Path())
         limit_s = min(self._left_s(), PATIENCE * self._seconds_for(chosen))
         rehearsal = rehearse(trial, REHEARSAL_S, limit_s)
-        self._tell(f"Rehearsed {_in_words(chosen)}: {rehearsal.produced:,.0f} steps/s.")
+        self._tell(f"Tried {_in_words(chosen)}: {rehearsal.produced:,.0f} steps/s.")
         return rehearsal
 
 

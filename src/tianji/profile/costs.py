@@ -117,7 +117,7 @@ class Costs:
         """All at once: most of the time they load libraries."""
         config, threads = self._config, self._crew.spec.plan.actor_threads
         count = sampler_count(config, self._machine)
-        self._tell(f"Starting {count + 1} processes that measure.")
+        self._tell(f"Starting {count + 1} processes for the measurement.")
         self._samplers = [self._crew.start(f"{SAMPLER}-{i}", threads) for i in range(count)]
         self._trainer = self._crew.start(TRAINER, max(thread_counts(config, self._machine)))
 
@@ -183,7 +183,9 @@ class Costs:
             work = Command(do="work", span=span, threads=threads)
             alone = self._trainer.ask(work, Trained)
             self.learners[threads] = Learned(alone)
-            self._tell(f"The learner with {threads} thread(s): {alone.version_s:.3g} s a version.")
+            self._tell(
+                f"The learner with {threads} thread(s): {alone.version_s:.3g} s per version."
+            )
             if self._is_late() or (before and not does_help(before.version_s, alone.version_s)):
                 break
             before = alone

@@ -78,7 +78,7 @@ class Member:
         if left_s <= 0:
             self._process.dump_stack()
             raise WorkerLost(
-                f"{self.name}, a process that measures this run, gave no answer for "
+                f"{self.name}, a process that measures this run, did not answer for "
                 f"{self._timeout_s:.0f} s. If its environment needs so long for a step, raise "
                 "supervise.heartbeat_timeout_s."
             )

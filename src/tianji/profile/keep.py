@@ -79,7 +79,7 @@ def save(key: str, profile: Profile) -> None:
         replace_json(path, profile.model_dump(mode="json"))
     except (OSError, RuntimeError) as error:
         logging.getLogger("tianji").warning(
-            "The profile is not kept, so the next run measures again: %s", error
+            "The profile could not be saved, so the next run measures again: %s", error
         )
 
 

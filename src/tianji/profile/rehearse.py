@@ -133,14 +133,14 @@ class Stage:
 
     def result(self, spec: RunSpec, outcome: Outcome) -> Rehearsal:
         if outcome["because"] == "failed":
-            raise WorkerLost(f"The rehearsal of a plan failed. {outcome['first_cause'] or ''}")
+            raise WorkerLost(f"The test run of a plan failed. {outcome['first_cause'] or ''}")
         first, last = self._settled or self._first, self._last
         if first is last:
             first = self._first  # slow as it is, what it did while settling must do
         if first is None or last is None or first is last:
             raise WorkerLost(
-                f"A rehearsal with {spec.plan.num_actors} actor(s) made too few versions in "
-                f"{self._limit_s:.0f} s to tell its speed."
+                f"A test run with {spec.plan.num_actors} actor(s) made too few versions in "
+                f"{self._limit_s:.0f} s to measure its speed."
             )
         elapsed_s = last.at_s - first.at_s
         return Rehearsal(

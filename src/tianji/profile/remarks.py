@@ -63,8 +63,8 @@ def _uneven(factor: float) -> str:
     if factor <= UNEVEN:
         return ""
     return (
-        f"The environment is uneven: one step in a hundred takes {factor:.0f} times as long as "
-        "usual, and the other environments of its actor wait for it."
+        f"Step times vary: one step in a hundred takes {factor:.0f} times as long as usual, and "
+        "the other environments of the same actor wait for it."
     )
 
 
@@ -74,23 +74,23 @@ def _resets(factor: float, step_s: float) -> str:
     ):  # a reset of microseconds hurts no one
         return ""
     return (
-        f"Resets are slow: a step with a reset in it takes {factor:.0f} times as long as one "
-        "without."
+        f"Resets are slow: a step that includes a reset takes {factor:.0f} times as long as one "
+        "that does not."
     )
 
 
 def _hungry(bytes_each: float) -> str:
     if bytes_each <= HUNGRY_BYTES:
         return ""
-    return f"The environment is memory-hungry: each one takes {bytes_each / 2**20:,.0f} MiB."
+    return f"Each environment takes much memory: {bytes_each / 2**20:,.0f} MiB."
 
 
 def _busy(share: float) -> str:
     if share <= BUSY:
         return ""
     return (
-        f"Something else uses this machine: what was measured alone had to wait for a core for "
-        f"{share:.0%} of the time. Costs are free of that; rehearsals and the run are not."
+        f"Other programs use this machine: a process that was measured alone waited for a core "
+        f"{share:.0%} of the time. Measured costs exclude that; the predicted rate does not."
     )
 
 
@@ -99,6 +99,6 @@ def _noisy(noises: Sequence[float]) -> str:
     if worst <= NOISY:
         return ""
     return (
-        f"The measurement is noisy: figures vary by +-{worst:.0%}. Measure again when the machine "
-        "is quiet."
+        f"The measurement is noisy: numbers vary by +-{worst:.0%}. Measure again when no other "
+        "program uses the machine."
     )

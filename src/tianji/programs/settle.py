@@ -114,7 +114,7 @@ def choose(config: RunConfig, trials: Sequence[Trial]) -> Choice:
     for path, how in _open(config).items():
         if how == "filled":
             values[path], profile = _fill(replace(chosen, profile=profile), values[path])
-            notes.append(f"{path} = {values[path]}: what the learner has time for.")
+            notes.append(f"{path} = {values[path]}: as many as the learner has time for.")
     return Choice(values, profile, tuple(notes))
 
 

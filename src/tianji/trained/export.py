@@ -183,7 +183,7 @@ def _compare(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path
         worst = max(worst, float(np.abs(ours.astype(float) - theirs.astype(float)).max()) / size)
     if worst > (0.0 if exact else TOLERANCE):
         raise TianjiError(
-            f"The ONNX policy does not act as the policy does: actions differ by up to {worst:g} "
+            f"The ONNX policy differs from the policy: actions differ by up to {worst:g} "
             f"over {total} observations. Nothing was written."
         )
     return worst

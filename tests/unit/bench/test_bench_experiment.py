@@ -151,7 +151,7 @@ def test_a_sender_that_ends_badly_after_the_last_message_is_named(monkeypatch, p
         return received
 
     monkeypatch.setattr(experiment, "receive", receive_and_kill)
-    with pytest.raises(ChannelError, match="figures are incomplete: sender 0 ended"):
+    with pytest.raises(ChannelError, match="measurement is incomplete: sender 0 ended"):
         measure(Point(4096, 2, 0.0, 10))
     assert processes.all_ended() == [True, True]
 

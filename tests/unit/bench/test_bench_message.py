@@ -27,7 +27,7 @@ class Slots:
     def write(self, slot, number, sender=0):
         payload = self._senders[sender]
         payload.vary(number)
-        payload.words[0] = payload.words[-1] = number
+        payload.head[0] = payload.tail[0] = number & payload.last_number
         self.payloads[slot, 0] = payload.bytes
 
     def look_at(self, *numbers, sender=0):
@@ -50,7 +50,7 @@ def test_whole_messages_in_order_pass_and_senders_are_counted_apart():
         ((1,), "Message 0 of sender 0 arrived with the stamps 1 and 1"),
         ((0, 2), "Message 1 of sender 0 arrived with the stamps 2 and 2"),
         ((0, 1, 1), "Message 2 of sender 0 arrived with the stamps 1 and 1"),
-        ((0, 2, 1), "lost, doubled, torn or overtaken"),
+        ((0, 2, 1), "lost, duplicated, torn or overtaken"),
     ],
     ids=["the first is lost", "lost", "doubled", "overtaken"],
 )
@@ -81,7 +81,7 @@ def test_a_single_other_byte_is_noticed_by_the_comparison(at, change):
     slots = Slots()
     slots.write(0, 0)
     slots.payloads[0, 0, at] ^= change
-    with pytest.raises(ChannelError, match="Message 0 of sender 0 arrived with other bytes"):
+    with pytest.raises(ChannelError, match="bytes of message 0 of sender 0 changed"):
         slots.inspector.compare(0, 0)
 
 
@@ -90,7 +90,7 @@ def test_the_inside_of_another_message_is_noticed_by_the_comparison(other):
     slots = Slots()
     slots.write(0, **other)
     slots.payloads[0, 0].view(np.int64)[[0, -1]] = 0
-    with pytest.raises(ChannelError, match="other bytes"):
+    with pytest.raises(ChannelError, match="changed on the way"):
         slots.inspector.compare(0, 0)
 
 
@@ -101,10 +101,24 @@ def test_the_comparison_looks_at_the_stamps_too():
         slots.inspector.compare(0, 0)
 
 
-def test_the_smallest_message_is_nothing_but_its_stamps():
-    slots = Slots(size=16)
+@given(st.integers(1, 70), st.integers(0, NUM_SENDERS - 1))
+def test_messages_of_any_size_pass_and_one_that_is_left_out_is_noticed(size, sender):
+    slots = Slots(size)
+    for number in range(300):
+        slots.write(1, number, sender)
+        slots.inspector.compare(1, sender)
+    slots.write(1, 301, sender)
+    with pytest.raises(ChannelError, match="Message 300"):
+        slots.inspector.compare(1, sender)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 15, 16, 4097])
+def test_a_torn_message_of_any_size_is_noticed(size):
+    slots = Slots(size)
     slots.write(0, 0)
-    slots.inspector.compare(0, 0)
+    slots.payloads[0, 0, -1] ^= 1
+    with pytest.raises(ChannelError, match="Message 0 of sender 0"):
+        slots.inspector.look(0, 0)
 
 
 @pytest.mark.parametrize("size", [SIZE - 8, SIZE + 8, 10 * SIZE])

@@ -288,7 +288,9 @@ def test_it_says_whom_it_waits_for():
     rig.now += 4 * 10**9
     rig.deliver(0, 2)
     (news,) = rig.buffer.news()
-    assert news.startswith("Waiting for actor-1: no gradient of it for 8 s."), "others deliver"
+    assert news.startswith("Waiting for actor-1: it has sent no gradient for 8 s."), (
+        "others deliver"
+    )
     assert "algorithm.absent_after_s" in news
     assert rig.buffer.news() == [], "once"
     assert rig.buffer.record()["gather"]["waiting_for"] == [1]

@@ -167,11 +167,11 @@ def test_the_closing_block_names_the_folder_the_return_and_what_to_try(
     assert out == ""
     for words in (
         "Target reached",
-        "480.2 over the last 100 episodes (target 475)",
+        "480.2, mean of the last 100 training episodes (target 475)",
         "3.2 s of training",
         "41,000 environment steps",
         "runs/one/curve.png",
-        "tianji eval one --video",
+        "tianji eval one",
         "tianji export one",
         "tianji train --env YOUR-ENV",
     ):
@@ -182,7 +182,7 @@ def test_the_closing_block_names_the_folder_the_return_and_what_to_try(
 def test_the_closing_block_says_why_the_run_was_as_fast_as_it_was(
     monkeypatch: pytest.MonkeyPatch, in_tmp: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    told = ["The learner is the critical path.", "Nothing gains much."]
+    told = ["The learner is the bottleneck.", "Nothing would help much."]
     for path in ("learner", None):
         summary = {**SUMMARY, "critical_path": path, "explanation": told}
         stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns, s=summary: s)
@@ -228,14 +228,36 @@ def test_a_command_to_try_is_never_cut(capsys, monkeypatch):
     show_closing({**SUMMARY, "stopped_because": "max_env_steps", "run_dir": run_dir})
     shown = unwrapped(capsys.readouterr().err)
     assert f"tianji resume {run_dir.removeprefix('runs/')} --max-env-steps 82000" in shown
-    assert "go on from the last checkpoint" in shown
+    assert "continue from the last checkpoint" in shown
+
+
+def test_video_is_offered_only_where_something_renders(capsys):
+    show_closing({**SUMMARY, "can_be_filmed": False})
+    shown = unwrapped(capsys.readouterr().err)
+    assert "tianji eval one evaluate the policy" in shown and "--video" not in shown
+    show_closing({**SUMMARY, "can_be_filmed": True})
+    assert "tianji eval one --video evaluate the policy and film it" in unwrapped(
+        capsys.readouterr().err
+    )
+
+
+def test_an_environment_of_your_own_is_offered_only_to_those_who_have_not_used_one(capsys):
+    show_closing({**SUMMARY, "env": "mine:make"})
+    assert "YOUR-ENV" not in capsys.readouterr().err
+
+
+def test_the_run_of_one_seed_among_several_is_named_with_its_folder(capsys):
+    show_closing({**SUMMARY, "run_dir": "runs/five/seed-2"})
+    assert "tianji export five/seed-2 " in unwrapped(capsys.readouterr().err)
+    show_closing({**SUMMARY, "run_dir": "/data/runs/one"})
+    assert "tianji export /data/runs/one " in unwrapped(capsys.readouterr().err)
 
 
 def test_a_run_that_ran_out_of_time_needs_more_of_it_to_go_on(capsys):
     show_closing({**SUMMARY, "stopped_because": "max_wall"})
     assert "tianji resume one --max-wall-s 8 " in unwrapped(capsys.readouterr().err)
     show_closing({**SUMMARY, "stopped_because": "interrupted"})
-    assert "tianji resume one go on" in unwrapped(capsys.readouterr().err)
+    assert "tianji resume one continue" in unwrapped(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("updates", "told"), [(0, "0 updates"), (1, "1 update"), (2, "2 updates")])
@@ -269,7 +291,7 @@ def test_a_run_of_several_environments_tells_of_each(
     stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: ended)
     assert main(["train"]) == 0
     err = capfd.readouterr().err
-    assert "6.0, the mean of 2 environments" in err
+    assert "6.0, mean of 2 environments" in err
     assert "12.0 easy, 0.0 Hard-v1" in err
     begun = {**ended, "mean_return_100": None, "returns_by_env": {"m:easy": 12.0, "Hard-v1": None}}
     stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: begun)

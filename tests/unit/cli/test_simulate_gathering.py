@@ -102,9 +102,9 @@ def test_thousands_of_actors_are_shown_in_part(capfd):
         (("rennala-nigt", "--times", "soon"), "equal, sqrt, straggler"),
         (("rennala-nigt", "--network", "1,-3"), "greater than or equal to 0: '-3'"),
         (("rennala-nigt", "--times", "1,3", "--actors", "3"), "2 numbers, but there are 3 actors"),
-        (("rennala-nigt", "--nodes", "2"), "--nodes means nothing for rennala-nigt"),
+        (("rennala-nigt", "--nodes", "2"), "--nodes has no effect with rennala-nigt"),
         (("cartpole-ppo", "--times", "1,3"), "--times-actor-s"),
-        (("cartpole-ppo", "--rounds", "3"), "--rounds means nothing for ppo"),
+        (("cartpole-ppo", "--rounds", "3"), "--rounds has no effect with ppo"),
         (("sync-nigt", "--m", "3"), "--m"),
     ],
 )

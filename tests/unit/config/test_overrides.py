@@ -65,6 +65,17 @@ def test_the_command_line_sets(line: str, path: str, value: Any) -> None:
 
 BAD = [
     ("--gama 0.9", "Unknown setting '--gama'. Did you mean '--gamma'? `tianji train --help`"),
+    ("--lr 1e-3", "Unknown setting '--lr'. Did you mean '--learning-rate'?"),
+    ("--total-timesteps 1000", "Did you mean '--max-env-steps'?"),
+    ("--timesteps 1000", "Did you mean '--max-env-steps'?"),
+    ("--n-envs 4", "Did you mean '--num-envs'?"),
+    ("--n-steps 128", "Did you mean '--unroll-length'?"),
+    ("--num-steps 128", "Did you mean '--unroll-length'?"),
+    ("--batch-size 64", "Did you mean '--minibatch-size'?"),
+    ("--ent-coef 0.01", "Did you mean '--entropy'?"),
+    ("--clip-range 0.1", "Did you mean '--clip'?"),
+    ("--n-epochs 4", "Did you mean '--epochs'?"),
+    ("--policy MlpPolicy", "Did you mean '--hidden'?"),
     ("--check-point.period-s 9", "Did you mean '--checkpoint.period-s'?"),
     ("--period-s 9", "'--checkpoint.period-s', '--evaluate.period-s', '--observe.period-s'"),
     ("--checkpoint 9", "'--checkpoint.period-s', '--checkpoint.keep-last', '--checkpoint.replay'"),

@@ -27,6 +27,7 @@ def make_config(**changes):
         "env_name": "CartPole-v1", "algorithm": SimpleNamespace(name="ppo"), "engine": "local",
         "seed": 1, "run": "cartpole-v1-ppo-s1", "target_return": 475.0,
         "max_env_steps": 1_000_000, "max_wall_s": None, "max_lag": 2,
+        "supervise": SimpleNamespace(heartbeat_timeout_s=60.0),
     }  # fmt: skip
     return SimpleNamespace(**{**values, **changes})
 
@@ -78,7 +79,7 @@ def test_the_panel_tells_everything_in_80_by_24():
     assert max(map(len, lines)) <= 80
 
 
-WHY = ("The learner is the critical path: 98 % busy; the actor 22 %.", "What gains most: x" * 9)
+WHY = ("The learner is the bottleneck: 98 % busy; the actor is 22 %.", "This helps most: x" * 9)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -192,6 +193,49 @@ def test_plain_lines_come_every_few_seconds_and_only_with_news(clock, capsys):
     shown.stop()
     out, err = capsys.readouterr()
     assert (out, err) == ("", "")
+
+
+def test_plain_goes_on_while_an_environment_hangs_and_says_what_it_waits_for(clock, capsys):
+    shown = Display(make_config(), "plain")
+    shown.start()
+    capsys.readouterr()
+    hanging = {"activity": {"actor-0": "acting", "learner": "waiting"}}
+    for second in range(1, 22):
+        clock.s += 1
+        shown.update({**hanging, "wall_s": second, "silent_s": {"actor-0": second, "learner": 0.1}})
+    assert capsys.readouterr().err.splitlines() == [
+        f"   0:{second}  waiting for actor-0: its environment has not answered for {second} s; "
+        "restart after 60 s (supervise.heartbeat_timeout_s)"
+        for second in (10, 20)
+    ]
+
+
+def test_plain_goes_on_while_a_version_takes_long(clock, capsys):
+    shown = Display(make_config(), "plain")
+    record = make_record(version=4, activity={"actor-0": "paced", "learner": "updating"})
+    shown.update(record)
+    capsys.readouterr()
+    clock.s += 11
+    shown.update({**record, "wall_s": 23.0})
+    assert capsys.readouterr().err == (
+        "   0:23  waiting for version 5: actor-0 paced, learner updating\n"
+    )
+
+
+def test_the_panel_names_who_is_silent_and_nobody_else():
+    silent = {"actor-0": 0.2, "actor-1": 12.0, "learner": 0.1}
+    activity = {"actor-0": "acting", "actor-1": "starting", "learner": "waiting"}
+    lines = draw(make_record(silent_s=silent, activity=activity))
+    assert "waiting   for actor-1: it has been starting for 12 s" in lines
+    lines = draw(make_record(silent_s={**silent, "actor-1": 4.0}, activity=activity))
+    assert not any(line.startswith("waiting") for line in lines)
+
+
+def test_no_more_than_all_steps_are_done():
+    config = make_config(max_env_steps=400_000)
+    assert any(
+        "410k of 400k" in line and "100 %" in line for line in draw(make_record(), 80, config)
+    )
 
 
 def test_plain_says_what_happens_at_once(capsys):

@@ -101,7 +101,7 @@ def make_generous(num_envs):
         (Outside, "warn", "leaves its space"),
         (Infinite, "error", "NaN or infinite values"),
         (NaNRewards, "error", "Rewards are NaN"),
-        (Forgetful, "error", "does not go on from it"),
+        (Forgetful, "error", "does not continue exactly"),
         (Unbounded, "warn", "no finite bounds"),
         (Amnesiac, "warn", "final observation of every episode equals"),
         (make_generous, "error", "gives a reward in the step that should only reset"),

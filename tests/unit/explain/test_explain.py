@@ -30,51 +30,61 @@ def test_a_learner_that_mostly_receives_makes_the_buffer_the_critical_path():
     record["worked_s"]["learner"] = {"updates": 5.5, "publishing": 0.5, "buffer": 3.5}
     assert told(record).critical_path == "learner"
     assert found.critical_path == "buffer"
-    assert found.sentences[0].startswith("The buffer is the critical path: 95 % busy")
+    assert found.sentences[0].startswith("The buffer is the bottleneck: it is busy 95 %")
 
 
 def test_a_run_that_trains_on_as_fast_as_the_learner_can():
     assert told(make_record()).sentences == (
-        "The learner is the critical path: 97 % busy; the actor 25 %.",
-        "In 10.0 s, the actor waited 7.5 s for a grant (the learner is behind); the learner "
-        "waited 0.3 s for unrolls.",
-        "Work of the learner: updates 90 %, buffer 6 % and publishing 4 %.",
-        "What gains most: updates in half the time (up to 1.8 x as fast).",
+        "The learner is the bottleneck: it is busy 97 % of the time, the actor 25 %.",
+        "In 10.0 s, the actor waited 7.5 s for the learner to catch up; the learner waited 0.3 s "
+        "for unrolls.",
+        "The learner spends its busy time on updates (90 %), the buffer (6 %) and publishing "
+        "(4 %).",
+        "Halving the update time would help most (up to 1.8 x as fast).",
     )
 
 
 def test_a_run_that_waits_for_its_environments():
     found = told(make_record(0.99, 0.30, num_actors=4, environment=0.8, cores=5))
-    assert found.sentences[0] == "The actors are the critical path: 99 % busy; the learner 30 %."
+    assert found.sentences[0] == (
+        "The actors are the bottleneck: they are busy 99 % of the time, the learner 30 %."
+    )
     assert "each actor waited 0.1 s for a grant;" not in found.sentences[1]
     assert "the learner waited 7.0 s for unrolls" in found.sentences[1]
-    assert found.sentences[2] == "Work of the actors: environment 80 % and inference 20 %."
-    assert found.gain == ("What gains most: environment in half the time (up to 1.7 x as fast).")
+    assert found.sentences[2] == (
+        "The actors spend their busy time on environment steps (80 %) and inference (20 %)."
+    )
+    assert found.gain == (
+        "Halving the time of environment steps would help most (up to 1.7 x as fast)."
+    )
     assert found.gain in found.sentences
 
 
 def test_a_gain_ends_where_the_other_side_becomes_the_limit():
     gain = told(make_record(actors=0.75, learner=0.97)).gain
-    assert "(up to 1.3 x as fast; then the actors would be the limit)" in gain
+    assert "(up to 1.3 x as fast; then the actors would be the bottleneck)" in gain
     gain = told(make_record(actors=0.98, learner=0.80, environment=0.9)).gain
-    assert "(up to 1.2 x as fast; then the learner would be the limit)" in gain
+    assert "(up to 1.2 x as fast; then the learner would be the bottleneck)" in gain
 
 
 def test_two_sides_that_are_never_the_limit_alone_are_said_to_share_the_cores():
     record = make_record(0.60, 0.62, no_core=0.3, core_s={"actor-0": 9.0, "learner": 9.0})
     found = told(record)
     assert found.sentences[0] == (
-        "Neither side is always the limit: learner 62 % busy, actor 60 % (they share 2 cores)."
+        "Neither side is the bottleneck all the time: the learner is busy 62 % of the time, the "
+        "actor 60 % (they share 2 cores)."
     )
-    assert "the learner waited 3.8 s for unrolls and lacked a core for 3.0 s." in found.sentences[1]
-    assert "Work of the actors" in found.sentences[2] and "of the learner" in found.sentences[2]
-    assert "another core" in found.gain
-    assert "another core" not in told(make_record(0.60, 0.62)).gain
+    assert (
+        "the learner waited 3.8 s for unrolls and had no free core for 3.0 s." in found.sentences[1]
+    )
+    assert "The actor spends" in found.sentences[2] and "The learner spends" in found.sentences[2]
+    assert "Another core" in found.gain
+    assert "Another core" not in told(make_record(0.60, 0.62)).gain
 
 
 def test_a_learner_without_a_core_gains_most_from_one():
     record = make_record(no_core=0.6, core_s={"actor-0": 12.0, "learner": 3.7})
-    assert told(record).gain == "What gains most: another core (up to 2.5 x as fast)."
+    assert told(record).gain == "Another core would help most (up to 2.5 x as fast)."
 
 
 def test_one_more_core_among_many_actors_gains_no_more_than_a_core():
@@ -82,12 +92,12 @@ def test_one_more_core_among_many_actors_gains_no_more_than_a_core():
     record = make_record(0.99, 0.01, num_actors=10, core_s=core_s)
     for name in core_s:
         record["waited_s"][name]["core"] = 8.0
-    assert told(record).gain == "What gains most: another core (up to 1.5 x as fast)."
+    assert told(record).gain == "Another core would help most (up to 1.5 x as fast)."
 
 
 def test_cores_that_nobody_here_uses_while_one_is_missing_are_held_by_others():
     found = told(make_record(no_core=0.6))
-    assert "the 1.4 cores that other programs hold" in found.gain
+    assert "the 1.4 cores that other programs use" in found.gain
     assert "idle" not in found.gain
 
 
@@ -96,7 +106,7 @@ def test_what_others_hold_brings_no_more_than_they_hold():
     record = make_record(0.99, 0.01, num_actors=2, core_s=core_s)
     for name in core_s:
         record["waited_s"][name]["core"] = 8.0
-    gain = "What gains most: the 0.6 cores that other programs hold (up to 1.6 x as fast)."
+    gain = "Freeing the 0.6 cores that other programs use would help most (up to 1.6 x as fast)."
     assert told(record).gain == gain
 
 
@@ -105,7 +115,7 @@ def test_late_unrolls_checkpoints_and_parking_are_named():
     record["waited_s"]["actor-0"] = record["waited_s"]["actor-1"] = {"grant": 1.0, "parked": 2.0}
     record["waited_s"]["learner"] = {"unrolls": 0.2, "late_unrolls": 0.5, "saving": 0.3}
     sentence = told(record).sentences[1]
-    assert "each actor waited 2.0 s parked and 1.0 s for a grant" in sentence
+    assert "each actor waited 2.0 s while parked and 1.0 s for the learner" in sentence
     assert (
         "the learner waited 0.5 s for late unrolls, 0.3 s for checkpoints and 0.2 s for unrolls"
         in sentence
@@ -117,18 +127,18 @@ def test_time_lost_to_checkpoints_is_time_at_work():
     record["waited_s"]["learner"]["saving"] = 3.9
     found = told(record)
     assert found.critical_path == "learner"
-    assert "saving 39 %" in found.sentences[2]
+    assert "checkpoints (39 %)" in found.sentences[2]
 
 
 def test_waits_of_less_than_a_hundredth_are_not_told():
     sentence = told(make_record(actors=0.995, learner=0.995)).sentences[1]
-    assert sentence == "In 10.0 s, nobody waited for more than 1 % of the time."
+    assert sentence == "In 10.0 s, no role waited for more than 1 % of the time."
 
 
 def test_more_actors_are_proposed_while_cores_are_idle():
     plan = make_plan(num_actors=2, envs_per_actor=4)
     gain = told(make_record(0.99, 0.30, num_actors=2, cores=8), plan).gain
-    assert gain.endswith("5.7 cores are idle: 4 actors could bring up to 100 %.")
+    assert gain.endswith("5.7 cores are idle: 4 actors could be up to 100 % faster.")
     assert "idle" not in told(make_record(0.99, 0.30, num_actors=2, cores=3), plan).gain
     few = make_plan(num_actors=8, envs_per_actor=1)
     assert "idle" not in told(make_record(0.99, 0.30, num_actors=8, cores=64), few).gain
@@ -137,7 +147,7 @@ def test_more_actors_are_proposed_while_cores_are_idle():
 def test_actors_that_wait_for_a_simulator_may_be_more_than_cores():
     record = make_record(0.99, 0.10, num_actors=2, core_s={"actor-0": 0.5, "learner": 1.0})
     gain = told(record, make_plan(num_actors=2, envs_per_actor=4)).gain
-    assert "4 actors could bring up to 100 %" in gain
+    assert "4 actors could be up to 100 % faster" in gain
 
 
 def test_more_threads_are_left_to_a_measurement_and_a_measured_plan_has_made_it():
@@ -149,14 +159,14 @@ def test_more_threads_are_left_to_a_measurement_and_a_measured_plan_has_made_it(
 
 @pytest.mark.parametrize(
     ("engine", "lag_target", "how"),
-    [("inline", 1, "the local engine with max_lag 1"), ("local", 0, "max_lag 1")],
+    [("inline", 1, "The local engine with max_lag 1"), ("local", 0, "max_lag 1")],
 )
 def test_serial_training_takes_turns(engine, lag_target, how):
     record = make_record(0.40, 0.55)
     found = told(record, make_plan(lag_target=lag_target), engine)
     assert found.critical_path == "learner"
     assert found.sentences[0] == "Sampling (40 % of the time) and training (55 %) take turns."
-    assert f"What gains most: {how}, so that" in found.gain
+    assert found.gain.startswith(f"{how} would help most: ")
     assert "up to 1.7 x as fast" in found.gain
     assert "behind" not in found.sentences[1]
     assert told(make_record(0.6, 0.3), make_plan(lag_target=0)).critical_path == "actors"
@@ -164,14 +174,24 @@ def test_serial_training_takes_turns(engine, lag_target, how):
 
 def test_a_promise_that_was_kept_and_one_that_was_not():
     kept = told(make_record(), make_plan(promised=42_000)).sentences[-1]
-    assert kept == "The plan promised 42,000 steps/s; 40,000 were reached (-5 %)."
+    assert kept == "The plan predicted 42,000 steps/s; the run makes 40,000 (-5 %)."
     broken = told(make_record(), make_plan(promised=60_000, bottleneck="sampling")).sentences[-1]
     assert broken == (
-        "The plan was wrong: it promised 60,000 steps/s, with the actors as the limit, and 40,000 "
-        "were reached (-33 %)."
+        "The run is 33 % slower than planned: 40,000 steps/s instead of 60,000. The plan expected "
+        "the actors to be the limit."
     )
     better = told(make_record(), make_plan(promised=30_000)).sentences[-1]
-    assert "wrong" in better and "(+33 %)" in better
+    assert better.startswith(
+        "The run is 33 % faster than planned: 40,000 steps/s instead of 30,000"
+    )
+
+
+def test_no_part_of_the_work_is_more_than_all_of_it():
+    record = make_record()
+    record["worked_s"]["learner"] = {"updates": 10.3, "publishing": 0.0, "buffer": 0.0}
+    assert "updates (100 %)" in told(record).sentences[2]
+    record["worked_s"]["learner"]["buffer"] = 0.7
+    assert "updates (94 %) and the buffer (6 %)" in told(record).sentences[2]
 
 
 def test_the_error_of_a_prediction_is_that_of_each_rate():

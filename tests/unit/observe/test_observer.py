@@ -216,8 +216,47 @@ def test_the_display_says_why_once_there_is_something_to_say(rig):
     rig.work_s(2)
     rig.observer.tick()
     path, gain = rig.screen.records[-1]["why"]
-    assert path == "The learner is the critical path: 100 % busy; the actor 50 %."
-    assert gain.startswith("What gains most")
+    assert path == "The learner is the bottleneck: it is busy 100 % of the time, the actor 50 %."
+    assert gain.startswith("Halving the update time would help most")
+
+
+def test_the_clock_runs_while_the_first_environment_step_hangs(rig):
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = rig.now_ns
+    rig.gauges.rows["actor-0"][Gauge.HEARTBEAT_NS] = rig.now_ns
+    rig.watch()
+    rig.now_ns += 40 * S
+    rig.observer.tick()
+    shown = rig.screen.records[-1]
+    assert (shown["wall_s"], shown["silent_s"]) == (40.0, {"actor-0": 40.0})
+
+
+def test_the_clock_runs_on_from_the_last_record_and_stops_with_the_run(rig):
+    rig.watch()
+    rig.report("metrics", record={"wall_s": 7.0})
+    rig.now_ns += 3 * S
+    rig.observer.tick()
+    assert rig.screen.records[-1]["wall_s"] == 10.0
+    rig.report("metrics", record={"wall_s": 10.5})
+    rig.now_ns += 2 * S
+    rig.observer.close()
+    assert rig.screen.records[-1]["wall_s"] == 10.5
+    assert [line["wall_s"] for line in rig.metrics()] == [7.0, 10.5], (
+        "the log has what was recorded"
+    )
+
+
+def test_the_clock_of_a_resumed_run_begins_where_it_stood(tmp_path, monkeypatch):
+    (tmp_path / "metrics.jsonl").write_text('{"wall_s": 60.0}\n')
+    rig = Rig(tmp_path, monkeypatch)
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 0
+    rig.watch()
+    rig.now_ns += 3 * S
+    rig.observer.tick()
+    assert rig.screen.records[-1]["wall_s"] == 60.0
+    rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = rig.now_ns
+    rig.now_ns += 3 * S
+    rig.observer.tick()
+    assert rig.screen.records[-1]["wall_s"] == 63.0
 
 
 def test_an_explanation_stands_long_enough_to_be_read(rig):

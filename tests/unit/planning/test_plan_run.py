@@ -91,7 +91,7 @@ def test_what_was_measured_is_kept_for_the_next_run_however_short(measured):
     assert len(measured) == 1
     assert planned.solved.from_cache
     assert planned.plan.source == "measured"
-    assert "kept" in planned.note
+    assert "saved profile" in planned.note
 
 
 def test_what_was_measured_over_all_shares_serves_a_run_that_fixes_some(measured):
@@ -99,6 +99,14 @@ def test_what_was_measured_over_all_shares_serves_a_run_that_fixes_some(measured
     planned, _ = plan(config(max_env_steps=10, num_actors=2))
     assert planned.solved.from_cache
     assert planned.plan.num_actors == 2
+
+
+def test_the_note_of_a_short_run_says_what_is_short_and_not_how_long_the_run_takes(measured):
+    planned, _ = plan(config(max_env_steps=100))
+    assert "its environment steps need only about 1 s in all" in planned.note
+    planned, _ = plan(config(max_env_steps=SLOW, max_wall_s=30))
+    assert "it ends after 30 s (max_wall_s)" in planned.note
+    assert measured == []
 
 
 def test_a_run_may_ask_for_a_measurement(measured):
@@ -202,7 +210,7 @@ def test_by_rule_what_was_left_open_is_the_default(measured):
     planned, _ = plan(config(**{**OPEN, "max_env_steps": 100}))
     assert measured == []
     assert (planned.config.num_envs, planned.config.plan.choose) == (4, ())
-    assert "num_envs: the default, not measured." in planned.note
+    assert "num_envs: default, not measured." in planned.note
 
 
 def test_a_way_that_cannot_run_is_passed_over(measured):
@@ -233,7 +241,7 @@ def test_a_profile_that_was_disturbed_says_so(measured, monkeypatch):
     disturbed = FOUR_ACTORS.model_copy(update={"is_disturbed": True})
     monkeypatch.setattr("tianji.profile.measure.measure", lambda *_: disturbed)
     planned, _ = plan(config(max_env_steps=SLOW))
-    assert "Something else used the machine" in planned.note
+    assert "Other programs used the machine" in planned.note
 
 
 def test_costs_for_another_engine_do_not_become_plans(measured):

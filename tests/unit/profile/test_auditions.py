@@ -126,7 +126,7 @@ def test_one_that_fails_is_told_and_not_taken_and_the_next_is_tried(monkeypatch,
     found = hold(monkeypatch, tell=told.append)
     assert told[0] == (
         f"actor-0: broken. A plan with {favourite.num_actors} actor(s) and 1 learner thread(s) "
-        "is not taken."
+        "is not used."
     )
     assert len(set(tried)) == 2
     after = candidates(found, machine, demand)
@@ -140,7 +140,7 @@ def test_where_all_fail_the_plan_rests_on_costs(monkeypatch, tried):
     told = []
     assert hold(monkeypatch, tell=told.append).rehearsals == ()
     assert len(told) == 4
-    assert told[-1] == "Every rehearsal failed: the plan rests on costs."
+    assert told[-1] == "Every test run of a plan failed: the plan uses measured costs alone."
     told.clear()
     hold(monkeypatch, tell=told.append, num_actors=2, learner_threads=1, actor_threads=1)
     assert len(told) == 2, "the only one is not tried again"

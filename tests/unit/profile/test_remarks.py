@@ -29,9 +29,9 @@ def test_an_ordinary_environment_on_a_quiet_machine_is_not_worth_a_word():
     ("readings", "expected"),
     [
         ({"step_s": 0.012}, "one step takes 12 ms, so one actor makes at most 83 steps/s"),
-        ({"disturbed_share": 0.4}, "had to wait for a core for 40% of the time"),
+        ({"disturbed_share": 0.4}, "waited for a core 40% of the time"),
         ({"unevenness": 30.0}, "one step in a hundred takes 30 times as long"),
-        ({"reset_factor": 40.0, "step_s": 1e-3}, "a step with a reset in it takes 40 times"),
+        ({"reset_factor": 40.0, "step_s": 1e-3}, "a step that includes a reset takes 40 times"),
     ],
 )
 def test_one_sentence_for_what_is_slow_or_uneven_or_disturbed(readings, expected):
@@ -47,7 +47,7 @@ def test_memory_is_what_a_further_environment_adds():
     few, many = point(num_actors=8, memory_mib=250), point(num_actors=1, memory_mib=250 + 7 * 300)
     assert memory_per_environment([many, few]) == pytest.approx(300 * MIB)
     (sentence,) = said(few, many)
-    assert "each one takes 300 MiB" in sentence
+    assert "takes much memory: 300 MiB" in sentence
 
 
 def test_memory_of_a_single_point_is_what_building_it_added():

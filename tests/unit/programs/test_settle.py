@@ -93,7 +93,7 @@ def test_updates_fill_the_time_that_the_learner_has_left():
     asked = demand(num_actors=1)
     found = choose(dqn(updates_per_version="auto"), [filled(measured, asked)])
     assert found.values == {UPDATES: 18}
-    assert found.notes == (f"{UPDATES} = 18: what the learner has time for.",)
+    assert found.notes == (f"{UPDATES} = 18: as many as the learner has time for.",)
     after = solve(found.profile, machine(9), asked)
     assert after.prediction.bottleneck == "sampling"
     assert solve(with_updates(measured, 8, 19), machine(9), asked).prediction.bottleneck == (

@@ -1,0 +1,135 @@
+"""`tianji train ... --seeds N`: the option, and the last words of such a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from tianji.cli.closing import command_list, run_name
+from tianji.cli.output import Outcome, people
+from tianji.config.run import RunConfig
+from tianji.config.settings import canonical
+from tianji.config.tokens import Assignment
+from tianji.display.numbers import to_value
+from tianji.errors import UsageError
+from tianji.seeds.screen import ENDINGS
+
+OPTION = "seeds"
+
+
+def take_seeds(asked: Sequence[Assignment]) -> tuple[int | None, list[Assignment]]:
+    """The number of seeds asked for, None without one, and the other options."""
+    found = [a for a in asked if canonical(a.written) == OPTION]
+    others = [a for a in asked if canonical(a.written) != OPTION]
+    if not found:
+        return None, others
+    text = str(found[-1].value)
+    if not (text.isdecimal() and int(text) >= 1):
+        raise UsageError(
+            f"--seeds = {found[-1].value}: must be a whole number of at least 1, the number of "
+            "seeds to train with. They are counted up from --seed."
+        )
+    return int(text), others
+
+
+def train_with_seeds(config: RunConfig, num_seeds: int) -> Outcome:
+    from tianji.seeds.screen import make_screen
+    from tianji.seeds.train import train_seeds
+
+    report = train_seeds(config, num_seeds, make_screen(config.observe.display))
+    return show_seeds(report)
+
+
+def show_seeds(report: Mapping[str, Any]) -> Outcome:
+    """Print the closing block of several seeds and give the outcome."""
+    style, exit_code = _ending(report)
+    table = _table(report["runs"])
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, text in _facts(report).items():
+        facts.add_row(f"[dim]{name}[/]", Text(text))
+    block: list[RenderableType] = [table, "", facts]
+    if commands := _commands(report):
+        block += [Text("\nNext things to try", style="bold"), command_list(commands)]
+    num_seeds = len(report["runs"]) + len(report["not_started"])
+    title = f"{report['env']}, {report['algorithm']}, {num_seeds} seed{'s' * (num_seeds != 1)}"
+    people().print(
+        Panel(Group(*block), title=title, title_align="left", border_style=style, expand=False)
+    )
+    return Outcome(dict(report), exit_code)
+
+
+def _ending(report: Mapping[str, Any]) -> tuple[str, int]:
+    """Colour and exit code: a failure counts most, then an interruption."""
+    because = report["stopped_because"]
+    if "failed" in because:
+        return "red", 1
+    if "interrupted" in because or report["not_started"]:
+        return "yellow", 130
+    return ("green" if set(because) == {"target_reached"} else "yellow"), 0
+
+
+def _table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("seed", justify="right", style="cyan")
+    table.add_column("result", no_wrap=True)
+    for name in ("return", "steps", "time to target", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for run in runs:
+        table.add_row(
+            str(run["seed"]),
+            Text(ENDINGS[run["stopped_because"]]),
+            to_value(run["mean_return_100"], 4),
+            f"{run['env_steps']:,}",
+            _seconds(run["time_to_target_s"]),
+            _seconds(run["wall_s"]),
+        )
+    return table
+
+
+def _facts(report: Mapping[str, Any]) -> dict[str, str]:
+    facts = {"return": _in_words(report["mean_return_100"], "", digits=4)}
+    if report["time_to_target_s"] is not None:
+        facts["time to target"] = _in_words(report["time_to_target_s"], " s", digits=3)
+    for run in report["runs"]:
+        if run["stopped_because"] == "failed":
+            facts[f"seed {run['seed']} failed"] = str(run.get("first_cause"))
+    if left := report["not_started"]:
+        facts["not started"] = f"seed {', '.join(map(str, left))}"
+    facts["all seeds"] = f"{report['total_s']:.1f} s"
+    facts["folder"] = f"{report['run_dir']}/"
+    if report["picture"] is not None:
+        facts["picture"] = report["picture"]
+    return facts
+
+
+def _in_words(spread: Mapping[str, float] | None, unit: str, digits: int) -> str:
+    if spread is None:
+        return "no episode has finished yet"
+    median, low, high = (to_value(spread[key], digits) for key in ("median", "min", "max"))
+    seeds = "1 seed" if spread["count"] == 1 else f"{spread['count']} seeds"
+    return f"median {median}{unit}, from {low}{unit} to {high}{unit} ({seeds})"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} s"
+
+
+def _commands(report: Mapping[str, Any]) -> dict[str, str]:
+    """What to do next with the best seed, and with the first that did not come to its end."""
+    commands = {}
+    saved = [run for run in report["runs"] if run.get("checkpoint")]
+    rated = [run for run in saved if run["mean_return_100"] is not None]
+    if rated:
+        best = max(rated, key=lambda run: run["mean_return_100"])
+        commands[f"tianji eval {run_name(Path(best['run_dir']))}"] = "evaluate the best seed"
+    for run in saved:
+        if run["stopped_because"] in ("interrupted", "failed"):
+            name = run_name(Path(run["run_dir"]))
+            commands[f"tianji resume {name}"] = f"continue seed {run['seed']}"
+    return commands

@@ -1,0 +1,84 @@
+"""One seed of several, as the process that starts them all sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tianji.config.run import RunConfig
+from tianji.observe.run_log import METRICS_FILE, read_last
+from tianji.observe.summary import build_summary, read_summary
+
+
+class SeedRun:
+    """Its process and its folder. `start` may be called once."""
+
+    def __init__(self, config: RunConfig, base: Path) -> None:
+        """config: names the run's folder under `base`."""
+        assert config.run is not None
+        self.config = config
+        self.folder = base / config.run
+        self.log = base / f"{config.run}.log"
+        """What the run says; it has no terminal of its own."""
+        self._base = base
+        self._process: subprocess.Popen[bytes] | None = None
+        self._was_asked_to_stop = False
+
+    def start(self, cores: tuple[int, ...]) -> None:
+        start = {"config": self.config.model_dump(mode="json"), "base": str(self._base),
+                 "cores": cores, "parent": os.getpid()}  # fmt: skip
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tianji.seeds.child"],
+                stdin=subprocess.PIPE, stdout=log, stderr=log,
+                start_new_session=True,  # a terminal's Ctrl-C reaches the parent alone
+            )  # fmt: skip
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError), self._process.stdin as pipe:  # it died: its log says why
+            pipe.write(json.dumps(start).encode())
+
+    @property
+    def is_started(self) -> bool:
+        return self._process is not None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def ask_to_stop(self) -> None:
+        """As one Ctrl-C: the first time it finishes and saves, the second time it stops at once."""
+        if self._process is not None and self.is_running:
+            self._was_asked_to_stop = True
+            self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def record(self) -> Mapping[str, Any]:
+        """Its newest line of metrics; empty before the first."""
+        return read_last(self.folder / METRICS_FILE) or {}
+
+    def summary(self) -> dict[str, Any]:
+        """What the ended run did, also where it could not sum up itself."""
+        assert self._process is not None and not self.is_running
+        found = read_summary(self.folder)
+        if found is not None:
+            return found
+        because = "interrupted" if self._was_asked_to_stop else "failed"
+        facts = {**self.record(), "stopped_because": because}
+        return build_summary(self.config, self.folder, facts, self._last_words())
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
+        words = [line.strip() for line in lines if line.strip()]
+        assert self._process is not None
+        return words[-1] if words else f"ended with exit code {self._process.returncode}"

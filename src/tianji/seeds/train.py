@@ -1,0 +1,131 @@
+"""The same run with several seeds, which share the machine.
+
+    train_seeds(config, num_seeds=5, show=show)     # runs/NAME/seed-1, seed-2, ...
+
+Every seed is a run of its own, in a process of its own, on its own cores: what happens to one does
+not touch the others. As many go on at the same time as the cores allow.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tianji.checkpoint.durable import replace_json
+from tianji.config.machine import Machine, read_machine
+from tianji.config.run import RunConfig
+from tianji.config.runs import RUNS, SEED_PREFIX, new_seeds_dir
+from tianji.display.waiting import tell_progress
+from tianji.engines.control import Stop
+from tianji.engines.signals import StopRequest, catch_signals
+from tianji.planning.plan import plan_run
+from tianji.seeds.one import SeedRun
+from tianji.seeds.shares import cores_wanted, share_cores
+from tianji.seeds.summary import SUMMARY_FILE, sum_up
+
+LOOK_S = 0.25
+Shares = tuple[tuple[int, ...], ...]
+
+
+class Screen(Protocol):
+    """Where people see how far the seeds are."""
+
+    def start(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None: ...
+
+    def update(self) -> None:
+        """Called several times a second."""
+        ...
+
+    def event(self, text: str) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def train_seeds(
+    config: RunConfig, num_seeds: int, screen: Screen, base: Path = RUNS
+) -> dict[str, Any]:
+    """Train with the seeds config.seed, config.seed + 1, ...; returns what all of them did."""
+    began_s = time.monotonic()
+    machine = read_machine()
+    shares = share_cores(machine.cores, num_seeds, cores_wanted(config))
+    config = _planned_by_rule(config) if len(shares) > 1 else config
+    _check(config, machine, shares)
+    folder = new_seeds_dir(config, num_seeds, base)
+    runs = [SeedRun(_with_seed(config, config.seed + i), folder) for i in range(num_seeds)]
+    screen.start(runs, shares, folder)
+    try:
+        with catch_signals() as stop:
+            _run_all(runs, shares, stop, screen)
+    finally:
+        for run in runs:
+            run.kill()
+        screen.stop()
+    started = [run for run in runs if run.is_started]
+    left = [run.config.seed for run in runs if not run.is_started]
+    total_s = time.monotonic() - began_s
+    report = sum_up([run.summary() for run in started], left, folder, total_s)
+    return _saved(report, config, [run.folder for run in started])
+
+
+def _run_all(runs: Sequence[SeedRun], shares: Shares, stop: StopRequest, screen: Screen) -> None:
+    """Until all have ended. Whoever has ended leaves its cores to the next."""
+    waiting, free = list(runs), list(shares)
+    going: dict[SeedRun, tuple[int, ...]] = {}
+    told = Stop.NO
+    while going or (waiting and stop.level == Stop.NO):
+        while waiting and free and stop.level == Stop.NO:
+            run, cores = waiting.pop(0), free.pop(0)
+            run.start(cores)
+            going[run] = cores
+        select.select([stop.fd], [], [], LOOK_S)
+        if stop.level > told:
+            told = _pass_on(stop, going, screen)
+        for run in [run for run in going if not run.is_running]:
+            free.append(going.pop(run))
+        screen.update()
+
+
+def _pass_on(stop: StopRequest, going: dict[SeedRun, tuple[int, ...]], screen: Screen) -> Stop:
+    os.read(stop.fd, 64)
+    if stop.level == Stop.FINISH:
+        screen.event(
+            "Every seed finishes its version and saves. Press Ctrl-C again to stop at once."
+        )
+    for run in going:
+        run.ask_to_stop()
+    return stop.level
+
+
+def _check(config: RunConfig, machine: Machine, shares: Shares) -> None:
+    """Whatever is wrong with the run is found here, before any process starts."""
+    share = replace(machine, cores=shares[0], nodes=(), siblings=())
+    with tell_progress(config.observe.display) as tell:
+        plan_run(_planned_by_rule(config), config.envs or config.env, share, tell)
+
+
+def _planned_by_rule(config: RunConfig) -> RunConfig:
+    """Runs that measure at the same time would measure each other."""
+    if config.plan.source != "auto":
+        return config
+    plan = config.plan.model_copy(update={"source": "rule"})
+    return config.model_copy(update={"plan": plan})
+
+
+def _with_seed(config: RunConfig, seed: int) -> RunConfig:
+    return config.model_copy(update={"seed": seed, "run": f"{SEED_PREFIX}{seed}"})
+
+
+def _saved(report: dict[str, Any], config: RunConfig, run_dirs: Sequence[Path]) -> dict[str, Any]:
+    """The report on disk, with the picture drawn."""
+    from tianji.seeds.picture import draw_seeds
+
+    folder = Path(report["run_dir"])
+    picture = draw_seeds(config, run_dirs)
+    report = {**report, "picture": None if picture is None else str(picture)}
+    replace_json(folder / SUMMARY_FILE, report)
+    return report
