@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tianji.cli.output import Outcome, people
-from tianji.cli.settings_help import asks_for_help, train_settings_page
+from tianji.cli.settings_help import asks_for_help, train_settings_page, without_help
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import resolve_tokens
 
@@ -30,10 +30,9 @@ FRESH_FLAG = "--fresh"
 
 def plan(*tokens: str) -> Outcome:
     """Measure this machine for a run and share its cores."""
-    others = [token for token in tokens if token != FRESH_FLAG]
+    resolved = resolve_tokens([t for t in without_help(tokens) if t != FRESH_FLAG])
     if asks_for_help(tokens):
-        return train_settings_page(others, USAGE, ABOUT)
-    resolved = resolve_tokens(others)
+        return train_settings_page(resolved.config, USAGE, ABOUT)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     from tianji.cli.plan_page import plan_page

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome
-from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.presets import list_presets
+from tianji.config.run import RunConfig
 from tianji.config.settings import (
     ALGORITHM,
     Setting,
@@ -32,14 +32,16 @@ def asks_for_help(tokens: Sequence[str]) -> bool:
     return bool(HELP_FLAGS.intersection(tokens))
 
 
-def train_settings_page(tokens: Sequence[str], usage: str, about: str) -> Outcome:
-    """The help of a verb that takes every setting of a training run, with the values that a run
-    with these tokens would have.
+def without_help(tokens: Sequence[str]) -> list[str]:
+    return [token for token in tokens if token not in HELP_FLAGS]
 
+
+def train_settings_page(config: RunConfig, usage: str, about: str) -> Outcome:
+    """The help of a verb that takes every setting of a training run.
+
+    config: of the run that the command would make without --help; its values are shown.
     about: may name {presets} and {algorithm}, the one whose settings are shown.
     """
-    preset, asked = preset_and_assignments([t for t in tokens if t not in HELP_FLAGS])
-    config = resolve(preset, asked).config
     algorithm = config.algorithm.name
     settings = list_settings(type(config.algorithm))
     return settings_page(

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
-from tianji.cli.settings_help import HELP_FLAGS, asks_for_help, train_settings_page
+from tianji.cli.settings_help import asks_for_help, train_settings_page, without_help
 from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
@@ -46,13 +46,11 @@ BUSY = ("actors\nbusy", "learner\nbusy")
 
 def simulate(*tokens: str) -> Outcome:
     """Tell how fast a run would be at another size."""
-    preset, assignments = preset_and_assignments([t for t in tokens if t not in HELP_FLAGS])
+    preset, assignments = preset_and_assignments(without_help(tokens))
     options, rest = take_options(assignments)
-    if asks_for_help(tokens):
-        asked = [f"{a.written}={a.value}" for a in rest if a.value is not None]
-        words = [preset] if preset else []
-        return train_settings_page([*words, *asked], USAGE, ABOUT.format(options=_option_list()))
     resolved = resolve(preset, rest)
+    if asks_for_help(tokens):
+        return train_settings_page(resolved.config, USAGE, ABOUT.format(options=_option_list()))
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     algorithm = load_algorithm(resolved.config.algorithm.name)

@@ -6,7 +6,7 @@ from tianji.cli.clock import process_started_ns
 from tianji.cli.closing import show_closing
 from tianji.cli.output import Outcome, people
 from tianji.cli.seeds import take_seeds, train_with_seeds
-from tianji.cli.settings_help import asks_for_help, train_settings_page
+from tianji.cli.settings_help import asks_for_help, train_settings_page, without_help
 from tianji.config.overrides import preset_and_assignments, resolve
 
 USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"
@@ -25,11 +25,11 @@ These are the settings of {algorithm}. Name a preset or --algorithm to see those
 
 def train(*settings: str) -> Outcome:
     """Train a policy."""
-    if asks_for_help(settings):
-        return train_settings_page(settings, USAGE, ABOUT)
-    preset, asked = preset_and_assignments(settings)
+    preset, asked = preset_and_assignments(without_help(settings))
     num_seeds, asked = take_seeds(asked)
     resolved = resolve(preset, asked)
+    if asks_for_help(settings):
+        return train_settings_page(resolved.config, USAGE, ABOUT)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     if num_seeds is not None:
