@@ -383,7 +383,8 @@ def test_eval_samples_and_cuts_as_asked(
 
     def evaluate_run(*_: Any, **options: Any) -> dict[str, Any]:
         asked.append(options)
-        return {**figures, "stochastic": True, "cut_episodes": 0, "video": None}
+        rest = {"stochastic": True, "cut_episodes": 0, "video": None, "note": ""}
+        return {**figures, **rest}
 
     stand_in(monkeypatch, "tianji.trained.evaluate", evaluate_run=evaluate_run)
     assert main(["eval", "one", "--stochastic", "--cut-after-steps", "50"]) == 0

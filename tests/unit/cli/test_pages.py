@@ -13,7 +13,7 @@ def test_help_in_json_lists_every_setting(capfd: pytest.CaptureFixture[str]) -> 
     assert main(["train", "cartpole-dqn", "--help", "--json"]) == 0
     report = json.loads(capfd.readouterr().out)
     options = {row["option"]: row for row in report["settings"]}
-    assert options["--algorithm"]["default"] == "dqn"
+    assert options["--algorithm"]["value"] == "dqn"
     assert options["--gamma"]["allowed"] == "a number from 0 to 1"
     assert options["--[no-]tensorboard"]["path"] == "observe.tensorboard"
     assert "--env-kwargs.KEY" in options
@@ -21,7 +21,18 @@ def test_help_in_json_lists_every_setting(capfd: pytest.CaptureFixture[str]) -> 
 
 def test_help_shows_what_a_preset_would_use(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "acrobot-ppo", "--help"]) == 0
-    assert "default: Acrobot-v1" in capfd.readouterr().out
+    assert "value: Acrobot-v1" in capfd.readouterr().out
+
+
+def test_help_shows_the_values_that_this_command_would_use(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    command = ["train", "--env", "Acrobot-v1", "--gamma", "0.5", "--seeds", "3", "--help", "--json"]
+    assert main(command) == 0
+    rows = {row["path"]: row for row in json.loads(capfd.readouterr().out)["settings"]}
+    assert rows["algorithm.gamma"]["value"] == 0.5
+    assert rows["algorithm.gamma"]["default"] == 0.99
+    assert rows["normalize.observations"]["value"] is True
 
 
 def test_other_json_help_and_version_are_one_object_too(capfd: pytest.CaptureFixture[str]) -> None:
