@@ -56,10 +56,11 @@ class Contestant:
     max_seeds: int = 1000
 
 
-def ours(preset: str, target: float, max_s: float) -> Callable[[int], Figures]:
+def ours(preset: str, target: float, max_s: float, *more: str) -> Callable[[int], Figures]:
     def run(seed: int) -> Figures:
         summary = train(
             preset,
+            *more,
             *("--seed", str(seed), "--target-return", f"{target:g}", "--max-wall-s", f"{max_s:g}"),
             timeout_s=max_s + START_UP_LIMIT_S,
         )
@@ -71,6 +72,10 @@ def ours(preset: str, target: float, max_s: float) -> Callable[[int], Figures]:
         }
 
     return run
+
+
+def our_defaults(env: str, target: float, max_s: float) -> Callable[[int], Figures]:
+    return ours("--env", target, max_s, env)
 
 
 def peer(script: str, max_s: float, *arguments: str) -> Callable[[int], Figures]:
@@ -113,6 +118,19 @@ def dqn_contestants(args: argparse.Namespace) -> list[Contestant]:
         name = f"sb3 dqn, {threads} threads, all its {int(steps):,} steps"
         found.append(Contestant(name, "sb3", script, max_seeds=args.seeds))
     return [c for c in found if c.family in args.contestants]
+
+
+def default_contestants(args: argparse.Namespace) -> list[Contestant]:
+    """Nothing but --env, our preset, and the peer as constructed."""
+    max_s = 5.0 if args.quick else 240.0
+    found = [
+        Contestant("tianji, defaults", "tianji", our_defaults("CartPole-v1", 475, max_s)),
+        Contestant("tianji, preset", "preset", ours("cartpole-ppo", 475, max_s)),
+    ]
+    for threads in ("1", "2"):
+        script = peer("sb3_ppo_defaults.py", max_s, "--threads", threads)
+        found.append(Contestant(f"sb3, defaults, {threads} threads", "sb3", script))
+    return [c for c in found if c.family != "sb3" or "sb3" in args.contestants]
 
 
 def measure(
@@ -257,12 +275,25 @@ def bench_dqn(report: Report, args: argparse.Namespace) -> None:
     report.check(what, len(in_time) / len(times), ">=", 0.9)
 
 
+def bench_defaults(report: Report, args: argparse.Namespace) -> None:
+    contestants = default_contestants(args)
+    results = measure(report, contestants, range(args.first_seed, args.first_seed + args.seeds))
+    show(report, "PPO, CartPole-v1, defaults", contestants, results, [475])
+    own, preset, theirs = (
+        best_of(family, contestants, results, "time_to_475_s")
+        for family in ("tianji", "preset", "sb3")
+    )
+    report.check("defaults to 475, over our preset", ratio(own, preset), "<=", 4.0)
+    if theirs is not None:
+        report.check("defaults to 475, over sb3's defaults", ratio(own, theirs), "<=", 0.5)
+
+
 def arguments() -> argparse.Namespace:
     made = parser(__doc__ or "")
     made.add_argument("--seeds", type=int, default=5, help="seeds of every PPO contestant")
     made.add_argument("--dqn-seeds", type=int, default=10, help="seeds of our DQN")
     made.add_argument("--first-seed", type=int, default=1)
-    made.add_argument("--only", choices=("ppo", "dqn"))
+    made.add_argument("--only", choices=("ppo", "dqn", "defaults"))
     made.add_argument(
         "--contestants", nargs="+", default=["tianji", "sb3", "rllib"], metavar="NAME"
     )
@@ -278,10 +309,10 @@ def main() -> int:
         say("The peers are not installed: run `make peers`, or give `--contestants tianji`.")
         return 2
     report = Report("time_to_target", args)
-    if args.only != "dqn":
-        bench_ppo(report, args)
-    if args.only != "ppo":
-        bench_dqn(report, args)
+    questions = {"ppo": bench_ppo, "dqn": bench_dqn, "defaults": bench_defaults}
+    for name, bench in questions.items():
+        if args.only in (None, name):
+            bench(report, args)
     return report.finish()
 
 

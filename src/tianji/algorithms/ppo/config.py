@@ -12,6 +12,8 @@ class PPOConfig(settings.ActorCriticConfig):
     """Proximal policy optimisation (Schulman et al. 2017) with a decoupled objective."""
 
     name: str = "ppo"
+    learning_rate: Positive = 5e-4
+    """Step size of the optimiser at the start."""
     unroll_length: TriedCount = 256
     """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
     the shortest that costs no speed."""
@@ -25,7 +27,7 @@ class PPOConfig(settings.ActorCriticConfig):
     """Advantages: 0 trusts the value network, 1 the rewards; between them, less variance."""
     epochs: Count = 10
     """Passes over every batch; more learn more from it and move further from what made it."""
-    minibatch_size: TriedCount = 64
+    minibatch_size: TriedCount = 128
     """Rows of one update. A batch is cut into the fewest equal parts that are not larger. auto: the
     smallest that costs no speed."""
     entropy: float = Field(0.0, ge=0.0)

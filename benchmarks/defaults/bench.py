@@ -1,0 +1,173 @@
+"""Do the defaults learn? Greedy returns with nothing but --env, beside those of Stable-Baselines3.
+
+    python -m benchmarks.defaults.bench                     what is missing, then the table
+    python -m benchmarks.defaults.bench --contestants tianji --algorithms ppo --workers 2
+    python -m benchmarks.defaults.bench --quick             a smoke run of everything
+
+Every run is kept in results/CONTESTANT.json as soon as it ends, and is not made again: stop and
+start the benchmark as you like. Equal steps give equal results on any machine (ours up to the order
+in which unrolls arrive), so the peer's runs are made once and stay.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from benchmarks.defaults.tasks import SEEDS, TASKS, Job, Task, is_passed
+from benchmarks.harness import ROOT, ContestantFailed, Report, parser, run_json, say, spread
+
+HERE = ROOT / "benchmarks" / "defaults"
+PEERS_PYTHON = ROOT / ".peers" / "bin" / "python"
+MUST_PASS = {"ppo": 7, "dqn": 2}
+Result = dict[str, Any]
+
+
+class Book:
+    """The results of one contestant, on disk."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = Lock()
+        self.results: list[Result] = []
+        if path is not None and path.exists():
+            self.results = json.loads(path.read_text())
+
+    def find(self, job: Job) -> Result | None:
+        asked = asdict(job)
+        found = (r for r in self.results if all(r[key] == value for key, value in asked.items()))
+        return next(found, None)
+
+    def add(self, job: Job, result: Result) -> None:
+        with self._lock:
+            self.results.append({**asdict(job), **result})
+            self.results.sort(key=lambda r: (r["algorithm"], r["env"], r["seed"]))
+            if self._path is not None:
+                fresh = self._path.with_suffix(".new")
+                fresh.write_text(json.dumps(self.results, indent=1) + "\n")
+                fresh.replace(self._path)
+
+
+def jobs(contestant: str, algorithms: list[str], steps: int | None) -> Iterator[Job]:
+    """Every run of a contestant; steps: for all of them, in place of the tasks' own."""
+    for task in TASKS:
+        for algorithm, own_steps in task.steps.items():
+            is_theirs = contestant != "sb3" or algorithm != "impala"  # it has none
+            if algorithm in algorithms and is_theirs:
+                for seed in SEEDS if steps is None else SEEDS[:1]:
+                    yield Job(contestant, algorithm, task.env, steps or own_steps, seed)
+
+
+def command(job: Job) -> list[str]:
+    asked = [job.algorithm, job.env, str(job.env_steps), str(job.seed)]
+    if job.contestant == "sb3":
+        return [str(PEERS_PYTHON), str(HERE / "sb3_returns.py"), *asked]
+    return [sys.executable, "-m", "benchmarks.defaults.our_returns", *asked]
+
+
+def make_missing(books: dict[str, Book], wanted: list[Job], workers: int) -> None:
+    missing = [job for job in wanted if books[job.contestant].find(job) is None]
+
+    def make(job: Job) -> None:
+        try:
+            answer = run_json(command(job), timeout_s=7200, cwd=ROOT, env=_one_thread(job))
+        except ContestantFailed as error:
+            say(f"{job}: {error}")
+            return
+        books[job.contestant].add(job, answer)
+        say(f"{job.contestant} {job.algorithm} {job.env} {job.seed}: {answer['mean_return']:.1f}")
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(make, missing))
+
+
+def _one_thread(job: Job) -> dict[str, str]:
+    return {"OMP_NUM_THREADS": "1"} if job.contestant == "sb3" else {}
+
+
+def returns(book: Book, algorithm: str, task: Task) -> list[float]:
+    """Mean greedy return of every seed."""
+    found = [r for r in book.results if (r["algorithm"], r["env"]) == (algorithm, task.env)]
+    return [r["mean_return"] for r in found if r["env_steps"] == task.steps[algorithm]]
+
+
+def show(report: Report, books: dict[str, Book], algorithm: str) -> None:
+    """The table of one algorithm, and how many tasks are passed."""
+    rows, passed = [], 0
+    for task in (task for task in TASKS if algorithm in task.steps):
+        ours, theirs = returns(books["tianji"], algorithm, task), []
+        if algorithm != "impala":
+            theirs = returns(books["sb3"], algorithm, task)
+        verdict = ""
+        if ours and theirs:
+            good = is_passed(task, statistics.mean(ours), statistics.mean(theirs))
+            passed += good
+            verdict = "passed" if good else "not passed"
+        rows.append(
+            [
+                task.env,
+                f"{task.steps[algorithm]:,}",
+                f"{task.random:.0f}",
+                *(_cell(values) for values in (ours, theirs)),
+                *([_cell(returns(books["tianji"], "ppo", task))] if algorithm == "impala" else []),
+                verdict,
+            ]
+        )
+    beside = ["our ppo"] if algorithm == "impala" else []
+    headers = ["task", "steps", "random", "tianji", "sb3", *beside, ""]
+    title = f"{algorithm}, defaults: mean of 20 greedy episodes at the end, mean (range) of seeds"
+    report.table(title, headers, rows)
+    if algorithm in MUST_PASS:
+        report.check(f"{algorithm}: tasks passed", passed, ">=", MUST_PASS[algorithm])
+
+
+def _cell(values: list[float]) -> str:
+    if not values:
+        return "-"
+    return f"{statistics.mean(values):.0f} ({min(values):.0f} to {max(values):.0f}) [{len(values)}]"
+
+
+def show_training_returns(report: Report, books: dict[str, Book]) -> None:
+    """LunarLander by the mean of the last 100 training episodes, which a person sees."""
+    found = [
+        r["mean_return_100"]
+        for r in books["tianji"].results
+        if (r["algorithm"], r["env"]) == ("ppo", "LunarLander-v3")
+    ]
+    if found:
+        print(f"\nLunarLander-v3, ppo, mean_return_100 at the end: {spread(found, 0)}")
+        report.check("LunarLander-v3: lowest mean_return_100 of seeds", min(found), ">=", 150.0)
+
+
+def main() -> int:
+    made = parser(__doc__ or "")
+    made.add_argument("--contestants", nargs="+", default=["tianji", "sb3"], metavar="NAME")
+    made.add_argument("--algorithms", nargs="+", default=["ppo", "dqn", "impala"], metavar="NAME")
+    made.add_argument("--workers", type=int, default=max(1, len(os.sched_getaffinity(0)) // 2))
+    args = made.parse_args()
+    if "sb3" in args.contestants and not PEERS_PYTHON.exists() and not args.quick:
+        say("The peers are not installed: run `make peers`, or give `--contestants tianji`.")
+        return 2
+    contestants = ["tianji"] if args.quick else args.contestants
+    kept = None if args.quick else HERE / "results"
+    books = {name: Book(kept / f"{name}.json" if kept else None) for name in ("tianji", "sb3")}
+    steps = 4096 if args.quick else None
+    wanted = [job for name in contestants for job in jobs(name, args.algorithms, steps)]
+    make_missing(books, wanted, args.workers)
+    report = Report("defaults", args, ("stable-baselines3",))
+    for algorithm in args.algorithms:
+        show(report, books, algorithm)
+    show_training_returns(report, books)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
