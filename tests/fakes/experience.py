@@ -91,6 +91,7 @@ class Rig:
         self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[action])
         small = {"minibatch_size": 16} if name == "ppo" else {}
         small |= {"batch_size": 16, "updates_per_version": 3} if name == "dqn" else {}
+        config.setdefault("normalize", {"observations": False, "rewards": False})
         if name in GATHERED:  # their learners see no steps, so there is nothing to normalise
             config = {"num_actors": 1, **config, "normalize": {}}
         algorithm = {"name": name, "unroll_length": 8, **small, **(settings or {})}
