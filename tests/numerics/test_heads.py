@@ -1,5 +1,6 @@
 """Action heads against torch.distributions and automatic gradients."""
 
+import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
@@ -33,6 +34,15 @@ def made(kind):
         head.log_std_A.data.copy_(torch.tensor([0.3, -0.7]))
         action = torch.randn(ROWS, 2)
     return layout, head, outputs, action
+
+
+def test_continuous_actions_begin_with_a_quarter_of_their_range():
+    inf = float("inf")
+    low, high = [-1.0, -2.0, 0.0, -inf, 3.0], [1.0, 2.0, 0.4, inf, 3.0]
+    space = spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
+    head = build_head(action_layout(space))
+    expected = torch.tensor([0.5, 1.0, 0.1, 1.0, 1.0])  # 1 where there is no range
+    torch.testing.assert_close(head.log_std_A.exp(), expected)
 
 
 def reference(layout, head, outputs, action):
