@@ -38,7 +38,7 @@ def main() -> None:
                 "mean_return": float(np.mean(returns)),
                 "returns": returns,
                 "mean_return_100": summary["mean_return_100"],
-                "env_steps": summary["env_steps"],
+                "trained_steps": summary["env_steps"],
                 "wall_s": summary["wall_s"],
                 "lag_versions": summary["lag_versions"],
                 "engine": summary["engine"],

@@ -39,7 +39,7 @@ def main() -> None:
                 "mean_return": float(np.mean(returns)),
                 "returns": returns,
                 "mean_return_100": float(np.mean(last)) if last else None,
-                "env_steps": model.num_timesteps,
+                "trained_steps": model.num_timesteps,
                 "wall_s": wall_s,
                 "versions": {name: metadata.version(name) for name in packages},
             }
