@@ -132,7 +132,7 @@ class RunFolder:
 
 
 MADE_AGAIN = (
-    "It was made again, with the settings, the plan and the logs; a new checkpoint follows with "
-    "the next version. Training goes on."
+    "It was made again, with the settings, the plan and the logs; a new checkpoint follows soon. "
+    "Training goes on."
 )
 UNSAVED = "Nothing is saved until it can be. Training goes on."
