@@ -91,7 +91,7 @@ def controller_us(plan: RunPlan) -> float:
         nonlocal versions
         held = grants.turns.outstanding
         for _ in range(plan.unrolls_per_version):
-            grants.replaced()
+            grants.presence.replaced()
             grants.look_around()
             actor = held.index(max(held))
             grants.turns.arrived(actor, grants.turns.rounds[actor] - held[actor])

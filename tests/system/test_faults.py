@@ -115,7 +115,7 @@ def test_a_killed_learner_finds_its_replay_store_again(tmp_path):
     command = Command(tmp_path, "train", *words)
     command.wait_for(lambda: latest_version(command) > 0, "checkpoint")
     command.workers()["learner"].kill()
-    still_there = "Its replay store is still there"
+    still_there = "The replay store is still in shared memory"
     command.wait_for(
         lambda: any(still_there in event["text"] for event in command.events()), "its store"
     )

@@ -109,11 +109,11 @@ class Buffer:
 
     def _receive(self, slot: int) -> None:
         stamp = self._receiver.stamp(slot)
+        self._has_changed = True
         if not self._grants.turns.arrived(stamp.actor, stamp.round):
             self._discard(slot)  # its lane was declared lost, and the round is made again
             return
         self._waiting.append((stamp, slot))
-        self._has_changed = True
         self._gauges[Gauge.ITEMS] += 1
         self._gauges[Gauge.RECEIVED_STEPS] += stamp.env_steps
 

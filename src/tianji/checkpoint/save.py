@@ -34,6 +34,7 @@ from tianji.checkpoint.tree import flatten
 from tianji.errors import CheckpointError
 
 WRITING, REPLACED, REMOVED = ".writing-", ".replaced-", ".removed-"
+LOCK = ".lock"
 
 
 def write_checkpoint(run_dir: Path, snapshot: Snapshot) -> Path:
@@ -50,12 +51,9 @@ def write_checkpoint(run_dir: Path, snapshot: Snapshot) -> Path:
 def _only_writer(folder: Path) -> Iterator[None]:
     """Wait until no other process or thread writes here: what looks like a leftover may be its
     unfinished checkpoint. The kernel releases the lock of a writer that dies."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with (folder / LOCK).open("w") as lock:  # NFS locks no file that is open for reading alone
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _write(folder: Path, snapshot: Snapshot, content: _Content) -> Path:

@@ -50,12 +50,15 @@ class RunFolder:
         lock = (self.path / LOCK_FILE).open("w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except BlockingIOError:
             lock.close()
             raise UsageError(f"Run {self.path} is running already.") from None
+        except OSError:  # the folder was deleted in between
+            lock.close()
+            raise
         self._release()
-        self._lock = lock
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        self._lock, self._descriptor = lock, descriptor
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -95,10 +98,13 @@ class RunFolder:
 
     def _make_again(self, config: RunConfig, plan_file: PlanFile) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        if (self.path / CONFIG_FILE).exists():
-            self._check_is_a_copy(config)
+        if not self._is_a_copy(config):
+            raise self._taken()
         if not self._holds_lock_at_path():
-            self._hold()
+            try:
+                self._hold()
+            except UsageError as error:
+                raise self._taken() from error
         save_config(config, self.path / CONFIG_FILE)
         plan_file.save()
 
@@ -107,22 +113,26 @@ class RunFolder:
         assert self._lock is not None, "look() is for a folder that is held"
         return path.exists() and os.path.samestat(path.stat(), os.fstat(self._lock.fileno()))
 
-    def _check_is_a_copy(self, config: RunConfig) -> None:
-        """A copy of our folder that was put in its place is as good; another run's is not ours."""
+    def _is_a_copy(self, config: RunConfig) -> bool:
+        """A new folder, or a copy of ours that was put in its place, is as good as ours."""
+        if not (self.path / CONFIG_FILE).exists():
+            return True
         try:
-            if load_config(self.path / CONFIG_FILE) == config:
-                return
+            return load_config(self.path / CONFIG_FILE) == config
         except UsageError:
-            pass
+            return False
+
+    def _taken(self) -> TianjiError:
+        """The error for a folder of another run, in which nothing may be written from now on."""
         self.is_ours = False
-        raise TianjiError(
+        return TianjiError(
             f"{self._what_happened()} Another run has taken its place, so this one cannot be "
             "saved: it stops. Its earlier checkpoints are where its folder is now, if anywhere."
         )
 
 
 MADE_AGAIN = (
-    "It was made again, with the settings, the plan and the logs; a new checkpoint follows with "
-    "the next version. Training goes on."
+    "It was made again, with the settings, the plan and the logs; a new checkpoint follows soon. "
+    "Training goes on."
 )
 UNSAVED = "Nothing is saved until it can be. Training goes on."

@@ -15,7 +15,8 @@ MAX_FRUITLESS = 3
 REFUND_STEPS = 1_000
 """Environment steps of an actor that refund one restart."""
 REFUND_S = 60.0
-"""Seconds in which an actor delivered something that refund one restart: worlds may be slow."""
+"""Seconds of an actor that delivered something, until its last sign of life, that refund one
+restart: worlds may be slow."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,9 +152,11 @@ class LearnerSide:
             self._report(now_ns)
 
     def _after_version(self, now_ns: int) -> None:
-        if now_ns >= self._next_save_ns or self._writer.finds_loss():
+        is_report_due = now_ns >= self._next_report_ns
+        # A look at the disk may take a while, and there may be thousands of versions a second.
+        if now_ns >= self._next_save_ns or (is_report_due and self._writer.finds_loss()):
             self._save(now_ns)
-        if now_ns >= self._next_report_ns:
+        if is_report_due:
             self._report(now_ns)
 
     def _report(self, now_ns: int) -> None:

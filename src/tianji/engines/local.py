@@ -241,7 +241,7 @@ class LocalEngine:
         items = row[Gauge.ITEMS] - health.items_at_start
         if worker == "learner":
             return work_of_learner(items, health.checkpoints)
-        life_s = time.monotonic() - health.started_s
+        life_s = row[Gauge.HEARTBEAT_NS] / 1e9 - health.started_s  # what came after it was silence
         return work_of_actor(items, row[Gauge.STEPS] - health.steps_at_start, life_s)
 
     def _reset_lane(self, worker: str) -> None:

@@ -48,8 +48,10 @@ class ReportPipe:
         ended. If it is gone, this process is ended too.
         """
         with self._lock:
+            room = select.poll()  # select() takes no descriptor above 1023
+            room.register(self._fd, select.POLLOUT)
             while not self._write():
-                select.select([], [self._fd], [])
+                room.poll()
 
     def _encode(self, report: Any) -> bytes:
         return json.dumps({"role": self._worker, **report}, default=float).encode() + b"\n"

@@ -121,11 +121,19 @@ class _More(NamedTuple):
 
 
 def _look_at_more(maker: Maker, times: StepTimes | None, env_bytes: int) -> _More:
-    """Made beside the first one, where its memory may matter or all are stepped at once."""
+    """Make some beside the first one, where its memory may matter or all are stepped at once. Where
+    that fails, because a simulator or its port is there only once, they count like the first."""
     step_s = times.mean_s if times is not None else 0.0
-    is_vector = maker.vector is not None
-    if env_bytes < LARGE_BYTES and (not is_vector or times is None):
+    if env_bytes < LARGE_BYTES and (maker.vector is None or times is None):
         return _More(0, step_s)
+    try:
+        return _measure_more(maker, times, env_bytes)
+    except Exception:  # noqa: BLE001 - users' code may raise anything; a run may need only one
+        return _More(env_bytes, step_s)
+
+
+def _measure_more(maker: Maker, times: StepTimes | None, env_bytes: int) -> _More:
+    step_s, is_vector = times.mean_s if times is not None else 0.0, maker.vector is not None
     before, count = _resident_bytes(), MORE_ENVS if is_vector else 1
     with closing(_build(maker, count)) as world:
         rows = make_rows(world, 1)

@@ -67,7 +67,8 @@ class RunObserver:
         self._first_step_ns = 0
         self._next_ns = self._next_why_ns = self._looked_ns = 0
         self._why: tuple[str, ...] = ()
-        self._has_shown_traceback = False
+        self._shown_tracebacks: set[str] = set()
+        """Kinds of reports."""
 
     def start(self) -> None:
         self._display.start()
@@ -146,10 +147,11 @@ class RunObserver:
         if kind == "restored":
             text += self._go_back(report["record"])
         traceback = report.get("traceback", "")
-        self._log.event(kind, role, traceback or text)
-        if traceback and not self._has_shown_traceback:
-            self._has_shown_traceback = True  # the first one is the cause; others often follow
-            text = f"{text}\n{traceback}"
+        whole = f"{text}\n{traceback}" if traceback else text
+        self._log.event(kind, role, whole)
+        if traceback and kind not in self._shown_tracebacks:
+            self._shown_tracebacks.add(kind)  # the first one is the cause; others often follow
+            text = whole
         self._display.event(f"{role}: {text}", _level(report))
 
     def _go_back(self, to: Mapping[str, int]) -> str:

@@ -130,11 +130,13 @@ class JsonLines:
 
     def reopen(self) -> None:
         """Write to whatever file has the path now. Where there is none, because it was deleted or
-        moved, it begins with the lines of the one that is still open."""
+        moved, it begins with the lines of the one that is still open; that one stays open while
+        the folder is missing."""
         with self._lock:
-            old, self._file = self._file, None
-            if old is None:
+            old = self._file
+            if old is None or not self._path.parent.is_dir():
                 return
+            self._file = None
             try:
                 with Path(f"/proc/self/fd/{old.fileno()}").open("rb") as lines:
                     if not self._path.exists():

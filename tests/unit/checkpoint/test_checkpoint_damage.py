@@ -1,6 +1,9 @@
 """Interrupted, altered and missing checkpoints, and which one is used then."""
 
+import errno
+import fcntl
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -72,7 +75,7 @@ def test_a_replacement_killed_between_its_two_renames_is_undone(tmp_path):
     path.with_name(".writing-v00000005").mkdir()
     write(tmp_path, 6)
     assert names(list_checkpoints(tmp_path)) == ["v00000005", "v00000006"]
-    assert list(path.parent.glob(".*")) == []
+    assert names(path.parent.glob(".*")) == [".lock"]
 
 
 def test_leftovers_are_removed_by_the_next_write_and_never_listed(tmp_path):
@@ -107,6 +110,17 @@ def test_an_unfinished_checkpoint_of_another_writer_is_left_alone(tmp_path, monk
     assert set(names(list_checkpoints(tmp_path))) == {"v00000009", f"v{other:08d}"}
     for path in list_checkpoints(tmp_path):
         verify(path)
+
+
+def test_a_network_file_system_locks_only_what_is_open_for_writing(tmp_path, monkeypatch):
+    def flock(file, operation):
+        mode = fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE
+        if operation == fcntl.LOCK_EX and mode == os.O_RDONLY:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(save.fcntl, "flock", flock)
+    verify(write(tmp_path, 1))
+    assert rotate(tmp_path, keep_last=1) == []
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "state.safetensors", "manifest.json"])

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from tianji.config import run_folder
 from tianji.config.files import load_config, save_config
 from tianji.config.overrides import make_config
 from tianji.config.run_folder import RunFolder
@@ -92,6 +93,32 @@ def test_another_run_in_its_place_is_left_alone(run, tmp_path):
     assert look(run) == "", "it is said once"
     assert load_config(run.path / "config.yaml") == other
     assert [path.name for path in run.path.iterdir()] == ["config.yaml"]
+
+
+def test_the_same_run_started_again_in_its_place_is_left_alone(run):
+    shutil.rmtree(run.path)
+    run.path.mkdir()
+    save_config(CONFIG, run.path / "config.yaml")
+    with RunFolder(run.path):
+        with pytest.raises(TianjiError, match="Another run has taken its place"):
+            look(run)
+        assert not run.is_ours
+        assert not (run.path / "plan.json").exists()
+
+
+def test_a_folder_that_is_deleted_while_it_is_made_again_is_made_later(run, monkeypatch):
+    shutil.rmtree(run.path)
+    flock = run_folder.fcntl.flock
+
+    def delete_then_lock(file, operation):
+        shutil.rmtree(run.path)
+        flock(file, operation)
+
+    monkeypatch.setattr(run_folder.fcntl, "flock", delete_then_lock)
+    assert "was deleted. It cannot be made again: " in look(run)
+    monkeypatch.undo()
+    assert "was deleted. It was made again" in look(run)
+    assert is_whole(run)
 
 
 def test_a_folder_that_cannot_be_made_again_is_told_once_and_tried_again(run):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.engines.sides import make_spec
 from tianji.channels.gauges import Activity, Gauge
+from tianji.config.run import RunConfig
 from tianji.engines import local
 from tianji.engines.health import (
     MAX_FRUITLESS,
@@ -39,13 +40,15 @@ class Supervisor:
         self.engine = LocalEngine(spec, tianji(spec.config, spec.plan), self.observer)
         monkeypatch.setattr(local.time, "monotonic", lambda: self.now_s)
 
-    def lives(self, worker, items=0, steps=0, life_s=0.0, checkpoints=0, error=None):
-        """One life of a worker, from its start to its end."""
+    def lives(self, worker, items=0, steps=0, life_s=0.0, silent_s=0.0, checkpoints=0, error=None):
+        """One life of a worker, from its start to its end. silent_s: at its end."""
         row, health = self.engine._rows(worker)[0], self.engine._health[worker]
         health.begin(row[Gauge.ITEMS], row[Gauge.STEPS], self.now_s)
         row[Gauge.ITEMS] += items
         row[Gauge.STEPS] += steps
         self.now_s += life_s
+        row[Gauge.HEARTBEAT_NS] = int(self.now_s * 1e9)
+        self.now_s += silent_s
         for _ in range(checkpoints):
             report = {"kind": "checkpoint_written", "role": worker, "text": "saved"}
             self.engine._take(worker, report)
@@ -85,6 +88,13 @@ def test_an_actor_that_never_does_anything_ends_the_run_sooner(supervisor):
 def test_an_hour_without_an_unroll_is_no_work(supervisor):
     lives = [supervisor.lives("actor-0", life_s=3600.0) for _ in range(3)]
     assert lives == [True, True, False]
+
+
+def test_an_actor_that_hangs_again_and_again_ends_the_run(supervisor):
+    silent_s = RunConfig(algorithm="ppo").supervise.heartbeat_timeout_s + 1
+    hangs = {"items": 1, "steps": 64, "life_s": 2.0, "silent_s": silent_s}
+    lives = [supervisor.lives("actor-0", **hangs) for _ in range(LIMIT + 1)]
+    assert lives == [True] * LIMIT + [False]
 
 
 def test_the_closing_words_name_the_cause_and_the_setting(supervisor):

@@ -115,6 +115,18 @@ def test_a_batch_that_arrived_becomes_a_version_and_a_line_of_metrics(rig):
     assert record["ratio"] == {"target": 1.0, "actual": 1.0}
 
 
+def test_a_deleted_checkpoint_is_looked_for_with_every_report_and_no_more_often(tmp_path):
+    observe = {"display": "off", "tensorboard": False, "period_s": 1e6}
+    rig = Rig(tmp_path, observe=observe)
+    rig.start()
+    looks = []
+    rig.side._writer.finds_loss = lambda: looks.append(rig.side.learner.version)
+    for _ in range(3):
+        rig.make_version()
+    assert looks == [1]
+    rig.side.close(save=False)
+
+
 def test_metrics_come_no_more_often_than_they_were_asked_for(tmp_path):
     observe = {"display": "off", "tensorboard": False, "period_s": 1e6}
     rig = Rig(tmp_path, observe=observe)

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import resource
 import threading
 
 import pytest
@@ -11,6 +12,7 @@ from tianji.engines import report_pipe
 from tianji.engines.report_pipe import ReportPipe
 
 LONG_S = 60.0
+ABOVE_SELECT = 1024  # select() takes descriptors below this
 SMALLEST = 4096  # bytes that a pipe holds at least
 
 
@@ -52,6 +54,27 @@ def finishes(work):
     thread.start()
     thread.join(LONG_S)
     return not thread.is_alive()
+
+
+@pytest.fixture
+def many_descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard <= ABOVE_SELECT:
+        pytest.skip(f"a process has no more than {hard} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (ABOVE_SELECT + 1, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_descriptors")
+def test_a_worker_of_a_large_run_waits_with_a_high_descriptor(pipe):
+    read, low = pipe
+    high = fcntl.fcntl(low._fd, fcntl.F_DUPFD, ABOVE_SELECT)
+    reports = ReportPipe(high, "learner")
+    reports({"kind": "note", "text": "x" * 2 * SMALLEST})
+    (report,) = drain(read, reports)
+    assert len(report["text"]) == 2 * SMALLEST
+    os.close(high)
 
 
 def test_a_supervisor_that_never_reads_does_not_stop_the_learner(pipe):

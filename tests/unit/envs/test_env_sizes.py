@@ -54,6 +54,20 @@ def test_environments_that_are_stepped_at_once_are_timed_together():
     assert asked == [1], "only where steps are timed"
 
 
+def test_an_environment_of_which_there_can_be_only_one_is_accepted():
+    made = []
+
+    def only_one():
+        if made:
+            raise OSError("port 4711 is in use")
+        made.append(Hungry())
+        return made[-1]
+
+    found = probe(only_one, {}, timed=True)
+    assert found.more_env_bytes == found.env_bytes > 30 * MIB
+    assert found.more_step_s == found.step_s
+
+
 @pytest.mark.parametrize("timed", [False, True])
 def test_whatever_was_made_is_closed(timed):
     closed = []

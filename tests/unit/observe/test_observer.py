@@ -161,7 +161,19 @@ def test_only_the_first_traceback_is_shown_and_all_are_logged(rig):
         rig.report("error", text=f"error {number}", traceback=f"Traceback {number}")
     shown = [text for text, _ in rig.screen.events]
     assert shown == ["actor-0: error 1\nTraceback 1", "actor-0: error 2"]
-    assert [line["text"] for line in rig.events()] == ["Traceback 1", "Traceback 2"]
+    logged = [line["text"] for line in rig.events()]
+    assert logged == ["error 1\nTraceback 1", "error 2\nTraceback 2"]
+
+
+def test_an_environment_that_was_replaced_hides_no_later_error(rig):
+    rig.report("env_failure", text="Environment 1 of 8 failed.", traceback="Traceback 1")
+    rig.report("error", text="error", traceback="Traceback 2")
+    shown = [text for text, _ in rig.screen.events]
+    assert shown == [
+        "actor-0: Environment 1 of 8 failed.\nTraceback 1",
+        "actor-0: error\nTraceback 2",
+    ]
+    assert rig.events()[0]["text"].startswith("Environment 1 of 8 failed.")
 
 
 def test_restarts_are_counted_in_every_later_record(rig):

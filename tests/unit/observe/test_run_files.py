@@ -1,6 +1,7 @@
 """metrics.jsonl, events.jsonl, TensorBoard events and summary.json."""
 
 import json
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -281,3 +282,18 @@ def test_what_has_no_place_in_a_summary_is_left_out(tmp_path):
     summary = build_summary(config(), tmp_path, {**RECORD, "stopped_because": "max_wall"})
     assert summary["env_steps"] == 8192 and "first_cause" not in summary
     assert "learner" not in summary and "activity" not in summary
+
+
+def test_lines_outlive_a_folder_that_cannot_be_made_again_at_once(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    lines = JsonLines(folder / "metrics.jsonl", pytest.fail)
+    lines.append({"version": 1})
+    shutil.rmtree(folder)
+    lines.reopen()
+    lines.append({"version": 2})
+    folder.mkdir()
+    lines.reopen()
+    lines.append({"version": 3})
+    lines.close()
+    assert [line["version"] for line in read_lines(folder / "metrics.jsonl")] == [1, 2, 3]
