@@ -95,7 +95,7 @@ class _Seeds:
             return ("not started" if self._is_over else "waiting for cores"), "dim", ""
         record = run.record()
         if not record:
-            return "starting", "dim", ""
+            return "starting", "dim", run.last_line()  # a plan may be measured first
         steps, limit = record.get("env_steps") or 0, run.config.max_env_steps
         rate = (record.get("rates_per_s") or {}).get("received")
         rest = (
