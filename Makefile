@@ -23,7 +23,8 @@ test-newest:  ## the same as test, with the newest versions of everything, in a 
 	$(MAKE) test VENV=.venv-newest CONSTRAINTS=/dev/null
 
 constraints:  ## record the versions that `make test-newest` has passed with
-	{ grep '^#' constraints.txt; .venv-newest/bin/pip freeze --all --exclude-editable | sed 's/+[a-z0-9.]*$$//'; } > constraints.new
+	.venv-newest/bin/pip freeze --all --exclude-editable > .venv-newest/versions.txt
+	{ grep '^#' constraints.txt; sed 's/+[a-z0-9.]*$$//' .venv-newest/versions.txt; } > constraints.new
 	mv constraints.new constraints.txt
 
 check: $(VENV)/.dev  ## format, lint, types, imports

@@ -10,6 +10,7 @@ from tianji.balance.costs import actor_work, learner_cost
 from tianji.balance.demand import Demand
 from tianji.balance.profile import Profile
 from tianji.config.machine import Machine
+from tianji.display.numbers import counted
 
 WORTH_SAYING = 0.02
 """A smaller gain than this is told as none."""
@@ -51,7 +52,7 @@ def _bottleneck(chosen: Candidate, machine: Machine, demand: Demand) -> str:
         case "processors":
             return (
                 f"The processors are the bottleneck: all work for a version fills "
-                f"{len(machine.cores)} core(s) for {_time(terms['processors'])}; alone, "
+                f"{counted(len(machine.cores), 'core')} for {_time(terms['processors'])}; alone, "
                 f"{sampling} and {training}."
             )
 

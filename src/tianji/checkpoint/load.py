@@ -24,7 +24,7 @@ from tianji.checkpoint.schema import (
 )
 from tianji.checkpoint.tensors import TensorReader, read_tensors
 from tianji.checkpoint.tree import unflatten
-from tianji.errors import CheckpointError
+from tianji.errors import CheckpointError, UsageError
 
 
 class Choice(NamedTuple):
@@ -133,7 +133,7 @@ def choose(run_dir: Path, which: str, *, weights_only: bool = False) -> Choice:
     name = folder_name(int(which)) if which.isdecimal() else which
     known = {path.name: path for path in list_checkpoints(run_dir)}
     if name not in known:
-        raise CheckpointError(
+        raise UsageError(
             f"Run {run_dir} has no checkpoint '{which}'. It has: "
             f"{', '.join(['best', 'latest', *known]) if known else 'none'}."
         )

@@ -19,7 +19,7 @@ from rich.text import Text
 from tianji.cli.output import Outcome, people
 from tianji.config.run import RunConfig
 from tianji.config.runs import RUNS
-from tianji.display.numbers import on_clock
+from tianji.display.numbers import counted, on_clock
 from tianji.display.rounds import short_name
 
 REASONS = {
@@ -40,13 +40,20 @@ FRAME_WIDTH = 8
 def show_closing(summary: Mapping[str, Any]) -> Outcome:
     """Print the closing block of a run and give its outcome."""
     words, style, exit_code = REASONS[summary["stopped_because"]]
-    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, text in _facts(summary).items():
-        facts.add_row(f"[dim]{name}[/]", Text(text))
     commands = command_list(_next_things(summary))
-    block = Group(facts, Text("\nNext things to try", style="bold"), commands)
+    block = Group(fact_list(_facts(summary)), Text("\nNext things to try", style="bold"), commands)
     people().print(Panel(block, title=words, title_align="left", border_style=style, expand=False))
     return Outcome(dict(summary), exit_code)
+
+
+def fact_list(facts: Mapping[str, str]) -> Table:
+    """Facts by name. Long words are folded: nobody can use a path that is cut."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, text in facts.items():
+        table.add_row(name, Text(text))
+    return table
 
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
@@ -63,7 +70,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     if summary.get("time_to_target_s") is not None:
         seconds = f"{summary['time_to_target_s']:.1f} s"
         facts["time to target"] = on_clock(seconds, summary["engine"], of="training")
-    updates = f"{summary['updates']:,} update{'s' * (summary['updates'] != 1)}"
+    updates = counted(summary["updates"], "update")
     work = f"{summary['env_steps']:,} environment steps, {updates}"
     wall_s = f"{summary['wall_s']:.1f} s"
     facts["work"] = f"{work} in {on_clock(wall_s, summary['engine'])}"

@@ -10,9 +10,10 @@ from cyclopts import Parameter, validators
 
 from tianji.cli.output import Outcome, people, tell_fallback
 from tianji.config.runs import find_run
+from tianji.display.numbers import counted
 
 VIDEO_FILE = "video.mp4"
-GREEDY = "Actions were greedy. Training samples them: --stochastic does so here, too."
+GREEDY = "Actions were greedy. Training samples its actions; --stochastic does so here, too."
 SAMPLED = "Actions were sampled, as in training."
 
 
@@ -72,7 +73,7 @@ def _show(report: Mapping[str, Any]) -> None:
     console = people()
     console.print(
         f"[bold]{report['mean']:.1f} ± {report['std']:.1f}[/] mean return over "
-        f"{report['episodes']} episodes (median {report['median']:.1f}, "
+        f"{counted(report['episodes'], 'episode')} (median {report['median']:.1f}, "
         f"lowest {report['min']:.1f}, highest {report['max']:.1f})"
     )
     for name, mean in report.get("returns_by_env", {}).items():
@@ -80,9 +81,9 @@ def _show(report: Mapping[str, Any]) -> None:
     console.print(SAMPLED if report["stochastic"] else GREEDY)
     if report["cut_episodes"]:
         console.print(
-            f"{report['cut_episodes']} of {report['episodes']} episodes had not ended after "
-            f"{report['cut_after_steps']:,} steps and were cut there (--cut-after-steps): their "
-            "returns are what they had collected by then."
+            f"{report['cut_episodes']} of {counted(report['episodes'], 'episode')} did not end "
+            f"within {report['cut_after_steps']:,} steps (--cut-after-steps): such an episode is "
+            "cut there, and its return is what it has collected by then."
         )
     if report["video"]:
         console.print(f"Video: {report['video']}", markup=False)

@@ -12,7 +12,8 @@ def presets() -> Outcome:
     """List the presets and what they learn."""
     found = [load_preset(name) for name in list_presets()]
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", overflow="fold")
     for preset in found:
-        table.add_row(f"[bold]{preset.name}[/]", preset.about)
+        table.add_row(preset.name, preset.about)
     people().print(table)
     return Outcome({"presets": [{"name": p.name, "about": p.about} for p in found]})

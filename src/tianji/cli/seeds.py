@@ -1,7 +1,8 @@
-"""`tianji train ... --seeds N`: the option, and the last words of such a command."""
+"""`tianji train ... --seeds N`: the option, and the closing block of such a command."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tianji.cli.closing import command_list, run_name
+from tianji.cli.closing import command_list, fact_list, run_name
 from tianji.cli.output import Outcome, people
 from tianji.config.run import RunConfig
 from tianji.config.settings import canonical
 from tianji.config.tokens import Assignment
-from tianji.display.numbers import to_value
+from tianji.display.numbers import counted, to_value
 from tianji.errors import UsageError
 from tianji.seeds.screen import ENDINGS
 
 OPTION = "seeds"
+MOST_SEEDS = 1000
+WIDE = 72
+"""A terminal with fewer columns shows a shorter table."""
 
 
 def take_seeds(asked: Sequence[Assignment]) -> tuple[int | None, list[Assignment]]:
@@ -29,11 +33,11 @@ def take_seeds(asked: Sequence[Assignment]) -> tuple[int | None, list[Assignment
     others = [a for a in asked if canonical(a.written) != OPTION]
     if not found:
         return None, others
-    text = str(found[-1].value)
-    if not (text.isdecimal() and int(text) >= 1):
+    text = "" if found[-1].value is None else str(found[-1].value)
+    if not (text.isdecimal() and 1 <= int(text) <= MOST_SEEDS):
         raise UsageError(
-            f"--seeds = {found[-1].value}: must be a whole number of at least 1, the number of "
-            "seeds to train with. They are counted up from --seed."
+            f"--seeds = {text or 'nothing'}: must be a whole number from 1 to {MOST_SEEDS}, the "
+            "number of seeds to train with. The seeds count up from --seed."
         )
     return int(text), others
 
@@ -49,15 +53,12 @@ def train_with_seeds(config: RunConfig, num_seeds: int) -> Outcome:
 def show_seeds(report: Mapping[str, Any]) -> Outcome:
     """Print the closing block of several seeds and give the outcome."""
     style, exit_code = _ending(report)
-    table = _table(report["runs"])
-    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, text in _facts(report).items():
-        facts.add_row(f"[dim]{name}[/]", Text(text))
-    block: list[RenderableType] = [table, "", facts]
+    table = _table(report["runs"], is_wide=people().width >= WIDE)
+    block: list[RenderableType] = [table, "", fact_list(_facts(report))]
     if commands := _commands(report):
         block += [Text("\nNext things to try", style="bold"), command_list(commands)]
     num_seeds = len(report["runs"]) + len(report["not_started"])
-    title = f"{report['env']}, {report['algorithm']}, {num_seeds} seed{'s' * (num_seeds != 1)}"
+    title = f"{report['env']}, {report['algorithm']}, {counted(num_seeds, 'seed')}"
     people().print(
         Panel(Group(*block), title=title, title_align="left", border_style=style, expand=False)
     )
@@ -74,21 +75,19 @@ def _ending(report: Mapping[str, Any]) -> tuple[str, int]:
     return ("green" if set(because) == {"target_reached"} else "yellow"), 0
 
 
-def _table(runs: Sequence[Mapping[str, Any]]) -> Table:
+def _table(runs: Sequence[Mapping[str, Any]], is_wide: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("seed", justify="right", style="cyan")
+    table.add_column("seed", justify="right", style="cyan", no_wrap=True)
     table.add_column("result", no_wrap=True)
-    for name in ("return", "steps", "time to target", "time"):
+    for name in ("return", "steps", "time to target", "time") if is_wide else ("return",):
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
-        table.add_row(
-            str(run["seed"]),
-            Text(ENDINGS[run["stopped_because"]]),
-            to_value(run["mean_return_100"], 4),
-            f"{run['env_steps']:,}",
-            _seconds(run["time_to_target_s"]),
-            _seconds(run["wall_s"]),
-        )
+        row = [str(run["seed"]), ENDINGS[run["stopped_because"]]]
+        row.append(to_value(run["mean_return_100"], 4))
+        if is_wide:
+            row += [f"{run['env_steps']:,}", _seconds(run["time_to_target_s"])]
+            row.append(_seconds(run["wall_s"]))
+        table.add_row(*row)
     return table
 
 
@@ -112,7 +111,7 @@ def _in_words(spread: Mapping[str, float] | None, unit: str, digits: int) -> str
     if spread is None:
         return "no episode has finished yet"
     median, low, high = (to_value(spread[key], digits) for key in ("median", "min", "max"))
-    seeds = "1 seed" if spread["count"] == 1 else f"{spread['count']} seeds"
+    seeds = counted(int(spread["count"]), "seed")
     return f"median {median}{unit}, from {low}{unit} to {high}{unit} ({seeds})"
 
 
@@ -121,15 +120,18 @@ def _seconds(value: float | None) -> str:
 
 
 def _commands(report: Mapping[str, Any]) -> dict[str, str]:
-    """What to do next with the best seed, and with the first that did not come to its end."""
+    """What to do next with the best seed, and with those that stopped before their end."""
     commands = {}
     saved = [run for run in report["runs"] if run.get("checkpoint")]
     rated = [run for run in saved if run["mean_return_100"] is not None]
     if rated:
         best = max(rated, key=lambda run: run["mean_return_100"])
-        commands[f"tianji eval {run_name(Path(best['run_dir']))}"] = "evaluate the best seed"
+        commands[f"tianji eval {_quoted(best)}"] = "evaluate the best seed"
     for run in saved:
         if run["stopped_because"] in ("interrupted", "failed"):
-            name = run_name(Path(run["run_dir"]))
-            commands[f"tianji resume {name}"] = f"continue seed {run['seed']}"
+            commands[f"tianji resume {_quoted(run)}"] = f"continue seed {run['seed']}"
     return commands
+
+
+def _quoted(run: Mapping[str, Any]) -> str:
+    return shlex.quote(run_name(Path(run["run_dir"])))

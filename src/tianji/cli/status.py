@@ -33,7 +33,7 @@ def status(run: str) -> Outcome:
     console.print(Text(f"{found.run_dir.name}: {_state_text(found)}", style=STYLES[found.state]))
     marks = ASCII if console.options.ascii_only else UNICODE
     if found.record:
-        panel = Panel(found.config, marks)
+        panel = Panel(found.config, marks, found.first_return)
         panel.update(found.record)
         lines = panel.lines(console.width, [])
         console.print(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))

@@ -18,6 +18,9 @@ from tianji.config.schema import (
     load_algorithm_config,
 )
 
+SEED_LIMIT = 2**63
+"""Seeds are below this."""
+
 
 class ModelConfig(Strict):
     """The network. Vectors go through an MLP, images through the Nature CNN first."""
@@ -156,7 +159,7 @@ class RunConfig(Strict):
     engine: Literal["local", "inline", "virtual"] = "local"
     """`local`: processes on this machine; `inline`: serial, one process, bit-reproducible;
     `virtual`: asynchronous in simulated time, one process, bit-reproducible."""
-    seed: int = Field(1, ge=0, lt=2**63)
+    seed: int = Field(1, ge=0, lt=SEED_LIMIT)
     """Seed of all random numbers."""
     num_envs: TriedCount = 8
     """Total number of environments of all actors. auto: the fewest at full speed."""

@@ -57,9 +57,11 @@ def list_seeds(folder: Path) -> list[str]:
 
 
 def list_runs(base: Path = RUNS) -> list[str]:
-    """Names of the runs, newest first."""
-    configs = sorted(base.glob(f"*/{CONFIG_FILE}"), key=lambda c: c.stat().st_mtime, reverse=True)
-    return [config.parent.name for config in configs]
+    """Names of the runs, newest first, with those of several seeds (`NAME/seed-1`)."""
+    patterns = (f"*/{CONFIG_FILE}", f"*/{SEED_PREFIX}*/{CONFIG_FILE}")
+    configs = [config for pattern in patterns for config in base.glob(pattern)]
+    configs.sort(key=lambda config: config.stat().st_mtime, reverse=True)
+    return [str(config.parent.relative_to(base)) for config in configs]
 
 
 def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:

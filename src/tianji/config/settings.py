@@ -162,9 +162,9 @@ def value_text(value: Any) -> str:
     """A value as one would type it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and value:
         return ",".join(value_text(entry) for entry in value)
-    return "none" if value is None or value == {} else str(value) or "''"
+    return "none" if value in (None, {}, (), []) else str(value) or "''"
 
 
 def short_names(settings: tuple[Setting, ...]) -> dict[str, Setting]:

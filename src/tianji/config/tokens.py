@@ -75,8 +75,8 @@ def text_value(assignment: Assignment, setting: Setting) -> Any:
             return True
         name = spelled_like(setting.path, "--")
         raise UsageError(f"'{assignment.written}' needs a value: {name} must be {setting.allowed}.")
-    if "null" in kinds and text.lower() in ("none", "null"):
-        return None
+    if text.lower() in ("none", "null") and not {"null", "array"}.isdisjoint(kinds):
+        return None if "null" in kinds else []
     if "array" in kinds:
         return [part.strip() for part in text.strip("()[] ").split(",") if part.strip()]
     if "object" in kinds:

@@ -35,6 +35,14 @@ def to_count(number: float | None) -> str:
     return _three_digits(number / 1e9) + "G"
 
 
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "actor"), counted(2000, "actor")
+    ('1 actor', '2,000 actors')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def _three_digits(number: float) -> str:
     return (
         f"{number:.2f}"

@@ -14,12 +14,12 @@ RATE_WINDOW = 20
 
 
 class Outlook:
-    """Fed with every record of a run."""
+    """Fed with every record of a run, or with its first return and the newest record."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, first_return: float | None = None) -> None:
         self._config = config
         self._recent: deque[tuple[float, int]] = deque(maxlen=RATE_WINDOW)
-        self._first_return: float | None = None
+        self._first_return = first_return
         self._return: float | None = None
         self.best_return: float | None = None
 
@@ -28,9 +28,10 @@ class Outlook:
         self._return = record.get("mean_return_100")
         if self._return is None:
             return
-        if self._first_return is None or self.best_return is None:
-            self._first_return = self.best_return = self._return
-        self.best_return = max(self.best_return, self._return)
+        if self._first_return is None:
+            self._first_return = self._return
+        known = (self.best_return, record.get("best_mean_return_100"), self._return)
+        self.best_return = max(value for value in known if value is not None)
 
     def left_s(self) -> float | None:
         """Seconds until the first limit is reached, at the rate of the last records."""

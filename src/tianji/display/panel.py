@@ -50,10 +50,11 @@ MAX_WHY_LINES = 4
 class Panel:
     """Draws the newest record."""
 
-    def __init__(self, config: RunConfig, marks: Marks) -> None:
+    def __init__(self, config: RunConfig, marks: Marks, first_return: float | None = None) -> None:
+        """first_return: of a run whose earlier records are not shown here."""
         self._config = config
         self._marks = marks
-        self._outlook = Outlook(config)
+        self._outlook = Outlook(config, first_return)
         self._record: Mapping[str, Any] = {}
 
     def update(self, record: Mapping[str, Any]) -> None:

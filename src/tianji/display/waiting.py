@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tianji.display.display import Mode
+from tianji.display.display import Mode, what_can_be_shown
 from tianji.display.stream import standard_error
 
 
@@ -19,11 +18,9 @@ def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
     >>> with tell_progress() as tell:
     ...     tell("Measuring actors with 4 environments.")
     """
-    if mode == "off":
-        yield lambda _text: None
-        return
-    if mode == "plain" or (mode == "auto" and not sys.stderr.isatty()):
-        yield _say
+    shown = what_can_be_shown(mode)
+    if shown != "live":
+        yield _say if shown == "plain" else lambda _text: None
         return
     from rich.console import Console
     from rich.status import Status
@@ -39,8 +36,8 @@ def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
     try:
         yield show
     finally:
-        for shown in status:
-            shown.stop()
+        for started in status:
+            started.stop()
 
 
 @contextmanager

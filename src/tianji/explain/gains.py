@@ -66,7 +66,8 @@ def gain_of_actors(account: Account, plan: RunPlan) -> str:
 
 
 def gain_of_learner(account: Account, plan: RunPlan) -> str:
-    gain = _gain(account, account.learner, account.actors, "the actors")
+    who = "the actor" if account.num_actors == 1 else "the actors"
+    gain = _gain(account, account.learner, account.actors, who)
     return gain + _more_threads(account, plan)
 
 

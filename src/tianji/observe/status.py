@@ -1,4 +1,4 @@
-"""What a run does, or did, as its folder tells it. Reads files alone, and only their ends."""
+"""What a run does, or did, as its folder tells it. Reads files alone, and little of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tianji.config.runs import CONFIG_FILE, LOCK_FILE
 from tianji.errors import UsageError
 from tianji.explain.explain import explain, prediction_error
 from tianji.explain.interface import Explanation
-from tianji.observe.run_log import METRICS_FILE, read_last
+from tianji.observe.run_log import METRICS_FILE, read_last, read_lines
 from tianji.observe.summary import SUMMARY_FILE, read_summary
 
 State: TypeAlias = Literal["running", "finished", "failed", "interrupted", "lost"]
@@ -34,6 +34,8 @@ class RunStatus:
     state: State
     record: Mapping[str, Any]
     """The newest record of metrics; empty before the first."""
+    first_return: float | None
+    """The first mean return in the metrics; None before an episode has finished."""
     age_s: float | None
     """How old it is."""
     summary: Mapping[str, Any] | None
@@ -82,10 +84,16 @@ def read_status(run_dir: Path) -> RunStatus:
         plan=plan,
         state="running" if is_running else _ended(summary),
         record=record,
+        first_return=_first_return(run_dir / METRICS_FILE),
         age_s=_age_s(record, run_dir / METRICS_FILE),
         summary=summary,
         explanation=explanation,
     )
+
+
+def _first_return(path: Path) -> float | None:
+    returns = (record.get("mean_return_100") for record in read_lines(path))
+    return next((value for value in returns if value is not None), None)
 
 
 def _is_locked(path: Path) -> bool:

@@ -13,6 +13,7 @@ from tianji.balance.solve import Solution, solve
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.display.numbers import counted
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.kept import kept_profile
@@ -132,4 +133,5 @@ def _in_words(now: Solution, better: Solution) -> str:
 
 
 def _shares(solution: Solution) -> str:
-    return f"{solution.num_actors} actor(s) and {solution.learner_threads} learner thread(s)"
+    actors = counted(solution.num_actors, "actor")
+    return f"{actors} and {counted(solution.learner_threads, 'learner thread')}"

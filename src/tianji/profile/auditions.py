@@ -15,6 +15,7 @@ from pathlib import Path
 from tianji.balance.candidates import Candidate, candidates
 from tianji.balance.profile import Profile, Rehearsal
 from tianji.config.machine import Machine
+from tianji.display.numbers import counted
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
@@ -123,7 +124,8 @@ class Auditions:
 
 
 def _in_words(candidate: Candidate) -> str:
-    return f"{candidate.num_actors} actor(s) and {candidate.learner_threads} learner thread(s)"
+    actors = counted(candidate.num_actors, "actor")
+    return f"{actors} and {counted(candidate.learner_threads, 'learner thread')}"
 
 
 def _failed(candidate: Candidate) -> Rehearsal:

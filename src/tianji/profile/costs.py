@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.schema import Strict
+from tianji.display.numbers import counted
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
 from tianji.profile.crew import Crew, Member, span_of
@@ -165,7 +166,7 @@ class Costs:
         work = Command(do="work", span=span_of(ALONE_S, WARM_S, is_alone=True))
         alone = sampler.ask(work, Sampled)
         self._tell(
-            f"An actor with {plan.envs_per_actor} environment(s): "
+            f"An actor with {counted(plan.envs_per_actor, 'environment')}: "
             f"{plan.steps_per_unroll / alone.unroll_s:,.0f} steps/s, "
             f"{alone.environment_share:.0%} of it in the environment."
         )
@@ -184,7 +185,8 @@ class Costs:
             alone = self._trainer.ask(work, Trained)
             self.learners[threads] = Learned(alone)
             self._tell(
-                f"The learner with {threads} thread(s): {alone.version_s:.3g} s per version."
+                f"The learner with {counted(threads, 'thread')}: {alone.version_s:.3g} s per "
+                "version."
             )
             if self._is_late() or (before and not does_help(before.version_s, alone.version_s)):
                 break

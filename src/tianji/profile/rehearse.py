@@ -16,6 +16,7 @@ from typing import Any
 from tianji.balance.profile import Rehearsal
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
+from tianji.display.numbers import counted
 from tianji.engines.interface import Outcome, Report
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
@@ -139,8 +140,8 @@ class Stage:
             first = self._first  # slow as it is, what it did while settling must do
         if first is None or last is None or first is last:
             raise WorkerLost(
-                f"A test run with {spec.plan.num_actors} actor(s) made too few versions in "
-                f"{self._limit_s:.0f} s to measure its speed."
+                f"A test run with {counted(spec.plan.num_actors, 'actor')} made too few "
+                f"versions in {self._limit_s:.0f} s to measure its speed."
             )
         elapsed_s = last.at_s - first.at_s
         return Rehearsal(

@@ -16,6 +16,7 @@ from tianji.channels.board import NUM_COPIES
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.display.numbers import counted
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.programs.given_times import check_times
@@ -277,9 +278,10 @@ def _notes(run: _Run, shares: _Shares, slots: Slots, solution: Solution | None) 
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, config, steps_per_version)
     return (
-        f"{len(run.machine.cores)} usable cores: {shares.num_actors} actor(s){threads} with "
-        f"{num_envs} environments each, 1 learner with "
-        f"{shares.learner_threads} thread(s), which also holds the buffer.",
+        f"{counted(len(run.machine.cores), 'usable core')}: "
+        f"{counted(shares.num_actors, 'actor')}{threads} with "
+        f"{counted(num_envs, 'environment')} each, 1 learner with "
+        f"{counted(shares.learner_threads, 'thread')}, which also holds the buffer.",
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
         *(solution.reasons if solution is not None else ()),

@@ -75,10 +75,10 @@ class SeedRun:
             return found
         because = "interrupted" if self._was_asked_to_stop else "failed"
         facts = {**self.record(), "stopped_because": because}
-        return build_summary(self.config, self.folder, facts, self._last_words())
+        cause = self.last_line() or f"ended with exit code {self._process.returncode}"
+        return build_summary(self.config, self.folder, facts, cause)
 
-    def _last_words(self) -> str:
+    def last_line(self) -> str:
+        """What the run printed last; empty before that."""
         lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
-        words = [line.strip() for line in lines if line.strip()]
-        assert self._process is not None
-        return words[-1] if words else f"ended with exit code {self._process.returncode}"
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -8,7 +8,6 @@ seed 3    waiting for cores
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from tianji.display.display import Mode, what_can_be_shown
 from tianji.display.numbers import to_count, to_duration, to_percent, to_value
+from tianji.display.stream import standard_error
 from tianji.seeds.one import SeedRun
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tianji.seeds.train import Screen, Shares
 
 REFRESH_S, PLAIN_PERIOD_S = 0.5, 10.0
+MOST_LINES = 16
+"""Seeds that the live screen lists at most: a terminal may have no more than 24 lines."""
 ENDINGS = {
     "target_reached": "target reached",
     "max_env_steps": "all steps done",
@@ -76,6 +78,15 @@ class _Seeds:
     def going(self) -> list[SeedRun]:
         return [run for run in self._runs if run.is_running]
 
+    def listed(self) -> list[SeedRun]:
+        """All seeds, in order; if they are too many, those that run and the last that ended."""
+        chosen = list(self._runs)
+        if len(chosen) > MOST_LINES:
+            ended = [run for run in self._runs if run.config.seed in self._endings]
+            first = (self.going() + ended[::-1])[:MOST_LINES]
+            chosen = [run for run in self._runs if run in first]
+        return chosen
+
     def state(self, run: SeedRun) -> tuple[str, str, str]:
         """A word, its style, and the rest."""
         if run.config.seed in self._endings:
@@ -84,7 +95,7 @@ class _Seeds:
             return ("not started" if self._is_over else "waiting for cores"), "dim", ""
         record = run.record()
         if not record:
-            return "starting", "dim", ""
+            return "starting", "dim", run.last_line()  # a plan may be measured first
         steps, limit = record.get("env_steps") or 0, run.config.max_env_steps
         rate = (record.get("rates_per_s") or {}).get("received")
         rest = (
@@ -109,7 +120,7 @@ def ended_in_words(summary: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 class _Live(_Seeds):
-    """One line for each seed, drawn over themselves."""
+    """One line for each seed, redrawn in place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,14 +157,19 @@ class _Live(_Seeds):
         left, right = self.title()
         gap = " " * max(1, width - len(left) - len(right) - 1)
         yield Text.assemble((left, "bold"), gap, (right, "dim"))
-        for run in self._runs:
+        listed = self.listed()
+        for run in listed:
             word, style, rest = self.state(run)
             name = f"seed {run.config.seed}"
             yield Text.assemble((f"{name:<10}", "dim"), (f"{word:<18}", style), rest)
+        if len(listed) < len(self._runs):
+            running, ended = len(self.going()), len(self._endings)
+            other = len(self._runs) - running - ended
+            yield Text(f"all seeds {ended} ended, {running} running, {other} not started", "dim")
 
 
 class _Plain(_Seeds):
-    """A line when a seed ends, and now and then one for each that goes on."""
+    """A line when a seed ends, and now and then one for each seed that runs."""
 
     def __init__(self, is_silent: bool) -> None:
         super().__init__()
@@ -183,5 +199,6 @@ class _Plain(_Seeds):
 
     def _say(self, text: str) -> None:
         if not self._is_silent:
-            sys.stderr.write(f"{' '.join(text.split())}\n")
-            sys.stderr.flush()
+            stream = standard_error()
+            stream.write(f"{' '.join(text.split())}\n")
+            stream.flush()

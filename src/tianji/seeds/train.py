@@ -3,7 +3,7 @@
     train_seeds(config, num_seeds=5, show=show)     # runs/NAME/seed-1, seed-2, ...
 
 Every seed is a run of its own, in a process of its own, on its own cores: what happens to one does
-not touch the others. As many go on at the same time as the cores allow.
+not touch the others. As many go on at the same time as cores and memory allow.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import os
 import select
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine, read_machine
-from tianji.config.run import RunConfig
+from tianji.config.run import SEED_LIMIT, RunConfig
 from tianji.config.runs import RUNS, SEED_PREFIX, new_seeds_dir
 from tianji.display.waiting import tell_progress
 from tianji.engines.control import Stop
 from tianji.engines.signals import StopRequest, catch_signals
+from tianji.errors import UsageError
 from tianji.planning.plan import plan_run
 from tianji.seeds.one import SeedRun
 from tianji.seeds.shares import cores_wanted, share_cores
@@ -51,10 +51,13 @@ def train_seeds(
 ) -> dict[str, Any]:
     """Train with the seeds config.seed, config.seed + 1, ...; returns what all of them did."""
     began_s = time.monotonic()
-    machine = read_machine()
-    shares = share_cores(machine.cores, num_seeds, cores_wanted(config))
+    if config.seed + num_seeds > SEED_LIMIT:
+        raise UsageError(
+            f"{num_seeds} seeds from {config.seed} on: the last one must be below {SEED_LIMIT}. "
+            "Use a smaller --seed."
+        )
+    shares = _shares(config, num_seeds, read_machine())
     config = _planned_by_rule(config) if len(shares) > 1 else config
-    _check(config, machine, shares)
     folder = new_seeds_dir(config, num_seeds, base)
     runs = [SeedRun(_with_seed(config, config.seed + i), folder) for i in range(num_seeds)]
     screen.start(runs, shares, folder)
@@ -66,6 +69,9 @@ def train_seeds(
             run.kill()
         screen.stop()
     started = [run for run in runs if run.is_started]
+    if not started:
+        folder.rmdir()
+        raise KeyboardInterrupt
     left = [run.config.seed for run in runs if not run.is_started]
     total_s = time.monotonic() - began_s
     report = sum_up([run.summary() for run in started], left, folder, total_s)
@@ -73,7 +79,7 @@ def train_seeds(
 
 
 def _run_all(runs: Sequence[SeedRun], shares: Shares, stop: StopRequest, screen: Screen) -> None:
-    """Until all have ended. Whoever has ended leaves its cores to the next."""
+    """Run until all have ended. A run that has ended leaves its cores to the next."""
     waiting, free = list(runs), list(shares)
     going: dict[SeedRun, tuple[int, ...]] = {}
     told = Stop.NO
@@ -101,9 +107,24 @@ def _pass_on(stop: StopRequest, going: dict[SeedRun, tuple[int, ...]], screen: S
     return stop.level
 
 
+def _shares(config: RunConfig, num_seeds: int, machine: Machine) -> Shares:
+    """The cores of the runs that go on at the same time: fewer runs where cores or memory are
+    short. UsageError where not even one run is possible, before any process starts."""
+    wanted = cores_wanted(config)
+    while True:
+        shares = share_cores(machine.cores, num_seeds, wanted)
+        try:
+            _check(config, machine, shares)
+            return shares
+        except UsageError:
+            if len(shares) == 1:
+                raise
+            wanted = 2 * len(shares[0])  # half as many at the same time
+
+
 def _check(config: RunConfig, machine: Machine, shares: Shares) -> None:
-    """Whatever is wrong with the run is found here, before any process starts."""
-    share = replace(machine, cores=shares[0], nodes=(), siblings=())
+    memory_bytes = machine.memory_bytes // len(shares)
+    share = Machine(shares[0], memory_bytes, machine.is_shared)
     with tell_progress(config.observe.display) as tell:
         plan_run(_planned_by_rule(config), config.envs or config.env, share, tell)
 

@@ -20,7 +20,7 @@ from tianji.checkpoint import save
 from tianji.checkpoint.load import best, choose, latest, list_checkpoints, read_checkpoint, verify
 from tianji.checkpoint.save import rotate, write_checkpoint
 from tianji.checkpoint.schema import FORMAT, Snapshot, encode_manifest
-from tianji.errors import CheckpointError
+from tianji.errors import CheckpointError, UsageError
 
 WRITE_FOREVER = """
 import sys, itertools, pathlib, numpy as np
@@ -194,9 +194,7 @@ def test_a_fall_back_to_an_untrained_policy_says_so(tmp_path):
 def test_a_checkpoint_is_chosen_by_name_or_version(tmp_path):
     write(tmp_path, 160)
     assert choose(tmp_path, "160") == choose(tmp_path, "v00000160") == choose(tmp_path, "latest")
-    with pytest.raises(
-        CheckpointError, match=r"no checkpoint '161'\. It has: best, latest, v00000160"
-    ):
+    with pytest.raises(UsageError, match=r"no checkpoint '161'\. It has: best, latest, v00000160"):
         choose(tmp_path, "161")
 
 

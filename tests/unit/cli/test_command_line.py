@@ -369,8 +369,11 @@ def test_eval_hands_over_its_options_and_reports(
     assert calls == [(run_dir, 5, 2, Path(film) if film else None, "best", options)]
     out, err = capfd.readouterr()
     shown = " ".join(err.split())
-    assert "2 of 5 episodes had not ended after 27,000 steps and were cut there" in shown
-    assert "Actions were greedy. Training samples them: --stochastic does so here, too." in shown
+    assert "2 of 5 episodes did not end within 27,000 steps" in shown
+    assert (
+        "Actions were greedy. Training samples its actions; --stochastic does so here, too."
+        in shown
+    )
     assert json.loads(out) == {"run": "runs/one", "video": film, **figures}
     assert "9.0 ± 1.0 mean return over 5 episodes" in err
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tianji.cli.main import main
+from tianji.config.files import save_config
+from tianji.config.run import RunConfig
 
 
 def test_help_in_json_lists_every_setting(capfd: pytest.CaptureFixture[str]) -> None:
@@ -47,3 +50,29 @@ def test_presets_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
     names = [preset["name"] for preset in json.loads(out)["presets"]]
     assert "cartpole-ppo" in names
     assert all(name in err for name in names)
+
+
+def test_help_of_resume_shows_the_values_of_the_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    save_config(RunConfig(algorithm="dqn", max_wall_s=77), tmp_path / "config.yaml")
+    command = ["resume", str(tmp_path), "--target-return", "9", "--help", "--json"]
+    assert main(command) == 0
+    rows = {row["path"]: row for row in json.loads(capfd.readouterr().out)["settings"]}
+    assert rows["max_wall_s"]["value"] == 77 and rows["target_return"]["value"] == 9
+    assert "seed" not in rows
+    assert main(["resume", "no-such-run", "--help"]) == 2
+
+
+def test_an_empty_list_is_none_in_help(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--help"]) == 0
+    assert "value: ;" not in capfd.readouterr().out
+
+
+def test_a_narrow_terminal_shows_whole_names_of_presets(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    assert main(["presets"]) == 0
+    names = "".join(line[:15].strip() for line in capfd.readouterr().err.splitlines())
+    assert "acrobot-rennala-nigt" in names

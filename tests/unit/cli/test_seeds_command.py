@@ -57,7 +57,7 @@ def test_an_interrupted_command_names_what_to_resume_and_what_never_started(caps
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", ""])
 def test_a_number_of_seeds_must_be_one(value, capfd):
     assert main(["train", f"--seeds={value}", "--json"]) == 2
-    assert "must be a whole number of at least 1" in json.loads(capfd.readouterr().out)["error"]
+    assert "must be a whole number from 1 to 1000" in json.loads(capfd.readouterr().out)["error"]
 
 
 def test_the_option_is_taken_from_the_settings(monkeypatch, capfd):
@@ -76,3 +76,26 @@ def test_the_option_is_taken_from_the_settings(monkeypatch, capfd):
     assert asked_for == [(7, 2)]
     assert json.loads(capfd.readouterr().out) == report
     assert module.OPTION == "seeds"
+
+
+def test_a_folder_with_a_space_is_quoted_in_the_commands_to_try(capsys):
+    run = {
+        **summary_of(1, **{**REACHED, "stopped_because": "interrupted"}),
+        "run_dir": "runs/a b/s",
+    }
+    _, text = shown(sum_up([run], [], Path("runs/a b"), 9.0), capsys)
+    assert "tianji eval 'a b/s'" in text and "tianji resume 'a b/s'" in text
+
+
+def test_a_narrow_terminal_still_shows_seed_result_and_whole_paths(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "44")
+    folder = Path("runs") / ("a-very-long-name-" * 4)
+    _, text = shown(sum_up([summary_of(7, **REACHED)], [], folder, 9.0), capsys)
+    assert "7 target reached 480.2" in text and "…" not in text
+
+
+@pytest.mark.parametrize("words", [["--seeds"], ["--seeds", "100000000"]])
+def test_no_number_and_far_too_many_seeds_are_refused(words, capfd):
+    assert main(["train", *words, "--json"]) == 2
+    error = json.loads(capfd.readouterr().out)["error"]
+    assert "a whole number from 1 to 1000" in error and "None" not in error

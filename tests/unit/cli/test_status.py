@@ -183,3 +183,12 @@ def test_an_unknown_run_and_an_empty_folder_are_clear_errors(folder, capfd):
     (folder.parent / "empty").mkdir()
     code, report, _ = ask(capfd, "runs/empty")
     assert code == 2 and "not the folder of a run" in report["error"]
+
+
+def test_the_way_to_the_target_is_measured_from_the_first_return(folder, capfd):
+    save_config(RunConfig(algorithm="ppo", target_return=200.0), folder / "config.yaml")
+    log(folder, mean_return_100=None)
+    log(folder, mean_return_100=100.0, best_mean_return_100=100.0)
+    log(folder, mean_return_100=150.0, best_mean_return_100=170.0)
+    _, _, text = ask(capfd)
+    assert "150 of 200" in text and " 50 %" in text and "best 170" in text

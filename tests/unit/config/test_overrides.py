@@ -49,6 +49,7 @@ GOOD = [
     ("--run none", "run", None),
     ("--env none", "env", "none"),
     ("--engine inline", "engine", "inline"),
+    ("--hidden none", "model.hidden", ()),
     ("--env-kwargs.render-mode rgb_array", "env_kwargs", {"render_mode": "rgb_array"}),
     ("--env-kwargs.size 3 --env-kwargs.wind 1e-3", "env_kwargs", {"size": 3, "wind": 1e-3}),
     ("--env-kwargs.slippery", "env_kwargs", {"slippery": True}),

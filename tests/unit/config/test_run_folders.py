@@ -107,3 +107,10 @@ def test_a_run_of_several_environments_is_named_after_a_few(
     config = make_config(None, envs=envs, algorithm="malenia-nigt")
     assert config.env_name == words
     assert default_run_name(config) == name
+
+
+def test_runs_of_several_seeds_are_listed_too(tmp_path):
+    for name in ("one", "three/seed-1"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.yaml").touch()
+    assert sorted(list_runs(tmp_path)) == ["one", "three/seed-1"]

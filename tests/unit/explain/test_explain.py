@@ -62,7 +62,7 @@ def test_a_run_that_waits_for_its_environments():
 
 def test_a_gain_ends_where_the_other_side_becomes_the_limit():
     gain = told(make_record(actors=0.75, learner=0.97)).gain
-    assert "(up to 1.3 x as fast; then the actors would be the bottleneck)" in gain
+    assert "(up to 1.3 x as fast; then the actor would be the bottleneck)" in gain
     gain = told(make_record(actors=0.98, learner=0.80, environment=0.9)).gain
     assert "(up to 1.2 x as fast; then the learner would be the bottleneck)" in gain
 

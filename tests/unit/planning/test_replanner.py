@@ -80,7 +80,7 @@ def test_environments_that_became_slow_get_more_actors(replanner):
     assert plan.num_actors == 4
     assert plan.source == "measured"
     assert plan.prediction.produced == pytest.approx(32 / 0.1)
-    assert "1 actor(s)" in replanner.note and "4 actor(s)" in replanner.note
+    assert "1 actor and" in replanner.note and "4 actors and" in replanner.note
     assert replanner.changes == 1
 
 

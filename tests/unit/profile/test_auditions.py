@@ -10,6 +10,7 @@ from tests.unit.programs.plans import REPLAY, config, plan_for
 from tianji.balance.candidates import candidates
 from tianji.balance.profile import Cost, Rehearsal
 from tianji.config.machine import Machine
+from tianji.display.numbers import counted
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
@@ -125,8 +126,8 @@ def test_one_that_fails_is_told_and_not_taken_and_the_next_is_tried(monkeypatch,
     told = []
     found = hold(monkeypatch, tell=told.append)
     assert told[0] == (
-        f"actor-0: broken. A plan with {favourite.num_actors} actor(s) and 1 learner thread(s) "
-        "is not used."
+        f"actor-0: broken. A plan with {counted(favourite.num_actors, 'actor')} and 1 learner "
+        "thread is not used."
     )
     assert len(set(tried)) == 2
     after = candidates(found, machine, demand)

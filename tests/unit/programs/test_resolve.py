@@ -180,7 +180,7 @@ def test_what_the_algorithm_cannot_do_is_refused_first(monkeypatch):
 def test_the_notes_say_who_got_what():
     notes = plan_for(config(num_actors=2), cores=4).notes
     assert notes == (
-        "4 usable cores: 2 actor(s) with 4 environments each, 1 learner with 2 thread(s), which "
+        "4 usable cores: 2 actors with 4 environments each, 1 learner with 2 threads, which "
         "also holds the buffer.",
         "Environments: in words.",
     )

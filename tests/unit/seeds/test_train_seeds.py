@@ -156,3 +156,24 @@ def test_the_summary_has_centre_and_spread_of_what_is_known():
     assert report["stopped_because"] == {"target_reached": 2, "failed": 1}
     assert (report["not_started"], report["time_to_target_s"]) == ([4], None)
     assert spread([None]) is None
+
+
+def test_seeds_beyond_the_largest_are_refused_before_anything_starts(tmp_path):
+    with pytest.raises(UsageError, match=r"the last one must be below .* Use a smaller --seed"):
+        train_seeds(counting(seed=2**63 - 1), 2, make_screen("off"), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_seeds_that_do_not_fit_in_memory_together_run_one_after_the_other():
+    config = counting(engine="local", num_actors=1)
+    roomy = module.Machine(cores=tuple(range(8)), memory_bytes=1 << 40)
+    assert len(module._shares(config, 4, roomy)) == 4
+    tight = module.Machine(cores=tuple(range(8)), memory_bytes=700 << 20)
+    assert module._shares(config, 4, tight) == (tuple(range(8)),)
+
+
+def test_ctrl_c_before_the_first_seed_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_run_all", lambda *_: None)
+    with pytest.raises(KeyboardInterrupt):
+        train_seeds(counting(), 2, make_screen("off"), tmp_path)
+    assert list(tmp_path.iterdir()) == []
