@@ -153,7 +153,9 @@ def test_the_state_can_be_left_unread(tmp_path):
     assert read_checkpoint(path, weights_only=True).state == {}
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, np.array([object()])], ids=repr)
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, np.array([object()])], ids=["object", "set", "array"]
+)
 def test_what_cannot_be_kept_is_named_and_nothing_is_left_behind(tmp_path, value):
     with pytest.raises(CheckpointError, match=r"State 'outer\.inner' is"):
         write_checkpoint(tmp_path, Snapshot(1, {}, {"outer": {"inner": value}}))
