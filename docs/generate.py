@@ -4,7 +4,6 @@ A page asks with a comment of its own line:
 
     <!-- settings: run -->              the settings of a group, as a table
     <!-- settings: algorithm dqn -->    those of an algorithm
-    <!-- presets -->                    the presets that come with the package
     <!-- help: eval -->                 what `tianji eval --help` prints
     <!-- api: train -->                 signature and docstring of a public name
 
@@ -21,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-MARKER = re.compile(r"^<!-- (settings|presets|help|api)(?:: (.+?))? -->$", re.MULTILINE)
+MARKER = re.compile(r"^<!-- (settings|help|api)(?:: (.+?))? -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -51,13 +50,6 @@ def settings_table(group: str) -> str:
     if not rows:
         raise ValueError(f"no settings in group '{group}'")
     return table(("option", "full name", "meaning", "default", "allowed"), rows)
-
-
-def presets_table(_: str) -> str:
-    from tianji.config.presets import list_presets, load_preset
-
-    presets = [load_preset(name) for name in list_presets()]
-    return table(("preset", "what it learns"), [(f"`{p.name}`", p.about) for p in presets])
 
 
 def help_text(verb: str) -> str:
@@ -105,7 +97,6 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 MAKERS: dict[str, Callable[[str], str]] = {
     "settings": settings_table,
-    "presets": presets_table,
     "help": help_text,
     "api": api_entry,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import tomllib
 
 import pytest
 
@@ -12,9 +13,10 @@ import tianji
 from tests.docs import pages
 from tests.docs.pages import DOCS, PAGES
 from tianji.cli.main import VERBS, build_app, main
+from tianji.cli.seeds import take_seeds
 from tianji.cli.simulate_options import take_options
 from tianji.config.changes import resume_changes
-from tianji.config.overrides import preset_and_assignments, resolve, resolve_tokens
+from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.presets import list_presets, load_preset
 from tianji.config.tokens import split_tokens
 from tianji.observe.summary import build_summary
@@ -75,7 +77,9 @@ def parse(words):
         rest.remove("--help")
     if verb in ("train", "plan"):
         flags = ["--fresh"] if verb == "plan" else []
-        resolve_tokens([w for w in rest if not w.endswith(".yaml") and w not in flags])
+        words = [w for w in rest if not w.endswith(".yaml") and w not in flags]
+        preset, asked = preset_and_assignments(words)
+        resolve(preset, take_seeds(asked)[1] if verb == "train" else asked)
     elif verb == "simulate":
         preset, asked = preset_and_assignments(rest)
         resolve(preset, take_options(asked)[1])
@@ -154,11 +158,39 @@ def test_every_key_of_the_summary_is_explained(tmp_path):
     assert [key for key in keys if f"`{key}`" not in explained] == []
 
 
-def test_the_readme_lists_every_preset_with_its_target():
-    readme = (pages.ROOT / "README.md").read_text()
-    for preset in list_presets():
-        target = load_preset(preset).config["target_return"]
-        assert re.search(rf"^\| `{preset}`.*\| {target} \|$", readme, re.MULTILINE), preset
+def test_the_readme_has_at_most_1000_words():
+    assert len((pages.ROOT / "README.md").read_text().split()) <= 1000
+
+
+def test_the_presets_page_lists_every_preset_with_its_environment_target_and_time():
+    page = (DOCS / "commands/presets.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)`[^|]*\| ([^|]+) \| (\S+) \| ([^|]+) \|$", page, re.MULTILINE)
+    assert sorted(row[0] for row in rows) == sorted(list_presets())
+    for name, trains, target, time in rows:
+        preset = load_preset(name)
+        assert target == str(preset.config["target_return"]), name
+        assert f"to a mean return of {target}" in preset.about, name
+        assert f"{time} on two cores" in preset.about, name
+        assert preset_env(preset) in trains, name
+
+
+def preset_env(preset):
+    """The id of the environment, also where a factory gets it as a keyword."""
+    config = preset.config
+    return config.get("env") or config["env_kwargs"]["id"]
+
+
+def test_the_commands_page_lists_every_command():
+    page = (DOCS / "commands/index.md").read_text()
+    listed = re.findall(r"^\| \[`tianji (\w+)[^`]*`\]\((\w+)\.md\) \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted((verb, verb) for verb in VERBS)
+
+
+def test_the_start_page_lists_every_extra():
+    project = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["project"]
+    rows = re.findall(r"^\| (`.+?`) \|", (DOCS / "index.md").read_text(), re.MULTILINE)
+    listed = [extra for row in rows for extra in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(project["optional-dependencies"])
 
 
 def test_every_command_and_algorithm_has_a_page():
