@@ -36,7 +36,7 @@ def test_a_run_follows_the_plan_that_was_measured_for_it(tmp_path, monkeypatch, 
     assert plan["source"] == "measured"
     assert plan["num_actors"] == planned["num_actors"]
     assert plan["prediction"]["produced"] == planned["predicted"]["produced"]
-    assert "kept" in (tmp_path / "runs" / "it" / "events.jsonl").read_text()
+    assert "saved profile" in (tmp_path / "runs" / "it" / "events.jsonl").read_text()
 
 
 def test_a_measurement_can_be_interrupted(tmp_path):

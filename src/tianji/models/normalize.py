@@ -101,7 +101,10 @@ class RewardScale:
 
     def _follow(self, actor: int, reward_TN: Array, done_TN: Array, valid_TN: Array) -> Array:
         """G of every step; steps that are not valid leave it as it was."""
-        current_N = self._return_by_actor.get(actor, np.zeros(reward_TN.shape[1]))
+        num_envs = reward_TN.shape[1]
+        current_N = self._return_by_actor.get(actor, np.empty(0))
+        if len(current_N) != num_envs:  # a new actor, or a resume with other shares
+            current_N = np.zeros(num_envs)
         returns_TN = np.empty(reward_TN.shape)
         for t in range(len(reward_TN)):
             returns_TN[t] = np.where(valid_TN[t], self._gamma * current_N + reward_TN[t], current_N)

@@ -23,10 +23,12 @@ class Fake:
     num_envs, spaces = 1, probe(COUNTING, {}).spaces
 
     def __init__(self, monkeypatch, taken_s):
-        self.now_s, self.cpu_s, self.num_steps = 0.0, 0.0, 0
+        self.now_s, self.cpu_s, self.queued_s, self.num_steps = 0.0, 0.0, 0.0, 0
         self._taken_s = taken_s
         monkeypatch.setattr(timing.time, "perf_counter", lambda: self.now_s)
         monkeypatch.setattr(timing.time, "process_time", lambda: self.cpu_s)
+        monkeypatch.setattr(timing, "_queued_s", lambda: self.queued_s)
+        monkeypatch.setattr(timing, "_has_children", lambda: False)
 
     def step(self, actions, rows, t):
         self.now_s += self._taken_s[self.num_steps % len(self._taken_s)]
@@ -44,6 +46,21 @@ def test_rare_long_steps_are_seen_and_looked_at_for_longer(monkeypatch):
     assert times.long_share == pytest.approx(0.02, rel=0.1)
     assert times.is_uneven
     assert timing.LONG_LOOK_S < world.now_s < timing.LONG_LOOK_S + 0.21
+
+
+def test_steps_that_waited_for_a_core_are_not_long(monkeypatch):
+    world = Fake(monkeypatch, [10e-6] * 49 + [0.2])
+    plain_step = world.step
+
+    def step(*given):
+        before_s = world.now_s
+        plain_step(*given)
+        world.queued_s += max(0.0, world.now_s - before_s - 10e-6)
+
+    monkeypatch.setattr(world, "step", step)
+    times = timing.look_at_steps(world, {})
+    assert times.longest_s == pytest.approx(10e-6)
+    assert not times.is_uneven
 
 
 def test_a_fast_world_is_looked_at_for_a_moment(monkeypatch):

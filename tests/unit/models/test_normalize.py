@@ -94,6 +94,21 @@ def test_returns_are_followed_over_unrolls_of_the_same_actor():
     np.testing.assert_allclose(got, expected[15:], rtol=1e-5)
 
 
+def test_an_actor_that_got_another_number_of_environments_begins_new_returns():
+    reward, done, valid = unrolls(4)
+    resumed = RewardScale(0.9, 100.0)
+    resumed.load_state(_state_after(reward, done, valid))
+    few = tuple(x[:, :2] for x in (reward, done, valid))
+    followed = resumed._follow(0, *few)
+    np.testing.assert_allclose(followed[few[2]][:1], few[0][few[2]][:1])
+
+
+def _state_after(*given):
+    scale = RewardScale(0.9, 100.0)
+    scale.scale(*given, (stamp(0),))
+    return scale.state()
+
+
 def test_each_actor_has_its_own_returns_wherever_its_unroll_lies():
     reward, done, valid = unrolls(2)
     straight, crossed = RewardScale(0.9, 100.0), RewardScale(0.9, 100.0)
