@@ -53,10 +53,30 @@ def test_every_kind_of_action_and_observation_learns(
     monkeypatch.chdir(tmp_path)
     config = make_config(
         env=f"tianji.envs.worlds:{world}", algorithm=algorithm, engine="inline", observe=QUIET,
-        num_envs=16, max_env_steps=60_000, learning_rate=2e-3, gamma=gamma, target_return=target,
+        num_envs=16, unroll_length=32, max_env_steps=60_000, learning_rate=2e-3, gamma=gamma,
+        target_return=target,
     )  # fmt: skip
     summary = train_config(config)
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+def test_the_defaults_learn_from_the_name_of_an_environment(tmp_path, monkeypatch):
+    """Random actions have -1170, and policies that were trained on rewards as they are, -1000."""
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        env="Pendulum-v1", target_return=-700, max_env_steps=150_000, observe=QUIET
+    )
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_defaults_learn_to_land(seed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = make_config(env="LunarLander-v3", seed=seed, max_env_steps=500_000, observe=QUIET)
+    assert train_config(config)["mean_return_100"] > 150
 
 
 @pytest.mark.slow
