@@ -132,6 +132,8 @@ def main(argv: list[str] | None = None) -> int:
     before: list[Entry] = json.loads(old.read_text())["mutations"] if old else []
     sites = all_sites(commit)
     chosen = replayed(sites, before) if args.replay else select(sites, args.count, args.seed)
+    if args.replay:
+        print(f"{len(chosen)} of {len(before)} mutations of {old.name} exist in this tree")
     if args.rooms:
         chosen = [site for site in chosen if room_of(site.file) in args.rooms]
     kind = f"replay-{args.replay.stem}" if args.replay else f"seed{args.seed}"
@@ -145,8 +147,6 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{site.id} (line {site.line}){state}\n  {change_text(vars(site))}")
         print(f"{len(chosen)} mutations, {len(remaining)} not run yet")
         return 0
-    if args.replay:
-        print(f"{len(chosen)} of {len(before)} mutations of {old.name} exist in this tree")
     if not args.compare and remaining:
         with tempfile.TemporaryDirectory(prefix="mutations-") as scratch:
             runner = Runner(commit, book, Path(scratch), args.jobs, args.limit_s)
