@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 
-.PHONY: train test test-slow test-newest constraints check docs peers wheel clean
+.PHONY: train test test-slow test-newest constraints check lines docs peers wheel clean
 
 train: $(VENV)/.core  ## set up, train PPO on CartPole-v1 to 475, show what was done
 	$(BIN)/tianji train
@@ -32,6 +32,9 @@ check: $(VENV)/.dev  ## format, lint, types, imports
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+lines: $(VENV)/.core  ## code lines of each room, without blank lines, comments and docstrings
+	$(BIN)/python -m benchmarks.code_lines
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
