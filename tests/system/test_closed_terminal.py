@@ -12,6 +12,12 @@ from tests.system.commands import DEADLINE_S, FOREVER, SMALL, Command, assert_no
 from tianji.observe.status import read_status
 
 
+def _take_terminal():
+    """Before the command starts, with SIGHUP as a terminal gives it, not as `nohup` does."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class InTerminal(Command):
     """`tianji ...` as the leader of a terminal session of its own."""
 
@@ -26,7 +32,7 @@ class InTerminal(Command):
             stderr=follower,
             env={**os.environ, "TERM": "xterm"},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+            preexec_fn=_take_terminal,  # noqa: PLW1509
         )
         os.close(follower)
         self._is_open = True

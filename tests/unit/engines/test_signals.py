@@ -35,6 +35,15 @@ def test_the_first_asks_to_finish_the_second_to_stop_now_and_the_third_breaks_of
             signal.raise_signal(number)
 
 
+@pytest.fixture
+def hangs_up():
+    """SIGHUP as a terminal gives it; under `nohup` it would be ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangs_up")
 def test_a_closed_terminal_asks_to_finish_however_often_it_says_so():
     with catch_signals() as stop:
         for _ in range(4):
