@@ -12,11 +12,7 @@ from tianji.config.run import RunConfig
 from tianji.run import resume_run, train_config
 
 QUIET = {"display": "off", "tensorboard": False}
-# Schedules run over max_env_steps, which a resume may raise: these settings have none.
-PPO = {
-    "name": "ppo", "unroll_length": 16, "epochs": 2, "minibatch_size": 64,
-    "learning_rate_final": None,
-}  # fmt: skip
+PPO = {"name": "ppo", "unroll_length": 16, "epochs": 2, "minibatch_size": 64}
 DQN = {
     "name": "dqn", "unroll_length": 4, "n_step": 3, "batch_size": 32, "updates_per_version": 4,
     "warmup_steps": 128, "replay_size": 1024, "epsilon_decay_steps": 1000,

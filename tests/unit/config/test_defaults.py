@@ -29,16 +29,6 @@ def test_no_default_reads_the_name_of_the_environment(algorithm):
     assert others[0] == others[1] == others[2]
 
 
-def test_the_step_size_of_ppo_falls_to_a_tenth_unless_it_is_set():
-    def final(**settings):
-        return make_config(env="Acrobot-v1", algorithm="ppo", **settings).algorithm
-
-    assert final().learning_rate_final == pytest.approx(final().learning_rate / 10)
-    assert final(learning_rate=1e-5).learning_rate_final == pytest.approx(1e-6)
-    assert final(learning_rate_final=None).learning_rate_final is None
-    assert final(learning_rate=1e-5, learning_rate_final=0.0).learning_rate_final == 0.0
-
-
 def test_what_a_person_sets_wins_over_the_algorithms_default():
     config = make_config(env="Acrobot-v1", normalize={"rewards": False})
     assert config.normalize.observations

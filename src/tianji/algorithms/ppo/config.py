@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from tianji.algorithms.actor_critic import settings
 from tianji.config.schema import Count, Fraction, Positive, TriedCount
@@ -19,9 +17,8 @@ class PPOConfig(settings.ActorCriticConfig):
     unroll_length: TriedCount = 256
     """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
     the shortest that costs no speed."""
-    learning_rate_final: float | None = Field(5e-5, ge=0.0)
-    """Step size at max_env_steps, reached in a straight line: a tenth of learning_rate unless it is
-    set; none keeps it constant."""
+    learning_rate_final: float | None = Field(None, ge=0.0)
+    """Step size at max_env_steps, reached in a straight line; none keeps it constant."""
     clip: Positive = 0.2
     """How far the probability of an action may move in one version before its gradient stops."""
     clip_final: Positive | None = None
@@ -48,17 +45,3 @@ class PPOConfig(settings.ActorCriticConfig):
     their actions were under it; without, clip against the policy that acted."""
     max_behaviour_weight: Positive = 2.0
     """Largest such weight; 1 never counts a row more than once."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _follow_learning_rate(cls, values: Any) -> Any:
-        """A final step size that nobody has set follows the one that was."""
-        if not isinstance(values, dict) or "learning_rate_final" in values:
-            return values
-        begins = values.get("learning_rate")
-        return {**values, "learning_rate_final": begins / 10} if _is_number(begins) else values
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    """Anything else is refused by the field itself."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
