@@ -10,7 +10,7 @@ from tianji.balance.costs import actor_work, learner_cost
 from tianji.balance.demand import Demand
 from tianji.balance.profile import Profile
 from tianji.config.machine import Machine
-from tianji.display.numbers import counted
+from tianji.wording import counted
 
 WORTH_SAYING = 0.02
 """A smaller gain than this is told as none."""

@@ -14,8 +14,8 @@ from tianji.balance.profile import Profile
 from tianji.balance.solve import Solution
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
-from tianji.display.numbers import to_count, to_percent, to_value
 from tianji.planning.plan import Planned, Solved
+from tianji.wording import to_count, to_percent, to_value
 
 RATES = ("produced", "received", "trained")
 LIMITS = {

@@ -17,9 +17,9 @@ from tianji.cli.output import Outcome, people
 from tianji.config.run import RunConfig
 from tianji.config.settings import canonical
 from tianji.config.tokens import Assignment
-from tianji.display.numbers import counted, to_value
 from tianji.errors import UsageError
 from tianji.seeds.screen import ENDINGS
+from tianji.wording import counted, to_value
 
 OPTION = "seeds"
 MOST_SEEDS = 1000

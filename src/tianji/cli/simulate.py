@@ -155,7 +155,7 @@ def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
 
 
 def _table(sizes: list[Size], found: list[Simulated]) -> Table:
-    from tianji.display.numbers import to_count, to_percent
+    from tianji.wording import to_count, to_percent
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     columns = ("nodes", "actors", *(f"{name}\nsteps/s" for name in RATES), "lag", *BUSY)

@@ -7,9 +7,10 @@ from rich.text import Text
 
 from tianji.cli.output import Outcome, people
 from tianji.config.runs import find_run
-from tianji.display.numbers import ASCII, UNICODE, to_ago
+from tianji.display.marks import ASCII, UNICODE
 from tianji.display.panel import Panel
 from tianji.observe.status import RunStatus, State, read_status
+from tianji.wording import to_ago
 
 STYLES: dict[State, str] = {
     "running": "green",

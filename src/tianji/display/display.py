@@ -12,17 +12,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tianji.checkpoint.durable import to_plain
-from tianji.display.numbers import (
-    on_clock,
-    to_count,
-    to_duration,
-    to_percent,
-    to_value,
-)
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import cost_in_words, waited_for
 from tianji.display.stalled import waits_for, waits_for_version
 from tianji.display.stream import standard_error
+from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig

@@ -22,18 +22,11 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from tianji.checkpoint.writer import to_size
-from tianji.display.numbers import (
-    Marks,
-    on_clock,
-    to_columns,
-    to_count,
-    to_duration,
-    to_percent,
-    to_value,
-)
+from tianji.display.marks import Marks, to_columns
 from tianji.display.outlook import Outlook
 from tianji.display.rounds import gradients_parts, rounds_parts, short_name
 from tianji.display.stalled import waits_for
+from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig

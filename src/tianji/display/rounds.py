@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tianji.display.numbers import Marks, to_columns, to_percent, to_value
+from tianji.display.marks import Marks, to_columns
+from tianji.wording import to_percent, to_value
 
 RULES = {
     "first": "first {m} gradients",

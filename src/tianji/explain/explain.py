@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tianji.config.plan import Prediction, RunPlan
-from tianji.display.numbers import to_percent
 from tianji.explain.account import Account, Side, to_account
 from tianji.explain.gains import (
     gain_of_actors,
@@ -21,6 +20,7 @@ from tianji.explain.gains import (
 from tianji.explain.gathering import explain_gathering
 from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanation
 from tianji.explain.words import actors_parts_sentence, parts_in_words, waits_sentence
+from tianji.wording import to_percent
 
 WRONG = 0.15
 """A prediction that is off by more than this share was wrong."""

@@ -12,8 +12,8 @@ is the limit. All gains told here are bounded by that.
 from __future__ import annotations
 
 from tianji.config.plan import RunPlan
-from tianji.display.numbers import to_percent
 from tianji.explain.account import Account, Side
+from tianji.wording import to_percent
 
 TIMES = {
     "environment": "the time of environment steps",

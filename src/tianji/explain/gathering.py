@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tianji.display.numbers import to_percent, to_value
 from tianji.display.rounds import MUCH_DROPPED, waited_for
 from tianji.explain.account import Account, Side
 from tianji.explain.gains import LEAST_GAIN, gain_of_part, to_times
 from tianji.explain.interface import LIMIT, NOTHING_YET, CriticalPath, Explanation
 from tianji.explain.words import WORTH_TELLING, actors_parts_sentence, waits_sentence
 from tianji.observe.watch import is_actor
+from tianji.wording import to_percent, to_value
 
 LARGE = 0.5
 """Share of the time from which on messages are the limit."""

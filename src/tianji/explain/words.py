@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tianji.display.numbers import on_clock, to_percent
 from tianji.explain.account import LEAST_S, Account, Side
+from tianji.wording import listed, on_clock, to_percent, to_seconds
 
 PARTS = {
     "environment": "environment steps",
@@ -59,12 +59,3 @@ def parts_in_words(side: Side) -> str:
 def actors_parts_sentence(account: Account) -> str:
     who = "actor spends its" if account.num_actors == 1 else "actors spend their"
     return f"The {who} busy time on {parts_in_words(account.actors)}."
-
-
-def to_seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:,.0f} s"
-
-
-def listed(words: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -13,13 +13,13 @@ from tianji.balance.solve import Solution, solve
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.display.numbers import counted
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.kept import kept_profile
 from tianji.planning.plan import Planned
 from tianji.programs.resolve import demand_of, resolve
 from tianji.types import Clock
+from tianji.wording import counted
 
 WORTH_SHARE = 0.10
 """A new plan costs a restart of the workers; it must promise this much more."""

@@ -15,12 +15,12 @@ from pathlib import Path
 from tianji.balance.candidates import Candidate, candidates
 from tianji.balance.profile import Profile, Rehearsal
 from tianji.config.machine import Machine
-from tianji.display.numbers import counted
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
 from tianji.profile.rehearse import ENOUGH_VERSIONS, SETTLE_S, SETTLE_VERSIONS, rehearse
 from tianji.programs.resolve import demand_of, resolve
+from tianji.wording import counted
 
 REHEARSAL_S = 2.5
 MOST = 3

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.schema import Strict
-from tianji.display.numbers import counted
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
 from tianji.profile.crew import Crew, Member, span_of
@@ -29,6 +28,7 @@ from tianji.profile.points import (
 )
 from tianji.profile.readings import SAMPLER, TRAINER, Built, Command, Sampled, Trained
 from tianji.programs.resolve import resolve
+from tianji.wording import counted
 
 ALONE_S = 0.6
 LOADED_S = 0.6

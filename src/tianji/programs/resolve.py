@@ -16,7 +16,6 @@ from tianji.channels.board import NUM_COPIES
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.display.numbers import counted
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.programs.given_times import check_times
@@ -24,6 +23,7 @@ from tianji.programs.memory import estimated_memory
 from tianji.programs.pinning import pin_cores
 from tianji.programs.rule import choose_actors, uneven_note
 from tianji.programs.slots import Slots, lag_target, plan_slots
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from tianji.algorithms.interface import Algorithm, Cadence

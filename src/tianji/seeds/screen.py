@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from tianji.display.display import Mode, what_can_be_shown
-from tianji.display.numbers import to_count, to_duration, to_percent, to_value
 from tianji.display.stream import standard_error
 from tianji.seeds.one import SeedRun
+from tianji.wording import to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
     from tianji.display.live import LiveLines

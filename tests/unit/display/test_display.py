@@ -9,15 +9,7 @@ import pytest
 
 from tianji.display import display
 from tianji.display.display import Display
-from tianji.display.numbers import (
-    ASCII,
-    UNICODE,
-    to_ago,
-    to_columns,
-    to_count,
-    to_duration,
-    to_value,
-)
+from tianji.display.marks import ASCII, UNICODE, to_columns
 from tianji.display.outlook import Outlook
 from tianji.display.panel import Panel
 
@@ -303,13 +295,5 @@ def test_showing_imports_no_torch(mode):
     assert run.returncode == 0, run.stderr
 
 
-def test_numbers_are_short():
-    assert [to_count(n) for n in (None, 950.4, 41_000, 999_600, 1_234_567, 3e9)] == [
-        "-", "950", "41.0k", "1.00M", "1.23M", "3.00G"
-    ]  # fmt: skip
-    assert [to_value(n) for n in (0.01234, -312.4, 123_456.0)] == ["0.0123", "-312", "123k"]
-    assert [to_ago(s) for s in (3.2, 200, 9000, 200_000)] == [
-        "3 s ago", "3 min ago", "2.5 h ago", "2.3 days ago"
-    ]  # fmt: skip
-    assert [to_duration(s) for s in (3.2, 72, 7260)] == ["0:03", "1:12", "2:01:00"]
+def test_columns_show_what_is_not_zero():
     assert to_columns([1, 800, 0, 400], UNICODE) == "▁█ ▄"

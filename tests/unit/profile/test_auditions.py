@@ -10,13 +10,13 @@ from tests.unit.programs.plans import REPLAY, config, plan_for
 from tianji.balance.candidates import candidates
 from tianji.balance.profile import Cost, Rehearsal
 from tianji.config.machine import Machine
-from tianji.display.numbers import counted
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
 from tianji.profile import auditions
 from tianji.profile.auditions import Auditions
 from tianji.programs.resolve import demand_of
+from tianji.wording import counted
 
 PROBE = Probe(SPACES, False, "in words", offers_state=False, max_episode_steps=None)
 
