@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
-from tianji.cli.settings_help import asks_for_help, train_settings_page, without_help
+from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
 from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
