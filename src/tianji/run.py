@@ -31,13 +31,13 @@ from tianji.envs.build import EnvSources
 from tianji.errors import UsageError
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.plan import GATHERS, Planned, plan_again, plan_run
+from tianji.planning.planner import GATHERS, Planned, plan_again, plan_run
+from tianji.planning.resolve.resolve import check_network
 from tianji.programs.program import program_for
-from tianji.programs.resolve import check_network
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Profile
+    from tianji.costs.profile import Profile
     from tianji.planning.replan import Replanner
 
 REPLAN = "replan"

@@ -10,7 +10,7 @@ from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import resolve_tokens
 
 if TYPE_CHECKING:
-    from tianji.planning.plan import Planned
+    from tianji.planning.planner import Planned
 
 USAGE = "tianji plan [PRESET] [--key value ...] [--fresh]"
 ABOUT = """\
@@ -37,7 +37,7 @@ def plan(*tokens: str) -> Outcome:
         people().print(f"Note: {note}", markup=False)
     from tianji.cli.plan_page import plan_page
     from tianji.display.waiting import tell_progress
-    from tianji.planning.plan import measured_plan
+    from tianji.planning.planner import measured_plan
 
     config, machine = resolved.config, read_machine()
     with tell_progress() as tell:
@@ -54,9 +54,9 @@ def plan(*tokens: str) -> Outcome:
 
 def _report(planned: Planned, machine: Machine) -> dict[str, Any]:
     """What scripts read."""
-    from tianji.balance.memory import TOTAL
     from tianji.cli.plan_page import RATES, largest_noise
-    from tianji.profile.keep import key_of
+    from tianji.planning.keep import key_of
+    from tianji.planning.solve.memory_fit import TOTAL
 
     assert planned.solved is not None
     profile, solution = planned.solved.profile, planned.solved.solution

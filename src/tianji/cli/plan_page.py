@@ -9,13 +9,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tianji.balance.costs import noise_of
-from tianji.balance.profile import Profile
-from tianji.balance.solve import Solution
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile
+from tianji.costs.work import noise_of
 from tianji.display.numbers import to_count, to_percent, to_value
-from tianji.planning.plan import Planned, Solved
+from tianji.planning.planner import Planned, Solved
+from tianji.planning.solve.solve import Solution
 
 RATES = ("produced", "received", "trained")
 LIMITS = {

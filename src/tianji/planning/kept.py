@@ -3,12 +3,12 @@ is imported."""
 
 from __future__ import annotations
 
-from tianji.balance.profile import Profile
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile
 from tianji.envs.build import EnvSources
-from tianji.planning.plan import SHARES
-from tianji.profile.keep import has_any, key_of, load
+from tianji.planning.keep import has_any, key_of, load
+from tianji.planning.planner import SHARES
 
 
 def kept_profile(config: RunConfig, env: EnvSources, machine: Machine) -> Profile | None:
@@ -27,6 +27,6 @@ def is_kept(config: RunConfig, env: EnvSources, machine: Machine) -> bool:
     """Whether a plan can be solved without measuring anything."""
     if not config.plan.choose:
         return kept_profile(config, env, machine) is not None
-    from tianji.programs.settle import settle, variants
+    from tianji.planning.resolve.settle import settle, variants
 
     return all(kept_profile(settle(config, v), env, machine) for v in variants(config))

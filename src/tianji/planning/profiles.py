@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from tianji.balance.profile import Profile
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
+from tianji.planning.keep import key_of, save
 from tianji.planning.kept import kept_profile
-from tianji.profile.keep import key_of, save
-from tianji.programs.resolve import demand_of, resolve
-from tianji.programs.settle import Trial, settle, variants
+from tianji.planning.resolve.resolve import demand_of, resolve
+from tianji.planning.resolve.settle import Trial, settle, variants
 
 Tell: TypeAlias = Callable[[str], None]
 """Where sentences for people go while something takes its time."""
@@ -60,7 +60,7 @@ def _measured(
     values: Mapping[str, int],
     is_one: bool,
 ) -> Profile:
-    from tianji.profile.measure import LIMIT_S, measure
+    from tianji.planning.measure.measure import LIMIT_S, measure
 
     limit_s = LIMIT_S if is_one else ONE_OF_SEVERAL_S
     profile = measure(config, env, machine, found, tell, dict(values), limit_s)

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tianji.balance.profile import Profile
-from tianji.balance.rescale import Observed, rescaled
-from tianji.balance.solve import Solution, solve
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile
 from tianji.display.numbers import counted
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.kept import kept_profile
-from tianji.planning.plan import Planned
-from tianji.programs.resolve import demand_of, resolve
+from tianji.planning.planner import Planned
+from tianji.planning.resolve.resolve import demand_of, resolve
+from tianji.planning.solve.rescale import Observed, rescaled
+from tianji.planning.solve.solve import Solution, solve
 from tianji.types import Clock
 
 WORTH_SHARE = 0.10

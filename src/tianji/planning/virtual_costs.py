@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tianji.balance.profile import Profile
 from tianji.config.machine import read_machine
+from tianji.costs.profile import Profile
 from tianji.engines.spec import RunSpec
 from tianji.planning.profiles import Tell, trials
 from tianji.planning.tasks import gathers, probe_tasks

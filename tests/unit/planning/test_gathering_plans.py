@@ -5,7 +5,7 @@ import pytest
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
-from tianji.planning.plan import GATHERS, measured_plan, plan_run
+from tianji.planning.planner import GATHERS, measured_plan, plan_run
 from tianji.planning.tasks import gathers, probe_tasks
 from tianji.planning.virtual_costs import virtual_costs
 
@@ -20,7 +20,7 @@ def nothing_is_measured(monkeypatch, tmp_path):
     def measure(*_):
         raise AssertionError("nothing is to be measured")
 
-    monkeypatch.setattr("tianji.profile.measure.measure", measure)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", measure)
 
 
 def config(**values):
