@@ -54,31 +54,32 @@ def plan(*tokens: str) -> Outcome:
 
 def _report(planned: Planned, machine: Machine) -> dict[str, Any]:
     """What scripts read."""
-    from tianji.cli.plan_page import RATES, largest_noise
+    from tianji.cli.plan_page import RATES
+    from tianji.costs.work import largest_noise
     from tianji.planning.keep import key_of
-    from tianji.planning.solve.memory_fit import TOTAL
 
     assert planned.solved is not None
     profile, solution = planned.solved.profile, planned.solved.solution
-    promise = solution.prediction
+    chosen, demand = solution.chosen, solution.demand
+    predicted = chosen.prediction
     return {
         "planning_s": planned.planning_s,
-        "bottleneck": promise.bottleneck,
-        "predicted": {name: getattr(promise, name) for name in RATES},
-        "lag_versions": promise.lag_versions,
-        "ratio": solution.ratio,
-        "staleness": solution.staleness,
+        "bottleneck": predicted.bottleneck,
+        "predicted": {name: getattr(predicted, name) for name in RATES},
+        "lag_versions": predicted.lag_versions,
+        "ratio": demand.ratio,
+        "staleness": demand.staleness,
         "roles": solution.roles(),
-        "memory_bytes": solution.memory_bytes[TOTAL],
-        "memory": dict(solution.memory_bytes),
+        "memory_bytes": chosen.memory.total,
+        "memory": {**chosen.memory.parts, "total": chosen.memory.total, "gpu": 0},
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(profile.warnings),
         "noise": largest_noise(profile),
-        "num_actors": solution.num_actors,
-        "envs_per_actor": solution.envs_per_actor,
-        "actor_threads": solution.actor_threads,
-        "learner_threads": solution.learner_threads,
+        "num_actors": chosen.num_actors,
+        "envs_per_actor": chosen.envs_per_actor,
+        "actor_threads": chosen.actor_threads,
+        "learner_threads": chosen.learner_threads,
         "settings": dict(planned.solved.settings),
         "from_cache": planned.solved.from_cache,
         "profile_key": key_of(planned.config, machine),

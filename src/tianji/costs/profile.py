@@ -1,6 +1,7 @@
-"""What the parts of one run cost on one machine. `planning/measure/` measures it.
+"""The profile of a run: what its parts cost on one machine, in seconds and bytes.
 
-The planner and the virtual clock read it. Times are seconds, medians of several repeats.
+`planning/measure/` measures it; the planner and the virtual clock read it. Durations are medians
+of several repeats. Fields that nothing reads stay, because profiles are kept as files.
 """
 
 from __future__ import annotations
@@ -9,50 +10,68 @@ from tianji.config.schema import Record
 
 
 class Cost(Record):
-    """One piece of work."""
+    """The cost of one piece of work.
+
+    alone_s: its duration while the rest of the machine is idle.
+    loaded_s: its duration while the other cores work on other parts of the same run.
+    cpu_s: processor time of all its threads; less than alone_s if it waits for something.
+    noise: half of the interquartile range of alone_s, divided by the median.
+    """
 
     alone_s: float
-    """While the rest of the machine is idle."""
     loaded_s: float
-    """While every core is at work on other parts of the same run."""
     cpu_s: float
-    """Processor time of all its threads, alone; less than alone_s where it waits for something."""
     noise: float
-    """Half of the interquartile range over the median, of alone_s."""
+
+    def times(self, duration: float, processor: float) -> Cost:
+        """Return this cost with its durations and its processor time multiplied."""
+        return Cost(
+            alone_s=self.alone_s * duration,
+            loaded_s=self.loaded_s * duration,
+            cpu_s=self.cpu_s * processor,
+            noise=self.noise,
+        )
 
 
 class ActorCost(Record):
-    """One actor with so many environments."""
+    """The cost of one unroll of an actor with `num_envs` environments.
+
+    environment_share: the share of the unroll's duration that the environments take.
+    unevenness: the 99th percentile of step durations divided by their median.
+    memory_bytes: memory of the process, with its share of what processes share, such as libraries.
+    """
 
     num_envs: int
     threads: int
     unroll: Cost
-    """One unroll: inference, environments, assembling, sending."""
     environment_share: float
-    """Of the unroll's time, what is spent inside the environments."""
     unevenness: float
-    """How long one step in a hundred takes, over the median step."""
     memory_bytes: int
-    """Of its process: its own, and its part of what processes share, such as libraries."""
 
 
 class LearnerCost(Record):
-    """The learner's worker, buffer included."""
+    """The cost of one version in the learner's process, which holds the buffer too.
+
+    version: receiving its unrolls, storing them, every update, publishing.
+    update_s: one optimiser step of it.
+    receive_s: the buffer's work for one unroll.
+    memory_bytes: as for an actor, without the shared slots.
+    """
 
     threads: int
     version: Cost
-    """One version: receiving its unrolls, storing, every update, publishing."""
     update_s: float
-    """One optimiser step of it."""
     receive_s: float
-    """The buffer's part for one unroll: what bounds communication on one machine."""
     publish_s: float
     memory_bytes: int
-    """Of its process, as an actor's; without the shared slots."""
 
 
 class Rehearsal(Record):
-    """A few seconds of the real thing under one plan; rates of 0 where it failed."""
+    """A short test run of one plan. Rates are environment steps per second, 0 if it failed.
+
+    ratio: items taken per item put, from the start.
+    computed: the rate that the costs of the same profile predict for this plan.
+    """
 
     num_actors: int
     learner_threads: int
@@ -60,39 +79,36 @@ class Rehearsal(Record):
     produced: float
     received: float
     trained: float
-    """Environment steps per second."""
     lag_versions: float
     ratio: float | None = None
-    """Items taken per item put, from the start."""
     computed: float | None = None
-    """The rate that the costs of the same profile promised for it; None where it was not noted."""
 
     @property
     def shares(self) -> tuple[int, int, int]:
-        """Numbers of actors, of learner threads and of threads of an actor."""
+        """Return the numbers of actors, of learner threads and of threads of each actor."""
         return self.num_actors, self.learner_threads, self.actor_threads
 
 
 class Profile(Record):
-    """Everything that was measured about one run on this machine."""
+    """Everything that was measured about one run on this machine.
+
+    settings: the values of settings that were `auto`, by their path.
+    num_cores: usable cores of the machine; 0 if unknown.
+    send_s: the actor's work to hand over one unroll.
+    unroll_bytes: the size of one unroll of the actor with the most environments.
+    is_disturbed: other programs used the machine during the measurement.
+    warnings: sentences about slow, uneven or memory-hungry environments, and about noise.
+    """
 
     settings: dict[str, int] = {}
-    """Settings that were written as `auto` and what they are in this profile, by their path."""
     num_cores: int = 0
-    """Usable cores of the machine; 0 where that was not noted."""
     steps_per_version: int
     actors: tuple[ActorCost, ...]
-    """By num_envs and threads."""
     learners: tuple[LearnerCost, ...]
-    """By threads."""
     send_s: float
-    """The actor's part of handing over one unroll."""
     policy_bytes: int
     unroll_bytes: int
-    """One unroll of the actor with the most environments."""
     rehearsals: tuple[Rehearsal, ...] = ()
     is_disturbed: bool = False
-    """Something else used the machine while it was measured."""
     warnings: tuple[str, ...] = ()
-    """Environments that are slow, uneven or memory-hungry, and noise, in words."""
     profiling_s: float = 0.0

@@ -1,8 +1,7 @@
-"""Costs between the points that a profile has measured. Pure."""
+"""Costs between the points that a profile has measured. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
@@ -10,23 +9,26 @@ from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One piece of work: how long it takes, on how much processor time, and how both grow when
-    every other core is at work."""
+    """A piece of work: its duration, its processor time, and how both grow under load.
+
+    strain: the duration while every other core is busy, divided by the duration alone.
+    """
 
     alone_s: float
     cpu_s: float
     strain: float
-    """Its duration under load over its duration alone; 1 where load does not touch it."""
 
     def under(self, load: float) -> Work:
-        """The same while the other cores are at work for this share of time: its speed, not its
-        duration, is that share's mean of fast and slow."""
+        """Return the same work while the other cores are busy for this share of the time.
+
+        The speed, not the duration, is the mean of the speeds with and without load.
+        """
         growth = 1 / (1 - load * (1 - 1 / self.strain))
         return Work(self.alone_s * growth, self.cpu_s * growth, 1.0)
 
     @property
     def cores(self) -> float:
-        """Cores it keeps busy while it lasts."""
+        """Return how many cores the work keeps busy."""
         return self.cpu_s / self.alone_s if self.alone_s > 0 else 1.0
 
 
@@ -38,7 +40,7 @@ def to_work(cost: Cost) -> Work:
 
 @dataclass(frozen=True, slots=True)
 class ActorWork:
-    """One actor with so many environments."""
+    """The work of one actor for one unroll, and its memory."""
 
     unroll: Work
     environment_share: float
@@ -50,35 +52,28 @@ def actor_threads_measured(profile: Profile) -> tuple[int, ...]:
 
 
 def actor_work(profile: Profile, num_envs: int, threads: int) -> ActorWork:
-    """Measured, or on the line between the two measured points around it."""
+    """Return the measured work, or interpolate between the two nearest measured points."""
     near = min(actor_threads_measured(profile), key=lambda measured: abs(measured - threads))
     points = sorted((a for a in profile.actors if a.threads == near), key=lambda a: a.num_envs)
-    below = [point for point in points if point.num_envs <= num_envs] or points[:1]
-    above = [point for point in points if point.num_envs >= num_envs] or points[-1:]
-    if below[-1].num_envs == above[0].num_envs:
-        return _beyond(below[-1], num_envs)
-    return _between(below[-1], above[0], num_envs)
-
-
-def _beyond(point: ActorCost, num_envs: int) -> ActorWork:
-    """Past the last measured point an actor's time grows with its environments, and below the
-    first it is not known to shrink."""
-    growth = max(1.0, num_envs / point.num_envs)
-    work = to_work(point.unroll)
-    unroll = Work(work.alone_s * growth, work.cpu_s * growth, work.strain)
-    return ActorWork(unroll, point.environment_share, point.memory_bytes)
+    low = [point for point in points if point.num_envs <= num_envs][-1:] or points[:1]
+    high = [point for point in points if point.num_envs >= num_envs][:1] or points[-1:]
+    return _between(low[0], high[0], num_envs)
 
 
 def _between(low: ActorCost, high: ActorCost, num_envs: int) -> ActorWork:
-    share = (num_envs - low.num_envs) / (high.num_envs - low.num_envs)
+    """Interpolate linearly. Beyond the last point, the duration grows with the environments;
+    below the first one, it stays the same."""
+    width = high.num_envs - low.num_envs
+    share = (num_envs - low.num_envs) / width if width else 0.0
+    growth = 1.0 if width else max(1.0, num_envs / low.num_envs)
 
     def mix(first: float, second: float) -> float:
         return first + share * (second - first)
 
     first, second = to_work(low.unroll), to_work(high.unroll)
     unroll = Work(
-        mix(first.alone_s, second.alone_s),
-        mix(first.cpu_s, second.cpu_s),
+        growth * mix(first.alone_s, second.alone_s),
+        growth * mix(first.cpu_s, second.cpu_s),
         mix(first.strain, second.strain),
     )
     memory = round(mix(low.memory_bytes, high.memory_bytes))
@@ -86,10 +81,11 @@ def _between(low: ActorCost, high: ActorCost, num_envs: int) -> ActorWork:
 
 
 def learner_cost(profile: Profile, threads: int) -> LearnerCost:
-    """With these threads, or with the nearest number that was measured."""
+    """Return the cost with this number of threads, or with the nearest one that was measured."""
     return min(profile.learners, key=lambda cost: (abs(cost.threads - threads), cost.threads))
 
 
-def noise_of(costs: Sequence[Cost]) -> float:
-    """The largest relative noise among these figures."""
-    return max((cost.noise for cost in costs), default=0.0)
+def largest_noise(profile: Profile) -> float:
+    """Return the largest relative noise of all measured durations."""
+    costs = [*(a.unroll for a in profile.actors), *(c.version for c in profile.learners)]
+    return max(cost.noise for cost in costs)

@@ -2,8 +2,9 @@
 
     $XDG_CACHE_HOME/tianji/profiles/KEY.json
 
-A file that cannot be read, is old, or is not a profile of this version, counts as none: it is
-measured anew. Environments given as callables have no name to be kept under.
+A file that cannot be read, is too old, or is no profile of this version counts as missing, and the
+run is measured again. An environment given as a callable has no name to keep a profile under.
+Every start of a run looks here, so this module imports little.
 """
 
 from __future__ import annotations
@@ -22,38 +23,58 @@ from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.costs.profile import Profile
+from tianji.envs.build import EnvSources
 
-FORMAT = 2
-"""Raised when the same numbers come to mean something else."""
+FORMAT = 2  # raised when the same numbers change their meaning
+SHARES = ("num_actors", "learner_threads", "actor_threads")  # settings that share the machine
+# Settings that change the cost of a run. A share that is fixed by hand is the only one measured.
+_SETTINGS = {"env", "env_kwargs", "algorithm", "model", "normalize", "num_envs", "max_lag", *SHARES}
 _LIBRARIES = ("tianji", "torch", "numpy", "gymnasium")
-_SETTINGS = {"env", "env_kwargs", "algorithm", "model", "normalize", "num_envs", "max_lag"}
-"""What changes the cost of a run. Actors and threads are what a profile is measured over, but one
-that is fixed by hand is measured alone."""
-_SHARES = {"num_actors", "learner_threads", "actor_threads"}
-MOST_AGE_S = 30 * 24 * 3600.0
-"""An environment's own code may have changed since, which no version tells."""
-DISTURBED_AGE_S = 3600.0
-"""What was measured while something else used the machine serves for the time being."""
+MOST_AGE_S = 30 * 24 * 3600.0  # the code of an environment may change, and no version tells
+DISTURBED_AGE_S = 3600.0  # of a profile that other programs disturbed
+
+
+def kept_profile(config: RunConfig, env: EnvSources, machine: Machine) -> Profile | None:
+    """Return the kept profile of such a run on this machine, if there is one.
+
+    If actors or threads are fixed by hand, a profile over all of them serves too. A profile of the
+    local engine, which has rehearsals, serves any engine.
+    """
+    if env != config.env or not has_any():  # a callable may be another one the next time
+        return None
+    free = config.model_copy(update=dict.fromkeys(SHARES, "auto"))
+    local = [asked.model_copy(update={"engine": "local"}) for asked in (config, free)]
+    keys = dict.fromkeys(key_of(asked, machine) for asked in (*local, config, free))
+    return next(filter(None, map(load, keys)), None)
+
+
+def is_kept(config: RunConfig, env: EnvSources, machine: Machine) -> bool:
+    """Return whether a plan can be solved without measuring anything."""
+    if not config.plan.choose:
+        return kept_profile(config, env, machine) is not None
+    from tianji.planning.resolve.settle import settle, variants
+
+    return all(kept_profile(settle(config, v), env, machine) for v in variants(config))
 
 
 def has_any() -> bool:
-    """Whether it is worth asking for one: a key takes milliseconds."""
+    """Return whether any profile is kept; computing a key takes milliseconds."""
     try:
         return _folder().is_dir()
-    except (OSError, RuntimeError):  # a home that is not ours, or none
+    except (OSError, RuntimeError):  # the home folder is not readable, or there is none
         return False
 
 
 def key_of(config: RunConfig, machine: Machine) -> str:
-    """The same for runs of the same cost on the same machine."""
+    """Return a key that is the same for runs of the same cost on the same machine."""
     facts = {
         "format": FORMAT,
         "processor": _processor(),
         "cores": len(machine.cores),
         "python": platform.python_version(),
         "libraries": {name: _version(name) for name in _LIBRARIES},
-        "settings": config.model_dump(mode="json", include=_SETTINGS | _SHARES),
-        "engine": config.engine,  # only of the local one are plans rehearsed
+        "settings": config.model_dump(mode="json", include=_SETTINGS),
+        "engine": config.engine,  # plans are rehearsed for the local engine only
         "has_evaluator": config.evaluate.period_s > 0,
     }
     text = json.dumps(facts, sort_keys=True)
@@ -61,7 +82,7 @@ def key_of(config: RunConfig, machine: Machine) -> str:
 
 
 def load(key: str) -> Profile | None:
-    """The profile that was kept under this key, if there is a sound one."""
+    """Return the profile kept under this key, if it can be read and is not too old."""
     try:
         path = _path(key)
         age_s = time.time() - path.stat().st_mtime
@@ -72,7 +93,7 @@ def load(key: str) -> Profile | None:
 
 
 def save(key: str, profile: Profile) -> None:
-    """Keep it for the next time; a place that cannot be written is only worth a note."""
+    """Keep the profile for the next run; a failure is logged."""
     try:
         path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +114,7 @@ def _path(key: str) -> Path:
 
 
 def _processor() -> str:
-    """Its name as the system gives it."""
+    """Return the name of the processor as the system gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

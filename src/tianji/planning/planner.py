@@ -1,9 +1,9 @@
-"""From what was asked to what will run: a profile that was kept or is measured, the solver, a plan.
+"""Plan a run: use a kept profile, measure one, or share the cores by rule.
 
-    planned = plan_run(config, env, read_machine(), tell)        # as much measuring as it is worth
+    planned = plan_run(config, env, read_machine(), tell)        # measures only if that pays
     planned = measured_plan(config, env, read_machine(), tell)   # `tianji plan`
 
-Nothing here imports torch; the workers that measure do.
+Nothing here imports torch; the processes that measure do.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tianji.config.run import RunConfig
 from tianji.display.waiting import tell_while_slow
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import TianjiError, UsageError
+from tianji.planning.keep import SHARES, is_kept
 from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.tasks import gathers, probe_tasks
 
@@ -27,65 +28,64 @@ if TYPE_CHECKING:
     from tianji.planning.profiles import Tell
     from tianji.planning.solve.solve import Solution
 
-SHARES = ("num_actors", "learner_threads", "actor_threads")
-"""Settings that share the machine among the roles."""
-PAYS_ABOVE_S = 60.0
-"""A measurement takes a quarter of a minute: too much for a run that may be shorter than this."""
+PAYS_ABOVE_S = 60.0  # a measurement takes 15 s: too much for a run that may be shorter than this
 
 GATHERS = (
-    "The plan follows a rule: actors that compute gradients themselves need no balance with the "
-    "learner, and their number is part of the method."
+    "The plan follows a rule: actors that compute gradients need no balance with the learner, and "
+    "their number is part of the method."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What a plan was solved from, and the solution."""
+    """What a plan was solved from, and the solution.
+
+    from_cache: all profiles were kept from earlier runs.
+    settings: the values chosen for settings that were `auto`, by their path.
+    """
 
     profile: Profile
     solution: Solution
     from_cache: bool
-    """Everything had been measured at an earlier time."""
     settings: Mapping[str, int]
-    """What was chosen for settings that were left open, by their path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, and how it came about."""
+    """A plan and its origin.
+
+    config: what the person asked, with numbers in place of every `auto`.
+    note: where the plan comes from, in words; empty if there was nothing to decide.
+    solved: None for a plan by rule.
+    """
 
     config: RunConfig
-    """What was asked, with numbers for everything that was left open."""
     plan: RunPlan
     probe: Probe
     note: str
-    """Where the plan comes from, in words; empty where there was nothing to decide."""
     solved: Solved | None = None
-    """None for a plan by rule."""
     planning_s: float = 0.0
 
 
 def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -> Planned:
-    """The plan of a run that is about to start: measured where it pays, else by rule."""
+    """Plan a run that is about to start: measure if that pays, else share the cores by rule."""
     note = _nothing_to_measure(config)
     if note is not None:
         is_open = config.engine == "local" and config.num_actors == "auto"
         return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
-    from tianji.planning.kept import is_kept
-
     is_open = config.plan.source == "auto" and not is_kept(config, env, machine)
-    found = _probe(config, env, tell, timed=is_open)
-    note = _too_short(config, machine, found) if is_open else None
+    probe = _probe(config, env, tell, timed=is_open)
+    note = _too_short(config, machine, probe) if is_open else None
     if note is not None:
-        return _by_rule(config, machine, found, note)
+        return _by_rule(config, machine, probe, note)
     try:
-        return _solve(config, env, machine, found, tell)
+        return _solve(config, env, machine, probe, tell)
     except UsageError:
-        raise  # it does not fit, whoever plans
+        raise  # the run does not fit under any plan
     except TianjiError as error:
         if not is_open:
             raise
-        return _by_rule(config, machine, found, f"Cores are shared by rule: {error}")
+        return _by_rule(config, machine, probe, f"Cores are shared by rule: {error}")
 
 
 def plan_again(
@@ -96,23 +96,24 @@ def plan_again(
     before: RunPlan,
     tell: Tell,
 ) -> Planned:
-    """The plan of a run that is resumed: as it was, whatever machine this is, but for the shares
-    that are among the changes."""
-    is_asked = "source" in changes.get("plan", {})  # how to plan was said: so plan
+    """Plan a run that is resumed: keep its shares, except those among the changes."""
+    is_asked = "source" in changes.get("plan", {})
     same = {n: getattr(before, n) for n in SHARES if n not in changes and not is_asked}
     fixed = config.model_copy(update=same)
     if len(same) < len(SHARES):
         return replace(plan_run(fixed, env, machine, tell), config=config)
-    found = _probe(config, env, tell)
+    probe = _probe(config, env, tell)
     kept = {name: getattr(before, name) for name in ("source", "prediction", "notes")}
-    return Planned(config, resolve(fixed, machine, found).model_copy(update=kept), found, note="")
+    return Planned(config, resolve(fixed, machine, probe).model_copy(update=kept), probe, note="")
 
 
 def measured_plan(
     config: RunConfig, env: EnvSources, machine: Machine, tell: Tell, fresh: bool = False
 ) -> Planned:
-    """The plan by a profile: one that was kept, unless it must be fresh, or measured now. By rule
-    where there is nothing that a profile could balance."""
+    """Plan by a profile, kept or measured now; fresh: always measure.
+
+    An algorithm that gathers gradients is planned by rule: there is nothing to balance.
+    """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
     if config.engine != "local":
@@ -124,22 +125,12 @@ def measured_plan(
 
 
 def _probe(config: RunConfig, env: EnvSources, tell: Tell, timed: bool = False) -> Probe:
-    """Try out the environments; people are told where they take long, or hang."""
     with tell_while_slow(tell, f"Trying out {config.env_name}"):
         return probe_tasks(config, env, timed)
 
 
-def _reservations(profile: Profile) -> tuple[str, ...]:
-    if not profile.is_disturbed:
-        return ()
-    return (
-        "Other programs used the machine during the measurement; `tianji plan --fresh` measures "
-        "again.",
-    )
-
-
 def _nothing_to_measure(config: RunConfig) -> str | None:
-    """Why the rule is good enough, whatever was kept; None where a profile would help."""
+    """Return why a profile cannot help; None if it can."""
     if config.engine != "local":
         return ""
     if gathers(config):
@@ -151,11 +142,11 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
     return None
 
 
-def _too_short(config: RunConfig, machine: Machine, found: Probe) -> str | None:
-    """Why a measurement would not pay; None where it would."""
-    if found.step_s is None:
+def _too_short(config: RunConfig, machine: Machine, probe: Probe) -> str | None:
+    """Return why a measurement does not pay; None if it does."""
+    if probe.step_s is None:
         return "Cores are shared by rule: the environment failed in a step."
-    env_s = config.max_env_steps * found.step_s / len(machine.cores)
+    env_s = config.max_env_steps * probe.step_s / len(machine.cores)
     if env_s <= PAYS_ABOVE_S:
         why = f"its environment steps need only about {max(1.0, env_s):.0f} s in all"
     elif config.max_wall_s is not None and config.max_wall_s <= PAYS_ABOVE_S:
@@ -168,44 +159,49 @@ def _too_short(config: RunConfig, machine: Machine, found: Probe) -> str | None:
     )
 
 
-def _by_rule(config: RunConfig, machine: Machine, found: Probe, note: str) -> Planned:
+def _by_rule(config: RunConfig, machine: Machine, probe: Probe, note: str) -> Planned:
     if config.plan.choose:
         from tianji.planning.resolve.settle import settle
 
         note = f"{note} {', '.join(config.plan.choose)}: default, not measured.".strip()
         config = settle(config, {})
-    return Planned(config, resolve(config, machine, found), found, note)
+    return Planned(config, resolve(config, machine, probe), probe, note)
 
 
 def _solve(
     config: RunConfig,
     env: EnvSources,
     machine: Machine,
-    found: Probe,
+    probe: Probe,
     tell: Tell,
     fresh: bool = False,
 ) -> Planned:
-    from tianji.planning.kept import is_kept
     from tianji.planning.profiles import trials
     from tianji.planning.resolve.settle import choose, settle
     from tianji.planning.solve.solve import solve
 
     began = time.perf_counter()
     from_cache = not fresh and is_kept(config, env, machine)
-    choice = choose(config, trials(config, env, machine, found, tell, fresh))
+    choice = choose(config, trials(config, env, machine, probe, tell, fresh))
     settled = settle(config, choice.values)
-    solution = solve(choice.profile, machine, demand_of(settled, found))
+    solution = solve(choice.profile, machine, demand_of(settled, probe))
     taken_s = time.perf_counter() - began
-    origin = (
+    notes = [
         "The plan uses a saved profile of such a run on this machine."
         if from_cache
-        else f"The plan uses a profile of this machine, measured in {taken_s:.0f} s."
-    )
+        else f"The plan uses a profile of this machine, measured in {taken_s:.0f} s.",
+        *choice.notes,
+    ]
+    if choice.profile.is_disturbed:
+        notes.append(
+            "Other programs used the machine during the measurement; `tianji plan --fresh` "
+            "measures again."
+        )
     return Planned(
         config=settled,
-        plan=resolve(settled, machine, found, solution),
-        probe=found,
-        note=" ".join((origin, *choice.notes, *_reservations(choice.profile))),
+        plan=resolve(settled, machine, probe, solution),
+        probe=probe,
+        note=" ".join(notes),
         solved=Solved(choice.profile, solution, from_cache, dict(choice.values)),
         planning_s=taken_s,
     )

@@ -13,7 +13,7 @@ from tianji.envs.worlds import Counting
 from tianji.errors import UsageError, WorkerLost
 from tianji.planning import keep
 from tianji.planning import planner as planning
-from tianji.planning.kept import kept_profile
+from tianji.planning.keep import kept_profile
 from tianji.planning.planner import measured_plan, plan_run
 
 MACHINE = Machine((0, 1), 1 << 34)
@@ -74,8 +74,8 @@ def test_a_long_run_is_measured_first(measured):
     assert len(measured) == 1
     assert told == ["Measuring."]
     assert planned.plan.source == "measured"
-    assert planned.plan.num_actors == planned.solved.solution.num_actors
-    assert planned.plan.prediction == planned.solved.solution.prediction
+    assert planned.plan.num_actors == planned.solved.solution.chosen.num_actors
+    assert planned.plan.prediction == planned.solved.solution.chosen.prediction
     assert "measured in 0 s" in planned.note
     assert planned.planning_s > 0
 

@@ -6,7 +6,7 @@ from tests.unit.engines.sides import make_spec
 from tests.unit.virtual.test_sizes import profile
 from tianji.config.machine import read_machine
 from tianji.planning.keep import key_of, save
-from tianji.planning.virtual_costs import virtual_costs
+from tianji.planning.profiles import virtual_costs
 
 
 @pytest.fixture(autouse=True)

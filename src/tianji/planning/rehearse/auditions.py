@@ -115,7 +115,7 @@ class Auditions:
         }
         spec = self._spec
         config = spec.config.model_copy(update=shares)
-        plan = resolve(config, self._machine, self._probe, memory_bytes=chosen.memory_bytes)
+        plan = resolve(config, self._machine, self._probe, memory=chosen.memory)
         trial = RunSpec(config, plan, spec.spaces, spec.env, Path())
         limit_s = min(self._left_s(), PATIENCE * self._seconds_for(chosen))
         rehearsal = rehearse(trial, REHEARSAL_S, limit_s)

@@ -1,4 +1,4 @@
-"""Whether given times (config `times`) fit a run; see balance/given_times.py for what they are."""
+"""Check that given times (config `times`, see balance/given_times.py) fit a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tianji.errors import UsageError
 
 
 def check_times(config: RunConfig, cadence: Cadence, num_actors: int) -> None:
-    """UsageError where they do not."""
+    """Raise UsageError if they do not."""
     times = config.times
     if times == TimesConfig():
         return
@@ -17,27 +17,27 @@ def check_times(config: RunConfig, cadence: Cadence, num_actors: int) -> None:
         raise UsageError(
             f"Given times (times.law = {times.law}, times.network = {times.network}) are for "
             "algorithms that gather gradients, such as rennala-nigt; "
-            f"{config.algorithm.name} takes the time that it takes. For other algorithms "
+            f"{config.algorithm.name} runs at its real speed. For other algorithms "
             "`tianji simulate` has --times-actor-s and --times-learner-s."
         )
     if times.law == "none":
         raise UsageError(
-            "times says more, but no times.law, and without one gradients and messages take the "
-            "time that they take. Give one, such as --times.law equal, or --times.law given for "
-            "the list times.compute."
+            "times has no law, so its other settings have no effect: gradients and messages take "
+            "their real time. Set one, such as --times.law equal, or --times.law given for the "
+            "list times.compute."
         )
     if config.engine == "inline":
         raise UsageError(
-            "The inline engine lets one actor work after the other, so given times mean nothing "
-            "in it. Use --engine virtual (simulated time, as reproducible) or --engine local (real "
-            "processes that wait)."
+            "The inline engine runs one actor after the other, so given times have no effect. Use "
+            "--engine virtual (simulated time, as reproducible) or --engine local (real processes "
+            "that wait)."
         )
     _check_lists(times)
     Times(times, num_actors, num_parameters=1, seed=0)
 
 
 def _check_lists(times: TimesConfig) -> None:
-    """A list that nothing reads was meant to be read."""
+    """Refuse a list that the law does not read."""
     if times.compute and times.law != "given":
         raise UsageError(
             f"times.compute has a list, but times.law = {times.law} does not read it. Use "

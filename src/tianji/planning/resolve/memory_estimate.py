@@ -1,5 +1,5 @@
-"""What a run will take of memory where nothing was measured: estimates of its processes, and the
-exact sizes of what they share."""
+"""The memory of a run that was not measured: estimates of its processes, and the exact sizes of
+what they share."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from tianji.channels.board import NUM_COPIES
 from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.planning.resolve.slots import Slots
-from tianji.planning.solve.memory_fit import SUPERVISOR_BYTES, ProcessBytes, memory_parts
+from tianji.planning.solve.run_memory import SUPERVISOR_BYTES, RunMemory
 
-WORKER_BYTES = 170 << 20
-"""A process with torch, its own part: 172 MiB with 4 actors, 156 MiB of them written to."""
+WORKER_BYTES = 170 << 20  # a process with torch: 172 MiB with 4 actors, 156 MiB of it written to
 FLOAT_BYTES = 4
-ACTING_COPIES = 2
-"""Of the parameters in an actor: its network, and the policy as it was read."""
-TRAINING_COPIES = 6
-"""In the learner: parameters, gradients, two of the optimiser, a target, one being saved."""
-TRACE_BYTES = 8
-"""Of every step in every epoch: what PPO keeps for its metrics until a version is done."""
+ACTING_COPIES = 2  # of the parameters in an actor: its network, and the policy as read
+TRAINING_COPIES = 6  # in the learner: parameters, gradients, two of Adam, a target, a checkpoint
+TRACE_BYTES = 8  # per step and epoch: what PPO keeps for its metrics until a version is done
 
 
 def estimated_memory(
@@ -28,31 +24,26 @@ def estimated_memory(
     slots: Slots,
     num_actors: int,
     num_parameters: int,
-) -> dict[str, int]:
-    """Bytes by what they are for, as those of a measured plan."""
+) -> RunMemory:
+    is_local = config.engine == "local"  # in the other engines one process holds all roles
     policy = FLOAT_BYTES * num_parameters
     boards = 1 + (num_actors if cadence.gather is not None else 0)
-    actor = ACTING_COPIES * policy + _environments(probe, config.num_envs // num_actors)
-    learner = WORKER_BYTES + TRAINING_COPIES * policy + _batch(cadence, slots)
-    has_evaluator = config.evaluate.period_s > 0
-    is_alone = config.engine != "local"  # one process has all roles
-    each = ProcessBytes(
-        actor=actor + (0 if is_alone else WORKER_BYTES),
-        learner=learner,
+    more_envs = config.num_envs // num_actors - 1
+    environments = probe.env_bytes + more_envs * probe.more_env_bytes
+    actor = ACTING_COPIES * policy + environments + is_local * WORKER_BYTES
+    return RunMemory(
+        num_actors=num_actors,
+        actors=num_actors * actor,
+        learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
         policy=boards * NUM_COPIES * policy,
-        evaluator=has_evaluator * (actor + (0 if is_alone else WORKER_BYTES)),
-        supervisor=0 if is_alone else SUPERVISOR_BYTES,
+        shared=slots.shared,
+        evaluator=actor if config.evaluate.period_s > 0 else 0,
+        supervisor=is_local * SUPERVISOR_BYTES,
     )
-    return memory_parts(slots.shared, num_actors, each)
 
 
-def _environments(probe: Probe, num_envs: int) -> int:
-    """Of one actor."""
-    return probe.env_bytes + (num_envs - 1) * probe.more_env_bytes
-
-
-def _batch(cadence: Cadence, slots: Slots) -> int:
-    """The learner's copy of what it trains on at once; gradients are added up where they lie."""
+def _batch_bytes(cadence: Cadence, slots: Slots) -> int:
+    """Return the learner's copy of a batch; gradients are added up where they lie."""
     if cadence.gather is not None:
         return 0
     if cadence.store == "queue":

@@ -1,4 +1,4 @@
-"""Which cores each worker is pinned to. Pure: a function of the machine and the shares."""
+"""Choose the cores that each worker is pinned to. Pure functions of the machine and the shares."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tianji.config.machine import Machine
 def pin_cores(
     machine: Machine, num_actors: int, actor_threads: int, learner_threads: int
 ) -> dict[str, tuple[int, ...]]:
-    """Cores by worker; empty where nobody is pinned.
+    """Return the cores of each worker; empty if workers are not pinned.
 
-    Pinned only where the run takes all cores that it may use, or one hyper-thread of each, and
-    every thread has its own: two workers on one core, or two runs on the same ones, are worse than
+    Workers are pinned only if the run takes all usable cores, or one hyper-thread of each, and
+    every thread has its own: two workers on one core, or two runs on the same cores, are worse than
     no pinning.
     """
     order = _core_order(machine)
@@ -29,28 +29,30 @@ def pin_cores(
 
 
 def _learner_cores(machine: Machine, order: Sequence[int], threads: int) -> tuple[int, ...]:
-    """In one memory node where that has room, on cores of their own before hyper-threads."""
+    """Return cores of one memory node if it has enough, hyper-threads last."""
     home = set(_nodes(machine)[0])
     near = [core for core in order if core in home]
     return tuple((near if len(near) >= threads else order)[:threads])
 
 
 def _core_order(machine: Machine) -> list[int]:
-    """One hyper-thread of every core, node by node, then the others: neighbours in this list share
-    a node's memory, and two threads share a core only when all cores are taken."""
+    """Return one hyper-thread of every core, node by node, then the others.
+
+    Neighbours in this list share a node's memory; two threads share a core only if all are taken.
+    """
     firsts = set(_firsts(machine))
     by_node = [core for node in _nodes(machine) for core in node]
     return sorted(by_node, key=lambda core: core not in firsts)  # sorting keeps the order
 
 
 def _nodes(machine: Machine) -> list[tuple[int, ...]]:
-    """The largest first: the learner's home, where most of its actors can be near."""
+    """Return the memory nodes, the largest first: the learner and most actors are placed there."""
     firsts = set(_firsts(machine))
     nodes = machine.nodes or (machine.cores,)
     return sorted(nodes, key=lambda node: -len(firsts.intersection(node)))
 
 
 def _firsts(machine: Machine) -> list[int]:
-    """One hyper-thread of each core."""
+    """Return one hyper-thread of each core."""
     later = {core for group in machine.siblings for core in group[1:]}
     return [core for core in machine.cores if core not in later]

@@ -1,11 +1,10 @@
-"""Config to plan: every derived number of a run, and the arithmetic where one does not fit.
+"""Turn a config into a plan: derive every number of a run, and refuse a run that cannot work.
 
 The shares of the machine come from the planner's solution, from the person, or from a simple rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from tianji.planning.resolve.pinning import pin_cores
 from tianji.planning.resolve.rule import choose_actors, uneven_note
 from tianji.planning.resolve.slots import Slots, lag_target, plan_slots
 from tianji.planning.solve.demand import Demand
-from tianji.planning.solve.memory_fit import fits, refuse
+from tianji.planning.solve.run_memory import RunMemory
 
 if TYPE_CHECKING:
     from tianji.algorithms.interface import Algorithm, Cadence
@@ -32,17 +31,34 @@ if TYPE_CHECKING:
     from tianji.planning.solve.solve import Solution
 
 MOST_LEARNER_THREADS = 4  # more only wait for each other at the sizes of these networks
-FAR_MORE = 10
-"""A first version of so many times max_env_steps is no run that somebody asked for."""
+FAR_MORE = 10  # times max_env_steps: nobody asked for a first version of this length
 
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """Who gets how much of the machine."""
-
     num_actors: int
     learner_threads: int
     actor_threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is known before the shares of the machine are."""
+
+    config: RunConfig
+    machine: Machine
+    probe: Probe
+    algorithm: Algorithm
+    cadence: Cadence
+    num_parameters: int
+
+    def slots(self, num_actors: int) -> Slots:
+        return plan_slots(self.config, self.algorithm, self.cadence, self.probe, num_actors)
+
+    def memory(self, num_actors: int) -> RunMemory:
+        slots = self.slots(num_actors)
+        parts = self.config, self.probe, self.cadence, slots, num_actors, self.num_parameters
+        return estimated_memory(*parts)
 
 
 def resolve(
@@ -50,26 +66,24 @@ def resolve(
     machine: Machine,
     probe: Probe,
     solution: Solution | None = None,
-    memory_bytes: Mapping[str, int] | None = None,
+    memory: RunMemory | None = None,
 ) -> RunPlan:
-    """The plan for this run on this machine; UsageError where it cannot work.
+    """Return the plan of this run on this machine; raise UsageError if it cannot work.
 
-    solution: the planner's shares; what the person has fixed stays fixed. Without one, a rule.
-    memory_bytes: what the run takes with the shares that are fixed in the config, where that was
-    measured; else it is the solution's, or estimated.
+    solution: the planner's shares, used where the person set none. Without it, a rule decides.
+    memory: the measured memory of the run with the shares in the config; else it is the
+        solution's, or estimated.
     """
-    algorithm = load_algorithm(config.algorithm.name)
-    algorithm.check(probe.spaces, config)
-    cadence = algorithm.cadence(config)
-    gathers = cadence.gather is not None
+    algorithm, cadence = _checked_algorithm(config, probe)
     num_parameters = most_parameters(probe.spaces, config)
     run = _Run(config, machine, probe, algorithm, cadence, num_parameters)
-    shares = _solved(config, solution) if solution else _rule(run)
+    shares = _shares(run, solution)
     check_times(config, cadence, shares.num_actors)
     slots = run.slots(shares.num_actors)
     _check_length(config, cadence, slots)
-    measured = solution.memory_bytes if solution is not None else memory_bytes
-    _check_memory(measured or run.memory(shares.num_actors), shares.num_actors, machine)
+    if solution is not None:
+        memory = solution.chosen.memory
+    _check_memory(memory or run.memory(shares.num_actors), machine)
     return RunPlan(
         num_actors=shares.num_actors,
         envs_per_actor=config.num_envs // shares.num_actors,
@@ -87,61 +101,32 @@ def resolve(
         replay_unrolls=slots.replay_unrolls,
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
-        lag_target=0 if gathers else lag_target(config),  # rounds are closed, nobody is paced
+        # Rounds of gradients are closed; nothing is paced.
+        lag_target=lag_target(config) if cadence.gather is None else 0,
         max_lag=config.max_lag,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
         source="rule" if solution is None else "measured",
-        prediction=solution.prediction if solution is not None else None,
+        prediction=solution.chosen.prediction if solution is not None else None,
         notes=_notes(run, shares, slots, solution),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What is known before the shares are."""
-
-    config: RunConfig
-    machine: Machine
-    probe: Probe
-    algorithm: Algorithm
-    cadence: Cadence
-    num_parameters: int
-
-    def slots(self, num_actors: int) -> Slots:
-        return plan_slots(self.config, self.algorithm, self.cadence, self.probe, num_actors)
-
-    def memory(self, num_actors: int) -> dict[str, int]:
-        """By estimate."""
-        slots = self.slots(num_actors)
-        parts = self.config, self.probe, self.cadence, slots, num_actors, self.num_parameters
-        return estimated_memory(*parts)
-
-
-def _check_memory(parts: Mapping[str, int], num_actors: int, machine: Machine) -> None:
-    """UsageError, with the arithmetic, where the run takes more than the machine has."""
-    if not fits(parts, machine.memory_bytes):
-        raise refuse(parts, num_actors, machine.memory_bytes)
 
 
 def check_network(
     config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
 ) -> None:
-    """UsageError where a network of the person's own, built only now, makes the run too large."""
-    if plan.source == "measured":
-        return  # with this very network
-    algorithm = load_algorithm(config.algorithm.name)
-    run = _Run(config, machine, probe, algorithm, algorithm.cadence(config), num_parameters)
-    _check_memory(run.memory(plan.num_actors), plan.num_actors, machine)
+    """Raise UsageError if a person's own network, built only now, makes the run too large."""
+    if plan.source == "rule":  # else the memory was measured with this network
+        algorithm = load_algorithm(config.algorithm.name)
+        parts = algorithm, algorithm.cadence(config), num_parameters
+        _check_memory(_Run(config, machine, probe, *parts).memory(plan.num_actors), machine)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:
-    """What the planner has to know about this run; UsageError where it cannot work."""
-    algorithm = load_algorithm(config.algorithm.name)
-    algorithm.check(probe.spaces, config)
-    cadence = algorithm.cadence(config)
-    fixed = _asked(config.num_actors)
-    counts = [_checked(config, fixed)] if fixed else _even_counts(config, cadence)
+    """Return what the planner needs to know about this run; raise UsageError if it cannot work."""
+    algorithm, cadence = _checked_algorithm(config, probe)
+    fixed = _set_actors(config)
+    counts = [fixed] if fixed else _even_counts(config, cadence)
     return Demand(
         num_envs=config.num_envs,
         unroll_length=cadence.unroll_length,
@@ -151,84 +136,36 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
         staleness=staleness(cadence),
         lag_target=lag_target(config),
         max_lag=config.max_lag,
-        shared={
-            count: plan_slots(config, algorithm, cadence, probe, count).shared for count in counts
-        },
+        shared={n: plan_slots(config, algorithm, cadence, probe, n).shared for n in counts},
         policy_copies=NUM_COPIES,
         num_actors=fixed,
-        learner_threads=_asked(config.learner_threads),
-        actor_threads=_asked(config.actor_threads),
+        learner_threads=_set(config.learner_threads),
+        actor_threads=_set(config.actor_threads),
         has_evaluator=config.evaluate.period_s > 0,
     )
 
 
 def staleness(cadence: Cadence) -> float:
-    """P = B_s / N_s, equation 2 of the TianJi paper: a batch over what it is drawn from."""
+    """Return P = B_s / N_s, equation 2 of the TianJi paper: a batch over what it is drawn from."""
     if cadence.store == "queue":
         return 1 / cadence.pool_batches
     return cadence.trained_steps_per_version / cadence.num_updates / cadence.capacity_steps
 
 
-def _asked(value: int | Auto) -> int | None:
+def _checked_algorithm(config: RunConfig, probe: Probe) -> tuple[Algorithm, Cadence]:
+    algorithm = load_algorithm(config.algorithm.name)
+    algorithm.check(probe.spaces, config)
+    return algorithm, algorithm.cadence(config)
+
+
+def _set(value: int | Auto) -> int | None:
+    """Return the number that the person set; None for `auto`."""
     return None if value == "auto" else value
 
 
-def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
-    """Numbers of actors that share the environments, and a version's steps, evenly."""
-    steps = cadence.steps_per_version
-    return [
-        count
-        for count in range(1, config.num_envs + 1)
-        if config.num_envs % count == 0
-        and steps % (cadence.unroll_length * (config.num_envs // count)) == 0
-    ]
-
-
-def _rule(run: _Run) -> _Shares:
-    config, num_cores = run.config, len(run.machine.cores)
-    num_actors = _num_actors(run)
-    left = max(1, num_cores - num_actors)
-    return _Shares(
-        num_actors,
-        _asked(config.learner_threads) or min(MOST_LEARNER_THREADS, left),
-        _asked(config.actor_threads) or 1,
-    )
-
-
-def _solved(config: RunConfig, solution: Solution) -> _Shares:
-    fixed = _asked(config.num_actors)
-    return _Shares(
-        _checked(config, fixed) if fixed else solution.num_actors,
-        _asked(config.learner_threads) or solution.learner_threads,
-        _asked(config.actor_threads) or solution.actor_threads,
-    )
-
-
-def _num_actors(run: _Run) -> int:
-    config = run.config
-    fixed = _asked(config.num_actors)
-    if fixed is not None:
-        return _checked(config, fixed)
-    possible = _possible_counts(run)
-    if not possible:
-        return _checked(config, len(config.tasks))
-    fitting = [n for n in possible if fits(run.memory(n), run.machine.memory_bytes)]
-    counts = fitting or possible[:1]
-    if run.cadence.gather is None and run.probe.times is not None and config.engine == "local":
-        shared = config, run.machine, run.probe, run.cadence
-        return choose_actors(*shared, counts, run.num_parameters)
-    # One core is the learner's, unless the actors compute the gradients: then it has little to do.
-    most = max(1, len(run.machine.cores) - (run.cadence.gather is None))
-    return max((n for n in counts if n <= most), default=counts[0])
-
-
-def _possible_counts(run: _Run) -> list[int]:
-    """Numbers of actors that share environments, tasks and versions evenly, the smallest first."""
-    config, num_tasks = run.config, len(run.config.tasks)
-    if run.cadence.gather is None:
-        return _even_counts(config, run.cadence)
-    most = max(num_tasks, len(run.machine.cores))
-    return [n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0]
+def _set_actors(config: RunConfig) -> int | None:
+    num_actors = _set(config.num_actors)
+    return None if num_actors is None else _checked(config, num_actors)
 
 
 def _checked(config: RunConfig, num_actors: int) -> int:
@@ -239,6 +176,55 @@ def _checked(config: RunConfig, num_actors: int) -> int:
             f"{num_actors * max(1, round(config.num_envs / num_actors))}."
         )
     return num_actors
+
+
+def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
+    """Return the numbers of actors that divide the environments and a version's steps evenly."""
+    return [
+        count
+        for count in range(1, config.num_envs + 1)
+        if config.num_envs % count == 0
+        and cadence.steps_per_version % (cadence.unroll_length * (config.num_envs // count)) == 0
+    ]
+
+
+def _shares(run: _Run, solution: Solution | None) -> _Shares:
+    """Return what the person set; the rest from the solution, or by rule."""
+    config = run.config
+    num_actors = _set_actors(config)
+    threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
+    if solution is not None:
+        found = solution.chosen
+        rest = found.num_actors, found.learner_threads, found.actor_threads
+    else:
+        by_rule = num_actors or _actors_by_rule(run)
+        left = max(1, len(run.machine.cores) - by_rule)
+        rest = by_rule, min(MOST_LEARNER_THREADS, left), 1
+    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2])
+
+
+def _actors_by_rule(run: _Run) -> int:
+    config, gathers = run.config, run.cadence.gather is not None
+    possible = _possible_counts(run)
+    if not possible:
+        return _checked(config, len(config.tasks))
+    fitting = [n for n in possible if run.memory(n).fits(run.machine.memory_bytes)]
+    counts = fitting or possible[:1]
+    if not gathers and run.probe.times is not None and config.engine == "local":
+        shared = config, run.machine, run.probe, run.cadence
+        return choose_actors(*shared, counts, run.num_parameters)
+    # The learner has one core, unless the actors compute the gradients: then it has little to do.
+    most = max(1, len(run.machine.cores) - (not gathers))
+    return max((n for n in counts if n <= most), default=counts[0])
+
+
+def _possible_counts(run: _Run) -> list[int]:
+    """Return the numbers of actors that divide environments, tasks and versions evenly."""
+    config, num_tasks = run.config, len(run.config.tasks)
+    if run.cadence.gather is None:
+        return _even_counts(config, run.cadence)
+    most = max(num_tasks, len(run.machine.cores))
+    return [n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0]
 
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
@@ -253,8 +239,13 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
     return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)
 
 
+def _check_memory(memory: RunMemory, machine: Machine) -> None:
+    if not memory.fits(machine.memory_bytes):
+        raise memory.refusal(machine.memory_bytes)
+
+
 def _check_length(config: RunConfig, cadence: Cadence, slots: Slots) -> None:
-    """A run ends between two versions: the first one must not be far longer than the run."""
+    """Refuse a run whose first version is far longer than max_env_steps."""
     # A gradient ends with its episodes, which may be far shorter than its unroll.
     least_length = cadence.unroll_length if cadence.gather is None else 1
     steps_per_unroll = least_length * slots.layout.num_envs
@@ -273,10 +264,10 @@ def _check_length(config: RunConfig, cadence: Cadence, slots: Slots) -> None:
 
 
 def _notes(run: _Run, shares: _Shares, slots: Slots, solution: Solution | None) -> tuple[str, ...]:
-    config, num_envs = run.config, slots.layout.num_envs
+    num_envs = slots.layout.num_envs
     threads = f" of {shares.actor_threads} threads" if shares.actor_threads > 1 else ""
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
-    uneven = uneven_note(run.probe.times, config, steps_per_version)
+    uneven = uneven_note(run.probe.times, run.config, steps_per_version)
     return (
         f"{counted(len(run.machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "

@@ -1,12 +1,12 @@
-"""Shares of the machine without a measured plan: the planner's model of a version's duration, fed
-with a first look at the environment and with a learner that is as fast as any seen.
+"""Choose the number of actors without a profile: the planner's model of a version's duration, fed
+with a short look at the environment and with the fastest learner seen.
 
     total(n) = start-up of n actors + max_env_steps / steps per version * period(n)
 
-The number of actors with the shortest total is taken, and of those that are nearly as good the
-smallest. So an environment that one actor steps faster than the learner learns gets one actor, one
-whose steps keep a core busy gets the cores that the learner leaves, and one that mostly waits (for
-a simulator, a network, or in a rare long step) gets several actors for each core.
+The smallest number of actors within TIE_SHARE of the shortest total is taken. An environment that
+one actor steps faster than the learner learns gets one actor; one whose steps keep a core busy gets
+the cores that the learner leaves; one that mostly waits (for a simulator, a network, or in a rare
+long step) gets several actors for each core.
 """
 
 from __future__ import annotations
@@ -21,21 +21,15 @@ from tianji.envs.build import Probe
 from tianji.envs.timing import StepTimes
 from tianji.planning.solve.period import Period, Sides, period
 
-INFERENCE_S = 50e-6
-"""What an actor does in a step beside its environments, for a small network."""
+INFERENCE_S = 50e-6  # an actor's own work in a step, for a small network
+# One environment step in one epoch of the fastest learner seen (580,000 per second), for networks
+# of up to SMALL_NETWORK parameters. Most learners are slower, so the actors have a reserve.
 TRAINED_STEP_S = 2e-6
-"""One environment step in one epoch, of the fastest learner seen: 580,000 a second. Most are
-slower, so that actors which keep up with this one have a reserve."""
 SMALL_NETWORK = 10_000
-"""Parameters up to which that holds; beyond, time grows with them."""
-VERSION_S = 1e-3
-"""Receiving, the overhead of updates, and publishing."""
-START_S = 1.5
-"""Processor time for starting one actor: it loads torch."""
-MOST_PER_CORE = 8
-"""Actors for each core where all of them mostly wait: each takes memory, and time to start."""
-TIE_SHARE = 0.1
-"""Totals this near to the best are as good, since all of this is a guess."""
+VERSION_S = 1e-3  # receiving, the overhead of updates, and publishing
+START_S = 1.5  # processor time to start one actor: it loads torch
+MOST_PER_CORE = 8  # actors that mostly wait: each takes memory, and time to start
+TIE_SHARE = 0.1  # all of this is an estimate
 
 
 def choose_actors(
@@ -46,7 +40,7 @@ def choose_actors(
     counts: Sequence[int],
     num_parameters: int,
 ) -> int:
-    """The number of actors, out of the counts that are possible. The probe has looked at steps."""
+    """Return one of these numbers of actors. The probe has timed a few steps."""
     assert probe.times is not None
     num_cores = len(machine.cores)
     least = min(counts)
@@ -64,8 +58,7 @@ def choose_actors(
 
 
 def _unroll(times: StepTimes, more_step_s: float, cadence: Cadence, num_envs: int) -> Work:
-    """One unroll of an actor with so many environments. Where steps wait, so do those of further
-    environments."""
+    """Return the work of one unroll. Steps of further environments wait as those of the first."""
     env_s = times.mean_s + (num_envs - 1) * more_step_s
     cpu_s = env_s * times.cpu_s / times.mean_s
     length = cadence.unroll_length
@@ -97,10 +90,10 @@ def _period(
 
 
 def uneven_note(times: StepTimes | None, config: RunConfig, steps_per_version: int) -> str:
-    """What long steps do to a run, in words; empty where there are none.
+    """Return a sentence about long steps and their cost; empty if there are none.
 
-    An item may be `max_lag` versions behind, so that no version can be made while a step lasts that
-    began so many versions ago: one version takes at least longest_s / max_lag.
+    An item may be `max_lag` versions behind, so no version can be made while a step lasts that
+    began that many versions ago: one version takes at least longest_s / max_lag.
     """
     if times is None or not times.is_uneven:
         return ""

@@ -1,9 +1,9 @@
-"""Settings that were left to the planner: which values are tried, and which are taken.
+"""Choose values for settings that are left to the planner (`auto`).
 
-for values in variants(config):                      # at most MOST_VARIANTS
+for values in variants(config):                                 # at most MOST_VARIANTS
     trials.append(Trial(values, profile, machine, demand))      # of settle(config, values)
 choice = choose(config, trials)
-config = settle(config, choice.values)               # nothing is open any more
+config = settle(config, choice.values)                          # no setting is `auto` any more
 """
 
 from __future__ import annotations
@@ -11,44 +11,40 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tianji.config.auto import How, open_paths
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.config.settings import value_at
-from tianji.costs.profile import Cost, LearnerCost, Profile
+from tianji.costs.profile import LearnerCost, Profile
 from tianji.costs.work import learner_cost
-from tianji.planning.solve.candidates import candidates
+from tianji.planning.solve.candidates import Candidate, candidates
 from tianji.planning.solve.demand import Demand
 
-MOST_VARIANTS = 6
-"""Each is a profile of its own."""
-NO_SPEED_LOST = 0.05
-"""A smaller value is taken when it costs less of the speed than this."""
+MOST_VARIANTS = 6  # each needs a profile of its own
+NO_SPEED_LOST = 0.05  # a smaller value is taken if it costs less of the speed than this
+# Times the value that the config has; the first ones are dropped last.
 _FACTORS = (1, 2, 0.5, 4)
-"""Times the value that the config has, in the order in which they are left out last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One variant, measured."""
+    """One variant and its profile."""
 
     values: Mapping[str, int]
     profile: Profile
     machine: Machine
     demand: Demand
 
-    @property
-    def rate(self) -> float:
-        """Steps trained on for the first time, per second, of the best plan."""
-        return candidates(self.profile, self.machine, self.demand)[0].prediction.received
+    def best(self, profile: Profile) -> Candidate:
+        return candidates(profile, self.machine, self.demand)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen, with a profile that fits it."""
+    """The chosen values, with a profile that fits them."""
 
     values: Mapping[str, int]
     profile: Profile
@@ -56,7 +52,7 @@ class Choice:
 
 
 def open_settings(config: RunConfig) -> dict[str, tuple[int, ...]]:
-    """By path, the values that come into question, smallest first; one where time is filled."""
+    """Return the values to try, smallest first, by path; one value if time is filled instead."""
     found: dict[str, tuple[int, ...]] = {}
     for path, how in _open(config).items():
         factors = _FACTORS if how == "tried" else (1,)
@@ -65,26 +61,29 @@ def open_settings(config: RunConfig) -> dict[str, tuple[int, ...]]:
 
 
 def variants(config: RunConfig) -> list[dict[str, int]]:
-    """What to measure: every combination, or, where those are too many, one change at a time. The
-    values that the config has come first."""
-    tried = {path: _value(config, path) for path in open_settings(config)}
-    several = {path: values for path, values in open_settings(config).items() if len(values) > 1}
+    """Return what to measure, the config's own values first.
+
+    Every combination, or one change at a time if there are too many.
+    """
+    options = open_settings(config)
+    own = {path: _value(config, path) for path in options}
+    several = {path: values for path, values in options.items() if len(values) > 1}
     combined = [
-        {**tried, **dict(zip(several, values, strict=True))}
+        {**own, **dict(zip(several, values, strict=True))}
         for values in itertools.product(*several.values())
     ]
     if len(combined) > MOST_VARIANTS:
         per_setting = (MOST_VARIANTS - 1) // len(several)
         combined = [
-            {**tried, path: _times(config, path, factor)}
+            {**own, path: _times(config, path, factor)}
             for path in several
             for factor in _FACTORS[1 : 1 + per_setting]
         ]
-    return [tried, *(values for values in combined if values != tried)]
+    return [own, *(values for values in combined if values != own)]
 
 
 def settle(config: RunConfig, values: Mapping[str, int]) -> RunConfig:
-    """The config with these values, by path; nothing is open in it."""
+    """Return the config with these values, by path; no setting is `auto` in it."""
     data: dict[str, Any] = config.model_dump()
     for path, value in values.items():
         *groups, last = path.split(".")
@@ -97,39 +96,36 @@ def settle(config: RunConfig, values: Mapping[str, int]) -> RunConfig:
 
 
 def choose(config: RunConfig, trials: Sequence[Trial]) -> Choice:
-    """The smallest values whose speed is the best one's; then as many updates as fit."""
-    assert trials
-    rates = [trial.rate for trial in trials]
-    best = max(rates)
-    good = [t for t, rate in zip(trials, rates, strict=True) if rate >= best * (1 - NO_SPEED_LOST)]
-    chosen = min(good, key=lambda trial: math.prod(trial.values.values()))
-    rate = rates[trials.index(chosen)]
-    values, profile = dict(chosen.values), chosen.profile
-    notes = [
-        f"{path} = {values[path]}: {rate:,.0f} of the {best:,.0f} steps/s that the fastest of "
-        f"{len(trials)} measured variants reaches."
-        for path, how in _open(config).items()
-        if how == "tried"
-    ]
-    for path, how in _open(config).items():
+    """Take the smallest values at full speed; then as many updates as the learner has time for."""
+    rated = [(trial, trial.best(trial.profile).prediction.received) for trial in trials]
+    best = max(rate for _, rate in rated)
+    good = [(trial, rate) for trial, rate in rated if rate >= best * (1 - NO_SPEED_LOST)]
+    chosen, rate = min(good, key=lambda pair: math.prod(pair[0].values.values()))
+    values, profile, notes = dict(chosen.values), chosen.profile, []
+    for path, how in sorted(_open(config).items(), key=lambda item: item[1] == "filled"):
         if how == "filled":
-            values[path], profile = _fill(replace(chosen, profile=profile), values[path])
+            values[path], profile = _fill(chosen, profile, values[path])
             notes.append(f"{path} = {values[path]}: as many as the learner has time for.")
+        else:
+            notes.append(
+                f"{path} = {values[path]}: {rate:,.0f} of the {best:,.0f} steps/s that the fastest "
+                f"of {len(trials)} measured variants reaches."
+            )
     return Choice(values, profile, tuple(notes))
 
 
-def _fill(trial: Trial, num_updates: int) -> tuple[int, Profile]:
-    """Plan as if a version had one update; then give the learner's idle time to updates."""
-    one = with_updates(trial.profile, num_updates, 1)
-    planned = candidates(one, trial.machine, trial.demand)[0]
+def _fill(trial: Trial, profile: Profile, num_updates: int) -> tuple[int, Profile]:
+    """Plan with one update per version, then fill the learner's idle time with updates."""
+    one = with_updates(profile, num_updates, 1)
+    planned = trial.best(one)
     learner = learner_cost(one, planned.learner_threads)
     idle_s = max(planned.period.terms["sampling"] - learner.version.loaded_s, 0.0)
     enough = 1 + int(idle_s / learner.update_s) if learner.update_s > 0 else num_updates
-    return enough, with_updates(trial.profile, num_updates, enough)
+    return enough, with_updates(profile, num_updates, enough)
 
 
 def with_updates(profile: Profile, before: int, after: int) -> Profile:
-    """The costs of a version with another number of updates. What was tried was tried without."""
+    """Return the costs with another number of updates per version, without the rehearsals."""
     if before == after:
         return profile
     learners = tuple(_more_updates(cost, after - before) for cost in profile.learners)
@@ -137,15 +133,9 @@ def with_updates(profile: Profile, before: int, after: int) -> Profile:
 
 
 def _more_updates(cost: LearnerCost, more: int) -> LearnerCost:
-    version = cost.version
-    growth = max(version.alone_s + more * cost.update_s, cost.update_s) / version.alone_s
-    grown = Cost(
-        alone_s=version.alone_s * growth,
-        loaded_s=version.loaded_s * growth,
-        cpu_s=version.cpu_s * growth,
-        noise=version.noise,
-    )
-    return cost.model_copy(update={"version": grown})
+    alone_s = cost.version.alone_s
+    growth = max(alone_s + more * cost.update_s, cost.update_s) / alone_s
+    return cost.model_copy(update={"version": cost.version.times(growth, growth)})
 
 
 def _open(config: RunConfig) -> dict[str, How]:
@@ -154,7 +144,7 @@ def _open(config: RunConfig) -> dict[str, How]:
 
 
 def _times(config: RunConfig, path: str, factor: float) -> int:
-    """The config's value times this, as a number that the actors can share where it has to be."""
+    """Return the config's value times this; num_envs stays a multiple of num_actors."""
     unit = config.num_actors if path == "num_envs" and config.num_actors != "auto" else 1
     return max(1, int(_value(config, path) * factor / unit)) * unit
 

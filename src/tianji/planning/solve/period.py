@@ -1,17 +1,17 @@
-"""How long one version takes when its parts share the cores: the model behind every prediction.
+"""The duration of one version when its parts share the cores: the model behind every prediction.
 
 With B unrolls a version, n actors and C cores, a version takes at least
 
     sampling        (B / n) * unroll_s                      the actors, side by side
-    training        version_s                               the learner's worker
-    communication   B * receive_s                           its part that only receives
-    processors      (B * unroll_cpu_s + version_cpu_s) / C  everybody's work over all cores
+    training        version_s                               the learner's process
+    communication   B * receive_s                           the part of it that only receives
+    processors      (B * unroll_cpu_s + version_cpu_s) / C  all work divided by all cores
 
-Actors and learner work at the same time, each at its own speed while there are cores for all; with
-fewer cores than that, all get the same share until the first of the two sides is done; a learner
-with several threads is then as slow as the thread that has least. Serial training (no lag allowed)
-has one side wait for the other. How loaded a core's neighbours are
-follows from the version's duration, which follows from the load: the duration is their fixed point.
+Actors and learner work at the same time, each at its own speed while there are enough cores. With
+fewer cores, all get the same share until the first of the two sides is done; a learner with several
+threads is then as slow as its slowest thread. In serial training (no lag allowed) one side waits
+for the other. The load of the other cores follows from the duration of a version, and the duration
+from the load: the result is their fixed point.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE = 1.1  # cores of one thread, and what its process does beside it
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Who works for one version."""
+    """The work of both sides for one version."""
 
     num_actors: int
     unrolls_per_version: int
@@ -43,16 +43,15 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """One version in the steady state."""
+    """One version in the steady state. terms: the duration by each bound alone, under load."""
 
     seconds: float
     terms: Mapping[Bottleneck, float]
-    """What each bound alone would make of it, under the load that there is."""
 
     @property
     def bottleneck(self) -> Bottleneck:
-        """The largest term. The learner's worker receives and trains in turns: where it is the
-        limit and spends most of its time on receiving, communication is."""
+        """Return the largest term. The learner's process receives and trains in turns: if it is
+        the limit and spends most of its time on receiving, communication is the bottleneck."""
         learner_s = max(self.terms["training"], self.terms["communication"])
         order: tuple[Bottleneck, ...] = ("sampling", "training", "processors")
         terms = {**self.terms, "training": learner_s}
@@ -63,7 +62,7 @@ class Period:
 
 
 def period(sides: Sides) -> Period:
-    """The duration at which the load it causes leads to that same duration."""
+    """Return the duration that causes the load under which it is reached, by bisection."""
     low, high = _at(sides, 0.0, 0.0).seconds, _at(sides, 1.0, 1.0).seconds
     for _ in range(_HALVINGS if high > low * (1 + 1e-6) else 0):
         middle = (low + high) / 2
@@ -75,7 +74,7 @@ def period(sides: Sides) -> Period:
 
 
 def _loads(sides: Sides, seconds: float) -> tuple[float, float]:
-    """Busy share of the other cores, as one actor and as the learner see it."""
+    """Return the busy share of the other cores, as one actor and as the learner see it."""
     seconds = max(seconds, _EPSILON_S)
     sampling = sides.unrolls_per_version * sides.unroll.cpu_s / seconds
     training = sides.version.cpu_s / seconds
@@ -108,16 +107,18 @@ def _at(sides: Sides, actor_load: float, learner_load: float) -> Period:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """Work of all actors, or of the learner, for one version."""
+    """The work of all actors, or of the learner, for one version.
+
+    cores: how many cores it keeps busy.
+    is_gang: its threads wait for each other, so all are as slow as the one that shares a core.
+    """
 
     seconds: float
     cores: float
-    """Cores it keeps busy."""
     is_gang: bool = False
-    """Its threads wait for each other, so that all go at the pace of the one that shares a core."""
 
     def among(self, cores_wanted: float, num_cores: int) -> float:
-        """Seconds while everybody together wants so many cores."""
+        """Return the duration while all work together wants this many cores."""
         crowd = max(1.0, cores_wanted / num_cores)
         return self.seconds * (math.ceil(crowd) if self.is_gang and self.cores > _ONE else crowd)
 
@@ -127,7 +128,7 @@ def _in_turn(actors: _Side, learner: _Side, num_cores: int) -> float:
 
 
 def _side_by_side(actors: _Side, learner: _Side, num_cores: int) -> float:
-    """Both begin at once; what the slower has left when the other is done, it does alone."""
+    """Both sides start together; the slower one does the rest of its work alone."""
     wanted = actors.cores + learner.cores
     first_s, last_s = actors.among(wanted, num_cores), learner.among(wanted, num_cores)
     last = learner

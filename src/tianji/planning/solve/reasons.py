@@ -1,4 +1,4 @@
-"""Why a plan is as it is, in sentences with numbers; and what would change it. Pure."""
+"""The reasons for a plan in sentences with numbers, and what would make the run faster. Pure."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tianji.costs.work import actor_work, learner_cost
 from tianji.display.numbers import counted
 from tianji.planning.solve.candidates import TIE_SHARE, Candidate
 from tianji.planning.solve.demand import Demand
+from tianji.planning.solve.run_memory import mib
 
-WORTH_SAYING = 0.02
-"""A smaller gain than this is told as none."""
+WORTH_SAYING = 0.02  # a smaller gain counts as none
 
 
 def explain_choice(
     found: Sequence[Candidate], profile: Profile, machine: Machine, demand: Demand
 ) -> tuple[str, ...]:
-    """found: the chosen one first."""
+    """Return one sentence for each choice. found: the chosen candidate first."""
     chosen = found[0]
     return (
         _bottleneck(chosen, machine, demand),
         _actors(found, profile, demand),
         _learner(found, profile, demand),
         _inference(chosen, profile, demand),
-        _promise(chosen, demand),
+        _prediction(chosen, demand),
         _memory(chosen, machine),
     )
 
@@ -47,11 +47,11 @@ def _bottleneck(chosen: Candidate, machine: Machine, demand: Demand) -> str:
                 "Communication is the bottleneck: receiving the "
                 f"{demand.unrolls_per_version(chosen.num_actors)} unrolls of a version takes "
                 f"{_time(terms['communication'])} of the {_time(terms['training'])} that the "
-                f"learner's worker needs for it; {sampling}."
+                f"learner's process needs for a version; {sampling}."
             )
         case "processors":
             return (
-                f"The processors are the bottleneck: all work for a version fills "
+                "The processors are the bottleneck: all work for a version fills "
                 f"{counted(len(machine.cores), 'core')} for {_time(terms['processors'])}; alone, "
                 f"{sampling} and {training}."
             )
@@ -61,10 +61,9 @@ def _actors(found: Sequence[Candidate], profile: Profile, demand: Demand) -> str
     chosen = found[0]
     work = actor_work(profile, chosen.envs_per_actor, chosen.actor_threads)
     steps = demand.unroll_length * chosen.envs_per_actor
-    what = (
-        f"{_count(chosen.num_actors, 'actor')} with {_count(chosen.envs_per_actor, 'environment')}"
-        f"{' each' if chosen.num_actors > 1 else ''}"
-    )
+    each = " each" if chosen.num_actors > 1 else ""
+    envs = counted(chosen.envs_per_actor, "environment")
+    what = f"{counted(chosen.num_actors, 'actor')} with {envs}{each}"
     speed = f"one actor alone makes {_rate(steps / work.unroll.alone_s)}"
     if demand.num_actors is not None:
         return f"{what}: you set num_actors; {speed}."
@@ -75,27 +74,24 @@ def _actors(found: Sequence[Candidate], profile: Profile, demand: Demand) -> str
 def _learner(found: Sequence[Candidate], profile: Profile, demand: Demand) -> str:
     chosen = found[0]
     cost = learner_cost(profile, chosen.learner_threads)
-    what = f"{_count(chosen.learner_threads, 'learner thread')}"
+    what = counted(chosen.learner_threads, "learner thread")
     speed = f"a version of {demand.steps_per_version:,} steps takes {_time(cost.version.alone_s)}"
     if demand.learner_threads is not None:
         return f"{what}: you set learner_threads; {speed}."
-    others = [
-        c
-        for c in found[1:]
-        if c.num_actors == chosen.num_actors and c.learner_threads != chosen.learner_threads
-    ]
+    same = [c for c in found[1:] if c.num_actors == chosen.num_actors]
+    others = [c for c in same if c.learner_threads != chosen.learner_threads]
     return f"{what}: {speed}; {_against(chosen, others, 'learner_threads', 'thread')}."
 
 
 def _against(chosen: Candidate, others: Sequence[Candidate], name: str, noun: str) -> str:
-    """The best of the others, which promises less, or too little more for its size."""
+    """Compare with the best of the others: it is slower, or not enough faster for its size."""
     if not others:
         return "there is no alternative"
     other = max(others, key=lambda c: c.prediction.produced)
     change = other.prediction.produced / chosen.prediction.produced - 1
-    what = _count(getattr(other, name), noun)
+    what = counted(getattr(other, name), noun)
     if not other.prediction.produced:
-        return f"{what} failed when tried"
+        return f"the test run with {what} failed"
     if change < -WORTH_SAYING:
         return f"{what} would be {-change:.0%} slower"
     if abs(change) <= TIE_SHARE / (1 - TIE_SHARE):
@@ -108,33 +104,33 @@ def _against(chosen: Candidate, others: Sequence[Candidate], name: str, noun: st
 
 def _inference(chosen: Candidate, profile: Profile, demand: Demand) -> str:
     work = actor_work(profile, chosen.envs_per_actor, chosen.actor_threads)
-    rest = 1 - work.environment_share
-    threads = _count(chosen.actor_threads, "thread")
+    threads = counted(chosen.actor_threads, "thread")
     fixed = " (you set actor_threads)" if demand.actor_threads is not None else ""
     return (
-        f"Inference runs in the actors, with {threads} each{fixed}: it takes at most {rest:.0%} of "
-        f"an unroll, the environments {work.environment_share:.0%}."
+        f"Inference runs in the actors, with {threads} each{fixed}: it takes at most "
+        f"{1 - work.environment_share:.0%} of an unroll's time, the environments take "
+        f"{work.environment_share:.0%}."
     )
 
 
-def _promise(chosen: Candidate, demand: Demand) -> str:
+def _prediction(chosen: Candidate, demand: Demand) -> str:
     how = "measured in a test run" if chosen.is_rehearsed else "computed from measured costs"
     return (
         f"The plan predicts {_rate(chosen.prediction.produced)}, {how}. The algorithm sets ratio "
-        f"{demand.ratio:g} and P {demand.staleness:.3g}; no plan changes them."
+        f"{demand.ratio:g} (items taken per item put) and P {demand.staleness:.3g} (steps of a "
+        "batch per step it is drawn from); no plan changes them."
     )
 
 
 def _memory(chosen: Candidate, machine: Machine) -> str:
-    total = chosen.memory_bytes["total"]
     return (
-        f"The run needs {total / 2**20:,.0f} MiB of the {machine.memory_bytes / 2**20:,.0f} MiB of "
+        f"The run needs {mib(chosen.memory.total)} MiB of the {mib(machine.memory_bytes)} MiB of "
         "free main memory, shared memory included (memfds, not /dev/shm). It uses no GPU memory."
     )
 
 
-def advise(chosen: Candidate, gain: float, profile: Profile, demand: Demand) -> tuple[str, ...]:
-    """gain: the rate with one more core over the rate without."""
+def advise(chosen: Candidate, gain: float, profile: Profile) -> tuple[str, ...]:
+    """Return what would help, and the warnings. gain: the rate with one more core over this one."""
     advice = [_one_more_core(chosen, gain)]
     if chosen.prediction.bottleneck == "communication":
         advice.append(_groups(chosen))
@@ -157,21 +153,17 @@ _LIMITS = {
 
 
 def _groups(chosen: Candidate) -> str:
-    """Each of G groups receives 1/G of the unrolls: enough of them that others are the limit."""
+    """Recommend enough groups that receiving 1/G of the unrolls is no longer the limit."""
     terms = chosen.period.terms
     receive_s = terms["communication"]
     rest_s = max(terms["sampling"], terms["training"] - receive_s)
-    enough = math.ceil(receive_s / rest_s) if rest_s > 0 else 2
+    groups = max(2, math.ceil(receive_s / rest_s) if rest_s > 0 else 2)
     return (
-        f"Several groups of learners, each with its own buffer, would share the receiving: with "
-        f"{max(2, enough)} groups it takes {_time(receive_s / max(2, enough))} per version, beside "
+        "Several groups of learners, each with its own buffer, would share the receiving: with "
+        f"{groups} groups it takes {_time(receive_s / groups)} per version, beside "
         f"{_time(rest_s)} of other work. This version of TianJi cannot run groups; `tianji "
         "simulate --groups` predicts their speed."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _rate(steps_per_s: float) -> str:
@@ -181,6 +173,4 @@ def _rate(steps_per_s: float) -> str:
 def _time(seconds: float) -> str:
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} us"
-    if seconds < 1:
-        return f"{seconds * 1e3:.3g} ms"
-    return f"{seconds:.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

@@ -67,9 +67,10 @@ def test_a_batch_over_what_it_is_drawn_from_is_one_for_a_queue_and_little_for_re
 
 def test_a_solution_becomes_the_plan_with_its_promise_and_its_reasons():
     solution, plan = solved(config(), step_s=0.01, version=0.001)
-    assert (plan.num_actors, plan.envs_per_actor) == (solution.num_actors, solution.envs_per_actor)
+    chosen = solution.chosen
+    assert (plan.num_actors, plan.envs_per_actor) == (chosen.num_actors, chosen.envs_per_actor)
     assert plan.num_actors == 8, "the rule would have taken 4"
-    assert (plan.source, plan.prediction) == ("measured", solution.prediction)
+    assert (plan.source, plan.prediction) == ("measured", solution.chosen.prediction)
     assert plan.notes[2:] == solution.reasons
     assert plan.shares_cores, "9 workers on 5 cores"
     assert plan.cores == {}

@@ -159,7 +159,7 @@ def test_a_version_that_is_no_multiple_of_an_unroll_is_refused():
     with pytest.raises(UsageError) as told:
         plan_for(config(asked, num_actors=2))
     assert str(told.value) == (
-        "A version takes 20 steps, which is no multiple of the 16 steps of one unroll (unroll "
+        "A version takes 20 steps, which is not a multiple of the 16 steps of one unroll (unroll "
         "length 4 x 4 environments of an actor)."
     )
 

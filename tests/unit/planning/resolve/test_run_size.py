@@ -10,7 +10,7 @@ from tianji.envs.build import probe
 from tianji.errors import UsageError
 from tianji.planning.resolve.memory_estimate import WORKER_BYTES
 from tianji.planning.resolve.resolve import check_network, resolve
-from tianji.planning.solve.memory_fit import SAFE_MEMORY_SHARE
+from tianji.planning.solve.run_memory import SAFE_MEMORY_SHARE, RunMemory, SharedBytes
 
 MIB = 1 << 20
 
@@ -75,11 +75,11 @@ def test_what_was_measured_counts_and_not_the_estimate():
     asked, machine = config(num_actors=8), Machine((0, 1), GIB)
     with pytest.raises(UsageError):
         resolve(asked, machine, found)
-    parts = {"actors": 8 * MIB, "total": 8 * MIB}
-    assert resolve(asked, machine, found, memory_bytes=parts).num_actors == 8
-    parts["total"] = int(GIB * SAFE_MEMORY_SHARE) + 1
+    small = RunMemory(8, 8 * MIB, 0, 0, SharedBytes(0, 0, 0), supervisor=0)
+    assert resolve(asked, machine, found, memory=small).num_actors == 8
+    large = replace(small, learner=int(GIB * SAFE_MEMORY_SHARE) - 8 * MIB + 1)
     with pytest.raises(UsageError):
-        resolve(asked, machine, found, memory_bytes=parts)
+        resolve(asked, machine, found, memory=large)
 
 
 def test_a_version_far_longer_than_the_run_is_refused():

@@ -95,8 +95,8 @@ def test_updates_fill_the_time_that_the_learner_has_left():
     assert found.values == {UPDATES: 18}
     assert found.notes == (f"{UPDATES} = 18: as many as the learner has time for.",)
     after = solve(found.profile, machine(9), asked)
-    assert after.prediction.bottleneck == "sampling"
-    assert solve(with_updates(measured, 8, 19), machine(9), asked).prediction.bottleneck == (
+    assert after.chosen.prediction.bottleneck == "sampling"
+    assert solve(with_updates(measured, 8, 19), machine(9), asked).chosen.prediction.bottleneck == (
         "training"
     )
 

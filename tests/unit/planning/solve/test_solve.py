@@ -10,20 +10,22 @@ from tests.unit.costs.profiles import MIB, actor, cost, demand, learner, machine
 from tianji.costs.profile import Rehearsal
 from tianji.errors import UsageError
 from tianji.planning.solve.candidates import TIE_SHARE, candidates
+from tianji.planning.solve.run_memory import SUPERVISOR_BYTES
 from tianji.planning.solve.solve import solve
 
 
 def shares(solution):
-    return solution.num_actors, solution.envs_per_actor, solution.learner_threads
+    chosen = solution.chosen
+    return chosen.num_actors, chosen.envs_per_actor, chosen.learner_threads
 
 
 def test_sampling_bound_the_actors_get_every_core_that_the_learner_leaves():
     found = solve(profile(step_s=0.01, version=0.001), machine(9), demand())
     assert shares(found) == (8, 1, 1)
-    assert found.prediction.bottleneck == "sampling"
-    assert found.prediction.produced == pytest.approx(8 / 0.01)
-    assert found.prediction.received == found.prediction.produced
-    assert found.prediction.trained == pytest.approx(3 * found.prediction.produced)
+    assert found.chosen.prediction.bottleneck == "sampling"
+    assert found.chosen.prediction.produced == pytest.approx(8 / 0.01)
+    assert found.chosen.prediction.received == found.chosen.prediction.produced
+    assert found.chosen.prediction.trained == pytest.approx(3 * found.chosen.prediction.produced)
     assert found.reasons[0].startswith("Sampling is the bottleneck: the actors need 10 ms")
 
 
@@ -31,8 +33,8 @@ def test_training_bound_a_few_actors_are_enough_and_the_learner_gets_threads():
     threads = (learner(1, 0.04), learner(2, cost(0.022, cpu_s=0.044)))
     found = solve(profile(step_s=0.001, learners=threads), machine(9), demand())
     assert shares(found) == (1, 8, 2)
-    assert found.prediction.bottleneck == "training"
-    assert found.prediction.produced == pytest.approx(8 / 0.022)
+    assert found.chosen.prediction.bottleneck == "training"
+    assert found.chosen.prediction.produced == pytest.approx(8 / 0.022)
     assert "1 thread would be 45% slower" in " ".join(found.reasons)
     assert found.advice[0].startswith("One more core would not help: the learner is the bottleneck")
 
@@ -40,7 +42,7 @@ def test_training_bound_a_few_actors_are_enough_and_the_learner_gets_threads():
 def test_communication_bound_groups_are_advised_with_their_number():
     slow = (learner(1, 0.032, receive_s=0.003),)
     found = solve(profile(step_s=0.0001, learners=slow), machine(9), demand(num_actors=8))
-    assert found.prediction.bottleneck == "communication"
+    assert found.chosen.prediction.bottleneck == "communication"
     assert "receiving the 8 unrolls of a version takes 24 ms of the 32 ms" in found.reasons[0]
     (groups,) = [words for words in found.advice if words.startswith("Several groups of learners")]
     assert "with 3 groups it takes 8 ms per version, beside 8 ms of other work" in groups
@@ -49,26 +51,26 @@ def test_communication_bound_groups_are_advised_with_their_number():
 
 def test_processor_bound_one_more_core_is_promised_what_it_brings():
     found = solve(profile(step_s=0.001, version=0.008), machine(1), demand())
-    assert found.num_actors == 1, "more of them on one core bring nothing"
-    assert found.prediction.bottleneck == "processors"
-    assert found.prediction.produced == pytest.approx(8 / 0.016)
+    assert found.chosen.num_actors == 1, "more of them on one core bring nothing"
+    assert found.chosen.prediction.bottleneck == "processors"
+    assert found.chosen.prediction.produced == pytest.approx(8 / 0.016)
     assert found.advice[0] == "One more core would make the run 100% faster: 1,000 steps/s."
 
 
 def test_environments_that_wait_get_more_actors_than_there_are_cores():
     waiting = tuple(actor(n, cost(n * 0.01, cpu_s=n * 0.0001)) for n in (1, 2, 4, 8))
     found = solve(profile(actors=waiting, version=0.001), machine(2), demand())
-    assert found.num_actors == 8
-    assert found.prediction.bottleneck == "sampling"
-    assert found.prediction.produced == pytest.approx(8 / 0.01, rel=0.05)
+    assert found.chosen.num_actors == 8
+    assert found.chosen.prediction.bottleneck == "sampling"
+    assert found.chosen.prediction.produced == pytest.approx(8 / 0.01, rel=0.05)
 
 
 def test_serial_training_has_no_side_that_works_ahead():
     serial = demand(max_lag=0, lag_target=0)
     found = solve(profile(step_s=0.001, version=0.01), machine(9), serial)
-    assert found.num_actors == 8
-    assert found.prediction.produced == pytest.approx(8 / 0.011)
-    assert found.prediction.lag_versions == 0
+    assert found.chosen.num_actors == 8
+    assert found.chosen.prediction.produced == pytest.approx(8 / 0.011)
+    assert found.chosen.prediction.lag_versions == 0
     assert found.reasons[0].startswith("Sampling and training take turns")
 
 
@@ -77,24 +79,24 @@ def test_what_is_fixed_stays_and_the_rest_is_solved_around_it():
     measured = profile(step_s=0.001, learners=threads)
     for fixed in ({"num_actors": 4}, {"learner_threads": 1}, {"num_actors": 2, "actor_threads": 1}):
         found = solve(measured, machine(9), demand(**fixed))
-        assert {name: getattr(found, name) for name in fixed} == fixed
+        assert {name: getattr(found.chosen, name) for name in fixed} == fixed
         assert "you set " in " ".join(found.reasons)
-    assert solve(measured, machine(9), demand(num_actors=4)).learner_threads == 4
+    assert solve(measured, machine(9), demand(num_actors=4)).chosen.learner_threads == 4
 
 
 def test_of_candidates_that_are_as_good_the_smallest_is_taken_and_it_is_said():
     found = solve(profile(step_s=0.001, version=0.020), machine(9), demand())
-    assert found.num_actors == 1, "it needs 8 ms of the 20 that the learner takes"
+    assert found.chosen.num_actors == 1, "it needs 8 ms of the 20 that the learner takes"
     assert "would be as fast within 3%, and fewer are preferred" in found.reasons[1]
 
 
 def test_of_candidates_that_are_as_good_one_with_a_reserve_is_taken_and_it_is_said():
     """One actor needs 8 ms, the learner 10: it would hold it up whenever it is slow."""
     found = solve(profile(step_s=0.001, version=0.010), machine(9), demand())
-    assert found.num_actors == 2
+    assert found.chosen.num_actors == 2
     assert "with 1.2 x instead of 2.5 x in reserve" in found.reasons[1]
     crowded = solve(profile(step_s=0.001, version=0.010), machine(2), demand())
-    assert crowded.num_actors == 1, "a reserve is not worth a core that is not there"
+    assert crowded.chosen.num_actors == 1, "a reserve is not worth a core that is not there"
 
 
 def rehearsal(num_actors, produced, learner_threads=1):
@@ -132,15 +134,15 @@ def test_a_trial_decides_against_the_computation():
     tried = (rehearsal(8, 300.0), rehearsal(4, 390.0))
     asked = profile(step_s=0.01, version=0.001, rehearsals=tried)
     found = solve(asked, machine(9), demand())
-    assert (found.num_actors, found.is_rehearsed) == (4, True)
+    assert (found.chosen.num_actors, found.chosen.is_rehearsed) == (4, True)
     assert "measured in a test run" in " ".join(found.reasons)
 
 
 def test_what_was_only_computed_must_promise_clearly_more_than_what_was_tried():
     asked = profile(step_s=0.01, version=0.0192, rehearsals=(rehearsal(4, 400.0),))
-    assert solve(asked, machine(9), demand()).num_actors == 4, "8 promise 4 % more"
+    assert solve(asked, machine(9), demand()).chosen.num_actors == 4, "8 promise 4 % more"
     faster = profile(step_s=0.01, version=0.015, rehearsals=(rehearsal(4, 400.0),))
-    assert solve(faster, machine(9), demand()).num_actors == 8
+    assert solve(faster, machine(9), demand()).chosen.num_actors == 8
 
 
 def test_far_more_actors_than_cores_must_be_tried_or_promise_a_quarter_more():
@@ -152,25 +154,25 @@ def test_far_more_actors_than_cores_must_be_tried_or_promise_a_quarter_more():
             num_envs=16, actors=waiting, version=cost(version_s, cpu_s=1e-4), rehearsals=tried
         )
         found = solve(asked, machine(3), demand(16))
-        assert found.num_actors == num_actors
-        assert solve(asked, machine(4), demand(16)).num_actors == 16, "that is not so many"
+        assert found.chosen.num_actors == num_actors
+        assert solve(asked, machine(4), demand(16)).chosen.num_actors == 16, "that is not so many"
     untried = asked.model_copy(update={"rehearsals": ()})
-    assert solve(untried, machine(3), demand(16)).num_actors == 16
+    assert solve(untried, machine(3), demand(16)).chosen.num_actors == 16
 
 
 def test_a_plan_that_failed_when_tried_is_not_taken_and_says_nothing_about_the_others():
     asked = profile(step_s=0.01, version=0.001, rehearsals=(rehearsal(8, 0.0),))
     found = {c.num_actors: c for c in candidates(asked, machine(9), demand())}
     assert found[4].prediction.produced == pytest.approx(400.0)
-    assert solve(asked, machine(9), demand()).num_actors == 4
+    assert solve(asked, machine(9), demand()).chosen.num_actors == 4
     both = asked.model_copy(update={"rehearsals": (rehearsal(8, 0.0), rehearsal(4, 300.0))})
     two = replace(demand(), shared={n: demand().shared[n] for n in (4, 8)})
-    assert "8 actors failed when tried" in solve(both, machine(9), two).reasons[1]
+    assert "the test run with 8 actors failed" in solve(both, machine(9), two).reasons[1]
 
 
 def test_where_all_failed_the_computation_decides():
     asked = profile(step_s=0.01, version=0.001, rehearsals=(rehearsal(8, 0.0),))
-    found = solve(asked, machine(9), demand(num_actors=8))
+    found = solve(asked, machine(9), demand(num_actors=8)).chosen
     assert (found.is_rehearsed, found.prediction.produced) == (False, pytest.approx(800.0))
 
 
@@ -179,23 +181,25 @@ def test_what_one_more_core_brings_does_not_depend_on_which_plan_was_chosen():
     tried = (rehearsal(2, 390.0), rehearsal(4, 100.0), rehearsal(8, 100.0))
     asked = profile(step_s=0.01, version=0.001, rehearsals=tried)
     found = solve(asked, machine(9), demand())
-    assert found.num_actors == 2
+    assert found.chosen.num_actors == 2
     assert found.advice[0].startswith("One more core would not help")
 
 
 def test_memory_is_counted_part_by_part():
-    found = solve(profile(), machine(9), demand(num_actors=2, has_evaluator=True)).memory_bytes
-    assert found == {
+    asked = demand(num_actors=2, has_evaluator=True)
+    memory = solve(profile(), machine(9), asked).chosen.memory
+    assert memory.parts == {
         "actors": 400 * MIB, "learner": 300 * MIB, "evaluator": 200 * MIB,
-        "supervisor": found["supervisor"], "unrolls_in_flight": 2 * MIB, "replay": 10 * MIB,
-        "control": MIB, "policy": 4 * MIB, "total": 917 * MIB + found["supervisor"], "gpu": 0,
+        "supervisor": SUPERVISOR_BYTES, "unrolls_in_flight": 2 * MIB, "replay": 10 * MIB,
+        "control": MIB, "policy": 4 * MIB,
     }  # fmt: skip
+    assert memory.total == 917 * MIB + SUPERVISOR_BYTES
 
 
 def test_a_plan_that_needs_more_memory_than_there_is_makes_way_for_a_smaller_one():
     wide = profile(step_s=0.01, version=0.001)
-    assert solve(wide, machine(9), demand()).num_actors == 8
-    assert solve(wide, machine(9, memory_bytes=1300 * MIB), demand()).num_actors == 2
+    assert solve(wide, machine(9), demand()).chosen.num_actors == 8
+    assert solve(wide, machine(9, memory_bytes=1300 * MIB), demand()).chosen.num_actors == 2
 
 
 def test_a_run_that_fits_in_no_way_is_refused_with_the_sum():
@@ -227,7 +231,7 @@ def test_an_evaluator_takes_a_core_from_training_where_there_are_three():
     busy = profile(step_s=0.01, version=0.08)
     alone = solve(busy, machine(3), demand(num_actors=2))
     beside = solve(busy, machine(3), demand(num_actors=2, has_evaluator=True))
-    assert beside.prediction.produced < alone.prediction.produced
+    assert beside.chosen.prediction.produced < alone.chosen.prediction.produced
 
 
 @st.composite
@@ -247,11 +251,11 @@ def test_nothing_is_clearly_better_than_what_is_chosen_and_cores_add_up(situatio
     found = solve(measured, cores, asked)
     every = candidates(measured, cores, asked)
     best = max(candidate.prediction.produced for candidate in every)
-    assert found.prediction.produced >= best * (1 - TIE_SHARE) * (1 - 1e-9)
-    assert found.num_actors * found.envs_per_actor == asked.num_envs
+    assert found.chosen.prediction.produced >= best * (1 - TIE_SHARE) * (1 - 1e-9)
+    assert found.chosen.num_actors * found.chosen.envs_per_actor == asked.num_envs
     for name in ("num_actors", "learner_threads"):
-        assert getattr(asked, name) in (None, getattr(found, name))
-    threads = found.num_actors * found.actor_threads + found.learner_threads
+        assert getattr(asked, name) in (None, getattr(found.chosen, name))
+    threads = found.chosen.num_actors * found.chosen.actor_threads + found.chosen.learner_threads
     given_out = sum(role["cores"] for role in found.roles().values())
     assert given_out == pytest.approx(min(threads, len(cores.cores)), abs=0.02)
 
@@ -271,9 +275,9 @@ def test_of_plans_that_are_as_good_the_one_with_a_core_for_every_thread_is_taken
     rehearsals = (rehearsal(1, 101.0, learner_threads=3), rehearsal(2, 100.0))
     threads = (learner(1, 0.01), learner(3, 0.01))
     tried = profile(step_s=0.0002, learners=threads, rehearsals=rehearsals)
-    assert solve(tried, machine(5), demand()).num_actors == 1
+    assert solve(tried, machine(5), demand()).chosen.num_actors == 1
     found = solve(tried, machine(3), demand())
-    assert (found.num_actors, found.learner_threads) == (2, 1)
+    assert (found.chosen.num_actors, found.chosen.learner_threads) == (2, 1)
 
 
 def test_a_trial_says_most_about_plans_with_as_many_learner_threads():
@@ -289,4 +293,4 @@ def test_a_trial_says_most_about_plans_with_as_many_learner_threads():
     for shares, reached in (((2, 2), 0.01), ((1, 1), 0.5)):
         expected = computed[shares].prediction.produced * reached
         assert found[shares].prediction.produced == pytest.approx(expected)
-    assert solve(tried, machine(9), demand()).learner_threads == 1
+    assert solve(tried, machine(9), demand()).chosen.learner_threads == 1
