@@ -15,15 +15,13 @@ from rich.text import Text
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.costs import noise_of
-from tianji.balance.memory import TOTAL
-from tianji.balance.profile import Profile
-from tianji.balance.solve import Solution
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
+from tianji.costs.work import largest_noise
 from tianji.explain.rounds import round_takes
-from tianji.planning.plan import Planned, Solved
-from tianji.profile.keep import key_of
+from tianji.planning.keep import key_of
+from tianji.planning.planner import Planned, Solved
+from tianji.planning.solve.run_memory import RunMemory, mib
 from tianji.wording import counted, to_count, to_percent, to_value
 
 RATES = ("produced", "received", "trained")
@@ -114,33 +112,30 @@ def _roles_table(roles: Roles, envs_per_actor: int) -> Table:
 
 
 def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
-    solution, promise = solved.solution, solved.solution.prediction
+    chosen, demand = solved.solution.chosen, solved.solution.demand
+    promise = chosen.prediction
     rates = (f"{name} {to_count(getattr(promise, name))}" for name in RATES)
     lag = f"{to_value(promise.lag_versions)} of at most {planned.config.max_lag} versions"
     facts: dict[str, RenderableType] = {
         "steps/s": "  ".join(rates),
-        "lag": f"{lag}  ratio {solution.ratio:g}  P {to_value(solution.staleness)}",
-        "memory": _memory(solution),
+        "lag": f"{lag}  ratio {demand.ratio:g}  P {to_value(demand.staleness)}",
+        "memory": _memory(chosen.memory),
     }
     if solved.settings:
-        chosen = (f"{path} {value}" for path, value in solved.settings.items())
-        facts["chosen"] = "  ".join(chosen)
+        settings = (f"{path} {value}" for path, value in solved.settings.items())
+        facts["chosen"] = "  ".join(settings)
     facts["bottleneck"] = Text(LIMITS[promise.bottleneck], style="bold")
     return facts
 
 
-def _memory(solution: Solution) -> str:
-    sizes = {name: f"{size / 2**20:,.0f}" for name, size in solution.memory_bytes.items()}
-    parts = (
-        f"{name.replace('_', ' ')} {sizes[name]}"
-        for name, size in solution.memory_bytes.items()
-        if name != TOTAL and size >= 2**20
-    )
-    return f"{sizes[TOTAL]} MiB: {', '.join(parts)}"
+def _memory(memory: RunMemory) -> str:
+    shown = ((name, size) for name, size in memory.parts.items() if size >= 2**20)
+    terms = ", ".join(f"{name.replace('_', ' ')} {mib(size)}" for name, size in shown)
+    return f"{mib(memory.total)} MiB: {terms}"
 
 
 def _origin(planned: Planned, solved: Solved) -> str:
-    noise = f"noise up to {to_percent(_largest_noise(solved.profile))}"
+    noise = f"noise up to {to_percent(largest_noise(solved.profile))}"
     if solved.from_cache:
         return f"The plan uses a saved profile ({noise}); --fresh measures again."
     return (
@@ -149,27 +144,23 @@ def _origin(planned: Planned, solved: Solved) -> str:
     )
 
 
-def _largest_noise(profile: Profile) -> float:
-    """Return half of the interquartile range over the median, the largest of all measurements."""
-    return noise_of([*(a.unroll for a in profile.actors), *(c.version for c in profile.learners)])
-
-
 def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[str, Any]:
-    solution, promise = solved.solution, solved.solution.prediction
+    solution, chosen = solved.solution, solved.solution.chosen
+    promise, demand = chosen.prediction, solution.demand
     return {
         "planning_s": planned.planning_s,
         "bottleneck": promise.bottleneck,
         "predicted": {name: getattr(promise, name) for name in RATES},
         "lag_versions": promise.lag_versions,
-        "ratio": solution.ratio,
-        "staleness": solution.staleness,
+        "ratio": demand.ratio,
+        "staleness": demand.staleness,
         "roles": solution.roles(),
-        "memory_bytes": solution.memory_bytes[TOTAL],
-        "memory": dict(solution.memory_bytes),
+        "memory_bytes": chosen.memory.total,
+        "memory": {**chosen.memory.parts, "total": chosen.memory.total, "gpu": 0},
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(solved.profile.warnings),
-        "noise": _largest_noise(solved.profile),
+        "noise": largest_noise(solved.profile),
         "settings": dict(solved.settings),
         "from_cache": solved.from_cache,
         "profile_key": key_of(planned.config, machine),

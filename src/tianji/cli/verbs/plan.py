@@ -32,7 +32,7 @@ def plan(*tokens: str) -> Outcome:
         people().print(f"Note: {note}", markup=False)
     from tianji.cli.pages.plan import plan_page, plan_report
     from tianji.display.waiting import tell_progress
-    from tianji.planning.plan import measured_plan
+    from tianji.planning.planner import measured_plan
 
     config, machine = resolved.config, read_machine()
     with tell_progress() as tell:
