@@ -10,7 +10,7 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.reports import Report
 from tianji.config.machine import read_machine
 from tianji.engines.supervise.imbalance import Imbalances
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 
 @pytest.fixture(autouse=True)

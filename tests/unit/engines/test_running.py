@@ -3,7 +3,7 @@
 import gc
 
 from tests.fakes.specs import make_spec
-from tests.unit.programs.plans import REPLAY
+from tests.unit.planning.plans import REPLAY
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.unit.programs.plans import config, plan_for
+from tests.unit.planning.plans import config, plan_for
 from tianji.programs.program import SUPERVISOR, program_for
 
 

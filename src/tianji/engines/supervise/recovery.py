@@ -12,13 +12,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from tianji.balance.lost_task import lost_task
 from tianji.channels.control import Control
 from tianji.channels.gauges import Gauge
 from tianji.channels.reports import Report
 from tianji.config.run import RunConfig
 from tianji.engines.interface import Observer
 from tianji.engines.supervise.watched import WatchedWorker
-from tianji.programs.lost_task import lost_task
 from tianji.programs.program import Program
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.fakes.scripted import SPACES
-from tests.unit.programs.plans import config, plan_for
+from tests.unit.planning.plans import config, plan_for
 from tianji.engines import worker
 from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
