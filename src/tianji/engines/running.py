@@ -3,128 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from tianji.buffer.interface import BufferRole
-from tianji.channels.gauges import Activity, Gauge, Ticks, timed_tick
-from tianji.channels.memory import Bell
+from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Report, Reports
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.loop import run_loop
-from tianji.engines.roles import Roles
+from tianji.engines.roles import AnyActor, Roles
 from tianji.engines.spec import RunSpec
 from tianji.engines.threads import LockedBuffer, run_on_threads
 from tianji.engines.wiring import SharedEnds
-from tianji.learner.group import Group
+from tianji.evaluator.role import Evaluator
 from tianji.learner.restored import begun_anew_report
 from tianji.learner.training import Training
 from tianji.programs.program import Program, Role
 from tianji.trace.parts import trace_bell
 
 
-class Part(Protocol):
-    """One or more roles that a worker moves on together."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One role, or a buffer with its learner, as the worker's loop sees it."""
 
     role: Role
-    rows: list[memoryview[int]]
+    rows: Sequence[memoryview[int]]
     """The gauges of its roles."""
-
-    def tick(self) -> bool: ...
-
-    @property
-    def due_ns(self) -> int:
-        """When there is something to do although nothing arrives; 0: never."""
-        ...
-
-    def is_over(self) -> bool: ...
-
-    def close(self) -> None: ...
-
-
-class Closing(Ticks, Protocol):
-    """An actor or an evaluator."""
-
-    @property
-    def due_ns(self) -> int: ...
-
-    def close(self) -> None: ...
-
-
-class RolePart:
-    """An actor or an evaluator. It ends as soon as it is told to stop."""
-
-    def __init__(self, role: Role, made: Closing, row: memoryview[int], orders: memoryview[int]):
-        self.role = role
-        self.rows = [row]
-        self._made = made
-        self._row = row
-        self._orders = orders
-
-    def tick(self) -> bool:
-        return timed_tick(self._made, self._row)
-
-    @property
-    def due_ns(self) -> int:
-        return self._made.due_ns
-
-    def is_over(self) -> bool:
-        return self._orders[Order.STOP] != Stop.NO
-
-    def close(self) -> None:
-        self._made.close()
-
-
-class BufferPart:
-    """A buffer on a thread of its own, beside its learner's."""
-
-    due_ns = 0
-
-    def __init__(self, role: Role, group: Group, orders: memoryview[int]) -> None:
-        self.role = role
-        self.rows = [group.gauges.buffer]
-        self.tick = group.tick_buffer
-        self._orders = orders
-
-    def is_over(self) -> bool:
-        return self._orders[Order.STOP] != Stop.NO
-
-    def close(self) -> None:
-        """There is nothing to close: the learner saves the buffer's state."""
-
-
-class TrainingPart:
-    """A learner, with its buffer unless that has a thread of its own. It ends when the run has."""
-
-    def __init__(
-        self,
-        role: Role,
-        training: Training,
-        tick: Callable[[], bool],
-        orders: memoryview[int],
-        reports: Reports,
-    ) -> None:
-        self.role = role
-        self.tick = tick
-        self._training = training
-        self.rows = [training.group.gauges.learner]
-        if tick == training.tick:
-            self.rows.append(training.group.gauges.buffer)
-        self._orders = orders
-        self._reports = reports
-        self._because = ""
-
-    @property
-    def due_ns(self) -> int:
-        return self._training.due_ns
-
-    def is_over(self) -> bool:
-        self._because = self._training.ended(self._orders[Order.STOP]) or ""
-        return self._because != ""
-
-    def close(self) -> None:
-        record = self._training.close(save=self._orders[Order.STOP] < Stop.NOW)
-        self._reports(Report(kind="done", because=self._because, record=record))
+    tick: Callable[[], bool]
+    is_over: Callable[[], bool]
+    close: Callable[[], None]
+    due_ns: Callable[[], int] = lambda: 0
+    """When there is something to do although nothing arrives; 0: never."""
 
 
 class Turns:
@@ -139,9 +48,8 @@ class Turns:
             worked |= part.tick()
         return worked
 
-    @property
     def due_ns(self) -> int:
-        return min((part.due_ns for part in self._parts if part.due_ns), default=0)
+        return min(filter(None, (part.due_ns() for part in self._parts)), default=0)
 
     def is_over(self) -> bool:
         for part in tuple(self._parts):
@@ -157,12 +65,7 @@ class WorkerRun:
     """A worker's roles on the shared memory that it has inherited."""
 
     def __init__(
-        self,
-        spec: RunSpec,
-        program: Program,
-        ends: SharedEnds,
-        worker: str,
-        reports: Reports,
+        self, spec: RunSpec, program: Program, ends: SharedEnds, worker: str, reports: Reports
     ) -> None:
         self._spec = spec
         self._ends = ends
@@ -174,31 +77,6 @@ class WorkerRun:
     def run(self, resume: bool, is_restart: bool) -> None:
         """resume: the run continues a former session. is_restart: it continues a worker that died
         in this one."""
-        parts = self._build(resume, is_restart)
-        if self._has_threads:
-            run_on_threads([self._loop([part]) for part in parts])
-        else:
-            self._loop(parts)()
-        self._roles.close()
-
-    def _loop(self, parts: Sequence[Part]) -> Callable[[], None]:
-        """Return the loop of these parts, which sleep on the bell of the first."""
-        bell, spans = self._ends.bell(parts[0].role), self._roles.spans[parts[0].role.name]
-        traced: Bell = bell if spans is None else trace_bell(bell, spans)
-        rows = [row for part in parts for row in part.rows]
-
-        def loop() -> None:
-            if len(parts) > 1:
-                turns = Turns(parts)
-                run_loop(turns.tick, rows, traced, turns.is_over, lambda: turns.due_ns)
-                return
-            (part,) = parts
-            run_loop(part.tick, rows, traced, part.is_over, lambda: part.due_ns)
-            part.close()
-
-        return loop
-
-    def _build(self, resume: bool, is_restart: bool) -> list[Part]:
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
@@ -207,35 +85,76 @@ class WorkerRun:
                 parts.append(self._alone(role, self._roles.evaluator(role)))
             elif role.kind == "learner":
                 parts.extend(self._training_parts(role, self._begin(role, resume, is_restart)))
-        return parts
+        if self._has_threads:
+            run_on_threads([self._loop([part]) for part in parts])
+        else:
+            self._loop(parts)()
+        self._roles.close()
 
-    def _alone(self, role: Role, made: Closing) -> RolePart:
-        return RolePart(role, made, self._ends.gauges.rows[role.name], self._orders(role))
+    def _loop(self, parts: Sequence[Part]) -> Callable[[], None]:
+        """Return the loop of these parts, which sleep on the bell of the first."""
+        first = parts[0]
+        bell, spans = self._ends.bell(first.role), self._roles.spans[first.role.name]
+        traced = bell if spans is None else trace_bell(bell, spans)
+        rows = [row for part in parts for row in part.rows]
 
-    def _orders(self, role: Role) -> memoryview[int]:
-        return self._ends.supervision.rows[role.name]
+        def loop() -> None:
+            if len(parts) > 1:
+                turns = Turns(parts)
+                run_loop(turns.tick, rows, traced, turns.is_over, turns.due_ns)
+            else:
+                run_loop(first.tick, rows, traced, first.is_over, first.due_ns)
+                first.close()
+
+        return loop
+
+    def _is_told_to_stop(self, role: Role) -> Callable[[], bool]:
+        orders = self._ends.supervision.rows[role.name]
+        return lambda: orders[Order.STOP] != Stop.NO
+
+    def _alone(self, role: Role, made: AnyActor | Evaluator) -> Part:
+        """Return the part of an actor or an evaluator, which ends when it is told to."""
+        row = self._ends.gauges.rows[role.name]
+        return Part(
+            role,
+            [row],
+            tick=lambda: timed_tick(made, row),
+            is_over=self._is_told_to_stop(role),
+            close=made.close,
+            due_ns=lambda: made.due_ns,
+        )
 
     def _training_parts(self, learner: Role, training: Training) -> list[Part]:
-        """Return one part for buffer and learner, or one each where they run on threads."""
-        orders = self._orders(learner)
-        if not self._has_threads:
-            return [TrainingPart(learner, training, training.tick, orders, self._reports)]
-        (buffer,) = (role for role in self._held if role.kind == "buffer")
-        return [
-            BufferPart(buffer, training.group, self._orders(buffer)),
-            TrainingPart(learner, training, training.tick_learner, orders, self._reports),
-        ]
+        """Return one part for buffer and learner, or one each where they run on threads. The
+        learner's ends when the run has."""
+        orders, group = self._ends.supervision.rows[learner.name], training.group
+        reasons: list[str] = []
 
-    def _share_buffer(self, learner: Role) -> Callable[[BufferRole], BufferRole]:
+        def is_over() -> bool:
+            if (because := training.ended(orders[Order.STOP])) is not None:
+                reasons.append(because)
+            return bool(reasons)
+
+        def close() -> None:
+            record = training.close(save=orders[Order.STOP] < Stop.NOW)
+            self._reports(Report(kind="done", because=reasons[0], record=record))
+
+        rest = is_over, close, lambda: training.due_ns
         if not self._has_threads:
-            return lambda buffer: buffer
-        return lambda buffer: LockedBuffer(buffer, self._ends.bell(learner).ring)
+            rows = [group.gauges.buffer, group.gauges.learner]
+            return [Part(learner, rows, training.tick, *rest)]
+        (buffer,) = (role for role in self._held if role.kind == "buffer")
+        is_told = self._is_told_to_stop(buffer)
+        return [
+            Part(buffer, [group.gauges.buffer], group.tick_buffer, is_told, close=lambda: None),
+            Part(learner, [group.gauges.learner], training.tick_learner, *rest),
+        ]
 
     def _begin(self, role: Role, resume: bool, is_restart: bool) -> Training:
         """Build a group's training, bring it where it was, and publish its first version."""
         ends, reports = self._ends, self._reports
         training = self._roles.training(role, lambda: None, self._share_buffer(role))
-        highest = ends.policy_reader().version()
+        highest = ends.highest_version
         if resume or (is_restart and list_checkpoints(self._spec.run_dir)):
             training.resume(highest)
         else:
@@ -253,6 +172,11 @@ class WorkerRun:
         training.start()
         ends.control.ring_all()  # the first policy is there
         return training
+
+    def _share_buffer(self, learner: Role) -> Callable[[BufferRole], BufferRole]:
+        if not self._has_threads:
+            return lambda buffer: buffer
+        return lambda buffer: LockedBuffer(buffer, self._ends.bell(learner).ring)
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."

@@ -158,6 +158,8 @@ class SharedEnds:
         self.supervision = self.control.supervision
         self.num_kept = 0
         """Unrolls that a receiver before this one has left in the store."""
+        self.highest_version = -1
+        """Highest version that a learner before this one has published."""
         self._stream = StreamMemory(
             Segment.attach(fds["slots"]),
             Segment.attach(fds["lanes"]),
@@ -180,8 +182,10 @@ class SharedEnds:
         self.num_kept = len(receiver.kept)
         return receiver
 
-    def policy_writer(self, nbytes: int) -> ShmBoardWriter:
-        return ShmBoardWriter(self._fds[POLICY], nbytes)
+    def policy_writer(self, nbytes: int) -> BoardWriter:
+        writer = ShmBoardWriter(self._fds[POLICY], nbytes)
+        self.highest_version = writer.version()
+        return writer
 
     def policy_reader(self) -> BoardReader:
         return ShmBoardReader(self._fds[POLICY])
