@@ -18,7 +18,7 @@ from tianji.balance.candidates import candidates
 from tianji.balance.costs import learner_cost
 from tianji.balance.demand import Demand
 from tianji.balance.profile import Cost, LearnerCost, Profile
-from tianji.config.auto import How, open_paths
+from tianji.config.defaults import How, open_paths
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.config.settings import value_at
