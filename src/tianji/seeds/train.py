@@ -22,7 +22,7 @@ from tianji.display.waiting import tell_progress
 from tianji.engines.control import Stop
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.errors import UsageError
-from tianji.planning.plan import plan_run
+from tianji.planning.planner import plan_run
 from tianji.run_folder.paths import RUNS, SEED_PREFIX, new_seeds_dir
 from tianji.seeds.one import SeedRun
 from tianji.seeds.shares import cores_wanted, share_cores
