@@ -18,10 +18,7 @@ from tianji.checkpoint.schema import folder_name
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
-from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
-from tianji.config.run_folder import RunFolder
-from tianji.config.runs import CONFIG_FILE, RUNS, new_run_dir
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.interface import Outcome
@@ -36,6 +33,9 @@ from tianji.planning.planner import Planned, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
+from tianji.run_folder.folder import RunFolder
+from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
+from tianji.run_folder.plan_file import PlanFile, read_plan
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
