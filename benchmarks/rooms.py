@@ -27,7 +27,7 @@ from tianji.engines.loop import Role, run_loop, timed_tick
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 
 def make_spec(preset: str, **values: Any) -> RunSpec:

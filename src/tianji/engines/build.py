@@ -11,7 +11,7 @@ import torch
 
 from tianji.actor.role import Actor, ActorPlan
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.interface import Store
 from tianji.buffer.pool import Pool
 from tianji.buffer.queue import Queue

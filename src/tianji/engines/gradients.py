@@ -10,8 +10,8 @@ import torch
 from tianji.actor.gradients import GradientActor, GradientActorPlan
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.times import Times
-from tianji.balance.timing import Timing, closing_s
+from tianji.balance.given_times import Times
+from tianji.balance.gradient_timing import Timing, closing_s
 from tianji.buffer.adding import Adding
 from tianji.buffer.gathering import Gathering, GatherPlan
 from tianji.buffer.rules import GatherRule, build_rule

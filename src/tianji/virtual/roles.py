@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tianji.algorithms.interface import Minibatch
-from tianji.balance.costs import Work
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Receiver, Sender
+from tianji.costs.work import Work
 from tianji.types import Batch, Clock, Stamp
 from tianji.virtual.clock import Action
 
