@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from tianji.algorithms.actor_critic.evaluation import Evaluator
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
@@ -24,9 +25,6 @@ from tianji.models.statistics import ObservationStatistics, RewardScale
 from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
 from tianji.ops.gae import Bools, Floats
 from tianji.types import FINAL_OBS, OBS, Array, Batch, leaf_name
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class RowOrder(NamedTuple):

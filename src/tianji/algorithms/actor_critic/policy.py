@@ -7,7 +7,7 @@ R: rows of an unroll, N: environments, A: policy outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -17,6 +17,7 @@ from tianji.algorithms.accelerators.inference import build_inference
 from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic
 from tianji.algorithms.interface import ValueFunction
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, Continuous, action_layout
 from tianji.models.heads import Head
@@ -25,9 +26,6 @@ from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
 from tianji.models.sampling import build_sampler
 from tianji.types import Array, Unroll
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class StochasticActing:

@@ -6,11 +6,11 @@ B: rows, A: actions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from tianji.algorithms.dqn.config import DQNConfig
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import Choices, action_layout
@@ -20,9 +20,6 @@ from tianji.models.heads import CategoricalHead
 from tianji.models.networks.build import build_net
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 SCORES = 0
 """The network whose largest output names the best action: Q values, or advantages, which differ

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ from tianji.algorithms.dqn.loss import Diagnostics, Transitions
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.dqn.target import TargetNetwork
 from tianji.algorithms.interface import Minibatch
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
@@ -27,9 +27,6 @@ from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, wi
 from tianji.ops.schedules import linear
 from tianji.ops.td import td_loss
 from tianji.types import OBS, Array, Batch, leaf_name
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 ADAM_EPSILON = 1e-8
 NEXT_OBS = "next_obs"

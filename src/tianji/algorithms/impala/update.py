@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import Diagnostics, UnrollPart
 from tianji.algorithms.interface import Minibatch
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer, RMSProp
@@ -26,10 +26,6 @@ from tianji.models.tensors import add_prefix, with_prefix
 from tianji.ops.kl import approximate_kl
 from tianji.ops.schedules import linear
 from tianji.types import Batch
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
-
 
 ROUNDING = 1.0 + 1e-4
 """Ratios of 1 are not exactly 1: actors and learners add in different orders."""

@@ -6,8 +6,6 @@ T: time, N: environments, B: steps that count, K: choices or numbers of an actio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import nn
@@ -16,15 +14,13 @@ from tianji.algorithms.accelerators.policy_gradient import build_policy_gradient
 from tianji.algorithms.policy_gradient.loss import WeightedSteps
 from tianji.algorithms.policy_gradient.model import PolicyModel
 from tianji.algorithms.policy_gradient.settings import PolicyGradientConfig
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
 from tianji.models.tensors import to_tensor, to_tensors
 from tianji.ops.reinforce import discounted_to_go, first_episode, without_peers
 from tianji.types import OBS, Array, Unroll, leaf_name
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class ReinforceEstimator:

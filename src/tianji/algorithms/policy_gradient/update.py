@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -16,21 +15,19 @@ from torch import Tensor, nn
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.policy_gradient.model import PolicyModel
 from tianji.algorithms.policy_gradient.settings import MomentumConfig, PolicyGradientConfig
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import TrainingDiverged
 from tianji.models.flat import flatten
 from tianji.models.tensors import to_tensor
-from tianji.ops.nigt import Federated, Nigt, OuterStep, Pace, PlainAscent, Point
+from tianji.ops.nigt import Federated, Nigt, Pace, PlainAscent, Point
 from tianji.types import Batch
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class GatheredUpdate:
     """See algorithms/interface.py. A batch is the sum of all contributions and its weight."""
 
-    def __init__(self, outer: OuterStep) -> None:
+    def __init__(self, outer: Nigt) -> None:
         self.outer = outer
         self._metrics: dict[str, float] = {}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch, part_sizes
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.ppo.loss import LossTerms
 from tianji.algorithms.ppo.metrics import BatchLog
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer
@@ -31,9 +32,6 @@ from tianji.models.tensors import add_prefix, with_prefix
 from tianji.ops.gae import gae
 from tianji.ops.schedules import linear
 from tianji.types import Batch
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 ADAM_EPSILON = 1e-5
 
