@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.fakes.roles import ONE_ACTOR, TWO_ACTORS
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import RunConfig
 from tianji.observe import observer as module
@@ -45,7 +46,7 @@ class Rig:
         config = RunConfig(**{"algorithm": "ppo", "observe": observe, **settings})
         self.screen = Screen()
         self.observer = RunObserver(config, tmp_path, self.screen, gather, self.built.append)
-        self.gauges = Gauges(("actor-0", "buffer", "learner"))
+        self.gauges = Gauges(ONE_ACTOR)
         self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
 
     def watch(self, **pids):
@@ -287,7 +288,7 @@ def test_another_engine_goes_on_with_other_gauges_and_the_same_first_step(rig):
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 5
     rig.watch()
     rig.learned()
-    rig.gauges = Gauges(("actor-0", "actor-1", "buffer", "learner"))
+    rig.gauges = Gauges(TWO_ACTORS)
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 9
     rig.watch()
     rig.learned()
