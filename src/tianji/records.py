@@ -1,7 +1,8 @@
 """What is said about a run: the reports of its roles, the lines of metrics.jsonl, summary.json.
 
 All of it is JSON, whether it crosses a pipe or lies in a run folder. Reports form a union: `kind`
-says which record a report is. `with_defaults` completes what an older version has written.
+says which record a report is. A worker's pipe adds the worker's name to a report without a role.
+`with_defaults` completes what an older version has written.
 """
 
 from __future__ import annotations
@@ -237,7 +238,7 @@ class BuiltReport(TypedDict):
     """The learner has built the network."""
 
     kind: Literal["built"]
-    role: str
+    role: NotRequired[str]
     record: BoardBytes
 
 
@@ -245,7 +246,7 @@ class MetricsReport(TypedDict):
     """A record for the log and the display."""
 
     kind: Literal["metrics"]
-    role: str
+    role: NotRequired[str]
     record: LearnerMetrics
 
 
@@ -253,7 +254,7 @@ class EvaluationReport(TypedDict):
     """An evaluation has ended."""
 
     kind: Literal["evaluation"]
-    role: str
+    role: NotRequired[str]
     record: Evaluation
 
 
@@ -261,7 +262,7 @@ class RestoredReport(TypedDict):
     """The learner continues from a checkpoint."""
 
     kind: Literal["restored"]
-    role: str
+    role: NotRequired[str]
     text: str
     record: RestorePoint
 
@@ -270,7 +271,7 @@ class ImbalanceReport(TypedDict):
     """The run has become slower than it should be, or is fast again."""
 
     kind: Literal["imbalance"]
-    role: str
+    role: NotRequired[str]
     text: str
     record: Imbalance
 
@@ -290,7 +291,7 @@ class Event(TypedDict):
     """Something a person should know, in words."""
 
     kind: EventKind
-    role: str
+    role: NotRequired[str]
     text: str
     traceback: NotRequired[str]
 
@@ -299,7 +300,7 @@ class DoneReport(TypedDict):
     """The learner's side is finished."""
 
     kind: Literal["done"]
-    role: str
+    role: NotRequired[str]
     because: StoppedBecause
     record: SessionMetrics
 
@@ -308,7 +309,7 @@ class AnswerReport(TypedDict):
     """A process that measures answers a command."""
 
     kind: Literal["answer"]
-    role: str
+    role: NotRequired[str]
     record: dict[str, Any]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.orders import Stop
@@ -34,7 +34,7 @@ from tianji.planning.planner import Planned, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
-from tianji.records import Event, GatherRule, Metrics, StoppedBecause, Summary, without_open_round
+from tianji.records import Event, GatherRule, Metrics, Summary, without_open_round
 from tianji.run_folder.folder import RunFolder
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
 from tianji.run_folder.plan_file import PlanFile, read_plan
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tianji.costs.profile import Profile
     from tianji.planning.replan import Replanner
 
-REPLAN = "replan"
+REPLAN: Final = "replan"
 """Why an engine ended where the run continues with another plan."""
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
@@ -163,7 +163,7 @@ class _Run:
         for note in _planner_notes(self._planned, self._replanner):
             self._note("planner", note)
         self._merge_trace()  # what a supervisor that was killed has left
-        outcome = Outcome(because="interrupted", record={}, restarts=0, first_cause=None)
+        outcome = Outcome(because="interrupted", record=None, restarts=0, first_cause=None)
         try:
             extra = self._extra()  # while Ctrl-C still breaks off a measurement
         except BaseException:
@@ -174,7 +174,7 @@ class _Run:
                 outcome = self._run_engines(extra, stop, resume)
             except Exception as error:
                 cause = f"{type(error).__name__}: {error}"
-                outcome = Outcome(because="failed", record={}, restarts=0, first_cause=cause)
+                outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
                 raise
             finally:
                 self._merge_trace()
@@ -199,7 +199,7 @@ class _Run:
             if outcome["because"] != REPLAN:
                 return outcome
             if stop.level > Stop.NO:
-                return Outcome(**{**outcome, "because": "interrupted"})
+                return {**outcome, "because": "interrupted"}
             self._change_plan(outcome)
             resume = True
 
@@ -215,7 +215,7 @@ class _Run:
     def _tell_if_unsaved(self, outcome: Outcome) -> None:
         """Tell that what was learned since the last sound checkpoint is lost."""
         saved = [path.name for path in list_checkpoints(self._spec.run_dir)]
-        version = outcome["record"].get("version", 0)
+        version = outcome["record"]["version"] if outcome["record"] is not None else 0
         if folder_name(version) not in saved:
             since = saved[-1] if saved else "its beginning"
             text = f"Version {version} could not be saved; the run goes on from {since}."
@@ -239,7 +239,8 @@ class _Run:
     def _sum_up(self, outcome: Outcome, before: Summary | None) -> Summary:
         """before: the summary that the run had, where this session added nothing to it."""
         spec, planned, first_ns = self._spec, self._planned, self._observer.first_step_ns()
-        facts: Summary = {"stopped_because": cast("StoppedBecause", outcome["because"])}
+        assert outcome["because"] != REPLAN, "the run continues"
+        facts: Summary = {"stopped_because": outcome["because"]}
         if outcome["first_cause"] is not None:
             facts["first_cause"] = outcome["first_cause"]
         if before is not None:
@@ -254,7 +255,7 @@ class _Run:
             "checkpoint": str(saved[-1]) if saved else None,
             "can_be_filmed": planned.probe.can_be_filmed,
         }
-        record = cast("Metrics", {**(self._observer.last_record or {}), **outcome["record"]})
+        record = outcome["record"] or self._observer.last_record
         return build_summary(spec.config, spec.run_dir, facts, record)
 
 

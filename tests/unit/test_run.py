@@ -39,7 +39,7 @@ def config(**values):
 class Engine:
     """In place of a real one: keeps what it was given and ends as the test says."""
 
-    outcome = {"because": "max_env_steps", "record": {}, "restarts": 0, "first_cause": None}
+    outcome = {"because": "max_env_steps", "record": None, "restarts": 0, "first_cause": None}
 
     def __init__(self, spec, program, observer):
         self.spec, self.program, self.observer = spec, program, observer
@@ -189,7 +189,7 @@ def test_a_resume_that_did_nothing_leaves_the_summary_of_the_finished_run(engine
     summary.write_text(json.dumps({**json.loads(summary.read_text()), "env_steps": 100}))
     before = summary.read_text()
     cause = "actor-0: it broke" if because == "failed" else None
-    engine.outcome = {"because": because, "record": {}, "restarts": 1, "first_cause": cause}
+    engine.outcome = {"because": because, "record": None, "restarts": 1, "first_cause": cause}
     told = run.resume_run(Path("runs/it"), {"max_env_steps": 200})
     assert (told["stopped_because"], told["env_steps"]) == (because, 100)
     assert told.get("first_cause") == cause

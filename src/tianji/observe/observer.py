@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from tianji.channels.gauges import Gauges
 from tianji.checkpoint.durable import to_plain
@@ -21,16 +21,26 @@ from tianji.records import (
     NOTHING_LEARNED,
     BoardBytes,
     Evaluation,
+    EventKind,
     Gathering,
     GatherRule,
     LearnerMetrics,
     Level,
     Metrics,
+    Report,
     RestorePoint,
 )
 from tianji.types import Clock
 
-WARNINGS = ("restart", "env_failure", "checkpoint_failed", "folder_lost")
+LEVELS: dict[EventKind, Level] = {
+    "note": "info",
+    "checkpoint_written": "info",
+    "checkpoint_failed": "warning",
+    "env_failure": "warning",
+    "folder_lost": "warning",
+    "restart": "warning",
+    "error": "error",
+}
 
 
 class Screen(Protocol):
@@ -127,25 +137,28 @@ class RunObserver:
             record["silent_s"] = watch.silent_s()
         self._screen.update(record)
 
-    def report(self, report: Any) -> None:
+    def report(self, report: Report) -> None:
         """Take a report of a role: a record for the log, or an event for people."""
-        kind = report["kind"]
-        if kind == "metrics":
+        if report["kind"] == "metrics":
             self._on_metrics(report["record"])
-        elif kind == "built":
+        elif report["kind"] == "built":
             self._on_built(report["record"])
-        elif kind == "evaluation":
+        elif report["kind"] == "evaluation":
             self._on_evaluation(report["record"])
-        elif kind == "restored":
-            self._tell(kind, report["role"], report["text"] + self._go_back(report["record"]))
-        elif kind == "imbalance":
+        elif report["kind"] == "restored":
+            self._tell("restored", report["role"], report["text"] + self._go_back(report["record"]))
+        elif report["kind"] == "imbalance":
             level: Level = "info" if report["record"]["is_over"] else "warning"
-            self._tell(kind, report["role"], report["text"], level)
-        else:
-            self._restarts += kind == "restart"
-            level = "error" if kind == "error" else "warning" if kind in WARNINGS else "info"
-            traceback = report.get("traceback", "")
-            self._tell(kind, report["role"], report["text"], level, traceback)
+            self._tell("imbalance", report["role"], report["text"], level)
+        elif report["kind"] != "done" and report["kind"] != "answer":
+            self._restarts += report["kind"] == "restart"
+            self._tell(
+                report["kind"],
+                report["role"],
+                report["text"],
+                LEVELS[report["kind"]],
+                report.get("traceback", ""),
+            )
 
     def _tell(
         self, kind: str, role: str, text: str, level: Level = "info", traceback: str = ""
