@@ -84,20 +84,37 @@ class Cadence:
 
 
 class Acting(Protocol):
-    """The actor's side of a policy: observations to actions, in place, without autograd."""
+    """The actor's side of a policy: observations to actions, in place, without autograd.
+
+    acting.begin(rng, unroll, first_row, steps_before)
+    for t in ...:
+        world.step(acting.act(unroll, t), unroll, t)
+    acting.finish(unroll, first_row)
+
+    act() is submit() and collect() at once. Whoever calls them apart can do something else while
+    inference runs, such as the same for another half of the environments.
+    """
 
     def begin(
         self, rng: np.random.Generator, unroll: Unroll, first_row: int, steps_before: int
     ) -> None:
         """Prepare for one unroll: draw its noise at once, set schedules.
 
-        steps_before: environment steps of the whole run before this unroll, derived from the
-        round (never from arrival), so that schedules are the same in every engine.
+        steps_before: the place in the run, in environment steps of all actors before this unroll.
+        It is derived from the round, never from arrival: schedules are the same in every engine.
         """
         ...
 
+    def submit(self, unroll: Unroll, t: int) -> None:
+        """Start inference on row t of the observations."""
+        ...
+
+    def collect(self, unroll: Unroll, t: int) -> Array:
+        """Wait for that inference, write action row t (and own fields), return the actions."""
+        ...
+
     def act(self, unroll: Unroll, t: int) -> Array:
-        """Read obs row t, write action row t (and own fields), return actions for the world."""
+        """Submit and collect row t."""
         ...
 
     def finish(self, unroll: Unroll, first_row: int) -> None:
@@ -105,7 +122,7 @@ class Acting(Protocol):
         ...
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
-        """The actions evaluation uses, for a batch of observations by leaf name."""
+        """Return the actions that evaluation uses, for a batch of observations by leaf name."""
         ...
 
 
