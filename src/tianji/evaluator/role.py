@@ -29,6 +29,9 @@ class Evaluator:
     """`tick` is one step of one environment, or nothing while no evaluation is due. Several tasks
     are played one after the other, with as many episodes each."""
 
+    due_ns = 0
+    """Nobody need wake it: it looks at the clock with every idle heartbeat."""
+
     def __init__(
         self,
         config: EvaluateConfig,

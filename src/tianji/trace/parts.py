@@ -180,3 +180,9 @@ def trace_writer(policy: BoardWriter, spans: Spans) -> BoardWriter:
         spans.subject = version + 1  # what the updates from here on lead to
 
     return _with(policy, post=post)
+
+
+def trace_checkpoints(checkpoints: T, spans: Spans) -> T:
+    """checkpoints: anything with a method `save`."""
+    save: Callable[..., None] = cast(Any, checkpoints).save
+    return _with(checkpoints, save=spans.timed(save, Kind.SAVE))

@@ -1,18 +1,16 @@
 """A worker's roles on memory that it inherited, run in this process and told to stop at once."""
 
 import gc
-import os
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tests.unit.planning.plans import REPLAY
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
-from tianji.channels.layout import Layout
-from tianji.channels.memory import Segment
-from tianji.channels.shm import StreamMemory
+from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
-from tianji.engines.attach import Attachment
-from tianji.engines.control import Control, Stop, Word
-from tianji.programs.program import tianji
+from tianji.engines.running import WorkerRun
+from tianji.engines.wiring import SharedEnds, SharedMemory
+from tianji.programs.program import program_for
 from tianji.types import Stamp
 
 POLICY_BYTES = 4  # the scripted model holds one number
@@ -21,22 +19,19 @@ POLICY_BYTES = 4  # the scripted model holds one number
 class Rig:
     def __init__(self, run_dir, **values):
         self.spec = make_spec(run_dir, engine="local", **values)
-        plan = self.spec.plan
-        self.control = Control.create(tianji(self.spec.config, plan))
-        stream = StreamMemory.create(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
-        self.policy_fd = os.memfd_create("policy")
-        self.fds = {
-            "control": self.control.segment.fd, "slots": stream.slots.fd,
-            "lanes": stream.lanes.fd, "policy": self.policy_fd,
-        }  # fmt: skip
+        self.program = program_for(self.spec.config, self.spec.plan)
+        self.memory = SharedMemory.create(self.program, self.spec.plan)
+        self.control = self.memory.control
+        self.policy_fd = self.memory.fds["policy"]
         self.control.stop(Stop.FINISH)
         self.reports = []
 
     def run_learner(self, resume=False, is_restart=False):
         """Build the learner's worker, publish, and end at once."""
-        attachment = Attachment(self.spec, self.fds, "learner")
-        attachment.run(self.reports.append, resume=resume, is_restart=is_restart)
-        del attachment
+        ends = SharedEnds(self.program, self.spec.plan, self.memory.fds)
+        run = WorkerRun(self.spec, self.program, ends, "learner", self.reports.append)
+        run.run(resume=resume, is_restart=is_restart)
+        del run, ends
         gc.collect()  # as at the end of its process: nothing of it holds a channel any longer
         return ShmBoardReader(self.policy_fd).version()
 
@@ -56,19 +51,19 @@ def test_a_learner_that_is_told_to_stop_publishes_saves_and_says_that_it_is_done
 
 def test_the_first_policy_wakes_whoever_waits_for_it(tmp_path):
     rig = Rig(tmp_path, evaluate={"period_s": 5})
-    for bell in rig.control.bells.values():
+    bells = [rig.control.bell(worker) for worker in ("actor-0", "evaluator")]
+    for bell in bells:
         bell.wait(0.0)
         bell.arm()
     rig.run_learner()
-    assert rig.control.bells["actor-0"].wait(0.0)
-    assert rig.control.bells["evaluator"].wait(0.0)
+    assert all(bell.wait(0.0) for bell in bells)
 
 
 def test_a_restarted_learner_goes_on_above_what_was_published_and_says_what_is_lost(tmp_path):
     rig = Rig(tmp_path)
     rig.run_learner()
     ShmBoardWriter(rig.policy_fd, POLICY_BYTES).post(7, lambda payload: None)
-    rig.control.words[Word.WALL_BEFORE_NS] = 5 * 10**9
+    rig.control.gauges.the("learner")[Gauge.WALL_BEFORE_NS] = 5 * 10**9
     assert rig.run_learner(is_restart=True) == 8
     (told,) = rig.of_kind("restored")
     assert "from checkpoint v00000000 as version 8; what was learned after that" in told["text"]
@@ -98,10 +93,8 @@ def test_a_restarted_learner_says_that_its_replay_store_is_still_there(tmp_path)
     rig = Rig(tmp_path, algorithm=REPLAY)
     rig.run_learner()
     plan = rig.spec.plan
-    segments = (Segment.attach(rig.fds[name]) for name in ("slots", "lanes"))
-    memory = StreamMemory(*segments, Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
     for slot in range(3):
-        memory.notes().add(slot, Stamp(0, slot, 0, 0, 8, 0, 0))
+        rig.memory.stream.notes().add(slot, Stamp(0, slot, 0, 0, 8, 0, 0))
     rig.run_learner(is_restart=True)
     (note,) = rig.of_kind("note")
     assert "with 3 unrolls" in note["text"]

@@ -1,4 +1,4 @@
-"""A worker's process: how it is started, heard, and ended."""
+"""A worker's process: how it is started, how its reports are read, and how it is ended."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import cloudpickle
 
-from tianji.engines.interface import Report
+from tianji.channels.reports import Report
 from tianji.engines.spec import RunSpec
+from tianji.programs.program import Program
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -28,40 +29,49 @@ ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
 STACK_DUMP_S = 0.5
 
 
+def encode_run(spec: RunSpec, program: Program | None = None) -> bytes:
+    """Return what all workers of a run are told: a line of JSON, and behind it what JSON cannot
+    hold. That is the spaces, the program, and a callable that makes the environment, if one was
+    given."""
+    facts = {
+        "config": spec.config.model_dump(mode="json"),
+        "plan": spec.plan.model_dump(mode="json"),
+        "run_dir": str(spec.run_dir),
+    }
+    env = None if isinstance(spec.env, str) else spec.env
+    pickled: bytes = cloudpickle.dumps((spec.spaces, env, program))
+    return json.dumps(facts).encode() + b"\n" + pickled
+
+
 @dataclass(frozen=True, slots=True)
 class StartMessage:
     """Everything a worker is told."""
 
     worker: str
-    spec: RunSpec
+    run: bytes
+    """What all workers are told (encode_run); encoded once, because there may be thousands."""
     threads: int
     fds: dict[str, int]
-    resume: bool
-    is_restart: bool
+    resume: bool = False
+    is_restart: bool = False
 
     def encode(self, report_fd: int) -> bytes:
-        """A line of JSON; behind it the spaces and, where one was given, the callable that makes
-        the environment, which JSON cannot hold."""
+        """Return a line of JSON for this worker, followed by what all are told."""
         head = {
             "worker": self.worker,
             "parent_pid": os.getpid(),
             "report_fd": report_fd,
-            "config": self.spec.config.model_dump(mode="json"),
-            "plan": self.spec.plan.model_dump(mode="json"),
-            "run_dir": str(self.spec.run_dir),
             "threads": self.threads,
             "fds": self.fds,
             "sys_path": [os.path.abspath(entry) for entry in sys.path],
             "resume": self.resume,
             "is_restart": self.is_restart,
         }
-        env = None if isinstance(self.spec.env, str) else self.spec.env
-        pickled: bytes = cloudpickle.dumps((self.spec.spaces, env))
-        return json.dumps(head).encode() + b"\n" + pickled
+        return json.dumps(head).encode() + b"\n" + self.run
 
 
 class WorkerProcess:
-    """One running worker. `report_fd` and `pid_fd` become readable when it speaks or ends."""
+    """One running worker. `report_fd` becomes readable when it reports, `pid_fd` when it ends."""
 
     def __init__(self, popen: subprocess.Popen[bytes], report_fd: int) -> None:
         self._popen = popen
@@ -94,7 +104,7 @@ class WorkerProcess:
         return WorkerProcess(popen, report_read)
 
     def read_reports(self) -> list[Report]:
-        """All whole lines that have come so far."""
+        """Return the reports that have arrived in full."""
         while True:
             try:
                 data = os.read(self.report_fd, 1 << 16)

@@ -1,4 +1,4 @@
-"""Progress: how far the run has come, and whether it is over. Counts and times only, no I/O."""
+"""Progress: how far a run has come, and whether it has reached a target or a limit. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WINDOW = 100
 
 
 class Progress:
-    """Fed by the buffer with what enters the store, in an order that does not depend on arrival."""
+    """Counts what enters the store, in an order that does not depend on when it arrived."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
@@ -45,21 +45,21 @@ class Progress:
 
     @property
     def mean_return(self) -> float:
-        """Mean return of the last 100 finished episodes (of fewer, while there are fewer). Where
-        actors have different environments, the mean of all environments' means: those that run
-        faster, or have shorter episodes, count no more than others."""
+        """Mean return of the last 100 finished episodes, or of fewer while there are fewer. Where
+        actors have different environments, it is the mean of the environments' means, so that fast
+        environments and short episodes count no more than others."""
         means = [_mean(returns) for returns in self._last.values()]
         return sum(means) / len(means)
 
     def returns_by_env(self) -> dict[str, float]:
-        """The same for each environment, where there are several."""
+        """Return the mean return of each environment, where there are several."""
         if len(self._last) == 1:
             return {}
         return {name: _mean(returns) for name, returns in self._last.items()}
 
     @property
     def is_rated(self) -> bool:
-        """There are enough episodes behind the mean; fewer make a lucky one."""
+        """Whether enough episodes are behind the mean to compare it with others."""
         return all(len(returns) == WINDOW for returns in self._last.values())
 
     @property
@@ -84,6 +84,18 @@ class Progress:
         if limit is not None and self.wall_s(now_ns) >= limit:
             return "max_wall"
         return None
+
+    def record(self, now_ns: int) -> dict[str, Any]:
+        """Return how far the run has come, for its reports."""
+        return {
+            "wall_s": self.wall_s(now_ns),
+            "env_steps": self.env_steps,
+            "episodes": self.episodes,
+            "mean_return_100": self.mean_return,
+            "returns_by_env": self.returns_by_env(),
+            "time_to_target_s": self.time_to_target_s(),
+            "best_mean_return_100": self.best_mean_return,
+        }
 
     def state(self, now_ns: int) -> dict[str, Any]:
         return {

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from tianji.balance.drift import Drift, Finding, Seen
 from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.reports import Report
 from tianji.config.plan import RunPlan
-from tianji.engines.interface import Report
 from tianji.observe.watch import Watch
 from tianji.types import Clock
 

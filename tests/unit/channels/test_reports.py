@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from tianji.engines import report_pipe
-from tianji.engines.report_pipe import ReportPipe
+from tianji.channels import reports as module
+from tianji.channels.reports import ReportPipe
 
 LONG_S = 60.0
 ABOVE_SELECT = 1024  # select() takes descriptors below this
@@ -100,7 +100,7 @@ def test_only_the_newest_metrics_wait_and_every_line_is_whole(pipe):
 
 
 def test_notes_wait_in_order_and_what_does_not_fit_is_counted(pipe, monkeypatch):
-    monkeypatch.setattr(report_pipe, "MAX_WAITING", 10)
+    monkeypatch.setattr(module, "MAX_WAITING", 10)
     fd, reports = pipe
     for number in range(100):
         reports({"kind": "note", "text": f"{number:0500}"})

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -12,8 +11,9 @@ import pytest
 from tests.fakes.scripted import SPACES
 from tests.unit.planning.plans import config, plan_for
 from tianji.engines import worker
-from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.spec import RunSpec
+from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
+from tianji.programs.program import program_for
 
 FOR_EVER = "import signal\nwhile True: signal.pause()"
 
@@ -21,8 +21,8 @@ FOR_EVER = "import signal\nwhile True: signal.pause()"
 def message(tmp_path, env="CartPole-v1", worker="actor-0", **more):
     asked = config(num_actors=2)
     spec = RunSpec(asked, plan_for(asked), SPACES, env, tmp_path)
-    values = {"threads": 1, "fds": {}, "resume": False, "is_restart": False, **more}
-    return StartMessage(worker=worker, spec=spec, **values)
+    run = encode_run(spec, program_for(asked, spec.plan))
+    return StartMessage(worker=worker, run=run, **{"threads": 1, "fds": {}, **more})
 
 
 def start(code):
@@ -43,23 +43,23 @@ def finish(process):
 
 def test_the_start_message_is_a_line_of_json_and_what_json_cannot_hold(tmp_path):
     made = message(tmp_path, threads=3, fds={"slots": 5}, resume=True)
-    line, _, rest = made.encode(report_fd=9).partition(b"\n")
+    line, _, run = made.encode(report_fd=9).partition(b"\n")
     head = json.loads(line)
     assert (head["worker"], head["threads"], head["report_fd"]) == ("actor-0", 3, 9)
     assert (head["fds"], head["resume"], head["is_restart"]) == ({"slots": 5}, True, False)
     assert head["parent_pid"] == os.getpid()
-    assert head["plan"]["num_actors"] == 2
-    assert head["config"]["algorithm"]["unroll_length"] == 4
     assert all(os.path.isabs(entry) for entry in head["sys_path"])
-    assert pickle.loads(rest) == (SPACES, None)
+    spec, program = worker.read_run(run)
+    assert (spec.plan.num_actors, spec.config.algorithm.unroll_length) == (2, 4)
+    assert (spec.spaces, spec.env, spec.run_dir) == (SPACES, spec.config.env, tmp_path)
+    assert program == program_for(spec.config, spec.plan)
 
 
 def test_a_callable_environment_travels_by_value(tmp_path):
     answer = 42
     made = message(tmp_path, env=lambda: answer)
-    _, _, rest = made.encode(report_fd=9).partition(b"\n")
-    _, env = pickle.loads(rest)
-    assert env() == 42
+    spec, _ = worker.read_run(made.run)
+    assert spec.env() == 42
 
 
 def test_reports_come_line_by_line_however_they_are_cut():

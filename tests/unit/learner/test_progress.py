@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tianji.config.run import RunConfig
-from tianji.observe.progress import WINDOW, Progress
+from tianji.learner.progress import WINDOW, Progress
 from tianji.types import Episode
 
 S = 10**9

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tianji.engines.interface import Report
+from tianji.channels.reports import Report
 
 MAX_FRUITLESS = 3
 """Starts in a row without any work after which a worker is given up."""

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
+from tianji.channels.control import Control
 from tianji.channels.gauges import Activity, Gauge
 from tianji.config.run import RunConfig
-from tianji.engines import local
-from tianji.engines.health import (
+from tianji.engines.supervise import watched
+from tianji.engines.supervise.health import (
     MAX_FRUITLESS,
     REFUND_S,
     REFUND_STEPS,
@@ -15,8 +16,10 @@ from tianji.engines.health import (
     work_of_actor,
     work_of_learner,
 )
-from tianji.engines.local import LocalEngine
-from tianji.programs.program import tianji
+from tianji.engines.supervise.recovery import Recovery
+from tianji.engines.supervise.watched import WatchedWorker
+from tianji.engines.wiring import bell_names
+from tianji.programs.program import program_for
 
 LIMIT = 5
 
@@ -37,25 +40,30 @@ class Supervisor:
             tmp_path, engine="local", supervise={"max_restarts": LIMIT}, evaluate={"period_s": 5}
         )
         self.observer, self.now_s = Observer(), 1000.0
-        self.engine = LocalEngine(spec, tianji(spec.config, spec.plan), self.observer)
-        monkeypatch.setattr(local.time, "monotonic", lambda: self.now_s)
+        program = program_for(spec.config, spec.plan)
+        control = Control.create(program.kinds(), bell_names(program))
+        self.workers = {
+            worker.name: WatchedWorker(worker, program.roles_in(worker.name), control.gauges)
+            for worker in program.workers
+        }
+        self.recovery = Recovery(spec.config, program, control, self.workers, self.observer)
+        monkeypatch.setattr(watched.time, "monotonic", lambda: self.now_s)
 
     def lives(self, worker, items=0, steps=0, life_s=0.0, silent_s=0.0, checkpoints=0, error=None):
         """One life of a worker, from its start to its end. silent_s: at its end."""
-        row, health = self.engine._rows(worker)[0], self.engine._health[worker]
-        health.begin(row[Gauge.ITEMS], row[Gauge.STEPS], self.now_s)
+        life = self.workers[worker]
+        row, health = life.rows[0], life.health
+        life.begin(process=None)
         row[Gauge.ITEMS] += items
         row[Gauge.STEPS] += steps
         self.now_s += life_s
         row[Gauge.HEARTBEAT_NS] = int(self.now_s * 1e9)
         self.now_s += silent_s
-        for _ in range(checkpoints):
-            report = {"kind": "checkpoint_written", "role": worker, "text": "saved"}
-            self.engine._take(worker, report)
+        health.checkpoints = checkpoints
         if error is not None:
-            self.engine._take(worker, {"kind": "error", "role": worker, "text": error})
-        self.engine._recover(worker, error or "killed by SIGKILL")
-        return not health.is_given_up and not self.engine._failed
+            health.last_error = {"kind": "error", "role": worker, "text": error}
+        self.recovery.after_end(life, error or "killed by SIGKILL")
+        return not health.is_given_up and not self.recovery.has_failed
 
 
 @pytest.fixture
@@ -73,7 +81,7 @@ def supervisor(tmp_path, monkeypatch):
 )
 def test_an_actor_that_fails_now_and_then_does_not_end_the_run(supervisor, life):
     assert all(supervisor.lives("actor-0", **life) for _ in range(100))
-    assert supervisor.engine._health["actor-0"].restarts == 100
+    assert supervisor.workers["actor-0"].health.restarts == 100
 
 
 def test_an_actor_that_fails_again_and_again_ends_the_run_soon(supervisor):
@@ -100,7 +108,7 @@ def test_an_actor_that_hangs_again_and_again_ends_the_run(supervisor):
 def test_the_closing_words_name_the_cause_and_the_setting(supervisor):
     while supervisor.lives("actor-0", items=1, steps=64, error="RuntimeError: broken cable"):
         pass
-    cause = supervisor.engine._first_cause
+    cause = supervisor.recovery.first_cause
     assert cause.startswith("actor-0: RuntimeError: broken cable. It was given up")
     assert f"supervise.max_restarts = {LIMIT}" in cause
     assert supervisor.observer.texts[-1] in cause
@@ -117,12 +125,12 @@ def test_a_learner_that_saves_nothing_new_goes_nowhere(supervisor):
 
 def test_an_exception_of_the_learner_ends_the_run_at_once(supervisor):
     assert not supervisor.lives("learner", items=9, checkpoints=9, error="TrainingDiverged: nan")
-    assert supervisor.engine._first_cause == "learner: TrainingDiverged: nan"
+    assert supervisor.recovery.first_cause == "learner: TrainingDiverged: nan"
 
 
 def test_an_evaluator_that_fails_once_an_hour_is_not_given_up(supervisor):
     assert all(supervisor.lives("evaluator", items=9, life_s=3600.0) for _ in range(100))
-    assert supervisor.engine._rows("evaluator")[0][Gauge.ACTIVITY] != Activity.STOPPED
+    assert supervisor.workers["evaluator"].rows[0][Gauge.ACTIVITY] != Activity.STOPPED
 
 
 def test_work_pays_for_one_restart_each_time():

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.fakes.roles import ONE_ACTOR
 from tests.unit.planning.plans import config, plan_for
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import Prediction
-from tianji.engines.imbalance import Imbalances
+from tianji.engines.supervise.imbalance import Imbalances
 
 SECOND_NS = 10**9
 
@@ -18,7 +19,7 @@ class Run:
             produced=promised, received=promised, trained=promised, lag_versions=1.0,
             bottleneck="training",
         )  # fmt: skip
-        self.gauges = Gauges(("learner", "buffer", "actor-0"))
+        self.gauges = Gauges(ONE_ACTOR)
         self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
         self.now_ns = 0
         plan = plan_for(config()).model_copy(update={"prediction": prediction})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tianji.channels.reports import Report
 from tianji.checkpoint.load import Choice, list_checkpoints
 from tianji.checkpoint.schema import folder_name, version_of
-from tianji.engines.interface import Report
 from tianji.observe.run_log import highest_version
 
 BEFORE_THE_FIRST = -1
