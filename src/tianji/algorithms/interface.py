@@ -1,4 +1,4 @@
-"""What makes an algorithm: a record of functions, nothing about processes.
+"""An algorithm: a record of functions, without anything about processes.
 
 algorithm = load_algorithm("ppo")
 model  = algorithm.build_model(spaces, config)            # in actors, learner, evaluator alike
@@ -127,7 +127,7 @@ class Acting(Protocol):
 
 
 class Estimator(Protocol):
-    """An actor's gradients at one point: their sum, which is its contribution to a version.
+    """Computes an actor's gradients at one point; their sum is its contribution to a version.
 
     estimator.begin()                            # the model is at the point of a version
     if estimator.is_complete(unroll, t): ...     # asked after every row t
@@ -140,19 +140,19 @@ class Estimator(Protocol):
     count: int
 
     def look_ahead(self) -> None:
-        """The policy was read: move the model to the point that gradients are taken at."""
+        """Move the model, whose policy was just read, to the point that gradients are taken at."""
         ...
 
     def begin(self) -> None:
-        """The model has moved: nothing has been added yet."""
+        """Start a new sum: the model has moved."""
         ...
 
     def load(self, sum_P: Array, count: int) -> None:
-        """Go on from what an actor that died has left at this version."""
+        """Continue from the sum that an actor which died has left at this version."""
         ...
 
     def is_complete(self, unroll: Unroll, t: int) -> bool:
-        """Whether rows up to and with t already make the gradient; the last row always does."""
+        """Return whether rows up to and including t complete the gradient; the last always does."""
         ...
 
     def add(self, unroll: Unroll, num_rows: int) -> None: ...

@@ -1,4 +1,4 @@
-"""Measuring a trained policy: whole episodes, greedy or sampled actions, mean and spread."""
+"""Evaluation of a trained policy: whole episodes, greedy or sampled actions, mean and spread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filming one episode."""
+"""Videos of episodes."""
 
 from __future__ import annotations
 
