@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from tianji.channels.orders import Stop
 from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine, read_machine
 from tianji.config.run import SEED_LIMIT, RunConfig
 from tianji.display.waiting import tell_progress
-from tianji.engines.control import Stop
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.errors import UsageError
 from tianji.planning.planner import plan_run

@@ -16,20 +16,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tianji.channels.reports import Report, ReportPipe
 from tianji.config.plan import RunPlan
-from tianji.engines.report_pipe import ReportPipe
 from tianji.engines.spec import RunSpec
-from tianji.engines.worker import give_way, main, read_spec
+from tianji.engines.worker import give_way, main, read_run
 from tianji.planning.measure.family import Family
 from tianji.planning.measure.readings import SAMPLER, Built, Command
 
 
-def work(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
+def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
 
     flush_tiny_numbers()
     use_threads(head["threads"])
-    spec = read_spec(head, pickled)
+    spec, _ = read_run(run)
     is_sampler = head["worker"].startswith(SAMPLER)
     if is_sampler:
         give_way()
@@ -39,7 +39,7 @@ def work(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
     unroll = Path(f"/proc/self/fd/{head['fds']['unroll']}")
     answers = (_sample if is_sampler else _train)(spec, commands, unroll)
     for answer in answers:
-        reports({"kind": "answer", "record": answer})
+        reports(Report(kind="answer", record=answer))
         reports.flush()  # whoever asked waits for all of it
 
 

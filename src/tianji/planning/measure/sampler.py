@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
-from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.gauges import Gauge, Gauges, timed_tick
 from tianji.channels.layout import Layout
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.engines.build import build_actor, build_model
-from tianji.engines.loop import timed_tick
 from tianji.engines.spec import RunSpec
 from tianji.envs.timing import LONG_STEP_S
 from tianji.models.flat import Snapshot
@@ -55,7 +54,7 @@ class Sampler:
         self._snapshot = Snapshot(build_model(spec))
         self._board_fd = os.memfd_create("tianji-policy")
         self._board = ShmBoardWriter(self._board_fd, self._snapshot.nbytes)
-        self._gauges = Gauges(("actor-0",)).rows["actor-0"]
+        self._gauges = Gauges({"actor-0": "actor"}).rows["actor-0"]
         reader = ShmBoardReader(self._board_fd)
         # An environment that fails now and then is mended, as in the run.
         self._actor = build_actor(

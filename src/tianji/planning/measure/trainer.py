@@ -15,19 +15,19 @@ import torch
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardWriter
-from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.gauges import Gauge, Gauges, timed_tick
 from tianji.channels.interface import Batches
 from tianji.engines.build import build_buffer, build_model
-from tianji.engines.loop import timed_tick
 from tianji.engines.spec import RunSpec
+from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.models.flat import Snapshot
-from tianji.observe.progress import Progress
 from tianji.planning.measure.family import Family
 from tianji.planning.measure.feeder import Feeder
 from tianji.planning.measure.noise import FEWEST_BLOCKS, Figure, figure_of
 from tianji.planning.measure.quiet import CoreWait, Durations, Piece, median_s
 from tianji.planning.measure.readings import LOOK_S, Span, Trained
+from tianji.programs.program import program_for
 from tianji.types import Batch
 
 WARM_UPDATES = 3
@@ -62,15 +62,14 @@ class Trainer:
         self._num_unrolls = plan.unrolls_per_version
         self._cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
         self._feeder = Feeder(plan, recorded)
-        actors = tuple(f"actor-{index}" for index in range(plan.num_actors))
-        rows = Gauges((*actors, "buffer", "learner")).rows
-        self._buffer_row, self._row = rows["buffer"], rows["learner"]
+        gauges = Gauges(program_for(spec.config, plan).kinds())
+        self._buffer_row, self._row = gauges.the("buffer"), gauges.the("learner")
         self._buffer = build_buffer(
             spec,
             self._feeder.receiver,
             Progress(spec.config),
             self._buffer_row,
-            [rows[name] for name in actors],
+            list(gauges.of_kind("actor").values()),
         )
         self._core_wait = CoreWait()
         self._batches = _TimedBatches(self._buffer, self._core_wait)

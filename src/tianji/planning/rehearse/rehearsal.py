@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.reports import Report
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
 from tianji.costs.profile import Rehearsal
 from tianji.display.numbers import counted
-from tianji.engines.interface import Outcome, Report
+from tianji.engines.interface import Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec

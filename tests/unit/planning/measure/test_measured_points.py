@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tianji.config.machine import Machine
 from tianji.envs.build import probe
 from tianji.errors import UsageError
