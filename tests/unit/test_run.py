@@ -123,7 +123,7 @@ def test_an_observation_that_is_converted_is_an_event_of_the_run(engine):
 
 def test_the_summary_says_how_it_ended_and_what_only_the_engine_knows(engine, monkeypatch):
     drawn = []
-    monkeypatch.setattr("tianji.observe.curve.draw_curve", drawn.append)
+    monkeypatch.setattr("tianji.display.curve.draw_curve", drawn.append)
     record = {"env_steps": 0, "version": 3, "learner": {"loss": 1.0}}
     engine.outcome = {
         "because": "failed", "record": record, "restarts": 5, "first_cause": "actor-0: it broke",
@@ -153,7 +153,7 @@ def test_an_engine_that_raises_leaves_the_terminal_in_order(engine):
     class Watched(engine):
         def __init__(self, spec, program, observer):
             super().__init__(spec, program, observer)
-            observer._display.stop = lambda: closed.append(True)
+            observer._screen.stop = lambda: closed.append(True)
 
     run.ENGINES["inline"] = Watched
     with pytest.raises(RuntimeError, match="it broke"):
@@ -253,7 +253,7 @@ class Replanned(Engine):
 
     def run(self, stop, resume):
         self.plans.append((self.spec.plan.num_actors, len(self.program.roles), resume))
-        self.explained_by.append(self.observer._plan.num_actors)
+        self.explained_by.append(self.observer._screen.plan.num_actors)
         if len(self.plans) > 1:
             return {**self.outcome, "restarts": 1}
         self.interrupt(stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,6 @@ class PlanFile:
         with contextlib.suppress(OSError):  # a full disk: the file stays as it was
             self.save()
 
-    def complete(self, built: dict[str, Any]) -> None:
-        """What is known once the network is built."""
+    def complete(self, built: Mapping[str, Any]) -> None:
+        """Add what is known once the network is built."""
         self.update(self._plan.model_copy(update=built))

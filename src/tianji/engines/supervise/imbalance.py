@@ -52,7 +52,7 @@ class Imbalances:
             return None
         self._next_ns = now_ns + LOOK_PERIOD_NS
         self._watch.look(None if self._replan is None else self._pids())
-        record = self._watch.now()
+        record = self._watch.now().measured
         if record["span_s"] < 0.5 * LOOK_PERIOD_NS / 1e9:
             return None  # the first look: there is nothing to compare with
         seen = Seen(

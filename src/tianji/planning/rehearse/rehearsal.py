@@ -17,7 +17,6 @@ from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.reports import Report
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
 from tianji.costs.profile import Rehearsal
-from tianji.display.numbers import counted
 from tianji.engines.interface import Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
@@ -25,6 +24,7 @@ from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
 from tianji.programs.program import program_for
 from tianji.types import Clock
+from tianji.wording import counted
 
 SETTLE_S = 0.6
 """After the first version: by then actors and learner have found their rhythm."""
