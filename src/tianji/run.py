@@ -17,10 +17,7 @@ from tianji.checkpoint.schema import folder_name
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
-from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
-from tianji.config.run_folder import RunFolder
-from tianji.config.runs import CONFIG_FILE, RUNS, new_run_dir
 from tianji.display.display import Display
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
@@ -38,6 +35,9 @@ from tianji.planning.resolve.resolve import check_network
 from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
 from tianji.records import Event, GatherRule, Metrics, StoppedBecause, Summary, without_open_round
+from tianji.run_folder.folder import RunFolder
+from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
+from tianji.run_folder.plan_file import PlanFile, read_plan
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tianji.config.files import load_config
-from tianji.config.runs import CONFIG_FILE
 from tianji.observe.run_log import all_metrics
 from tianji.records import Metrics
+from tianji.run_folder.paths import CONFIG_FILE
 from tianji.wording import on_clock
 
 if TYPE_CHECKING:

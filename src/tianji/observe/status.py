@@ -11,13 +11,13 @@ from typing import Literal, TypeAlias
 
 from tianji.config.files import load_config
 from tianji.config.plan import RunPlan
-from tianji.config.plan_file import read_plan
 from tianji.config.run import RunConfig
-from tianji.config.runs import CONFIG_FILE, LOCK_FILE
 from tianji.errors import UsageError
 from tianji.observe.run_log import METRICS_FILE, all_metrics, last_metrics
 from tianji.observe.summary import SUMMARY_FILE, read_summary
 from tianji.records import Metrics, Summary
+from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
+from tianji.run_folder.plan_file import read_plan
 
 State: TypeAlias = Literal["running", "finished", "failed", "interrupted", "lost"]
 _ENDED: dict[str, State] = {"failed": "failed", "interrupted": "interrupted"}

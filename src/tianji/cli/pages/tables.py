@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import people
-from tianji.config.runs import RUNS
+from tianji.run_folder.paths import RUNS
 
 FRAME_WIDTH = 8
 """Width of the closing block's frame, with the space between two columns."""

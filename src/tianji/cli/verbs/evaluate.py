@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from tianji.cli.output import Outcome, people, tell_fallback
-from tianji.config.runs import find_run
+from tianji.run_folder.paths import find_run
 from tianji.wording import counted
 
 VIDEO_FILE = "video.mp4"

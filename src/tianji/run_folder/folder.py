@@ -1,4 +1,4 @@
-"""The folder of a run while the run goes on: locked, and made again where it is gone."""
+"""Holds the folder of a running run: locks it, and recreates it if it is deleted or moved."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from types import TracebackType
 from typing import IO, Self
 
 from tianji.config.files import load_config, save_config
-from tianji.config.plan_file import PlanFile
 from tianji.config.run import RunConfig
-from tianji.config.runs import CONFIG_FILE, LOCK_FILE
 from tianji.errors import TianjiError, UsageError
+from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
+from tianji.run_folder.plan_file import PlanFile
 
 _DELETED = " (deleted)"
-"""What the kernel writes behind the path of an open folder that is gone."""
+"""The kernel appends this to the path of an open folder that was deleted."""
 
 
 class RunFolder:
-    """Two processes in one run folder would delete each other's checkpoints: a context that holds
-    its lock.
+    """A context that locks a run folder, so that no second process deletes its checkpoints.
 
     >>> with RunFolder(Path("runs/mine")) as folder:
-    ...     folder.look(config, plan_file)  # now and then
+    ...     folder.look(config, plan_file)  # from time to time
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_ours = True
-        """False once another run has taken the path: nothing may be written there."""
+        """False once another run uses the path; nothing may be written there then."""
         self._lock: IO[str] | None = None
         self._descriptor = -1
         self._is_missing = False
@@ -53,7 +52,7 @@ class RunFolder:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except BlockingIOError:
             lock.close()
-            raise UsageError(f"Run {self.path} is running already.") from None
+            raise UsageError(f"Run {self.path} is already running.") from None
         except OSError:  # the folder was deleted in between
             lock.close()
             raise
@@ -67,21 +66,23 @@ class RunFolder:
             self._lock = None
 
     def look(self, config: RunConfig, plan_file: PlanFile) -> str:
-        """Make the folder again where it was deleted or moved; returns what happened, in words, ""
-        where nothing did. TianjiError where another run has taken its place."""
+        """Recreate the folder if it was deleted or moved; return a sentence about it, or "".
+
+        Raises TianjiError if another run uses the path.
+        """
         if not self.is_ours or self._is_there():
             return ""
         what = self._what_happened()
         try:
-            self._make_again(config, plan_file)
+            self._recreate(config, plan_file)
         except OSError as error:
             was_missing, self._is_missing = self._is_missing, True
-            return "" if was_missing else f"{what} It cannot be made again: {error}. {UNSAVED}"
+            return "" if was_missing else f"{what} It cannot be recreated: {error}. {UNSAVED}"
         self._is_missing = False
-        return f"{what} {MADE_AGAIN}"
+        return f"{what} {RECREATED}"
 
     def _is_there(self) -> bool:
-        """config.yaml is what makes a folder a run's: `rm -r` may have got only so far."""
+        """Return whether our folder with its config.yaml is still at the path."""
         try:
             os.stat(self.path / CONFIG_FILE)
             return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
@@ -96,7 +97,7 @@ class RunFolder:
             return f"Files in the run folder {self.path} were deleted."
         return f"The run folder {self.path} was moved to {now_at}."
 
-    def _make_again(self, config: RunConfig, plan_file: PlanFile) -> None:
+    def _recreate(self, config: RunConfig, plan_file: PlanFile) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         if not self._is_a_copy(config):
             raise self._taken()
@@ -110,11 +111,11 @@ class RunFolder:
 
     def _holds_lock_at_path(self) -> bool:
         path = self.path / LOCK_FILE
-        assert self._lock is not None, "look() is for a folder that is held"
+        assert self._lock is not None, "look() needs a locked folder"
         return path.exists() and os.path.samestat(path.stat(), os.fstat(self._lock.fileno()))
 
     def _is_a_copy(self, config: RunConfig) -> bool:
-        """A new folder, or a copy of ours that was put in its place, is as good as ours."""
+        """Return whether the path holds a new folder or a copy of ours."""
         if not (self.path / CONFIG_FILE).exists():
             return True
         try:
@@ -123,16 +124,16 @@ class RunFolder:
             return False
 
     def _taken(self) -> TianjiError:
-        """The error for a folder of another run, in which nothing may be written from now on."""
+        """Return the error for a path that another run uses; nothing may be written there."""
         self.is_ours = False
         return TianjiError(
-            f"{self._what_happened()} Another run has taken its place, so this one cannot be "
-            "saved: it stops. Its earlier checkpoints are where its folder is now, if anywhere."
+            f"{self._what_happened()} Another run uses its path now, so this run cannot be saved "
+            "and stops. Its earlier checkpoints are in the moved folder, if it still exists."
         )
 
 
-MADE_AGAIN = (
-    "It was made again, with the settings, the plan and the logs; a new checkpoint follows soon. "
-    "Training goes on."
+RECREATED = (
+    "It was recreated with the settings, the plan and the logs; a new checkpoint follows soon. "
+    "Training continues."
 )
-UNSAVED = "Nothing is saved until it can be. Training goes on."
+UNSAVED = "Nothing is saved until then. Training continues."

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tianji.config.overrides import make_config
-from tianji.config.runs import default_run_name, find_run, list_runs, new_run_dir
 from tianji.errors import UsageError
+from tianji.run_folder.paths import default_run_name, find_run, list_runs, new_run_dir
 
 
 def make_run(base: Path, name: str, age_s: int = 0) -> Path:
@@ -33,7 +33,7 @@ def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
 
 
 def test_no_runs_at_all_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="`tianji train` makes one"):
+    with pytest.raises(UsageError, match="Start one with `tianji train`"):
         find_run("first", tmp_path)
 
 

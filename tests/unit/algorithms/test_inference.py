@@ -4,17 +4,13 @@ import torch
 from gymnasium import spaces
 
 from tests.fakes.experience import IMAGE, VECTOR
+from tianji.algorithms.accelerators.inference import NumpyInference, build_inference
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
+from tianji.models.inference import ObservationReader, TorchInference
 from tianji.models.networks.encoder import Encoder
-from tianji.models.networks.inference import (
-    NumpyInference,
-    ObservationReader,
-    TorchInference,
-    build_inference,
-)
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.normalize import ObservationStatistics
+from tianji.models.statistics import ObservationStatistics
 
 MIXED = spaces.Dict({"x": spaces.Box(-1, 1, (2, 2), np.float32), "m": spaces.Discrete(3)})
 
@@ -45,9 +41,8 @@ def run(inference, obs, rows=5):
 @pytest.mark.parametrize("hidden", [(), (8, 6)])
 def test_numpy_computes_what_the_module_computes(space, activation, normalize, hidden):
     made = net(space, activation, normalize, hidden)
-    if made.encoder.normalizer is not None:
-        size = len(made.encoder.normalizer.mean_V)
-        ObservationStatistics(made.encoder.normalizer).update(torch.randn(50, size) + 2)
+    seen = {key: torch.from_numpy(x) * 3 for key, x in arrays(space, 50).items()}
+    ObservationStatistics(made).update(seen)
     inference = build_inference(made, 0)
     assert isinstance(inference, NumpyInference)
     obs = arrays(space)

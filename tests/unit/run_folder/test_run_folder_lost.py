@@ -1,14 +1,14 @@
 """A run folder that is deleted, moved or replaced while the run goes on."""
 
+import fcntl
 import shutil
 
 import pytest
 
-from tianji.config import run_folder
 from tianji.config.files import load_config, save_config
 from tianji.config.overrides import make_config
-from tianji.config.run_folder import RunFolder
 from tianji.errors import TianjiError, UsageError
+from tianji.run_folder.folder import RunFolder
 
 CONFIG = make_config("cartpole-ppo")
 
@@ -50,17 +50,17 @@ def test_nothing_is_said_of_a_folder_that_is_there(run):
 @pytest.mark.parametrize("what", ["run", "runs"])
 def test_a_deleted_folder_is_made_again_whole_and_locked(run, what):
     shutil.rmtree(run.path if what == "run" else run.path.parent)
-    assert f"The run folder {run.path} was deleted. It was made again" in look(run)
+    assert f"The run folder {run.path} was deleted. It was recreated" in look(run)
     assert is_whole(run)
     assert look(run) == ""
-    with pytest.raises(UsageError, match="running already"), RunFolder(run.path):
+    with pytest.raises(UsageError, match="is already running"), RunFolder(run.path):
         pass
 
 
 def test_a_moved_folder_is_named_and_let_go(run, tmp_path):
     there = tmp_path / "elsewhere"
     run.path.rename(there)
-    assert f"was moved to {there}. It was made again" in look(run)
+    assert f"was moved to {there}. It was recreated" in look(run)
     assert is_whole(run)
     with RunFolder(there):
         pass
@@ -78,7 +78,7 @@ def test_a_copy_in_its_place_is_as_good(run, tmp_path):
     shutil.copytree(run.path, tmp_path / "copy")
     shutil.rmtree(run.path)
     (tmp_path / "copy").rename(run.path)
-    assert "was deleted. It was made again" in look(run)
+    assert "was deleted. It was recreated" in look(run)
     assert run.is_ours and is_whole(run)
 
 
@@ -87,7 +87,7 @@ def test_another_run_in_its_place_is_left_alone(run, tmp_path):
     run.path.mkdir()
     other = CONFIG.model_copy(update={"seed": 7})
     save_config(other, run.path / "config.yaml")
-    with pytest.raises(TianjiError, match=r"was moved to .*elsewhere\. Another run has taken"):
+    with pytest.raises(TianjiError, match=r"was moved to .*elsewhere\. Another run uses"):
         look(run)
     assert not run.is_ours
     assert look(run) == "", "it is said once"
@@ -100,7 +100,7 @@ def test_the_same_run_started_again_in_its_place_is_left_alone(run):
     run.path.mkdir()
     save_config(CONFIG, run.path / "config.yaml")
     with RunFolder(run.path):
-        with pytest.raises(TianjiError, match="Another run has taken its place"):
+        with pytest.raises(TianjiError, match="Another run uses its path now"):
             look(run)
         assert not run.is_ours
         assert not (run.path / "plan.json").exists()
@@ -108,24 +108,24 @@ def test_the_same_run_started_again_in_its_place_is_left_alone(run):
 
 def test_a_folder_that_is_deleted_while_it_is_made_again_is_made_later(run, monkeypatch):
     shutil.rmtree(run.path)
-    flock = run_folder.fcntl.flock
+    flock = fcntl.flock
 
     def delete_then_lock(file, operation):
         shutil.rmtree(run.path)
         flock(file, operation)
 
-    monkeypatch.setattr(run_folder.fcntl, "flock", delete_then_lock)
-    assert "was deleted. It cannot be made again: " in look(run)
+    monkeypatch.setattr(fcntl, "flock", delete_then_lock)
+    assert "was deleted. It cannot be recreated: " in look(run)
     monkeypatch.undo()
-    assert "was deleted. It was made again" in look(run)
+    assert "was deleted. It was recreated" in look(run)
     assert is_whole(run)
 
 
 def test_a_folder_that_cannot_be_made_again_is_told_once_and_tried_again(run):
     shutil.rmtree(run.path)
     run.path.write_text("in the way")
-    assert "was deleted. It cannot be made again: " in look(run)
+    assert "was deleted. It cannot be recreated: " in look(run)
     assert look(run) == ""
     run.path.unlink()
-    assert "It was made again" in look(run)
+    assert "It was recreated" in look(run)
     assert is_whole(run)

@@ -1,4 +1,4 @@
-"""plan.json: what runs in a run folder."""
+"""Reads and writes plan.json, the plan of a run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from tianji.checkpoint.durable import replace_json
 from tianji.config.plan import RunPlan
-from tianji.config.runs import PLAN_FILE
 from tianji.errors import UsageError
+from tianji.run_folder.paths import PLAN_FILE
 
 
 def read_plan(run_dir: Path) -> RunPlan:
@@ -18,13 +18,13 @@ def read_plan(run_dir: Path) -> RunPlan:
     try:
         return RunPlan.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise UsageError(f"Run '{run_dir}' has no {PLAN_FILE}: it never began.") from None
+        raise UsageError(f"Run '{run_dir}' has no {PLAN_FILE}: it never started.") from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"'{path}' is broken: {error}") from error
+        raise UsageError(f"'{path}' is not a valid plan: {error}") from error
 
 
 class PlanFile:
-    """Rewritten when the plan changes or more of it becomes known."""
+    """Rewrites plan.json when the plan changes."""
 
     def __init__(self, run_dir: Path, plan: RunPlan) -> None:
         self._path = run_dir / PLAN_FILE
@@ -35,9 +35,9 @@ class PlanFile:
 
     def update(self, plan: RunPlan) -> None:
         self._plan = plan
-        with contextlib.suppress(OSError):  # a full disk: the file stays as it was
+        with contextlib.suppress(OSError):  # on a full disk the old file stays
             self.save()
 
     def complete(self, built: Mapping[str, Any]) -> None:
-        """Add what is known once the network is built."""
+        """Add the values that are known once the network is built."""
         self.update(self._plan.model_copy(update=built))

@@ -1,8 +1,7 @@
-"""Run folders: finding one by name, making a new one that nobody else has."""
+"""Finds the folder of a run by its name, and makes a new folder with an unused name."""
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
 import re
@@ -10,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tianji.errors import UsageError
+from tianji.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -18,46 +17,44 @@ if TYPE_CHECKING:
 CONFIG_FILE = "config.yaml"
 PLAN_FILE = "plan.json"
 LOCK_FILE = ".lock"
-"""Locked by the process that trains the run, as long as it does."""
+"""The process that trains the run holds a lock on this file."""
 RUNS = Path("runs")
 SEED_PREFIX = "seed-"
 _SHOWN = 10
 
 
 def find_run(name_or_path: str, base: Path = RUNS) -> Path:
-    """The folder of a run: a name under `runs/`, or a path."""
+    """Return the folder of a run, given its name under `runs/` or its path."""
     for candidate in (base / name_or_path, Path(name_or_path)):
         if (candidate / CONFIG_FILE).is_file():
             return candidate
     if seeds := list_seeds(base / name_or_path) or list_seeds(Path(name_or_path)):
         raise UsageError(
-            f"'{name_or_path}' holds {len(seeds)} runs, one for each seed. Name one of them, such "
-            f"as '{name_or_path}/{seeds[0]}'."
+            f"'{name_or_path}' contains {len(seeds)} runs, one for each seed. Name one of them, "
+            f"such as '{name_or_path}/{seeds[0]}'."
         )
     if Path(name_or_path).is_dir():
         raise UsageError(f"'{name_or_path}' is not the folder of a run: it has no {CONFIG_FILE}.")
     known = list_runs(base)
     if not known:
         raise UsageError(
-            f"No run '{name_or_path}': there are no runs under '{base}/' here. "
-            "`tianji train` makes one; or give the path of a run folder."
+            f"No run '{name_or_path}': there are no runs under '{base}/' here. Start one with "
+            "`tianji train`, or give the path of a run folder."
         )
-    close = difflib.get_close_matches(name_or_path, known, n=1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
     raise UsageError(
-        f"No run '{name_or_path}'.{hint} Runs under '{base}/', newest first: "
-        f"{', '.join(known[:_SHOWN])}{more}."
+        f"No run '{name_or_path}'.{did_you_mean(name_or_path, known)} Runs under '{base}/', newest "
+        f"first: {', '.join(known[:_SHOWN])}{more}."
     )
 
 
 def list_seeds(folder: Path) -> list[str]:
-    """Names of the runs in a folder that new_seeds_dir made."""
+    """Return the names of the runs in a folder that new_seeds_dir() made."""
     return sorted(config.parent.name for config in folder.glob(f"{SEED_PREFIX}*/{CONFIG_FILE}"))
 
 
 def list_runs(base: Path = RUNS) -> list[str]:
-    """Names of the runs, newest first, with those of several seeds (`NAME/seed-1`)."""
+    """Return the names of the runs, newest first, including `NAME/seed-1`."""
     patterns = (f"*/{CONFIG_FILE}", f"*/{SEED_PREFIX}*/{CONFIG_FILE}")
     configs = [config for pattern in patterns for config in base.glob(pattern)]
     configs.sort(key=lambda config: config.stat().st_mtime, reverse=True)
@@ -70,13 +67,15 @@ def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
 
 
 def new_seeds_dir(config: RunConfig, num_seeds: int, base: Path = RUNS) -> Path:
-    """Make the folder of several runs that differ in their seed alone."""
+    """Make the folder of several runs that differ only in their seed."""
     return new_folder(config.run, f"{_name_without_seed(config)}-{num_seeds}-seeds", base)
 
 
 def new_folder(name: str | None, stem: str, base: Path) -> Path:
-    """Make the folder `name`, or one whose name begins with `stem` and that nobody has yet; mkdir
-    decides when two runs start at the same moment."""
+    """Make the folder `name`, or one with an unused name that begins with `stem`.
+
+    If two runs start at the same moment, mkdir decides which one gets the name.
+    """
     if name is not None:
         return _make_named(name, base)
     for number in itertools.count(1):
@@ -92,8 +91,7 @@ def default_run_name(config: RunConfig) -> str:
 
 
 def _name_without_seed(config: RunConfig) -> str:
-    """The name of an environment `module:name` is `name`, that of an algorithm the folder that it
-    lies in; of several environments a few are named."""
+    """Return environment and algorithm as one name; an algorithm `module:name` is its folder."""
     module, _, name = config.algorithm.name.rpartition(":")
     folder = module.removesuffix(".spec").rpartition(".")[2]
     tasks = " ".join(task.rpartition(":")[2] for task in config.env_name.split(" + "))
@@ -104,7 +102,9 @@ def _name_without_seed(config: RunConfig) -> str:
 
 def _make_named(name: str, base: Path) -> Path:
     if not name or name in (".", "..") or "/" in name or "\0" in name:
-        raise UsageError(f"run = {name!r}: must be the name of a folder under '{base}/', no path.")
+        raise UsageError(
+            f"run = {name!r}: must be the name of a folder under '{base}/', not a path."
+        )
     folder = base / name
     if _made(folder):
         return folder
@@ -120,7 +120,7 @@ def _make_named(name: str, base: Path) -> Path:
 
 
 def _made(folder: Path) -> bool:
-    """Make a folder and those above it; False where something of that name exists."""
+    """Make a folder and its parents; return False if the name exists already."""
     base = folder.parent
     try:
         if os.path.lexists(base) and not base.is_dir():

@@ -1,11 +1,19 @@
-"""The gradient of a StackedNet, written down: a fifth of the time of automatic differentiation.
+"""The gradient of a StackedNet in closed form: a fifth of the time of automatic differentiation.
 
 Forward:   x_0 = features, x_l+1 = act(x_l W_l + b_l), output_k = V_k x_L[k]' + c_k
 Backward:  dV_k = g_k x_L[k],  dc_k = sum_rows g_k,  dx_L[k] = g_k' V_k
            e_l = dx_l+1 * act'(x_l+1),  dW_l = x_l' e_l,  db_l = sum_rows e_l,  dx_l = e_l W_l'
 
-Layers live in memory that is used again, with every view of it made beforehand, and gradients are
-written straight into the flat gradient: an update is little more than the products above.
+    network = ClosedNetwork(net)
+    outputs_AB, tape = network.forward(network.features(obs), num_trained)
+    network.backward(tape, *gradients_AB)              # fills the module's flat gradient
+
+Layers use the same memory in every call, with all views of it made beforehand, and gradients are
+written straight into the flat gradient: an update is little more than the products above. A tape is
+valid until the next forward().
+
+Outputs and their gradients have the rows last, [A, B]: losses then run over contiguous memory
+(log-softmax of 256 x 2: 1.5 instead of 7 microseconds).
 
 K: networks, B: rows, F: features or width of a layer, A: outputs of one network.
 """
@@ -14,18 +22,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from tianji.models.networks.activation import BY_HAND, ByHand
+from tianji.algorithms.accelerators.activations import IN_PLACE, InPlaceActivation
 from tianji.models.networks.stacked import StackedNet
 
-FEATURES = "features"
 MAX_VIEWS = 8
-"""Numbers of rows whose views are kept; reset rows in unrolls bring ever new ones."""
+"""Numbers of rows whose views are kept; unrolls with reset rows always bring new ones."""
+
+
+def has_closed_form(net: nn.Module) -> bool:
+    """Return whether a network is a small one on a CPU: no convolutions, a simple activation."""
+    return (
+        isinstance(net, StackedNet)
+        and not net.encoder.is_learned
+        and net.activation in IN_PLACE
+        and net.outputs[0].weight.device.type == "cpu"
+    )
 
 
 class _Layer(NamedTuple):
@@ -50,67 +66,75 @@ class _Views(NamedTuple):
     trained_KFB: Tensor
     trained_BF: tuple[Tensor, ...]
     e_KBF: Tensor
-    """Room for that gradient."""
+    """Scratch memory for that gradient."""
     e_BF: tuple[Tensor, ...]
 
 
-class StackedGradient:
-    """A StackedNet as a GradientNet (see gradient.py). The module must be flat already."""
+class Tape(NamedTuple):
+    """What forward() leaves for backward()."""
+
+    x_KBF: Tensor
+    layers: list[_Views]
+
+
+class ClosedNetwork:
+    """A StackedNet with forward and backward passes in closed form. The module must be flat."""
 
     def __init__(self, net: StackedNet) -> None:
         self._encoder = net.encoder
-        self._activation = BY_HAND[net.activation]
+        self._activation = IN_PLACE[net.activation]
         self._hidden = [_make_layer(*pair) for pair in zip(net.weights, net.biases, strict=True)]
         outputs = [cast(nn.Linear, output) for output in net.outputs]
         self._outputs = [_make_layer(output.weight, output.bias) for output in outputs]
         self._memory = torch.empty(0)
         self._views: dict[tuple[int, int], list[_Views]] = {}
-        self._now: list[_Views] = []
-        self._x_KBF = torch.empty(0)
 
-    def guard(self) -> AbstractContextManager[object]:
-        """torch may leave out the bookkeeping that only automatic gradients need."""
-        return torch.inference_mode()
+    def features(self, obs: Mapping[str, Tensor]) -> Tensor:
+        """Compute what does not depend on the parameters, for all rows at once: [B, F]."""
+        features_BF: Tensor = self._encoder(obs)
+        return features_BF
 
-    def prepare(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {FEATURES: self._encoder(obs)}
+    def evaluate(self, x_BF: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs [A, B] of each network, without a tape."""
+        return self.forward(x_BF, 0)[0]
 
-    def evaluate(self, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        return self.forward(inputs, 0)
-
-    def forward(self, inputs: dict[str, Tensor], num_rows: int) -> tuple[Tensor, ...]:
-        x_BF = inputs[FEATURES]
-        self._now = self._views_for(len(x_BF), num_rows)
-        self._x_KBF = x_KBF = x_BF.expand(len(self._outputs), -1, -1)
-        for layer, views in zip(self._hidden, self._now, strict=True):
+    def forward(self, x_BF: Tensor, num_trained: int) -> tuple[tuple[Tensor, ...], Tape]:
+        """Return the outputs [A, B]; the first num_trained rows can get a gradient."""
+        layers = self._views_for(len(x_BF), num_trained)
+        tape = Tape(x_BF.expand(len(self._outputs), -1, -1), layers)
+        x_KBF = tape.x_KBF
+        for layer, views in zip(self._hidden, layers, strict=True):
             torch.baddbmm(layer.bias, x_KBF, layer.weight, out=views.y_KBF)
             views.activate()
             x_KBF = views.y_KBF
-        tops_FB = self._now[-1].y_FB if self._now else x_KBF.mT.unbind(0)
+        tops_FB = layers[-1].y_FB if layers else x_KBF.mT.unbind(0)
         tops = zip(self._outputs, tops_FB, strict=True)
-        return tuple([torch.addmm(layer.bias, layer.weight, x_FB) for layer, x_FB in tops])
+        outputs = tuple([torch.addmm(layer.bias, layer.weight, x_FB) for layer, x_FB in tops])
+        return outputs, tape
 
-    def backward(self, *gradients_AB: Tensor) -> None:
-        x_KBF, num_trained = self._x_KBF, gradients_AB[0].shape[1]
+    def backward(self, tape: Tape, *gradients_AB: Tensor) -> None:
+        """Set the gradients of all parameters from those of the outputs' trained rows."""
+        x_KBF, layers = tape
+        num_trained = gradients_AB[0].shape[1]
         if x_KBF.shape[1] != num_trained:
             x_KBF = x_KBF[:, :num_trained]
-        tops_BF = self._now[-1].trained_BF if self._now else x_KBF.unbind(0)
+        tops_BF = layers[-1].trained_BF if layers else x_KBF.unbind(0)
         for layer, gradient_AB, x_BF in zip(self._outputs, gradients_AB, tops_BF, strict=True):
             torch.mm(gradient_AB, x_BF, out=layer.weight_gradient)
             torch.sum(gradient_AB, 1, out=layer.bias_gradient)
-        if not self._now:
+        if not layers:
             return
-        tops = zip(self._outputs, gradients_AB, self._now[-1].e_BF, strict=True)
+        tops = zip(self._outputs, gradients_AB, layers[-1].e_BF, strict=True)
         for layer, gradient_AB, e_BF in tops:
             torch.mm(gradient_AB.t(), layer.weight, out=e_BF)
-        for index in range(len(self._hidden) - 1, -1, -1):
-            layer, views = self._hidden[index], self._now[index]
+        for index in range(len(layers) - 1, -1, -1):
+            layer, views = self._hidden[index], layers[index]
             self._activation.gradient(views.e_KBF, views.trained_KBF)
-            below_KFB = self._now[index - 1].trained_KFB if index else x_KBF.mT
+            below_KFB = layers[index - 1].trained_KFB if index else x_KBF.mT
             torch.bmm(below_KFB, views.e_KBF, out=layer.weight_gradient)
             torch.sum(views.e_KBF, 1, keepdim=True, out=layer.bias_gradient)
             if index:
-                torch.bmm(views.e_KBF, layer.weight_transposed, out=self._now[index - 1].e_KBF)
+                torch.bmm(views.e_KBF, layer.weight_transposed, out=layers[index - 1].e_KBF)
 
     def _views_for(self, num_rows: int, num_trained: int) -> list[_Views]:
         views = self._views.get((num_rows, num_trained))
@@ -121,7 +145,7 @@ class StackedGradient:
         return views
 
     def _make_views(self, num_rows: int, num_trained: int) -> list[_Views]:
-        """Layers and their gradients, one after the other in the same memory for all sizes."""
+        """Lay layers and their gradients out one after the other, in one memory for all sizes."""
         num_nets = len(self._outputs)
         shapes = [
             (num_nets, rows, layer.weight.shape[2])
@@ -132,16 +156,16 @@ class StackedGradient:
         if sum(sizes) > len(self._memory):
             self._views.clear()
             with torch.inference_mode(False):  # else it could not be written to outside of it
-                self._memory = torch.empty(sum(sizes), device=self._outputs[0].weight.device)
+                self._memory = torch.empty(sum(sizes))
         parts = torch.split(self._memory[: sum(sizes)], sizes)
-        rooms = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+        scratch = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
         return [
             _make_views(y_KBF, e_KBF, self._activation)
-            for y_KBF, e_KBF in zip(rooms[::2], rooms[1::2], strict=True)
+            for y_KBF, e_KBF in zip(scratch[::2], scratch[1::2], strict=True)
         ]
 
 
-def _make_views(y_KBF: Tensor, e_KBF: Tensor, activation: ByHand) -> _Views:
+def _make_views(y_KBF: Tensor, e_KBF: Tensor, activation: InPlaceActivation) -> _Views:
     trained_KBF = y_KBF[:, : e_KBF.shape[1]]
     return _Views(
         y_KBF=y_KBF,
