@@ -86,6 +86,11 @@ def leaf_name(prefix: str, key: str) -> str:
     return f"{prefix}.{key}" if key else prefix
 
 
+def observation_names(arrays: Mapping[str, Array]) -> list[str]:
+    """Return the names of the fields that are observations."""
+    return [name for name in arrays if name == OBS or name.startswith(f"{OBS}.")]
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What the learner takes at once: the data behind one version.
@@ -101,3 +106,6 @@ class Batch:
     """Items taken, counted as the algorithm counts items."""
     num_steps: int
     """Environment steps in it (for replay: sampled steps)."""
+    keys: Array | None = None
+    """Where the store finds each item again, so that priorities can be sent back; None where the
+    items are not found again."""

@@ -76,8 +76,8 @@ def gather_report(planned: Planned, machine: Machine) -> dict[str, Any]:
 
 
 def _gather_of(planned: Planned) -> Gather:
-    gather = load_algorithm(planned.config.algorithm.name).cadence(planned.config).gather
-    assert gather is not None, "only of plans of algorithms that gather"
+    gather = load_algorithm(planned.config.algorithm.name).cadence(planned.config)
+    assert isinstance(gather, Gather), "only of plans of algorithms that gather"
     return gather
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
-from tianji.actor.gradients import GradientActor
-from tianji.actor.reducing import ReducingActor
-from tianji.actor.role import Actor
 from tianji.buffer.adding import Adding, AtLearner
 from tianji.buffer.reducing import AllReduced
 from tianji.buffer.rules import GatherRule
@@ -16,7 +13,7 @@ from tianji.channels.contributions import (
     BoardContributionWriter,
     contribution_bytes,
 )
-from tianji.channels.interface import Receiver
+from tianji.channels.interface import BoardReader, Receiver
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.reduce import GlooReduce
@@ -24,18 +21,15 @@ from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.build import build_actor, build_evaluator, spans_of
 from tianji.engines.control import Control, Patience, Stop, Word
-from tianji.engines.gradients import OpenContributions, build_gradient_actor, gather_of
+from tianji.engines.gradients import OpenContributions, build_rank, own_policy
 from tianji.engines.interface import Report, Reports
 from tianji.engines.learner_side import LearnerSide
 from tianji.engines.loop import run_loop, timed_tick
-from tianji.engines.reducing import build_reducing_actor
 from tianji.engines.restored import begun_anew_report
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import TOTAL, program_for, sum_name
 from tianji.trace.parts import trace_bell
 from tianji.trace.spans import Spans
-
-AnyActor = Actor | GradientActor | ReducingActor
 
 
 class Attachment:
@@ -77,33 +71,27 @@ class Attachment:
         row = control.gauges.rows[self._worker]
         spans = spans_of(self._spec, self._worker)
         open_sender = partial(ShmSender, self._stream, index, control.bells["learner"])
-        policy = ShmBoardReader(self._policy_fd)
-        actor: AnyActor
-        if gather_of(self._spec) is None:
-            actor = build_actor(
-                self._spec, index, open_sender(), policy, row, spans, reports=reports
-            )
-        else:
-            end = self._open_contributions(index)
-            parts = self._spec, index, open_sender, policy, end, row, spans
-            reduce = self._open_reduce()
-            if reduce is None:
-                actor = build_gradient_actor(*parts, reports=reports)
-            else:
-                actor = build_reducing_actor(reduce, *parts, reports=reports)
-        bell = self._bell(spans)
-        run_loop(
-            lambda: timed_tick(actor, row),
-            [row],
-            bell,
-            control.is_stopping,
-            lambda: actor.due_ns,
-        )
+        policy: BoardReader = ShmBoardReader(self._policy_fd)
+        sums = self._open_contributions(index) if self._sum_fds else None
+        rank = None
+        if sums is not None and (reduce := self._open_reduce()) is not None:
+            rank = build_rank(self._spec, index, reduce, sums, row)
+            policy = own_policy(self._spec, policy, rank, row)
+        parts = self._spec, index, open_sender, policy, row, spans
+        actor = build_actor(*parts, reports=reports, open_contributions=sums)
+
+        def tick() -> bool:
+            """The roles of this worker, in turn."""
+            has_given = rank is not None and timed_tick(rank, row)
+            return timed_tick(actor, row) or has_given
+
+        run_loop(tick, [row], self._bell(spans), control.is_stopping, lambda: actor.due_ns)
         actor.close()
 
     def _open_contributions(self, index: int) -> OpenContributions:
         fd = self._sum_fds[index]
 
+        @cache  # a board has one writer, which this worker's roles share
         def open_for(num_parameters: int) -> BoardContributionWriter:
             nbytes = contribution_bytes(num_parameters)
             writer = ShmBoardWriter(fd, nbytes, sum_name(index))

@@ -17,7 +17,6 @@ from typing import Any
 
 from tianji.algorithms.interface import Update
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.interface import BufferRole
 from tianji.buffer.regroup import regrouped
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import contribution_bytes
@@ -28,17 +27,17 @@ from tianji.channels.memory import to_pages
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.schema import Snapshot as Saved
 from tianji.checkpoint.writer import Writer
-from tianji.engines.build import build_buffer, build_model, spans_of
-from tianji.engines.gradients import MakeAdding, build_gathering, gather_of, num_parameters
+from tianji.engines.build import build_buffer, spans_of
+from tianji.engines.gradients import MakeAdding, gather_of, num_parameters, published
 from tianji.engines.interface import Report, Reports
 from tianji.engines.loop import timed_tick
-from tianji.engines.reducing import published
+from tianji.engines.model import build_model
 from tianji.engines.restored import restored_report, version_after
 from tianji.engines.spec import RunSpec
 from tianji.learner.role import Learner
 from tianji.observe.progress import Progress
 from tianji.trace.parts import trace_batches, trace_update, trace_writer
-from tianji.trace.spans import Kind, Spans
+from tianji.trace.spans import Kind
 from tianji.types import Clock
 
 CUT_SHORT = "The version in work ends with the updates made so far, so that the run can stop."
@@ -80,7 +79,17 @@ class LearnerSide:
         self.progress = Progress(config)
         buffer_spans = spans_of(spec, "buffer")
         self.spans = spans_of(spec, "learner")
-        self.buffer = self._make_buffer(receiver, make_adding, buffer_spans)
+        self.buffer = build_buffer(
+            spec,
+            receiver,
+            self.progress,
+            self._buffer_row,
+            self._actor_rows,
+            buffer_spans,
+            now_ns,
+            make_adding,
+            num_parameters(self._model),
+        )
         update: Update = self._update
         batches: Batches = self.buffer
         self._save = self._save_now
@@ -102,19 +111,6 @@ class LearnerSide:
         self._trained_before = 0, 0
         self._policy_bytes = board_bytes(snapshot.nbytes)
         self._is_cut_short = False
-
-    def _make_buffer(
-        self, receiver: Receiver, make_adding: MakeAdding, spans: Spans | None
-    ) -> BufferRole:
-        """Of experience, or of gradients."""
-        spec, rows, now_ns = self._spec, (self._buffer_row, self._actor_rows), self._now_ns
-        gather = gather_of(spec)
-        if gather is None:
-            return build_buffer(spec, receiver, self.progress, *rows, spans, now_ns)
-        model = self._model
-        return build_gathering(
-            spec, gather, receiver, make_adding, model, self.progress, *rows, spans, now_ns
-        )
 
     def start(self) -> None:
         """Publish the first version, which starts the actors; save it, so that there is always
@@ -286,8 +282,6 @@ class LearnerSide:
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """The buffer's state, also where it was saved with more actors or fewer."""
         plan = self._spec.plan
-        if gather_of(self._spec) is not None:
-            return saved  # nothing in it belongs to one actor
         axes = Layout.from_json(plan.layout).env_axes()
         return regrouped(saved, plan.num_actors, plan.envs_per_actor, axes, plan.replay_unrolls)
 

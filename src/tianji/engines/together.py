@@ -7,24 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tianji.actor.gradients import GradientActor
 from tianji.actor.role import Actor
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.build import build_actor, build_evaluator, spans_of
 from tianji.engines.control import Patience, Stop
-from tianji.engines.gradients import build_gradient_actor, gather_of
+from tianji.engines.gradients import InprocSums, gather_of
 from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.learner_side import LearnerSide
-from tianji.engines.reducing import InprocSums
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.evaluator.role import Evaluator
 from tianji.programs.program import Program
 from tianji.types import Clock
-
-AnyActor = Actor | GradientActor
 
 
 class Together:
@@ -58,7 +54,7 @@ class Together:
             return boards[0]
 
         sums = InprocSums(spec)
-        self.actors: dict[str, AnyActor] = {}
+        self.actors: dict[str, Actor] = {}
         self.side = LearnerSide(
             spec,
             stream,
@@ -70,16 +66,17 @@ class Together:
             now_ns,
         )
         for role in program.of_kind("actor"):
-            open_sender, policy = partial(stream.sender, role.index), boards[0]
             row, spans = gauges.rows[role.name], spans_of(spec, role.name)
-            actor: AnyActor
-            if gather is not None:
-                own, end = sums.policy(policy, row), sums.open(role.index)
-                parts = open_sender, own, end, row, spans, now_ns
-                actor = build_gradient_actor(spec, role.index, *parts)
-            else:
-                actor = build_actor(spec, role.index, open_sender(), policy, row, spans, now_ns)
-            self.actors[role.name] = actor
+            self.actors[role.name] = build_actor(
+                spec,
+                role.index,
+                partial(stream.sender, role.index),
+                sums.policy(boards[0], row),
+                row,
+                spans,
+                now_ns,
+                open_contributions=sums.open(role.index),
+            )
         self.evaluators: dict[str, Evaluator] = {}
         for role in program.of_kind("evaluator"):
             row, spans = gauges.rows[role.name], spans_of(spec, role.name)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.gauges import Gauges
 from tianji.config.machine import read_machine
@@ -47,7 +48,8 @@ class RunObserver:
         """on_built: told what is known once the network is built. look_at_folder: makes the run's
         folder again where it is gone, and says so (RunFolder.look)."""
         self._engine = config.engine
-        self._gather = load_algorithm(config.algorithm.name).cadence(config).gather
+        cadence = load_algorithm(config.algorithm.name).cadence(config)
+        self._gather = cadence if isinstance(cadence, Gather) else None
         self._times = config.times
         self._plan = plan
         self._usable_cores = len(read_machine().cores)

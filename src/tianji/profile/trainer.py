@@ -13,12 +13,14 @@ from pathlib import Path
 
 import torch
 
+from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardWriter
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.interface import Batches
-from tianji.engines.build import build_buffer, build_model
+from tianji.engines.build import build_buffer
 from tianji.engines.loop import timed_tick
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.learner.role import Learner
 from tianji.models.flat import Snapshot
@@ -188,7 +190,9 @@ class Trainer:
     def _summary(self, busy_cores: float) -> Trained:
         version = self._version_figure()
         receive_s = _median(self._receive_s)
-        if self._cadence.store == "queue":  # putting unrolls side by side is how they are received
+        if isinstance(
+            self._cadence, QueueCadence
+        ):  # putting unrolls side by side is how they are received
             receive_s += median_s(self._batches.takes) / self._num_unrolls
         return Trained(
             version_s=version.median_s,

@@ -3,7 +3,7 @@ exact sizes of what they share."""
 
 from __future__ import annotations
 
-from tianji.algorithms.interface import Cadence
+from tianji.algorithms.interface import Cadence, Gather, QueueCadence
 from tianji.balance.memory import SUPERVISOR_BYTES, ProcessBytes, memory_parts
 from tianji.channels.board import NUM_COPIES
 from tianji.config.run import RunConfig
@@ -31,7 +31,7 @@ def estimated_memory(
 ) -> dict[str, int]:
     """Bytes by what they are for, as those of a measured plan."""
     policy = FLOAT_BYTES * num_parameters
-    boards = 1 + (num_actors if cadence.gather is not None else 0)
+    boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     actor = ACTING_COPIES * policy + _environments(probe, config.num_envs // num_actors)
     learner = WORKER_BYTES + TRAINING_COPIES * policy + _batch(cadence, slots)
     has_evaluator = config.evaluate.period_s > 0
@@ -53,9 +53,9 @@ def _environments(probe: Probe, num_envs: int) -> int:
 
 def _batch(cadence: Cadence, slots: Slots) -> int:
     """The learner's copy of what it trains on at once; gradients are added up where they lie."""
-    if cadence.gather is not None:
+    if isinstance(cadence, Gather):
         return 0
-    if cadence.store == "queue":
+    if isinstance(cadence, QueueCadence):
         trace = TRACE_BYTES * cadence.trained_steps_per_version
         return slots.per_version * slots.layout.slot_bytes + trace
     steps_per_unroll = cadence.unroll_length * slots.layout.num_envs

@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
@@ -73,8 +74,9 @@ class Program:
 
 def program_for(config: RunConfig, plan: RunPlan) -> Program:
     """In the style that the algorithm asks for."""
-    gather = load_algorithm(config.algorithm.name).cadence(config).gather
-    return tianji(config, plan) if gather is None else gathering(config, plan)
+    cadence = load_algorithm(config.algorithm.name).cadence(config)
+    gathers = isinstance(cadence, Gather)
+    return gathering(config, plan) if gathers else tianji(config, plan)
 
 
 def tianji(config: RunConfig, plan: RunPlan) -> Program:
@@ -85,8 +87,8 @@ def tianji(config: RunConfig, plan: RunPlan) -> Program:
 def gathering(config: RunConfig, plan: RunPlan) -> Program:
     """Gradients are made where the environments are, and only counted on their way."""
     program = _program(config, plan, "token", "sum of gradients", sums=True)
-    gather = load_algorithm(config.algorithm.name).cadence(config).gather
-    if gather is None or gather.realisation == "server":
+    cadence = load_algorithm(config.algorithm.name).cadence(config)
+    if not isinstance(cadence, Gather) or cadence.realisation == "server":
         return program
     ranks = ("learner", *(role.name for role in program.of_kind("actor")))
     return replace(program, wires=(*program.wires, Wire(TOTAL, "reduce", "sum", ranks, ranks, 1)))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.demand import Demand
 from tianji.balance.memory import fits, refuse
@@ -61,7 +62,7 @@ def resolve(
     algorithm = load_algorithm(config.algorithm.name)
     algorithm.check(probe.spaces, config)
     cadence = algorithm.cadence(config)
-    gathers = cadence.gather is not None
+    gathers = isinstance(cadence, Gather)
     num_parameters = most_parameters(probe.spaces, config)
     run = _Run(config, machine, probe, algorithm, cadence, num_parameters)
     shares = _solved(config, solution) if solution else _rule(run)
@@ -164,8 +165,9 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
 
 def staleness(cadence: Cadence) -> float:
     """P = B_s / N_s, equation 2 of the TianJi paper: a batch over what it is drawn from."""
-    if cadence.store == "queue":
+    if isinstance(cadence, QueueCadence):
         return 1 / cadence.pool_batches
+    assert isinstance(cadence, ReplayCadence), "gradients are not drawn from a store"
     return cadence.trained_steps_per_version / cadence.num_updates / cadence.capacity_steps
 
 
@@ -214,18 +216,22 @@ def _num_actors(run: _Run) -> int:
         return _checked(config, len(config.tasks))
     fitting = [n for n in possible if fits(run.memory(n), run.machine.memory_bytes)]
     counts = fitting or possible[:1]
-    if run.cadence.gather is None and run.probe.times is not None and config.engine == "local":
+    if (
+        not isinstance(run.cadence, Gather)
+        and run.probe.times is not None
+        and config.engine == "local"
+    ):
         shared = config, run.machine, run.probe, run.cadence
         return choose_actors(*shared, counts, run.num_parameters)
     # One core is the learner's, unless the actors compute the gradients: then it has little to do.
-    most = max(1, len(run.machine.cores) - (run.cadence.gather is None))
+    most = max(1, len(run.machine.cores) - (not isinstance(run.cadence, Gather)))
     return max((n for n in counts if n <= most), default=counts[0])
 
 
 def _possible_counts(run: _Run) -> list[int]:
     """Numbers of actors that share environments, tasks and versions evenly, the smallest first."""
     config, num_tasks = run.config, len(run.config.tasks)
-    if run.cadence.gather is None:
+    if not isinstance(run.cadence, Gather):
         return _even_counts(config, run.cadence)
     most = max(num_tasks, len(run.machine.cores))
     return [n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0]
@@ -256,7 +262,7 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
 def _check_length(config: RunConfig, cadence: Cadence, slots: Slots) -> None:
     """A run ends between two versions: the first one must not be far longer than the run."""
     # A gradient ends with its episodes, which may be far shorter than its unroll.
-    least_length = cadence.unroll_length if cadence.gather is None else 1
+    least_length = cadence.unroll_length if not isinstance(cadence, Gather) else 1
     steps_per_unroll = least_length * slots.layout.num_envs
     version, warmup = slots.per_version * steps_per_unroll, slots.warmup_unrolls * steps_per_unroll
     first, asked = version + warmup, config.max_env_steps

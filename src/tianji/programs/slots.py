@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Algorithm, Cadence, Gather
+from tianji.algorithms.interface import Algorithm, Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.balance.demand import SharedBytes
 from tianji.channels.gauges import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
@@ -49,17 +49,21 @@ def plan_slots(
     envs_per_actor = config.num_envs // num_actors
     fields = (
         *observation_fields(probe.spaces.observation, probe.keeps_final),
-        *algorithm.fields(probe.spaces),
+        *algorithm.fields(probe.spaces, config),
         *STANDARD_FIELDS,
     )
     layout = Layout(fields, cadence.unroll_length + cadence.lookahead - 1, envs_per_actor)
     steps_per_unroll = cadence.unroll_length * envs_per_actor
-    if cadence.gather is not None:
-        return _token_slots(cadence.gather, layout, num_actors)
+    if isinstance(cadence, Gather):
+        return _token_slots(cadence, layout, num_actors)
     per_version = _unrolls_per_version(cadence, steps_per_unroll)
     warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
-    replay_unrolls = math.ceil(cadence.capacity_steps / steps_per_unroll)
-    pooled = (cadence.pool_batches - 1) * per_version
+    replay_unrolls = pooled = 0
+    match cadence:
+        case ReplayCadence():
+            replay_unrolls = math.ceil(cadence.capacity_steps / steps_per_unroll)
+        case QueueCadence():
+            pooled = (cadence.pool_batches - 1) * per_version
     stored = max(replay_unrolls, warmup) + pooled
     in_flight = per_version * (lag_target(config) + 2) + num_actors * SPARE_SLOTS_PER_ACTOR
     num_slots = stored + in_flight

@@ -14,7 +14,7 @@ from typing import Any
 from tianji.balance.costs import Work
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Receiver, Sender
-from tianji.types import Batch, Clock, Stamp
+from tianji.types import Array, Batch, Clock, Stamp
 from tianji.virtual.clock import Action
 
 
@@ -127,7 +127,7 @@ class CountingStore:
         steps = sum(stamp.env_steps for stamp in stamps)
         return Batch({}, stamps, num_items=len(stamps), num_steps=steps)
 
-    def finish(self, batch: Batch) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()

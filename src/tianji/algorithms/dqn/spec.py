@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gymnasium import spaces as gym_spaces
 
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.algorithms.interface import Acting, Algorithm, Cadence, Update, ValueFunction
+from tianji.algorithms.interface import Acting, Algorithm, ReplayCadence, Update, ValueFunction
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
@@ -22,19 +22,17 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
 
-def cadence(config: RunConfig) -> Cadence:
+def cadence(config: RunConfig) -> ReplayCadence:
     """One version, of several updates, for every round of all environments."""
     assert isinstance(config.algorithm, DQNConfig)
     algorithm = config.algorithm
     steps = config.num_envs * algorithm.unroll_length
     sampled = algorithm.updates_per_version * algorithm.batch_size
-    return Cadence(
+    return ReplayCadence(
         unroll_length=algorithm.unroll_length,
         lookahead=algorithm.n_step,
         steps_per_version=steps,
         warmup_steps=algorithm.warmup_steps,
-        store="replay",
-        ratio=sampled / steps,
         capacity_steps=algorithm.replay_size,
         num_updates=algorithm.updates_per_version,
         trained_steps_per_version=sampled,
@@ -78,7 +76,7 @@ def _check_sizes(config: RunConfig, algorithm: DQNConfig) -> None:
         )
 
 
-def fields(spaces: Spaces) -> tuple[Field, ...]:
+def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
     return (action_layout(spaces.action).field,)
 
 

@@ -13,7 +13,7 @@ from tianji.algorithms.actor_critic.record import (
     export,
     fields,
 )
-from tianji.algorithms.interface import Algorithm, Cadence, Update
+from tianji.algorithms.interface import Algorithm, QueueCadence, Update
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.envs.interface import Spaces
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
 
-def cadence(config: RunConfig) -> Cadence:
+def cadence(config: RunConfig) -> QueueCadence:
     assert isinstance(config.algorithm, PPOConfig)
     return record.cadence(config, config.algorithm.epochs)
 
