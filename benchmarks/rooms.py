@@ -27,7 +27,7 @@ from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 
 def make_spec(preset: str, **values: Any) -> RunSpec:

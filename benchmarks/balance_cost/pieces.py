@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import RunPlan

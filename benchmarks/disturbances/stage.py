@@ -22,8 +22,8 @@ from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
+from tianji.planning.resolve.resolve import resolve
 from tianji.programs.program import tianji
-from tianji.programs.resolve import resolve
 from tianji.trace.spans import SPANS_FOLDER, Kind, read_spans
 from tianji.types import Clock
 

@@ -31,13 +31,14 @@ from tianji.envs.build import EnvSources
 from tianji.errors import UsageError
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.plan import GATHERS, Planned, plan_again, plan_run
+from tianji.planning.planner import Planned, plan_again, plan_run
+from tianji.planning.resolve.resolve import check_network
+from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
-from tianji.programs.resolve import check_network
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Profile
+    from tianji.costs.profile import Profile
     from tianji.planning.replan import Replanner
 
 REPLAN = "replan"
@@ -183,7 +184,7 @@ def _run(
 def _planner_notes(planned: Planned, replanner: Replanner | None) -> list[str]:
     notes = [planned.note] if planned.note else []
     config = planned.config
-    may_replan = config.plan.replan and config.engine == "local" and planned.note != GATHERS
+    may_replan = config.plan.replan and config.engine == "local" and not gathers(config)
     if may_replan and replanner is None:
         notes.append(NO_REPLAN)
     return notes
@@ -232,7 +233,7 @@ def _extra(
 ) -> dict[str, Replanner | Profile | None]:
     """What the engine is given beside the spec, the program and the observer."""
     if spec.config.engine == "virtual":
-        from tianji.planning.virtual_costs import virtual_costs
+        from tianji.planning.profiles import virtual_costs
 
         def tell(text: str) -> None:
             observer.report(Report(kind="note", role="planner", text=text))

@@ -5,7 +5,7 @@ import pytest
 
 from tests.fakes.scripted import gauge_row, scripted_layout
 from tianji.algorithms.interface import Gather
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.adding import AtLearner
 from tianji.buffer.gather import GatherGate, GatherPlan
 from tianji.buffer.pool import Pool

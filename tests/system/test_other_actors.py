@@ -10,7 +10,7 @@ from tianji.channels.gauges import Gauge
 from tianji.config.machine import read_machine
 from tianji.engines.imbalance import Imbalances
 from tianji.engines.interface import Report
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from tianji.config.run import RunConfig
 from tianji.engines.control import Stop
 from tianji.envs.worlds import Counting
 from tianji.errors import UsageError
-from tianji.planning.plan import GATHERS
-from tianji.programs.resolve import resolve
+from tianji.planning.planner import GATHERS
+from tianji.planning.resolve.resolve import resolve
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.balance.balance import SetPoint
 from tianji.balance.parking import ParkingState, after_version, after_wait
+from tianji.balance.set_point import SetPoint
 from tianji.balance.turns import Turns
 from tianji.buffer.interface import Entry
 from tianji.buffer.lanes import Lanes

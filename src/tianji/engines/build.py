@@ -16,8 +16,8 @@ from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.balance import SetPoint
-from tianji.balance.timing import closing_s
+from tianji.balance.gradient_timing import closing_s
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.gather import GatherGate, GatherPlan
 from tianji.buffer.interface import Gate, Store
 from tianji.buffer.pool import Pool

@@ -10,7 +10,7 @@ from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Profile
+    from tianji.costs.profile import Profile
     from tianji.engines.imbalance import Replan
 
 

@@ -17,8 +17,8 @@ from tianji.actor.rank import FollowingReduce, Rank
 from tianji.algorithms.interface import Gather, Update
 from tianji.algorithms.registry import load_algorithm
 from tianji.algorithms.whole import WholeSnapshot
-from tianji.balance.times import Times
-from tianji.balance.timing import Timing
+from tianji.balance.given_times import Times
+from tianji.balance.gradient_timing import Timing
 from tianji.buffer.adding import Adding, AtLearner, KeptTotal
 from tianji.buffer.rules import GatherRule, build_rule
 from tianji.channels.contributions import (

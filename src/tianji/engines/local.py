@@ -19,6 +19,7 @@ import selectors
 import time
 from collections import deque
 
+from tianji.balance.lost_task import lost_task
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.layout import Layout
 from tianji.channels.shm import StreamMemory
@@ -30,7 +31,6 @@ from tianji.engines.interface import Observer, Outcome, Report
 from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.programs.lost_task import lost_task
 from tianji.programs.program import Program
 
 TICK_S = 0.25

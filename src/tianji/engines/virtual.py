@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tianji.balance.costs import Work
-from tianji.balance.profile import Profile
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.layout import Layout
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
+from tianji.costs.profile import Profile
+from tianji.costs.work import Work
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.loop import Role, timed_tick

@@ -38,7 +38,7 @@ def measure_ablation(name: str) -> dict[str, Any]:
 def find_mappings(machine: Machine) -> dict[str, tuple[int, int]]:
     """Actors and learner threads: as the planner has it, and as many actors as there are cores
     (some more on a small machine), with one learner thread."""
-    from tianji.planning.plan import measured_plan
+    from tianji.planning.planner import measured_plan
 
     config = _config()
     plan = measured_plan(config, config.env, machine, lambda text: None).plan

@@ -31,7 +31,7 @@ def rerun() -> dict[str, Any]:
 
 def simulate_groups(single: Mapping[str, Any]) -> dict[str, Any]:
     """From the data of 6 (b): its profile, and the size at which it was in balance."""
-    from tianji.balance.profile import Profile
+    from tianji.costs.profile import Profile
 
     known = single["scaling"]
     scaling = Scaling(known["learner_threads"], known["batch_size"], known["updates_per_actor"])

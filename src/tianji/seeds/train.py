@@ -23,7 +23,7 @@ from tianji.display.waiting import tell_progress
 from tianji.engines.control import Stop
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.errors import UsageError
-from tianji.planning.plan import plan_run
+from tianji.planning.planner import plan_run
 from tianji.seeds.one import SeedRun
 from tianji.seeds.shares import cores_wanted, share_cores
 from tianji.seeds.summary import SUMMARY_FILE, sum_up

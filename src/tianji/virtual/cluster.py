@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tianji.balance.costs import Work
 from tianji.buffer.role import Buffer
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauges
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.config.run import RunConfig
+from tianji.costs.work import Work
 from tianji.learner.role import Learner
 from tianji.observe.progress import Progress
 from tianji.virtual.channels import VirtualBoard, VirtualStream

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tianji.balance.costs import Work, learner_cost, to_work
-from tianji.balance.profile import Profile
 from tianji.channels.gauges import Gauge
+from tianji.costs.profile import Profile
+from tianji.costs.work import Work, learner_cost, to_work
 
 
 @dataclass(frozen=True, slots=True)

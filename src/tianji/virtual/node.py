@@ -15,8 +15,8 @@ import heapq
 from collections.abc import Sequence
 from typing import Protocol
 
-from tianji.balance.costs import Work
 from tianji.channels.gauges import Gauge
+from tianji.costs.work import Work
 from tianji.virtual.clock import Action, VirtualClock
 
 QUANTUM_NS = 1_000_000

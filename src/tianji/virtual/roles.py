@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.balance.costs import Work
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Receiver, Sender
+from tianji.costs.work import Work
 from tianji.types import Array, Batch, Clock, Stamp
 from tianji.virtual.clock import Action
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
 from tianji.algorithms.interface import Gather
-from tianji.balance.times import Times
-from tianji.balance.timing import Timing, closing_s
+from tianji.balance.given_times import Times
+from tianji.balance.gradient_timing import Timing, closing_s
 from tianji.buffer.rules import GatherRule, build_rule
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.virtual.costs import LearnerParts
 from tianji.virtual.network import NetworkModel
 from tianji.virtual.roles import Pace

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tianji.balance.costs import Work, actor_work
-from tianji.balance.profile import Profile
 from tianji.config.plan import RunPlan
+from tianji.costs.profile import Profile
+from tianji.costs.work import Work, actor_work
 from tianji.virtual.costs import LearnerParts, learner_parts
 
 ROW_S = 60e-6

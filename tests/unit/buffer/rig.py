@@ -3,7 +3,7 @@
 import time
 
 from tests.fakes.scripted import gauge_row, scripted_layout
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.fakes.scripted import gauge_row, scripted_layout
 from tests.unit.channels.ends import make_bell, make_bells
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer
 from tianji.buffer.window import RatioWindow, WindowPlan

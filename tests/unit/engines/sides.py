@@ -4,7 +4,7 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 MACHINE = Machine((0, 1), 64 << 30)
 

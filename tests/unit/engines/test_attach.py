@@ -4,7 +4,7 @@ import gc
 import os
 
 from tests.unit.engines.sides import make_spec
-from tests.unit.programs.plans import REPLAY
+from tests.unit.planning.plans import REPLAY
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Segment

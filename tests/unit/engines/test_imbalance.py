@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.programs.plans import config, plan_for
+from tests.unit.planning.plans import config, plan_for
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import Prediction
 from tianji.engines.imbalance import Imbalances

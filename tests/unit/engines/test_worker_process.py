@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.fakes.scripted import SPACES
-from tests.unit.programs.plans import config, plan_for
+from tests.unit.planning.plans import config, plan_for
 from tianji.engines import worker
 from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.spec import RunSpec

@@ -1,6 +1,6 @@
 """The program is data: roles, workers, wires."""
 
-from tests.unit.programs.plans import config, plan_for
+from tests.unit.planning.plans import config, plan_for
 from tianji.programs.program import program_for, tianji
 
 

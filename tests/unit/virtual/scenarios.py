@@ -1,8 +1,8 @@
 """Scenarios with round numbers."""
 
-from tianji.balance.balance import SetPoint
-from tianji.balance.costs import Work
+from tianji.balance.set_point import SetPoint
 from tianji.config.run import RunConfig
+from tianji.costs.work import Work
 from tianji.virtual.costs import LearnerParts
 from tianji.virtual.roles import Pace
 from tianji.virtual.scenario import Scenario
