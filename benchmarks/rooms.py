@@ -21,9 +21,9 @@ from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.machine import read_machine
 from tianji.config.overrides import make_config
-from tianji.engines.build import build_actor, build_model
-from tianji.engines.gradients import build_gradient_actor
+from tianji.engines.build import build_actor
 from tianji.engines.loop import run_loop
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot
@@ -68,7 +68,7 @@ class ActorRoom:
         self.steps_per_unroll = plan.steps_per_unroll
 
     def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Ticks:
-        return build_actor(spec, 0, sender, policy, self._gauges)
+        return build_actor(spec, 0, lambda: sender, policy, self._gauges)
 
     def run(self, num_unrolls: int) -> int:
         """Make unrolls and give their slots back; returns the environment steps."""
@@ -103,7 +103,8 @@ class GradientRoom(ActorRoom):
             writer = ShmBoardWriter(board, contribution_bytes(num_parameters))
             return BoardContributionWriter(writer, ShmBoardReader(board))
 
-        return build_gradient_actor(spec, 0, lambda: sender, policy, contributions, self._gauges)
+        parts = spec, 0, lambda: sender, policy, self._gauges
+        return build_actor(*parts, open_contributions=contributions)
 
     def run(self, num_unrolls: int) -> int:
         """Environment steps that went into gradients."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from tianji.buffer.orders import ActorOrders
 from tianji.channels.gauges import Gauge
 from tianji.types import Clock
 
@@ -30,6 +31,7 @@ class LateUnrolls:
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._max_lag = max_lag
+        self._orders = ActorOrders(actor_gauges)
         self._gauges = actor_gauges
         self._now_ns = now_ns
         self._since: dict[int, tuple[int, int]] = {}
@@ -38,12 +40,15 @@ class LateUnrolls:
         self._awaited: list[tuple[int, int]] = []
         """(actor, round) of those that hold up this version. There are no new ones until the next:
         what is begun now is of this version."""
-        for row in actor_gauges:
-            row[Gauge.HURRY] = 0  # what a buffer before this one asked for, in other rounds
+        for actor in range(len(actor_gauges)):
+            self._orders.hurry_no_more(
+                actor
+            )  # what a buffer before this one asked for, in other rounds
 
     def forget(self, actor: int) -> None:
         """The actor died: its unroll is no longer in work, and its round is made again."""
-        self._gauges[actor][Gauge.STARTED_VERSION] = self._gauges[actor][Gauge.HURRY] = 0
+        self._gauges[actor][Gauge.STARTED_VERSION] = 0
+        self._orders.hurry_no_more(actor)
         self._since.pop(actor, None)
 
     def holds_up(self, version: int, in_work: RoundInWork) -> bool:
@@ -61,10 +66,10 @@ class LateUnrolls:
 
     def _ask(self, in_work: RoundInWork) -> list[tuple[int, int]]:
         asked = []
-        for actor, row in enumerate(self._gauges):
+        for actor in range(len(self._gauges)):
             if not self._is_late(actor) or (round_number := in_work(actor)) is None:
                 continue
-            row[Gauge.HURRY] = round_number + 1
+            self._orders.hurry(actor, round_number)
             if self._since.get(actor, (-1, 0))[0] != round_number:
                 self._since[actor] = round_number, self._now_ns()
             asked.append((actor, round_number))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tianji.buffer.role import Buffer, BufferPlan
+from tianji.buffer.role import Buffer
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauges
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.config.run import RunConfig
@@ -85,21 +86,14 @@ class Cluster:
     def _make_buffer(self, config: RunConfig, actor_rows: list[memoryview[int]]) -> Buffer:
         scenario = self._scenario
         num_workers = scenario.actors_per_node + scenario.learner.cores
-        plan = BufferPlan(
+        plan = WindowPlan(
             scenario.point,
             scenario.max_lag,
-            first_row=0,
             may_park=scenario.num_nodes == 1 and num_workers > scenario.cores_per_node,
         )
-        return Buffer(
-            plan,
-            self.stream,
-            CountingStore(self.stream),
-            Progress(config),
-            self.gauges.rows["buffer"],
-            actor_rows,
-            self.clock.now_ns,
-        )
+        gauges = self.gauges.rows["buffer"]
+        window = RatioWindow(plan, self.stream, gauges, actor_rows, self.clock.now_ns)
+        return Buffer(window, CountingStore(self.stream), Progress(config))
 
     def _make_learner_worker(self) -> Worker:
         rows = [self.gauges.rows["buffer"], self.gauges.rows["learner"]]

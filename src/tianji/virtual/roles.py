@@ -15,7 +15,7 @@ from tianji.algorithms.interface import Minibatch
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Receiver, Sender
 from tianji.costs.work import Work
-from tianji.types import Batch, Clock, Stamp
+from tianji.types import Array, Batch, Clock, Stamp
 from tianji.virtual.clock import Action
 
 
@@ -128,7 +128,7 @@ class CountingStore:
         steps = sum(stamp.env_steps for stamp in stamps)
         return Batch({}, stamps, num_items=len(stamps), num_steps=steps)
 
-    def finish(self, batch: Batch) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()

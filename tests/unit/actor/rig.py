@@ -12,7 +12,10 @@ from tests.fakes.scripted import (
     scripted_layout,
     write_version,
 )
+from tianji.actor.inference import Inference
+from tianji.actor.orders import Orders
 from tianji.actor.role import Actor, ActorPlan
+from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.channels.inproc import InprocBoard, InprocStream
 
 
@@ -38,12 +41,13 @@ class Rig:
         layout = layout or scripted_layout(num_rows, num_envs, self.world.keeps_final)
         self.stream = InprocStream(layout, num_slots=2, num_lanes=1)
         self.poison()
-        plan = ActorPlan(
-            0, num_actors, num_rows, lookahead, length * num_envs, seed, layout.row_names()
-        )
+        inference = Inference(self.acting, self.board, self.acting.read_policy)
+        steps_per_round = num_actors * length * num_envs
+        plan = UnrollPlan(lookahead - 1, steps_per_round, seed, layout.row_names())
+        assembler = UnrollAssembler(plan, inference, Orders(self.gauges), now_ns)
         self.actor = Actor(
-            plan, self.world, self.acting, self.acting.read_policy, self.board,
-            self.stream.sender(0), self.gauges, now_ns,
+            ActorPlan(0, num_rows), self.world, inference, assembler, self.stream.sender(0),
+            self.gauges, now_ns,
         )  # fmt: skip
         self.first = lookahead - 1
 

@@ -6,7 +6,8 @@ from tests.fakes.scripted import gauge_row, scripted_layout
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
-from tianji.buffer.role import Buffer, BufferPlan
+from tianji.buffer.role import Buffer
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocStream
 from tianji.config.run import RunConfig
@@ -56,11 +57,10 @@ class Rig:
         store = Queue(self.stream, scripted_layout(4, 2).env_axes())
         if replay:
             store = Replay(self.stream, 6, 4, 1, 2.0, point[1], 16, 0.9, seed=0, save_items=True)
-        return Buffer(
-            BufferPlan(SetPoint(*point), max_lag, first_row, self.may_park),
-            self.stream, store, self.progress, self.gauges, self.actor_gauges,
-            self.now_ns,
-        )  # fmt: skip
+        plan = WindowPlan(SetPoint(*point), max_lag, self.may_park)
+        rows = self.gauges, self.actor_gauges
+        self.window = RatioWindow(plan, self.stream, *rows, self.now_ns)
+        return Buffer(self.window, store, self.progress, first_row)
 
     def granted(self):
         """The rounds that each actor may make."""

@@ -211,12 +211,11 @@ def test_an_unroll_of_a_lost_lane_that_comes_late_is_given_up_and_counted_once()
     rig.stream.stamps[slot] = Stamp(0, late.round, 0, 0, 8, 0, 0)
     rig.stream.sent[0].append(slot)
     rig.stream.ready.append(0)
-    before = rig.buffer._started()
-    rig.buffer._grants._owed[1] = 1  # for want of a slot
-    rig.buffer._grants.turns._give(1, 1)
+    before = rig.window._started()
+    rig.window.lanes.give(1)  # and not delivered, for want of a slot
     rig.buffer.tick()
-    assert not rig.buffer._grants._owed, "the slot that is free again is granted"
-    assert rig.buffer._started() == before + 1, "what is under way did not change otherwise"
+    assert not rig.window.lanes._owed, "the slot that is free again is granted"
+    assert rig.window._started() == before + 1, "what is under way did not change otherwise"
     assert rig.gauges[Gauge.ITEMS] == 2
     assert rig.buffer.discarded == 1
     assert turns(rig.take()) == [(0, 0), (0, 1)]

@@ -7,8 +7,10 @@ from tests.fakes.scripted import gauge_row
 from tests.unit.buffer.rig import STEPS, Stream
 from tianji.algorithms.interface import Gather
 from tianji.buffer.adding import AtLearner
-from tianji.buffer.gathering import Gathering, GatherPlan
+from tianji.buffer.gather import GatherGate, GatherPlan
+from tianji.buffer.role import Buffer
 from tianji.buffer.rules import build_rule
+from tianji.buffer.sums import Sums
 from tianji.channels.contributions import (
     BoardContributionReader,
     BoardContributionWriter,
@@ -49,16 +51,16 @@ class Rig:
         self.sums = [(0, np.zeros(P, np.float32), 0)] * num_actors
         self.progress = Progress(RunConfig(algorithm="ppo"))
         rule = build_rule(gather, num_actors)
-        self.buffer = Gathering(
+        gate = GatherGate(
             GatherPlan(P, absent_after_s, closing_s),
-            self.stream,
             rule,
             slow or AtLearner(rule, BoardContributionReader(boards), num_actors, P),
-            self.progress,
+            self.stream,
             self.gauges,
             self.actor_gauges,
             lambda: self.now,
         )
+        self.buffer = Buffer(gate, Sums(gate), self.progress)
         self.version = 0
         if state is not None:
             self.buffer.load_state(state)  # before anything is granted, as in a resume
@@ -413,13 +415,13 @@ def test_sums_that_are_on_their_way_are_waited_for_without_haste():
 
 def test_actors_that_sleep_are_woken_when_a_round_is_closed_and_when_the_next_begins(monkeypatch):
     rig, wakes = Rig(first(2)), []
-    monkeypatch.setattr(rig.stream, "wake_senders", lambda: wakes.append(rig.buffer.closed_ns))
+    monkeypatch.setattr(rig.stream, "wake_senders", lambda: wakes.append(rig.buffer.due_ns))
     rig.deliver(0)
     assert wakes == []
     rig.deliver(1)
     assert wakes == [rig.now]
     rig.finish(rig.buffer.take())
-    assert wakes == [rig.now, None]
+    assert wakes == [rig.now, 0]
 
 
 def test_what_was_delivered_by_an_actor_that_is_left_out_is_counted_as_lost():

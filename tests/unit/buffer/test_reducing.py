@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.scripted import gauge_row
-from tianji.actor.reducing import Rank
+from tianji.actor.rank import Rank
 from tianji.algorithms.interface import Gather
 from tianji.buffer.adding import AtLearner
 from tianji.buffer.reducing import MAX_ATTEMPTS, RETRY_NS, SILENT_NS, AllReduced

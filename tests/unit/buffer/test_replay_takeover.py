@@ -8,7 +8,8 @@ from tests.fakes.scripted import gauge_row, scripted_layout
 from tests.unit.channels.ends import make_bell, make_bells
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.replay import Replay
-from tianji.buffer.role import Buffer, BufferPlan
+from tianji.buffer.role import Buffer
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
@@ -33,11 +34,9 @@ class Rig:
         self.store = Replay(
             self.receiver, CAPACITY, LENGTH, 1, 2.0, WARMUP, 16, 0.9, 0, self.save_items
         )
-        self.buffer = Buffer(
-            BufferPlan(SetPoint(1, WARMUP, 1), max_lag=100, first_row=0),
-            self.receiver, self.store, Progress(RunConfig(algorithm="ppo")), self.rows[0],
-            [self.rows[1]],
-        )  # fmt: skip
+        plan = WindowPlan(SetPoint(1, WARMUP, 1), max_lag=100)
+        window = RatioWindow(plan, self.receiver, self.rows[0], [self.rows[1]])
+        self.buffer = Buffer(window, self.store, Progress(RunConfig(algorithm="ppo")))
 
     def replace(self):
         """The old one is gone with its process, and the new one begins with nothing."""

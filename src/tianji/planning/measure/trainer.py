@@ -13,11 +13,13 @@ from pathlib import Path
 
 import torch
 
+from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardWriter
 from tianji.channels.gauges import Gauge, Gauges, timed_tick
 from tianji.channels.interface import Batches
-from tianji.engines.build import build_buffer, build_model
+from tianji.engines.build import build_buffer
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
@@ -187,7 +189,9 @@ class Trainer:
     def _summary(self, busy_cores: float) -> Trained:
         version = self._version_figure()
         receive_s = _median(self._receive_s)
-        if self._cadence.store == "queue":  # putting unrolls side by side is how they are received
+        if isinstance(
+            self._cadence, QueueCadence
+        ):  # putting unrolls side by side is how they are received
             receive_s += median_s(self._batches.takes) / self._num_unrolls
         return Trained(
             version_s=version.median_s,

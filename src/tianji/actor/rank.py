@@ -1,7 +1,7 @@
-"""ReducingActor: an actor that is a rank of an all-reduce; the other end is buffer/reducing.py.
+"""Rank: an actor's part in an all-reduce; the other end is buffer/reducing.py.
 
-Takes      what its GradientActor takes; the number of the team, and the version that is wanted
-Gives      what its GradientActor gives; its sum to the team, once per version
+Takes      the number of the team, the version that is wanted, and the sum that the actor posted
+Gives      that sum to the team, once per version
 Waits for  nothing: the collective has a thread of its own
 Unblocked  by that thread, which rings
 Stops      between two ticks
@@ -10,11 +10,10 @@ Stops      between two ticks
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from tianji.actor.gradients import GradientActor
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import ContributionWriter, Total
 from tianji.channels.reduce import Call, ReduceBroken, Team
@@ -107,28 +106,3 @@ class Rank:
             return None
         sum_P = values[: self._num_parameters].astype(np.float32)
         return Total(sum_P, [round(count) for count in values[self._num_parameters :].tolist()])
-
-
-class ReducingActor:
-    """One tick for the rank, one for the actor."""
-
-    def __init__(self, actor: GradientActor, rank: Rank) -> None:
-        self._actor = actor
-        self._rank = rank
-
-    def tick(self) -> bool:
-        has_given = self._rank.tick()
-        return self._actor.tick() or has_given
-
-    @property
-    def due_ns(self) -> int:
-        return self._actor.due_ns
-
-    def state(self) -> dict[str, Any]:
-        return self._actor.state()
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self._actor.load_state(state)
-
-    def close(self) -> None:
-        self._actor.close()
