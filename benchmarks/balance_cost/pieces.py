@@ -9,6 +9,7 @@ from typing import Any
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge, Gauges, timed_tick
+from tianji.channels.orders import BufferRows
 from tianji.config.plan import RunPlan
 from tianji.engines.supervise.imbalance import LOOK_PERIOD_NS, Imbalances
 from tianji.types import RoleKind, Stamp
@@ -65,7 +66,7 @@ def unit_costs() -> dict[str, float]:
         row[Gauge.ENV_NS] += 1
 
     def read() -> None:
-        row[Gauge.HURRY]
+        row[Gauge.STEPS]
 
     role = Nothing()
     ticks = each_us(lambda: timed_tick(role, row)) - each_us(role.tick)
@@ -85,12 +86,10 @@ def _gauges(plan: RunPlan) -> Gauges:
 
 def controller_us(plan: RunPlan) -> float:
     """Of one unroll, from its grant to its version, with everything the controller does."""
-    gauges = _gauges(plan)
-    actor_rows = list(gauges.of_kind("actor").values())
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
     receiver: Any = Lanes(plan.num_actors)
     window_plan = WindowPlan(point, plan.max_lag, plan.shares_cores)
-    window = RatioWindow(window_plan, receiver, gauges.the("buffer"), actor_rows)
+    window = RatioWindow(window_plan, receiver, BufferRows.private(plan.num_actors))
     lanes, turns = window.lanes, window.lanes.turns
     window.starts_with(plan.warmup_unrolls)
     lanes.presence.changes()

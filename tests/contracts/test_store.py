@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.fakes.scripted import gauge_row, scripted_layout
+from tests.fakes.scripted import scripted_layout
 from tianji.algorithms.interface import Gather
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.adding import AtLearner
@@ -23,6 +23,7 @@ from tianji.channels.contributions import (
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.interface import Contribution
+from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
 from tianji.types import Field, Stamp
@@ -40,14 +41,14 @@ def _sums(rig):
     boards = [InprocBoard(contribution_bytes(P)) for _ in range(ACTORS)]
     rig.writers = [BoardContributionWriter(board, board) for board in boards]
     adding = AtLearner(rule, BoardContributionReader(boards), ACTORS, P)
-    gate = GatherGate(GatherPlan(P), rule, adding, rig.stream, rig.gauges, rig.actor_gauges)
+    gate = GatherGate(GatherPlan(P), rule, adding, rig.stream, rig.rows)
     return gate, Sums(gate)
 
 
 def _window(make_store):
     def build(rig):
         plan = WindowPlan(SetPoint(PER_VERSION, 0, 1), max_lag=9)
-        window = RatioWindow(plan, rig.stream, rig.gauges, rig.actor_gauges)
+        window = RatioWindow(plan, rig.stream, rig.rows)
         return window, make_store(rig.stream)
 
     return build
@@ -73,7 +74,9 @@ class Rig:
         self.stream.arrays["valid"][:] = True
         self.stream.arrays["episode_length"][:] = 0
         self.senders = [self.stream.sender(actor) for actor in range(ACTORS)]
-        self.gauges, self.actor_gauges = gauge_row(), [gauge_row() for _ in range(ACTORS)]
+        self.rows = BufferRows.private(ACTORS)
+        self.gauges = self.rows.gauges
+        self.actor_gauges = [actor.gauges for actor in self.rows.actors]
         self.progress = Progress(RunConfig(algorithm="ppo"))
         self.gate, self.store = STORES[name](self)
         self.buffer = Buffer(self.gate, self.store, self.progress)
@@ -170,9 +173,10 @@ def test_a_lane_that_is_reset_gives_its_slots_back_and_the_rounds_are_made_again
     rig.finish(rig.batch())
     reserved = rig.senders[0].reserve()
     assert reserved is not None
-    rig.actor_gauges[0][Gauge.LANE_RESETS] = rig.gauges[Gauge.LANE_RESETS] = 1
+    actor = rig.rows.actors[0]
+    actor.supervision[Order.RESETS] = rig.rows.supervision[Order.RESETS] = 1
     rig.buffer.tick()
-    assert rig.actor_gauges[0][Gauge.LANE_RESETS_DONE] == 1
+    assert actor.orders[Order.RESETS] == 1
     rig.buffer.tick()
     again = rig.senders[0].reserve()
     assert again is not None and again.round == reserved.round

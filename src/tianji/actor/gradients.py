@@ -14,7 +14,7 @@ import numpy as np
 
 from tianji.actor.assembler import Start
 from tianji.actor.inference import Inference
-from tianji.actor.orders import Orders
+from tianji.actor.orders import ActorOrders
 from tianji.algorithms.interface import Estimator
 from tianji.balance.gradient_timing import Timing
 from tianji.channels.gauges import Gauge
@@ -45,7 +45,7 @@ class GradientAssembler:
         inference: Inference,
         estimator: Estimator,
         contributions: ContributionWriter,
-        orders: Orders,
+        orders: ActorOrders,
         gauges: memoryview[int],
         now_ns: Clock,
         timing: Timing | None = None,

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from tianji.channels.gauges import Gauge
+from tianji.channels.orders import ActorRows, Order
 
 
-class Orders:
-    """Reads the orders in an actor's row of gauges."""
+class ActorOrders:
+    """Reads an actor's orders, one word at a time."""
 
-    def __init__(self, gauges: memoryview[int]) -> None:
-        self._row = gauges
+    def __init__(self, rows: ActorRows) -> None:
+        self._orders = rows.orders
+        self._supervision = rows.supervision
+        self._is_lane_ready = False
 
     def is_lane_ready(self) -> bool:
-        """Return whether the lane was reset after the last actor on it died."""
-        return self._row[Gauge.LANE_RESETS] == self._row[Gauge.LANE_RESETS_DONE]
+        """Return whether the lane was reset after the last actor on it died. Once it was, it stays
+        ready as long as this actor lives."""
+        if not self._is_lane_ready:
+            self._is_lane_ready = self._orders[Order.RESETS] == self._supervision[Order.RESETS]
+        return self._is_lane_ready
 
     def is_hurried(self, round_number: int) -> bool:
         """Return whether the unroll of this round is to be sent now, however short it is."""
-        return self._row[Gauge.HURRY] > round_number
+        return self._orders[Order.HURRY] > round_number
 
     def is_closed(self, version: int) -> bool:
         """Return whether gradients at this version are no longer wanted."""
-        return self._row[Gauge.CLOSED] > version
+        return self._orders[Order.CLOSED] > version
 
     def opened_ns(self) -> int:
         """Return since when gradients at the newest version are wanted."""
-        return self._row[Gauge.OPENED_NS]
+        return self._orders[Order.OPENED_NS]
+
+    def call(self) -> int:
+        """Return the word that says which sums are wanted for an all-reduce (Call)."""
+        return self._orders[Order.CALL]
+
+    def num_predecessors(self) -> int:
+        """Return how many processes have run this actor before and are gone."""
+        return self._supervision[Order.RESETS]

@@ -14,8 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
+from tianji.actor.orders import ActorOrders
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import ContributionWriter, Total
+from tianji.channels.orders import ActorRows
 from tianji.channels.reduce import Call, ReduceBroken, Team
 from tianji.types import Array
 
@@ -43,7 +45,7 @@ class Rank:
         reduce: FollowingReduce,
         contributions: ContributionWriter,
         weigh: Callable[[int], tuple[float, float]],
-        gauges: memoryview[int],
+        rows: ActorRows,
     ) -> None:
         """weigh: the gather rule's."""
         self._index = index
@@ -51,24 +53,25 @@ class Rank:
         self._reduce = reduce
         self._contributions = contributions
         self._weigh = weigh
-        self._gauges = gauges
+        self._gauges = rows.gauges
+        self._orders = ActorOrders(rows)
         self._sum_P = np.empty(num_parameters, np.float32)
         self._values = np.empty(num_parameters + num_actors)
         # What an actor before this one was called for is not for us.
-        self._word = gauges[Gauge.REDUCE_CALL]
+        self._word = self._orders.call()
         """The call that was answered last."""
         self._team = Team(Call.of_word(self._word).team, ())
 
     def tick(self) -> bool:
         """Whether a sum was given."""
-        row = self._gauges
-        if row[Gauge.LANE_RESETS] != row[Gauge.LANE_RESETS_DONE]:
+        if not self._orders.is_lane_ready():
             return False
-        row[Gauge.REDUCE_READY] = row[Gauge.LANE_RESETS] + 1
-        if row[Gauge.REDUCE_CALL] == self._word:
+        self._gauges[Gauge.REDUCE_READY] = self._orders.num_predecessors() + 1
+        word = self._orders.call()
+        if word == self._word:
             return False
-        self._word = row[Gauge.REDUCE_CALL]
-        call = Call.of_word(self._word)
+        self._word = word
+        call = Call.of_word(word)
         if call.team != self._team.number:
             self._team = self._reduce.team(call.team)
         if self._index not in self._team.actors:
@@ -90,7 +93,7 @@ class Rank:
 
     def _is_current(self) -> bool:
         """Where another team was called since, what ours does is void."""
-        return self._gauges[Gauge.REDUCE_CALL] == self._word and self._index in self._team.actors
+        return self._orders.call() == self._word and self._index in self._team.actors
 
     def is_under_way(self) -> bool:
         return self._is_current() and self._reduce.is_under_way()

@@ -18,9 +18,10 @@ import numpy as np
 from tianji.actor.assembler import Assembler
 from tianji.actor.episodes import EpisodeLedger
 from tianji.actor.inference import Inference
-from tianji.actor.orders import Orders
+from tianji.actor.orders import ActorOrders
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Sender
+from tianji.channels.orders import ActorRows
 from tianji.envs.interface import World
 from tianji.types import Clock, Stamp, Unroll, observation_names
 
@@ -46,7 +47,7 @@ class Actor:
         inference: Inference,
         assembler: Assembler,
         sender: Sender,
-        gauges: memoryview[int],
+        rows: ActorRows,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._plan = plan
@@ -54,9 +55,9 @@ class Actor:
         self._inference = inference
         self._assembler = assembler
         self._sender = sender
-        self._gauges = gauges
+        self._gauges = rows.gauges
         self._now_ns = now_ns
-        self._orders = Orders(gauges)
+        self._orders = ActorOrders(rows)
         self._ledger = EpisodeLedger(world.num_envs)
         self._grant: Grant | None = None
         self._unroll: Unroll = {}

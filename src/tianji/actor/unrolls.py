@@ -10,7 +10,7 @@ import numpy as np
 
 from tianji.actor.assembler import Start
 from tianji.actor.inference import Inference
-from tianji.actor.orders import Orders
+from tianji.actor.orders import ActorOrders
 from tianji.types import Array, Clock, Unroll, observation_names
 
 
@@ -34,7 +34,7 @@ class UnrollAssembler:
     due_ns = 0
 
     def __init__(
-        self, plan: UnrollPlan, inference: Inference, orders: Orders, now_ns: Clock
+        self, plan: UnrollPlan, inference: Inference, orders: ActorOrders, now_ns: Clock
     ) -> None:
         self._plan = plan
         self._orders = orders

@@ -21,10 +21,11 @@ from tianji.buffer.absence import Absence
 from tianji.buffer.adding import Adding
 from tianji.buffer.interface import Entry
 from tianji.buffer.lanes import Lanes
-from tianji.buffer.orders import ActorOrders
+from tianji.buffer.orders import BufferOrders
 from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
+from tianji.channels.orders import BufferRows
 from tianji.types import Array, Clock, Stamp
 
 AHEAD = 2
@@ -53,19 +54,18 @@ class GatherGate:
         rule: GatherRule,
         adding: Adding,
         receiver: Receiver,
-        gauges: memoryview[int],
-        actor_gauges: Sequence[memoryview[int]],
+        rows: BufferRows,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         num_actors = receiver.num_lanes
         self._plan = plan
         self.rule = rule
         self._adding = adding
-        self._gauges = gauges
-        self._actor_gauges = actor_gauges
+        self._gauges = rows.gauges
+        self._actor_gauges = [actor.gauges for actor in rows.actors]
         self._now_ns = now_ns
-        self.lanes = Lanes(receiver, Turns(num_actors, is_serial=True), gauges, actor_gauges)
-        self._orders = ActorOrders(actor_gauges)
+        self.lanes = Lanes(receiver, Turns(num_actors, is_serial=True), rows)
+        self._orders = BufferOrders(rows.actors)
         self._absence = Absence(rule, plan.absent_after_s, num_actors, now_ns)
         self._tokens: deque[Stamp] = deque()
         self.counted: list[Stamp] = []

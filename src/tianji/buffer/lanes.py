@@ -12,6 +12,7 @@ from tianji.buffer.losses import Losses
 from tianji.buffer.presence import Presence
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
+from tianji.channels.orders import BufferRows
 from tianji.types import Stamp
 
 
@@ -22,15 +23,14 @@ class Lanes:
         self,
         receiver: Receiver,
         turns: Turns,
-        gauges: memoryview[int],
-        actor_gauges: Sequence[memoryview[int]],
+        rows: BufferRows,
     ) -> None:
         """turns: counts what actors hold, and says which of them comes next."""
         self.receiver = receiver
         self.turns = turns
-        self.presence = Presence(receiver, gauges, actor_gauges)
-        self.losses = Losses(gauges, actor_gauges)
-        self._gauges = gauges
+        self.presence = Presence(receiver, rows)
+        self.losses = Losses(rows)
+        self._gauges = rows.gauges
         self._owed: dict[int, int] = {}
         """Given and not yet delivered, by actor: it is still starting, or no slot was free."""
         self.has_changed = True

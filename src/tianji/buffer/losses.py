@@ -5,19 +5,19 @@ An actor counts what it drops in its own gauges; what was sent and is lost is co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tianji.channels.gauges import Gauge
+from tianji.channels.orders import BufferRows
 from tianji.types import Stamp
 
 
 class Losses:
     """Counts what was lost in the whole run, restarts included."""
 
-    def __init__(self, gauges: memoryview[int], actor_gauges: Sequence[memoryview[int]]) -> None:
-        self._row = gauges
-        self._rows = (gauges, *actor_gauges)
+    def __init__(self, rows: BufferRows) -> None:
+        self._row = rows.gauges
+        self._rows = (rows.gauges, *(actor.gauges for actor in rows.actors))
         self._items_before = self._steps_before = 0
 
     def lose(self, stamp: Stamp) -> None:

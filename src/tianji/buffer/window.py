@@ -8,7 +8,7 @@ so that the order of arrival never matters.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from tianji.buffer.lanes import Lanes
 from tianji.buffer.late import LateUnrolls
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
+from tianji.channels.orders import BufferRows
 from tianji.types import Clock, Stamp
 
 WAKE_PERIOD_NS = 10_000_000
@@ -43,30 +44,29 @@ class RatioWindow:
         self,
         plan: WindowPlan,
         receiver: Receiver,
-        gauges: memoryview[int],
-        actor_gauges: Sequence[memoryview[int]],
+        rows: BufferRows,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         num_actors = receiver.num_lanes
         is_serial = plan.point.lag_target == 0
         at_once = max(1, plan.point.unrolls_per_version // num_actors)
-        self.lanes = Lanes(receiver, Turns(num_actors, is_serial, at_once), gauges, actor_gauges)
+        self.lanes = Lanes(receiver, Turns(num_actors, is_serial, at_once), rows)
         self._point = plan.point
         self._max_lag = plan.max_lag
-        self._gauges = gauges
+        self._gauges = rows.gauges
         self._now_ns = now_ns
         self._waiting: list[Entry] = []
         self._num_entered = 0
         self._versions_made = 0
         """Since the start or the resume, as `_num_entered`."""
         self.version = 0
-        self._late = LateUnrolls(plan.max_lag, actor_gauges, now_ns)
+        self._late = LateUnrolls(plan.max_lag, rows.actors, now_ns)
         self._late_since_ns = 0
         """When the version that is due began to wait for late unrolls; 0: it does not."""
         self._may_park = plan.may_park and not is_serial and num_actors > 1
         self._parking = ParkingState(num_actors, num_actors)
         self._woken_ns = 0
-        gauges[Gauge.ACTIVE] = num_actors
+        self._gauges[Gauge.ACTIVE] = num_actors
 
     def starts_with(self, num_held: int) -> None:
         """A full store needs no second warm-up."""
@@ -77,7 +77,7 @@ class RatioWindow:
         return False
 
     def came(self, actor: int) -> None:
-        """It gets its turns again."""
+        self._late.came(actor)
 
     def lost(self, actor: int) -> None:
         self._late.forget(actor)

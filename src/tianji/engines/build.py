@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 
 from tianji.actor.assembler import Assembler
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.inference import Inference
-from tianji.actor.orders import Orders
+from tianji.actor.orders import ActorOrders
 from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
@@ -27,8 +27,10 @@ from tianji.buffer.role import Buffer
 from tianji.buffer.rules import build_rule
 from tianji.buffer.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
+from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
+from tianji.channels.orders import ActorRows, BufferRows
 from tianji.channels.reports import Report, Reports
 from tianji.engines.env_failures import EnvFailures
 from tianji.engines.gradients import (
@@ -84,7 +86,7 @@ def build_actor(
     index: int,
     open_sender: OpenSender,
     policy: BoardReader,
-    gauges: memoryview[int],
+    rows: ActorRows,
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
     reports: Reports | None = None,
@@ -94,14 +96,15 @@ def build_actor(
     plan, config = spec.plan, spec.config
     model = build_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
-    world = build_actor_world(spec, index, gauges, reports)
+    world = build_actor_world(spec, index, rows.gauges, reports)
+    rows.gauges[Gauge.STARTED_VERSION] = 0  # a predecessor may have left it
     sender = open_sender()
     if spans is not None:
         acting, world = trace_acting(acting, spans), trace_world(world, spans)
         policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)
     inference = Inference(acting, policy, Snapshot(model).read_from)
-    assembler = _build_assembler(spec, index, model, inference, gauges, now_ns, open_contributions)
-    parts = world, inference, assembler, sender, gauges, now_ns
+    assembler = _build_assembler(spec, index, model, inference, rows, now_ns, open_contributions)
+    parts = world, inference, assembler, sender, rows, now_ns
     return Actor(ActorPlan(index, plan.num_rows), *parts)
 
 
@@ -110,11 +113,11 @@ def _build_assembler(
     index: int,
     model: torch.nn.Module,
     inference: Inference,
-    gauges: memoryview[int],
+    rows: ActorRows,
     now_ns: Clock,
     open_contributions: OpenContributions | None,
 ) -> Assembler:
-    plan, config, orders = spec.plan, spec.config, Orders(gauges)
+    plan, config, orders = spec.plan, spec.config, ActorOrders(rows)
     seed = seed_for(config.seed, "actor", index)
     gather = gather_of(spec)
     if gather is None:
@@ -132,7 +135,7 @@ def _build_assembler(
         build_estimator(model, spec.spaces, config),
         open_contributions(size),
         orders,
-        gauges,
+        rows.gauges,
         now_ns,
         timing_of(spec, gather, index, size),
     )
@@ -142,8 +145,7 @@ def build_buffer(
     spec: RunSpec,
     receiver: Receiver,
     progress: Progress,
-    gauges: memoryview[int],
-    actor_gauges: Sequence[memoryview[int]],
+    rows: BufferRows,
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
     make_adding: MakeAdding | None = None,
@@ -153,7 +155,7 @@ def build_buffer(
     many parameters they have, where items are gradients."""
     if spans is not None:
         receiver = trace_receiver(receiver, spans)
-    rows = receiver, gauges, actor_gauges, now_ns
+    rest = receiver, rows, now_ns
     gate: Gate
     store: Store
     match load_algorithm(spec.config.algorithm.name).cadence(spec.config):
@@ -161,13 +163,13 @@ def build_buffer(
             assert make_adding is not None, "gradients are added up somewhere"
             rule = build_rule(gather, spec.plan.num_actors)
             adding = make_adding(rule, model_size)
-            gate = GatherGate(_gather_plan(spec, gather, model_size), rule, adding, *rows)
+            gate = GatherGate(_gather_plan(spec, gather, model_size), rule, adding, *rest)
             store = Sums(gate)
         case QueueCadence() as queue:
-            gate = RatioWindow(_window_plan(spec), *rows)
+            gate = RatioWindow(_window_plan(spec), *rest)
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
-            gate = RatioWindow(_window_plan(spec), *rows)
+            gate = RatioWindow(_window_plan(spec), *rest)
             store = _build_replay(spec, receiver, replay)
     if spans is not None:
         store = trace_store(store, spans)

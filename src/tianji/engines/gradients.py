@@ -22,6 +22,7 @@ from tianji.balance.gradient_timing import Timing
 from tianji.buffer.adding import Adding
 from tianji.buffer.rules import GatherRule, build_rule
 from tianji.channels.interface import BoardReader, ContributionWriter, Totals
+from tianji.channels.orders import ActorRows
 from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.models.flat import Snapshot, flatten
@@ -88,13 +89,13 @@ def build_rank(
     index: int,
     reduce: FollowingReduce,
     open_contributions: OpenContributions,
-    gauges: memoryview[int],
+    rows: ActorRows,
 ) -> Rank:
     """Build an actor's end of the all-reduce between processes."""
     size = num_parameters(build_model(spec))
     contributions = open_contributions(size)
     num_actors = spec.plan.num_actors
-    return Rank(index, num_actors, size, reduce, contributions, _weigh(spec), gauges)
+    return Rank(index, num_actors, size, reduce, contributions, _weigh(spec), rows)
 
 
 def _weigh(spec: RunSpec) -> Callable[[int], tuple[float, float]]:

@@ -28,6 +28,7 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, Receiver
 from tianji.channels.layout import Layout
 from tianji.channels.memory import to_pages
+from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Report, Reports
 from tianji.engines.build import build_actor, build_buffer, build_evaluator, spans_of
@@ -41,7 +42,7 @@ from tianji.engines.gradients import (
 )
 from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
-from tianji.engines.wiring import Ends
+from tianji.engines.wiring import Ends, actor_rows, buffer_rows
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.group import Group, GroupGauges
@@ -85,22 +86,22 @@ class Roles:
     def actor(self, role: Role, mends: bool) -> Actor:
         """mends: an environment that fails is replaced; else its error ends the run."""
         spec, ends = self._spec, self._ends
-        row, spans = ends.gauges.rows[role.name], self._open_spans(role)
+        rows, spans = actor_rows(ends, role), self._open_spans(role)
         policy, open_sum = ends.policy_reader(), None
         if self._gather is not None:
             open_sum = cache(partial(self._open_sum, role))  # a board has one writer
             if (reduce := self._open_reduce(role)) is not None:
-                rank = build_rank(spec, role.index, reduce, open_sum, row)
+                rank = build_rank(spec, role.index, reduce, open_sum, rows)
                 self.ranks[role.name] = rank
-                policy = own_policy(spec, policy, rank, row)
+                policy = own_policy(spec, policy, rank, rows.gauges)
             elif self._total is not None:
-                policy = own_policy(spec, policy, self._total, row)
+                policy = own_policy(spec, policy, self._total, rows.gauges)
         return build_actor(
             spec,
             role.index,
             partial(ends.sender, role),
             policy,
-            row,
+            rows,
             spans,
             self._now_ns,
             self._reports if mends else None,
@@ -127,10 +128,11 @@ class Roles:
         share: makes the buffer safe for two threads, where it and its learner have one each."""
         spec, ends, now_ns = self._spec, self._ends, self._now_ns
         (buffer_role,) = self._program.of_kind("buffer")
+        buffer_ends = buffer_rows(ends, buffer_role, self._program.of_kind("actor"))
         rows = GroupGauges(
             ends.gauges.rows[learner.name],
-            ends.gauges.rows[buffer_role.name],
-            list(ends.gauges.of_kind("actor").values()),
+            buffer_ends.gauges,
+            [actor.gauges for actor in buffer_ends.actors],
         )
         spans, buffer_spans = self._open_spans(learner), self._open_spans(buffer_role)
         model = build_model(spec)
@@ -142,7 +144,7 @@ class Roles:
         policy = ends.policy_writer(snapshot.nbytes)
         progress = Progress(spec.config)
         rows.buffer[Gauge.ACTIVITY] = Activity.RECEIVING
-        buffer = share(self._buffer(learner, model, progress, rows, buffer_spans))
+        buffer = share(self._buffer(learner, model, progress, buffer_ends, buffer_spans))
         steps: Update = update
         batches: Batches = buffer
         if spans is not None and buffer_spans is not None:
@@ -178,7 +180,7 @@ class Roles:
         learner: Role,
         model: torch.nn.Module,
         progress: Progress,
-        rows: GroupGauges,
+        rows: BufferRows,
         spans: Spans | None,
     ) -> Buffer:
         receiver = self._ends.receiver()
@@ -186,8 +188,7 @@ class Roles:
             self._spec,
             receiver,
             progress,
-            rows.buffer,
-            rows.actors,
+            rows,
             spans,
             self._now_ns,
             partial(self._adding, learner, receiver, rows),
@@ -198,7 +199,7 @@ class Roles:
         self,
         learner: Role,
         receiver: Receiver,
-        rows: GroupGauges,
+        rows: BufferRows,
         rule: GatherRule,
         size: int,
     ) -> Adding:

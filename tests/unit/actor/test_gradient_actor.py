@@ -6,17 +6,17 @@ from tests.fakes.scripted import (
     PAYLOAD_BYTES,
     ScriptedActing,
     ScriptedWorld,
-    gauge_row,
     scripted_layout,
     write_version,
 )
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.inference import Inference
-from tianji.actor.orders import Orders
+from tianji.actor.orders import ActorOrders
 from tianji.actor.role import Actor, ActorPlan
 from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.channels.orders import BufferRows, Order
 
 P, ROWS = 2, 4
 
@@ -54,7 +54,8 @@ class Rig:
         self.world = world or ScriptedWorld()
         self.acting = ScriptedActing()
         self.estimator = CountingEstimator(complete_after)
-        self.gauges = gauge_row()
+        (self.rows,) = BufferRows.private(num_actors=1).actors
+        self.gauges, self.orders = self.rows.gauges, self.rows.orders
         self.board = InprocBoard(PAYLOAD_BYTES)
         self.sums = sums or InprocBoard(contribution_bytes(P))
         self.stream = InprocStream(scripted_layout(ROWS, 2), num_slots=4, num_lanes=1)
@@ -64,12 +65,12 @@ class Rig:
     def make_actor(self, plan, timing=None):
         inference = Inference(self.acting, self.board, self.acting.read_policy)
         assembler = GradientAssembler(
-            plan, inference, self.estimator, self.writer, Orders(self.gauges), self.gauges,
+            plan, inference, self.estimator, self.writer, ActorOrders(self.rows), self.gauges,
             self.clock, timing,
         )  # fmt: skip
         return Actor(
             ActorPlan(0, ROWS), self.world, inference, assembler, self.stream.sender(0),
-            self.gauges, self.clock,
+            self.rows, self.clock,
         )  # fmt: skip
 
     def clock(self):
@@ -148,7 +149,7 @@ def test_a_gradient_follows_from_its_version_and_place_alone():
     make(one)
     other.tick(2)
     for rig in (one, other):  # the other had not finished when the round was closed
-        rig.gauges[Gauge.CLOSED] = 1
+        rig.orders[Order.CLOSED] = 1
         rig.publish(1)
         make(rig)
     assert one.world.seeds[-1] == other.world.seeds[-1]
@@ -160,7 +161,7 @@ def test_a_closed_round_drops_what_is_in_work_and_counts_it():
     rig.publish(0)
     rig.grant()
     rig.tick(2)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     assert not rig.actor.tick()
     assert rig.gauges[Gauge.DISCARDED] == 1
     assert rig.gauges[Gauge.DISCARDED_STEPS] == 4
@@ -172,7 +173,7 @@ def test_it_goes_on_at_the_next_version_in_the_same_slot():
     rig.publish(0)
     rig.grant()
     rig.tick(3)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     rig.actor.tick()
     rig.publish(1)
     make(rig)
@@ -254,6 +255,6 @@ def test_an_item_may_be_begun_and_dropped_without_a_row():
     rig.grant()
     assert rig.actor.begin() and rig.actor.is_working
     assert not rig.world.made.any()
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     assert not rig.actor.begin()
     assert not rig.actor.is_working and rig.gauges[Gauge.DISCARDED_STEPS] == 0

@@ -5,6 +5,7 @@ from tianji.actor.gradients import GradientPlan
 from tianji.balance.given_times import Times
 from tianji.balance.gradient_timing import Timing
 from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Order
 from tianji.config.run import TimesConfig
 
 UNIT_NS = 1000
@@ -69,7 +70,7 @@ def test_waiting_for_a_version_is_no_part_of_the_next_one_either():
     assert not rig.actor.tick()
     rig.later(UNIT_NS)
     rig.tick(1)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     assert not rig.actor.tick()
     rig.later(5 * UNIT_NS)
     rig.publish(1)
@@ -82,7 +83,7 @@ def test_one_that_is_held_when_its_round_is_closed_is_dropped():
     rig.tick(ROWS)
     rig.later(UNIT_NS // 2)
     assert rig.actor.is_wanted()
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     assert not rig.actor.is_wanted()
     assert not rig.actor.tick()
     assert not rig.actor.is_working and rig.actor.due_ns == 0
@@ -93,7 +94,7 @@ def test_one_that_is_held_when_its_round_is_closed_is_dropped():
 def test_what_was_begun_in_the_same_moment_is_not_counted_as_lost():
     rig = TimedRig()
     rig.tick(1)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     assert not rig.actor.tick()
     assert rig.gauges[Gauge.DISCARDED] == 0
 
@@ -110,9 +111,9 @@ def test_waiting_for_a_core_is_no_part_of_the_first_one_of_a_version():
     rig = TimedRig()
     rig.tick(1)
     rig.later(UNIT_NS // 2)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     rig.publish(1)
-    rig.gauges[Gauge.OPENED_NS] = rig.now
+    rig.orders[Order.OPENED_NS] = rig.now
     rig.later(UNIT_NS)
     rig.tick(1)
     assert rig.actor.due_ns == rig.start + UNIT_NS // 2 + UNIT_NS
@@ -120,10 +121,10 @@ def test_waiting_for_a_core_is_no_part_of_the_first_one_of_a_version():
 
 def test_a_version_that_is_not_said_to_be_open_yet_begins_now():
     rig = TimedRig()
-    rig.gauges[Gauge.OPENED_NS] = rig.start
+    rig.orders[Order.OPENED_NS] = rig.start
     rig.tick(1)
     rig.later(UNIT_NS // 2)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     rig.publish(1)
     rig.tick(1)
     assert rig.actor.due_ns == rig.start + UNIT_NS // 2 + UNIT_NS
@@ -131,7 +132,7 @@ def test_a_version_that_is_not_said_to_be_open_yet_begins_now():
 
 def test_an_actor_that_comes_later_begins_when_it_comes():
     rig = TimedRig()
-    rig.gauges[Gauge.OPENED_NS] = rig.start
+    rig.orders[Order.OPENED_NS] = rig.start
     rig.later(UNIT_NS // 2)
     rig.tick(1)
     assert rig.actor.due_ns == rig.start + UNIT_NS // 2 + UNIT_NS
