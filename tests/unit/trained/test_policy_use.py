@@ -23,9 +23,9 @@ from tianji.envs.build import build_world
 from tianji.envs.interface import Spaces
 from tianji.envs.single import SingleWorld
 from tianji.errors import CheckpointError, TianjiError, UsageError
+from tianji.evaluator.play import play_episodes
 from tianji.trained.evaluate import evaluate_run
 from tianji.trained.export import export_run
-from tianji.trained.play import play_episodes
 from tianji.trained.policy import load_policy
 
 ARM = "tests.fakes.small_envs:Arm"
