@@ -1,4 +1,4 @@
-"""This process and those that its environments have started: their memory and processor time."""
+"""Memory and processor time of this process and of those that its environments have started."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 _CLOCK_HZ = os.sysconf("SC_CLK_TCK")
 
 
-class Family:
-    """A profile's worker leads a session of its own, so whoever is in it belongs to it."""
+class ProcessFamily:
+    """All processes of this session: a process that measures leads a session of its own."""
 
     def __init__(self) -> None:
         self._children = [pid for pid in _all_pids() if _is_ours(pid)]
 
     def memory_bytes(self) -> int:
-        """Their own memory and their part of the libraries' pages, which all processes share: a
-        page that n of them use counts as 1/n. Without slots and boards: the plan counts those.
-        Where the system does not tell parts, their own memory alone."""
+        """Return their own memory and their part of shared pages: one that n processes use counts
+        as 1/n. Slots and boards are left out: the plan counts those. If the system does not tell
+        parts, only their own memory counts."""
         return sum(map(_memory_bytes, (os.getpid(), *self._children)))
 
     def cpu_s(self) -> float:
@@ -30,7 +30,7 @@ def _all_pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields behind the name; none of a process that is gone."""
+    """Return the fields after the name; none if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -55,7 +55,7 @@ def _memory_bytes(pid: int) -> int:
 
 
 def _sizes(path: Path) -> dict[str, int]:
-    """Bytes by name, of the lines that tell a size; none where the file cannot be read."""
+    """Return the sizes in a file of the kernel, in bytes; none if it cannot be read."""
     try:
         lines = [line.split() for line in path.read_text().splitlines()]
     except OSError:
