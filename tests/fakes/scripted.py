@@ -16,7 +16,7 @@ from tianji.algorithms.interface import Algorithm, Cadence
 from tianji.channels.gauges import GAUGE_WORDS
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.config.schema import AlgorithmConfig
-from tianji.envs.interface import Spaces
+from tianji.envs.interface import Spaces, World
 from tianji.types import Field
 
 SPACES = Spaces(gym.spaces.Box(0.0, np.inf, (3,), np.float32), gym.spaces.Discrete(2))
@@ -45,7 +45,7 @@ def scripted_layout(num_rows, num_envs, keeps_final=False, more=()):
     return Layout(fields, num_rows, num_envs)
 
 
-class ScriptedWorld:
+class ScriptedWorld(World):
     """Environment n observes (n, steps it ever made, steps in its episode); the reward is the
     second of these after the step. Its episodes have `lengths[n]` steps.
 
@@ -66,10 +66,6 @@ class ScriptedWorld:
         self.seeds = []
         self.is_closed = False
 
-    def observation_fields(self):
-        names = ["obs", "final_obs"] if self.keeps_final else ["obs"]
-        return tuple(Field(n, "float32", (3,), "obs" if n == "obs" else "step") for n in names)
-
     def observe(self):
         return np.stack([np.arange(self.num_envs), self.made, self.steps], axis=1)
 
@@ -79,8 +75,10 @@ class ScriptedWorld:
         self.ended[:] = False
         unroll["obs"][0] = self.observe()
 
-    def step(self, actions, unroll, t):
+    def send(self, actions):
         assert len(actions) == self.num_envs
+
+    def recv(self, unroll, t):
         valid = ~self.ended
         self.made += valid
         self.steps = np.where(valid, self.steps + 1, 0)

@@ -84,7 +84,7 @@ def test_an_environment_that_fails_is_told_by_its_own_words(tmp_path):
     with pytest.raises(WorkerLost) as caught:
         profile_of(PPO, num_actors=2, **flaky)
     first, second, *_ = str(caught.value).splitlines()
-    assert "RuntimeError: this world fails in step 5, as it was told to" in first
+    assert "RuntimeError: this world fails in step 5, as configured" in first
     assert "actor-bench-0" in second
     assert_nothing_is_left(tmp_path)
 

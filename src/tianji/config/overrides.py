@@ -179,7 +179,8 @@ def _kept_of(
 
 def _tuned_for(env: str, algorithm: str) -> str | None:
     for name in list_presets():
-        base = _base_from(load_preset(name))
-        if (base.env, base.algorithm) == (env, algorithm):
+        wishes = from_mapping(load_preset(name).config)
+        found = asked_text(ALGORITHM_NAME, wishes) or DEFAULT_ALGORITHM
+        if (_asked_env(wishes), found) == (env, algorithm):
             return name
     return None

@@ -12,6 +12,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -58,6 +59,7 @@ class Setting:
         return self.path.rpartition(".")[2]
 
 
+@cache
 def list_settings(algorithm: type[AlgorithmConfig]) -> tuple[Setting, ...]:
     """Every setting of a run with this algorithm, in the order of the schema."""
     return tuple(_walk(RunConfig, "", algorithm))
