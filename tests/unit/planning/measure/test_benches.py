@@ -67,7 +67,7 @@ def test_a_slow_environment_is_measured_by_the_steps_it_manages(build, monkeypat
     reading = build(slow).work(span(0.05), threads=1)
     assert reading.step_s >= 0.01
     unroll = reading.cost.unroll
-    assert unroll.alone_s >= 64 * 2 * 0.01
+    assert unroll.alone_s >= 0.98 * 64 * 2 * 0.01
     assert unroll.cpu_s < 0.7 * unroll.alone_s, "it sleeps, so it leaves the core to others"
 
 
