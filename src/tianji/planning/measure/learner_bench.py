@@ -1,8 +1,8 @@
 """A real buffer and learner on channels of their own; every tick is timed.
 
 They train on copies of a recorded unroll: no environment is involved, and sending the copies does
-not count. A version too long for a span is added up from its parts: receiving, taking, updates,
-publishing.
+not count. A version is added up from its parts: receiving, taking, updates, finishing. So a version
+too long for a span is measured by the updates that fit into it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,7 @@ from tianji.engines.spec import RunSpec
 from tianji.learner.role import Learner
 from tianji.models.flat import Snapshot
 from tianji.observe.progress import Progress
-from tianji.planning.measure.durations import (
-    FEWEST_BLOCKS,
-    CoreWait,
-    Durations,
-    Figure,
-    Piece,
-    figure_of,
-)
+from tianji.planning.measure.durations import CoreWait, Durations, Figure, Piece, figure_of
 from tianji.planning.measure.process_family import ProcessFamily
 from tianji.planning.measure.readings import LOOK_S, Span
 from tianji.planning.measure.recorded_unroll import RecordedUnroll
@@ -71,12 +64,11 @@ class LearnerBench:
         self._cadence = algorithm.cadence(spec.config)
         self._core_wait = CoreWait()
         self._updates = Durations(self._core_wait)
-        self._versions = Durations(self._core_wait)
         self._takes = Durations(self._core_wait)
+        self._finish_s: list[float] = []
         self._publish_s: list[float] = []
         self._receive_s: list[float] = []
-        self._in_version_s = self._fed_s = self._fed_cpu_s = 0.0
-        self._is_whole = False  # the version in work was begun in this span
+        self._fed_s = self._fed_cpu_s = 0.0
         model = build_model(spec)
         update = algorithm.build_update(model, spec.spaces, spec.config)
         snapshot = Snapshot(model)
@@ -100,6 +92,7 @@ class LearnerBench:
         self._family = ProcessFamily()
         self._learner.publish()
         self._publish_s.append(self._row[Gauge.PUBLISH_NS] / 1e9)
+        self._finish_s.append(self._row[Gauge.PUBLISH_NS] / 1e9)
         self._send(plan.warmup_unrolls)  # what a replay store holds in the middle of a run
 
     def memory_bytes(self) -> int:
@@ -126,10 +119,8 @@ class LearnerBench:
     def _forget(self) -> None:
         """Drop all durations, but keep the last of each rare kind: a span may see none."""
         self._updates.clear()
-        self._versions.clear()
         self._takes.clear(keep=1)
-        self._is_whole = False
-        del self._publish_s[:-1], self._receive_s[:-1]
+        del self._finish_s[:-1], self._publish_s[:-1], self._receive_s[:-1]
 
     def _cpu_s(self) -> float:
         return self._family.cpu_s() - self._fed_cpu_s
@@ -149,9 +140,7 @@ class LearnerBench:
         is_new = self._learner.is_between_versions
         if is_new:
             self._send(self._num_unrolls)
-            self._in_version_s, self._is_whole = 0.0, True
             self._updates.begin()
-            self._versions.begin()
         num_before, published_ns = self._buffer_row[Gauge.ITEMS], self._row[Gauge.PUBLISH_NS]
         began_ns = time.monotonic_ns()
         timed_tick(self._buffer, self._buffer_row)
@@ -162,28 +151,24 @@ class LearnerBench:
         num_received = self._buffer_row[Gauge.ITEMS] - num_before
         if num_received:
             self._receive_s.append((received_ns - began_ns) / 1e9 / num_received)
-        self._in_version_s += (ended_ns - began_ns) / 1e9
-        if not self._learner.is_between_versions:
-            take_s = self._batches.last_take_s if is_new else 0.0
-            self._updates.add(Piece((ended_ns - received_ns) / 1e9 - take_s))
-            return
-        self._publish_s.append((self._row[Gauge.PUBLISH_NS] - published_ns) / 1e9)
-        if self._is_whole:
-            self._versions.add(Piece(self._in_version_s))
+            began_ns = received_ns
+        seconds = (ended_ns - began_ns) / 1e9
+        if self._learner.is_between_versions:
+            self._finish_s.append(seconds)
+            self._publish_s.append((self._row[Gauge.PUBLISH_NS] - published_ns) / 1e9)
+        else:
+            self._updates.add(Piece(seconds - (self._batches.last_take_s if is_new else 0.0)))
 
     def _version_figure(self) -> Figure:
-        versions = self._versions.rows()[:, 0]
-        if len(versions) >= FEWEST_BLOCKS:
-            return figure_of(versions, 1)
         steps_per_update = self._row[Gauge.STEPS] / self._row[Gauge.UPDATES]
-        num_updates = self._cadence.trained_steps_per_version / steps_per_update
-        update = self._updates.figure()
+        num_updates = round(self._cadence.trained_steps_per_version / steps_per_update)
+        updates = figure_of(self._updates.rows()[:, 0], max(1, num_updates))
         rest_s = (
             self._num_unrolls * _median(self._receive_s)
             + self._takes.figure().median_s
-            + _median(self._publish_s)
+            + _median(self._finish_s)
         )
-        return update._replace(median_s=num_updates * update.median_s + rest_s)
+        return updates._replace(median_s=updates.median_s + rest_s)
 
     def _summary(self, busy_cores: float) -> LearnerCost:
         receive_s = _median(self._receive_s)

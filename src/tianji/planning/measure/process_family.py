@@ -6,14 +6,15 @@ import os
 import time
 from pathlib import Path
 
-_CLOCK_HZ = os.sysconf("SC_CLK_TCK")
+from tianji.observe.processes import read_process
 
 
 class ProcessFamily:
     """All processes of this session: a process that measures leads a session of its own."""
 
     def __init__(self) -> None:
-        self._children = [pid for pid in _all_pids() if _is_ours(pid)]
+        others = [pid for pid in _all_pids() if pid != os.getpid()]
+        self._children = [pid for pid in others if _session(pid) == os.getsid(0)]
 
     def memory_bytes(self) -> int:
         """Return their own memory and their part of shared pages: one that n processes use counts
@@ -22,29 +23,19 @@ class ProcessFamily:
         return sum(map(_memory_bytes, (os.getpid(), *self._children)))
 
     def cpu_s(self) -> float:
-        return time.process_time() + sum(map(_cpu_s, self._children))
+        used = [use.core_ns / 1e9 for use in map(read_process, self._children) if use is not None]
+        return time.process_time() + sum(used)
 
 
 def _all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _stat(pid: int) -> list[str]:
-    """Return the fields after the name; none if the process is gone."""
+def _session(pid: int) -> int | None:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _is_ours(pid: int) -> bool:
-    fields = _stat(pid)
-    return pid != os.getpid() and bool(fields) and int(fields[3]) == os.getsid(0)
-
-
-def _cpu_s(pid: int) -> float:
-    fields = _stat(pid)
-    return (int(fields[11]) + int(fields[12])) / _CLOCK_HZ if fields else 0.0
+        return os.getsid(pid)
+    except OSError:  # it is gone
+        return None
 
 
 def _memory_bytes(pid: int) -> int:
