@@ -10,13 +10,11 @@ from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.costs.profile import Profile
-from tianji.display.numbers import counted
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.keep import SHARES, kept_profile
 from tianji.planning.planner import Planned
 from tianji.planning.resolve.resolve import demand_of, resolve
-from tianji.planning.solve.candidates import Candidate
 from tianji.planning.solve.rescale import Observed, rescaled
 from tianji.planning.solve.solve import solve
 from tianji.types import Clock
@@ -69,8 +67,8 @@ class Replanner:
             return False
         self._better = resolve(self._config, self._machine, self._probe, better)
         self.note = (
-            f"The plan changes at this checkpoint, from {_in_words(now.chosen)} to "
-            f"{_in_words(better.chosen)}: at the present speeds that should be {gain:.0%} faster, "
+            f"The plan changes at this checkpoint, from {now.chosen.in_words()} to "
+            f"{better.chosen.in_words()}: at the present speeds that should be {gain:.0%} faster, "
             f"{better.chosen.prediction.produced:,.0f} steps/s."
         )
         return True
@@ -106,8 +104,3 @@ def observed_speeds(speeds: Speeds, plan: RunPlan) -> Observed:
         unroll_cpu_s=speeds.acting_cpu / unrolls_per_s,
         version_cpu_s=speeds.learning_cpu / versions_per_s,
     )
-
-
-def _in_words(chosen: Candidate) -> str:
-    actors = counted(chosen.num_actors, "actor")
-    return f"{actors} and {counted(chosen.learner_threads, 'learner thread')}"

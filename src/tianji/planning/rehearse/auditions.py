@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tianji.config.machine import Machine
 from tianji.costs.profile import Profile, Rehearsal
-from tianji.display.numbers import counted
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
@@ -64,7 +63,7 @@ class Auditions:
             try:
                 rehearsal = self._rehearse(chosen)
             except WorkerLost as error:
-                self._tell(f"{error} A plan with {_in_words(chosen)} is not used.")
+                self._tell(f"{error} A plan with {chosen.in_words()} is not used.")
                 rehearsal = _failed(chosen)
             profile = self._with(profile, chosen, rehearsal)
         if not any(rehearsal.produced for rehearsal in profile.rehearsals):
@@ -117,13 +116,8 @@ class Auditions:
         trial = RunSpec(config, plan, self._spec.spaces, self._spec.env, Path())
         limit_s = min(self._left_s(), PATIENCE * self._seconds_for(chosen))
         rehearsal = rehearse(trial, REHEARSAL_S, limit_s)
-        self._tell(f"Tried {_in_words(chosen)}: {rehearsal.produced:,.0f} steps/s.")
+        self._tell(f"Tried {chosen.in_words()}: {rehearsal.produced:,.0f} steps/s.")
         return rehearsal
-
-
-def _in_words(candidate: Candidate) -> str:
-    actors = counted(candidate.num_actors, "actor")
-    return f"{actors} and {counted(candidate.learner_threads, 'learner thread')}"
 
 
 def _failed(candidate: Candidate) -> Rehearsal:

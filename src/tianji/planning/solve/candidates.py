@@ -12,6 +12,7 @@ from tianji.config.machine import Machine
 from tianji.config.plan import Prediction
 from tianji.costs.profile import Profile, Rehearsal
 from tianji.costs.work import actor_threads_measured, actor_work, learner_cost, to_work
+from tianji.display.numbers import counted
 from tianji.planning.solve.demand import Demand
 from tianji.planning.solve.period import Period, Sides, period
 from tianji.planning.solve.run_memory import RunMemory
@@ -60,6 +61,10 @@ class Candidate:
         learner_s = max(terms["training"], terms["communication"])
         first_s, last_s = sorted((terms["sampling"], learner_s))
         return last_s / first_s if first_s else float("inf")
+
+    def in_words(self) -> str:
+        actors = counted(self.num_actors, "actor")
+        return f"{actors} and {counted(self.learner_threads, 'learner thread')}"
 
     def size(self, num_cores: int) -> tuple[int, float, int, int]:
         """Return threads without a core, missing reserve, processes and threads."""
