@@ -30,6 +30,8 @@ Unroll: TypeAlias = Mapping[str, Array]
 Clock: TypeAlias = Callable[[], int]
 """Returns nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
 
+RoleKind: TypeAlias = Literal["actor", "buffer", "learner", "evaluator"]
+
 Per: TypeAlias = Literal["step", "obs", "row", "unroll"]
 
 

@@ -11,7 +11,7 @@ from tianji.programs.program import Program
 
 if TYPE_CHECKING:
     from tianji.costs.profile import Profile
-    from tianji.engines.imbalance import Replan
+    from tianji.engines.supervise.imbalance import Replan
 
 
 def _inline(spec: RunSpec, program: Program, observer: Observer) -> Engine:

@@ -21,11 +21,11 @@ from tianji.channels.interface import (
     Receiver,
     Sender,
 )
+from tianji.channels.reports import Reports
 from tianji.engines.build import build_actor_world, build_model, seed_for
-from tianji.engines.interface import Reports
 from tianji.engines.spec import RunSpec
+from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot, flatten
-from tianji.observe.progress import Progress
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,

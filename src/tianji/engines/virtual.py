@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tianji.channels.gauges import Gauge
+from tianji.channels.gauges import Gauge, Ticks, timed_tick
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.layout import Layout
 from tianji.config.machine import read_machine
@@ -19,7 +19,6 @@ from tianji.costs.profile import Profile
 from tianji.costs.work import Work
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.loop import Role, timed_tick
 from tianji.engines.moments import run_moments
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
@@ -67,7 +66,7 @@ class VirtualEngine:
             for name, evaluator in self._roles.evaluators.items()
         ]
 
-    def _make_worker(self, role: Role, name: str, idle_ns: int = 0) -> Worker:
+    def _make_worker(self, role: Ticks, name: str, idle_ns: int = 0) -> Worker:
         row = self._roles.gauges.rows[name]
         job = _ActingJob(role, row, self._costs, self._clock.now_ns)
         cores = max(1.0, self._costs.row.cores)
@@ -128,7 +127,9 @@ def _cores_here() -> int:
 class _ActingJob:
     """An actor or an evaluator, one step of its environments at a time."""
 
-    def __init__(self, role: Role, gauges: memoryview[int], costs: RunCosts, now_ns: Clock) -> None:
+    def __init__(
+        self, role: Ticks, gauges: memoryview[int], costs: RunCosts, now_ns: Clock
+    ) -> None:
         self._role = role
         self._gauges = gauges
         self._costs = costs

@@ -13,12 +13,11 @@ import time
 from collections.abc import Sequence
 
 from tianji.actor.gradients import GradientActor
-from tianji.channels.gauges import Gauge
+from tianji.channels.gauges import Gauge, timed_tick
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.loop import timed_tick
 from tianji.engines.moments import run_moments
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
@@ -81,16 +80,16 @@ class VirtualGradientEngine:
     def _tick_side(self) -> bool:
         """Whether a round was closed, or a version published."""
         side = self._roles.side
-        version, closed = side.learner.version, self._buffer_row[Gauge.CLOSED]
+        version, closed = side.group.learner.version, self._buffer_row[Gauge.CLOSED]
         while side.tick():
             if self._buffer_row[Gauge.CLOSED] > closed:
                 self._look_at(self._actors)  # what they drop belongs to the round that was closed
-        if side.learner.version > version:
+        if side.group.learner.version > version:
             self._evaluate()
         if side.due_ns not in (0, self._due_ns) and side.due_ns > self._clock.now_ns():
             self._due_ns = side.due_ns
             self._clock.at(side.due_ns, self._look, LEARNER_RANK)
-        return side.learner.version > version or self._buffer_row[Gauge.CLOSED] > closed
+        return side.group.learner.version > version or self._buffer_row[Gauge.CLOSED] > closed
 
     def _evaluate(self) -> None:
         """With a new version, if it is time to: whole episodes at this moment."""

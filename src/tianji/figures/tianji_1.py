@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tianji.config.files import load_config
-from tianji.config.runs import CONFIG_FILE, find_run
 from tianji.figures.interface import Wish
 from tianji.figures.look import (
     BLACK,
@@ -24,6 +23,7 @@ from tianji.figures.look import (
     quieten,
 )
 from tianji.figures.window import View, choose, look
+from tianji.run_folder.paths import CONFIG_FILE, find_run
 from tianji.trace.read import Arrow, Timeline, newest_trace, read_trace
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from tianji.channels.gauges import Gauges
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.config.run import RunConfig
 from tianji.costs.work import Work
+from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
-from tianji.observe.progress import Progress
+from tianji.types import RoleKind
 from tianji.virtual.channels import VirtualBoard, VirtualStream
 from tianji.virtual.clock import Action, VirtualClock
 from tianji.virtual.costs import LearnerJob
@@ -39,7 +40,8 @@ class Cluster:
         """Grants that wait for the policy of their version, by machine."""
         self._wake_ns = round(scenario.wake_s * 1e9)
         names = tuple(f"actor-{i}" for i in range(len(scenario.paces)))
-        self.gauges = Gauges((*names, "buffer", "learner"))
+        kinds: dict[str, RoleKind] = dict.fromkeys(names, "actor")
+        self.gauges = Gauges(kinds | {"buffer": "buffer", "learner": "learner"})
         layout = Layout(tuple(STANDARD_FIELDS), num_rows=1, num_envs=1)
         self.stream = VirtualStream(layout, scenario.num_slots, len(names), self)
         self.actors = [self._make_actor(i) for i in range(len(names))]

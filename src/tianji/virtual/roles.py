@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tianji.algorithms.interface import Minibatch
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Receiver, Sender
 from tianji.costs.work import Work
@@ -143,6 +144,10 @@ class CountingStore:
         """Nothing was kept."""
 
 
+def _compute_nothing() -> Any:
+    return None
+
+
 class CountingUpdate:
     """So many optimiser steps for every batch, which cost only time."""
 
@@ -150,9 +155,12 @@ class CountingUpdate:
         self._num_updates = num_updates
         self._steps = trained_steps_per_version // num_updates
 
-    def steps(self, batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
+    def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
         for _ in range(self._num_updates):
-            yield {}
+            yield Minibatch(_compute_nothing, _compute_nothing)
+
+    def metrics(self) -> Mapping[str, float]:
+        return {}
 
     def minibatch_steps(self, batch: Batch) -> int:
         return self._steps

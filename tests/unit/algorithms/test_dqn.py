@@ -71,7 +71,7 @@ def test_a_soft_target_moves_a_share_of_the_way():
 def test_normalisation_is_the_same_for_both_networks():
     rig = Rig("dqn", "tree", normalize={"observations": True})
     rig.train(rig.batch(1))
-    target = rig.update._target._model
+    target = rig.update._target.model
     assert target.net.encoder.normalizer is rig.model.net.encoder.normalizer
 
 

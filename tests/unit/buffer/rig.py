@@ -10,7 +10,7 @@ from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocStream
 from tianji.config.run import RunConfig
-from tianji.observe.progress import Progress
+from tianji.learner.progress import Progress
 from tianji.types import Stamp
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments

@@ -11,7 +11,7 @@ from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.run import RunConfig
-from tianji.observe.progress import Progress
+from tianji.learner.progress import Progress
 from tianji.types import Stamp
 
 CAPACITY, WARMUP, LENGTH, ENVS = 6, 4, 4, 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tests.unit.virtual.test_sizes import profile
 from tianji.config.machine import read_machine
 from tianji.planning.keep import key_of, save

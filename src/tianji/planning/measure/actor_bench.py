@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.gauges import Gauge, timed_tick
+from tianji.channels.layout import Layout
 from tianji.costs.profile import ActorCost
-from tianji.engines.build import build_actor, build_model
-from tianji.engines.loop import timed_tick
+from tianji.engines.build import build_model
+from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
+from tianji.engines.wiring import SharedEnds, SharedMemory
 from tianji.envs.timing import LONG_STEP_S
 from tianji.models.flat import Snapshot
 from tianji.planning.measure.choices import is_waiting
@@ -24,7 +26,7 @@ from tianji.planning.measure.durations import CoreWait, Durations, Piece, figure
 from tianji.planning.measure.process_family import ProcessFamily
 from tianji.planning.measure.readings import LOOK_S, Sampled, Span
 from tianji.planning.measure.recorded_unroll import save_unroll
-from tianji.planning.measure.wires import Wires
+from tianji.programs.program import program_for
 from tianji.types import Stamp
 
 WARM_TICKS = 2  # the first one resets the environments
@@ -40,19 +42,20 @@ class ActorBench:
 
     def __init__(self, spec: RunSpec) -> None:
         plan = self._plan = spec.plan
+        # Two lanes share one slot: the actor sends on the first, _time_sending on the second.
+        wired = plan.model_copy(update={"num_actors": 2, "num_slots": 1})
+        program = program_for(spec.config, wired)
+        self._memory = SharedMemory.create(program, wired)
+        ends = SharedEnds(program, wired, self._memory.fds)
         self._snapshot = Snapshot(build_model(spec))
-        self._wires = Wires(plan, 1, 1, self._snapshot.nbytes)
-        self._receiver, (self._sender,) = self._wires.receiver, self._wires.senders
-        self._gauges = Gauges(("actor-0",)).rows["actor-0"]
+        self._policy = ends.policy_writer(self._snapshot.nbytes)
+        self._receiver = ends.receiver()
+        acts, sends = program.of_kind("actor")
+        self._sender = ends.sender(sends)
         # As in the run, an environment that fails is replaced.
-        self._actor = build_actor(
-            spec,
-            0,
-            self._sender,
-            self._wires.policy_reader(),
-            self._gauges,
-            reports=lambda report: None,
-        )
+        self._actor = Roles(spec, program, ends, lambda report: None).actor(acts, mends=True)
+        self._gauges = ends.gauges.rows[acts.name]
+        self._layout = Layout.from_json(plan.layout)
         self._unroll = {name: array[0] for name, array in self._receiver.arrays.items()}
         self._first_row = plan.lookahead - 1
         self._row = self._round = 0
@@ -118,7 +121,7 @@ class ActorBench:
     def _offer(self) -> None:
         unrolls_per_policy = max(1, self._plan.unrolls_per_version // self._plan.num_actors)
         if self._round % unrolls_per_policy == 0:
-            self._wires.policy.post(self._round, self._snapshot.write_to)
+            self._policy.post(self._round, self._snapshot.write_to)
         granted = self._receiver.grant(0, self._round)
         assert granted == 1, "the only slot is not free"
 
@@ -160,10 +163,10 @@ class ActorBench:
 
     def _time_sending(self) -> float:
         """Return the sender's time to hand over one unroll."""
-        stamp = Stamp(0, 0, 0, 0, 0, 0, 0)
+        stamp = Stamp(1, 0, 0, 0, 0, 0, 0)
         spent_s: list[float] = []
         for number in range(SEND_REPEATS):
-            self._receiver.grant(0, number)
+            self._receiver.grant(1, number)
             before_ns = time.monotonic_ns()
             grant = self._sender.reserve()
             assert grant is not None, "a slot was granted and cannot be reserved"
@@ -181,9 +184,9 @@ class ActorBench:
             self._tick()
         num_rows = self._row or self._plan.unroll_length
         rows = slice(self._first_row, self._first_row + num_rows)
-        save_unroll(path, self._wires.layout, self._unroll, rows)
+        save_unroll(path, self._layout, self._unroll, rows)
 
     def close(self) -> None:
         self._core_wait.close()
         self._actor.close()
-        self._wires.close()
+        self._memory.close()

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar
 
 from tianji.config.run import CheckpointConfig
 from tianji.config.schema import Strict
-from tianji.engines.process import StartMessage, WorkerProcess
 from tianji.engines.spec import RunSpec
+from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.errors import WorkerLost
 from tianji.planning.measure.readings import Build, Command, Measure, RecordUnroll, Span
 
@@ -30,11 +30,9 @@ class Member:
         read_fd, self._commands_fd = os.pipe()
         message = StartMessage(
             worker=name,
-            spec=spec,
+            run=encode_run(spec),
             threads=threads,
             fds={"commands": read_fd, "unroll": unroll_fd},
-            resume=False,
-            is_restart=False,
         )
         self._process = WorkerProcess.start(message, _MODULE)
         os.close(read_fd)

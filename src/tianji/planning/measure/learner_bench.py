@@ -9,49 +9,50 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tianji.algorithms.registry import load_algorithm
-from tianji.channels.gauges import Gauge, Gauges
-from tianji.channels.interface import Batches
+from tianji.buffer.interface import BufferRole
+from tianji.channels.gauges import Gauge
 from tianji.costs.profile import LearnerCost
-from tianji.engines.build import build_buffer, build_model
-from tianji.engines.loop import timed_tick
+from tianji.engines.build import build_model
+from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
-from tianji.learner.role import Learner
+from tianji.engines.wiring import SharedEnds, SharedMemory
 from tianji.models.flat import Snapshot
-from tianji.observe.progress import Progress
 from tianji.planning.measure.durations import CoreWait, Durations, Figure, Piece, figure_of
 from tianji.planning.measure.process_family import ProcessFamily
 from tianji.planning.measure.readings import LOOK_S, Span
 from tianji.planning.measure.recorded_unroll import RecordedUnroll
-from tianji.planning.measure.wires import Wires
+from tianji.programs.program import program_for
 from tianji.types import Batch
 
 WARM_UPDATES = 3
 
 
-class _TimedBatches:
-    """The buffer as the learner sees it; every take is timed."""
+class _TimedBuffer:
+    """A buffer whose takes are timed."""
 
-    def __init__(self, batches: Batches, takes: Durations) -> None:
-        self._batches = batches
+    def __init__(self, buffer: BufferRole, takes: Durations) -> None:
+        self._buffer = buffer
         self._takes = takes
+        self.lag = buffer.lag
         self.last_take_s = 0.0
 
     def take(self) -> Batch | None:
         self._takes.begin()
         before_ns = time.monotonic_ns()
-        batch = self._batches.take()
+        batch = self._buffer.take()
         self.last_take_s = (time.monotonic_ns() - before_ns) / 1e9
         if batch is not None:
             self._takes.add(Piece(self.last_take_s))
             self._takes.begin()
         return batch
 
-    def finish(self, batch: Batch, version: int) -> int:
-        return self._batches.finish(batch, version)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._buffer, name)
 
 
 class LearnerBench:
@@ -59,41 +60,32 @@ class LearnerBench:
 
     def __init__(self, spec: RunSpec, recorded: Path) -> None:
         plan = spec.plan
-        algorithm = load_algorithm(spec.config.algorithm.name)
         self._num_unrolls = plan.unrolls_per_version
-        self._cadence = algorithm.cadence(spec.config)
+        self._cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
         self._core_wait = CoreWait()
         self._updates = Durations(self._core_wait)
         self._takes = Durations(self._core_wait)
-        self._finish_s: list[float] = []
-        self._publish_s: list[float] = []
         self._receive_s: list[float] = []
         self._fed_s = self._fed_cpu_s = 0.0
-        model = build_model(spec)
-        update = algorithm.build_update(model, spec.spaces, spec.config)
-        snapshot = Snapshot(model)
-        self.policy_bytes = snapshot.nbytes
-        wires = Wires(plan, plan.num_slots, plan.num_actors, snapshot.nbytes)
-        self._recorded = RecordedUnroll(plan, wires, recorded)
-        actors = tuple(f"actor-{index}" for index in range(plan.num_actors))
-        rows = Gauges((*actors, "buffer", "learner")).rows
-        self._buffer_row, self._row = rows["buffer"], rows["learner"]
-        self._buffer = build_buffer(
-            spec,
-            wires.receiver,
-            Progress(spec.config),
-            self._buffer_row,
-            [rows[name] for name in actors],
-        )
-        self._batches = _TimedBatches(self._buffer, self._takes)
-        self._learner = Learner(
-            update, self._batches, wires.policy, snapshot.write_to, lambda: 0.0, self._row
-        )
+        program = program_for(spec.config, plan)
+        ends = SharedEnds(program, plan, SharedMemory.create(program, plan).fds)
+        roles = Roles(spec, program, ends, lambda report: None)
+        (learner,) = program.of_kind("learner")
+        group = roles.training(learner, lambda: None, self._time_takes).group
+        senders = [ends.sender(role) for role in program.of_kind("actor")]
+        self._recorded = RecordedUnroll(plan, senders, recorded)
+        self.policy_bytes = Snapshot(build_model(spec)).nbytes
+        self._group, self._learner = group, group.learner
+        self._row, self._buffer_row = group.gauges.learner, group.gauges.buffer
         self._family = ProcessFamily()
         self._learner.publish()
-        self._publish_s.append(self._row[Gauge.PUBLISH_NS] / 1e9)
-        self._finish_s.append(self._row[Gauge.PUBLISH_NS] / 1e9)
+        self._publish_s = [self._row[Gauge.PUBLISH_NS] / 1e9]
+        self._finish_s = list(self._publish_s)
         self._send(plan.warmup_unrolls)  # what a replay store holds in the middle of a run
+
+    def _time_takes(self, buffer: BufferRole) -> BufferRole:
+        self._buffer = _TimedBuffer(buffer, self._takes)
+        return self._buffer
 
     def memory_bytes(self) -> int:
         return self._family.memory_bytes()
@@ -143,9 +135,9 @@ class LearnerBench:
             self._updates.begin()
         num_before, published_ns = self._buffer_row[Gauge.ITEMS], self._row[Gauge.PUBLISH_NS]
         began_ns = time.monotonic_ns()
-        timed_tick(self._buffer, self._buffer_row)
+        self._group.tick_buffer()
         received_ns = time.monotonic_ns()
-        worked = timed_tick(self._learner, self._row)
+        worked = self._group.tick_learner()
         ended_ns = time.monotonic_ns()
         assert worked, "the learner has all unrolls of a version, and does not move"
         num_received = self._buffer_row[Gauge.ITEMS] - num_before
@@ -157,7 +149,7 @@ class LearnerBench:
             self._finish_s.append(seconds)
             self._publish_s.append((self._row[Gauge.PUBLISH_NS] - published_ns) / 1e9)
         else:
-            self._updates.add(Piece(seconds - (self._batches.last_take_s if is_new else 0.0)))
+            self._updates.add(Piece(seconds - (self._buffer.last_take_s if is_new else 0.0)))
 
     def _version_figure(self) -> Figure:
         steps_per_update = self._row[Gauge.STEPS] / self._row[Gauge.UPDATES]

@@ -16,26 +16,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tianji.channels.reports import Report, ReportPipe
 from tianji.config.schema import Strict
-from tianji.engines.report_pipe import ReportPipe
 from tianji.engines.spec import RunSpec
-from tianji.engines.worker import give_way, main, read_spec
+from tianji.engines.worker import give_way, main, read_run
 from tianji.planning.measure.process_family import ProcessFamily
 from tianji.planning.measure.readings import Build, Built, Command, Measure, Nothing
 
 
-def work(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
+def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
 
     flush_tiny_numbers()
     use_threads(head["threads"])
-    spec = read_spec(head, pickled)
+    spec, _ = read_run(run)
     gc.freeze()
     # An inherited descriptor can be opened by this name like any other file.
     unroll = Path(f"/proc/self/fd/{head['fds']['unroll']}")
     with os.fdopen(head["fds"]["commands"]) as commands:
         for answer in _answers(spec, commands, unroll):
-            reports({"kind": "answer", "record": answer.model_dump()})
+            reports(Report(kind="answer", record=answer.model_dump()))
             reports.flush()
 
 

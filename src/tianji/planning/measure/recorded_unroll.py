@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tianji.channels.interface import Sender
 from tianji.channels.layout import Layout
 from tianji.config.plan import RunPlan
-from tianji.planning.measure.wires import Wires
 from tianji.types import Array, Stamp
 
 
 class RecordedUnroll:
     """Sends copies of the unroll on all lanes in turn."""
 
-    def __init__(self, plan: RunPlan, wires: Wires, path: Path) -> None:
-        self._unroll = tiled(wires.layout, dict(np.load(path)))
+    def __init__(self, plan: RunPlan, senders: Sequence[Sender], path: Path) -> None:
+        self._unroll = tiled(Layout.from_json(plan.layout), dict(np.load(path)))
         self._num_steps = int(np.count_nonzero(self._unroll["valid"][plan.lookahead - 1 :]))
-        self._senders = wires.senders
+        self._senders = senders
         self._next_lane = 0
 
     def send(self, count: int, version: int, grant: Callable[[], object]) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.reports import Report
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
 from tianji.costs.profile import Rehearsal
 from tianji.display.numbers import counted
-from tianji.engines.interface import Outcome, Report
+from tianji.engines.interface import Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
@@ -157,14 +158,13 @@ class Stage:
 
 
 def _mark(gauges: Gauges, record: Mapping[str, Any]) -> _Mark:
-    rows = gauges.rows
-    actors = [row for name, row in rows.items() if name.startswith("actor-")]
+    actors = gauges.of_kind("actor").values()
     return _Mark(
         at_s=time.monotonic(),
         version=record["version"],
         produced=sum(row[Gauge.STEPS] for row in actors),
-        received=rows["buffer"][Gauge.RECEIVED_STEPS],
-        trained=rows["learner"][Gauge.STEPS],
+        received=gauges.the("buffer")[Gauge.RECEIVED_STEPS],
+        trained=gauges.the("learner")[Gauge.STEPS],
         lags=tuple(record["lag_histogram"]),
         ratio=record["ratio"]["actual"],
     )

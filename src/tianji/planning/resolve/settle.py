@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.config.auto import How, open_paths
+from tianji.config.defaults import How, open_paths
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.config.settings import value_at

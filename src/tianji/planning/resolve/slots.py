@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Algorithm, Cadence
-from tianji.channels.gauges import control_bytes
+from tianji.channels.control import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.notes import note_bytes

@@ -10,8 +10,8 @@ import pytest
 from tests.fakes.scripted import SPACES
 from tests.unit.planning.plans import config, plan_for
 from tianji.config.schema import Strict
-from tianji.engines.process import WorkerProcess
 from tianji.engines.spec import RunSpec
+from tianji.engines.supervise.process import WorkerProcess
 from tianji.errors import WorkerLost
 from tianji.planning.measure.crew import Crew
 from tianji.planning.measure.readings import Measure, RecordUnroll, Span

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tests.unit.planning.measure.profiles import sampled
 from tianji.config.machine import Machine
 from tianji.envs.build import probe

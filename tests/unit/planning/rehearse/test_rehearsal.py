@@ -5,8 +5,8 @@ import pytest
 from tests.fakes.scripted import SPACES
 from tests.unit.planning.plans import config, plan_for
 from tianji.channels.gauges import Gauge, Gauges
-from tianji.engines.control import Stop
-from tianji.engines.interface import Report
+from tianji.channels.orders import Stop
+from tianji.channels.reports import Report
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
@@ -24,7 +24,9 @@ class Rig:
         monkeypatch.setattr(module.time, "monotonic", lambda: self.now_s)
         self.stop = StopRequest()
         self.stage = Stage(self.stop, seconds, limit_s)
-        self.gauges = Gauges(("actor-0", "actor-1", "buffer", "learner"))
+        self.gauges = Gauges(
+            {"actor-0": "actor", "actor-1": "actor", "buffer": "buffer", "learner": "learner"}
+        )
         self.stage.watch(self.gauges)
 
     def version_after(self, seconds, lag=1):

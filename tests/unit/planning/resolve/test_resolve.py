@@ -8,14 +8,15 @@ import pytest
 
 from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.planning.plans import REPLAY, SCRIPTED, config, plan_for
+from tianji.channels.control import Control
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.notes import note_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
-from tianji.engines.control import Control
+from tianji.engines.wiring import bell_names
 from tianji.errors import UsageError
-from tianji.programs.program import tianji
+from tianji.programs.program import program_for
 from tianji.types import Field
 
 
@@ -141,7 +142,8 @@ def test_the_control_segment_is_planned_as_large_as_it_is(num_actors):
         plan.slot_bytes * plan.num_slots,
         plan.num_actors * lane_bytes(plan.num_slots) + note_bytes(plan.num_slots),
     )
-    built = Control.create(tianji(asked, plan)).segment.nbytes
+    program = program_for(asked, plan)
+    built = Control.create(program.kinds(), bell_names(program)).segment.nbytes
     assert plan.shared_memory_bytes == sum(map(to_pages, (*streams, built)))
 
 
