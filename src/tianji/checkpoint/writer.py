@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import needed_bytes, rotate, write_checkpoint
 from tianji.checkpoint.schema import Snapshot, folder_name
 from tianji.errors import CheckpointError
 
-OnEvent = Callable[[str, str], None]
+OnEvent = Callable[[Literal["checkpoint_written", "checkpoint_failed"], str], None]
 """(kind, text), called in the writer's thread: `checkpoint_written` or `checkpoint_failed`."""
 
 WAIT_S = 1.0

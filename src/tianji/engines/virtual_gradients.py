@@ -23,6 +23,7 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
 from tianji.programs.program import Program
+from tianji.records import StoppedBecause
 from tianji.types import Clock
 from tianji.virtual.clock import VirtualClock
 
@@ -57,7 +58,7 @@ class VirtualGradientEngine:
         for actor in self._actors:
             actor.settle()
 
-    def _loop(self, stop: StopRequest) -> str:
+    def _loop(self, stop: StopRequest) -> StoppedBecause:
         use_threads(1)  # the same sums on every machine; there is nothing here that gains by more
         self._evaluate()
         self._clock.at(self._clock.now_ns(), self._look, LEARNER_RANK)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tianji.algorithms.interface import Acting
 from tianji.channels.gauges import Activity, Gauge
@@ -20,9 +19,10 @@ from tianji.channels.interface import BoardReader, Bytes
 from tianji.config.run import EvaluateConfig
 from tianji.envs.build import make_rows
 from tianji.envs.interface import World
+from tianji.records import Evaluation
 from tianji.types import Array, Clock
 
-OnResult = Callable[[dict[str, Any]], None]
+OnResult = Callable[[Evaluation], None]
 
 
 class Evaluator:
@@ -124,7 +124,7 @@ class Evaluator:
 
     def _finish(self) -> None:
         returns = [value for played in self._returns.values() for value in played]
-        result: dict[str, Any] = {
+        result: Evaluation = {
             "version": self._version,
             "episodes": len(returns),
             "cut_episodes": self._num_cut,

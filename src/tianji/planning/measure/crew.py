@@ -66,7 +66,8 @@ class Member:
         for report in self._process.read_reports():
             if report["kind"] == "error":
                 raise WorkerLost(f"{report['text']}\n{self._who} failed:\n{report['traceback']}")
-            return report["record"]
+            if report["kind"] == "answer":
+                return report["record"]
         if has_ended:
             raise WorkerLost(f"{self._who} {self._process.how_it_ended()}.")
         return None

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.costs.profile import ActorCost, LearnerCost
-from tianji.display.numbers import counted
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
 from tianji.planning.measure.choices import (
@@ -38,6 +37,7 @@ from tianji.planning.measure.readings import (
     Sampled,
 )
 from tianji.planning.resolve.resolve import resolve
+from tianji.wording import counted
 
 ALONE_S = 0.6
 LOADED_S = 0.6

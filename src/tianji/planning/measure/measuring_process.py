@@ -16,12 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tianji.channels.reports import Report, ReportPipe
+from tianji.channels.reports import ReportPipe
 from tianji.config.schema import Strict
 from tianji.engines.spec import RunSpec
 from tianji.engines.worker import give_way, main, read_run
 from tianji.planning.measure.process_family import ProcessFamily
 from tianji.planning.measure.readings import Build, Built, Command, Measure, Nothing
+from tianji.records import AnswerReport
 
 
 def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
@@ -35,7 +36,7 @@ def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     unroll = Path(f"/proc/self/fd/{head['fds']['unroll']}")
     with os.fdopen(head["fds"]["commands"]) as commands:
         for answer in _answers(spec, commands, unroll):
-            reports(Report(kind="answer", record=answer.model_dump()))
+            reports(AnswerReport(kind="answer", record=answer.model_dump()))
             reports.flush()
 
 
