@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
@@ -22,7 +21,7 @@ from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
 from tianji.programs.program import program_for
-from tianji.records import Report
+from tianji.records import LearnerMetrics, Report
 from tianji.types import Clock
 from tianji.wording import counted
 
@@ -157,7 +156,7 @@ class Stage:
         )
 
 
-def _mark(gauges: Gauges, record: Mapping[str, Any]) -> _Mark:
+def _mark(gauges: Gauges, record: LearnerMetrics) -> _Mark:
     actors = gauges.of_kind("actor").values()
     return _Mark(
         at_s=time.monotonic(),
