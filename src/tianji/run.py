@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_manifest
@@ -276,8 +277,8 @@ def _speed_facts(whole: Metrics, spec: RunSpec) -> Summary:
 
 
 def _gather_rule(config: RunConfig) -> GatherRule | None:
-    gather = load_algorithm(config.algorithm.name).cadence(config).gather
-    if gather is None:
+    gather = load_algorithm(config.algorithm.name).cadence(config)
+    if not isinstance(gather, Gather):
         return None
     times = config.times
     return GatherRule(

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.fakes.experience import ACTIONS, GATHERED, OBSERVATIONS, Rig, queue_batch
+from tianji.algorithms.interface import QueueCadence
 from tianji.envs.spaces import make_action_cast, observation_leaves
 from tianji.errors import TrainingDiverged
 from tianji.models.flat import Snapshot
@@ -45,7 +46,7 @@ def test_a_version_takes_whole_rounds(name):
     rig = Rig(name)
     cadence = rig.algorithm.cadence(rig.config)
     assert cadence.steps_per_version % (rig.config.num_envs * cadence.unroll_length) == 0
-    if cadence.store == "queue":
+    if isinstance(cadence, QueueCadence):
         assert (cadence.ratio, cadence.lookahead, cadence.warmup_steps) == (1.0, 1, 0)
     else:
         items = cadence.ratio * cadence.steps_per_version
@@ -69,6 +70,24 @@ def test_acting_is_a_function_of_the_generator(name, observation, action):
     rig = Rig(name, observation, action)
     np.testing.assert_array_equal(rig.unroll(5)["action"], rig.unroll(5)["action"])
     assert (rig.unroll(5)["action"] != rig.unroll(6)["action"]).any()
+
+
+@every_algorithm
+def test_two_halves_can_wait_for_inference_at_once(name):
+    """Both submit their observations before either collects its actions."""
+    whole = Rig(name)
+    halves = [Rig(name) for _ in range(2)]
+    unrolls = [rig.unroll(seed) for seed, rig in enumerate(halves)]
+    expected = [whole.unroll(seed)["action"] for seed in range(2)]
+    for seed, (rig, unroll) in enumerate(zip(halves, unrolls, strict=True)):
+        unroll["action"][:] = -1
+        rig.acting.begin(np.random.default_rng(seed), unroll, 0, 0)
+    for t in range(8):
+        for rig, unroll in zip(halves, unrolls, strict=True):
+            rig.acting.submit(unroll, t)
+        for rig, unroll in zip(halves, unrolls, strict=True):
+            rig.acting.collect(unroll, t)
+    np.testing.assert_array_equal([unroll["action"] for unroll in unrolls], expected)
 
 
 @every_case
@@ -209,13 +228,13 @@ def test_an_unroll_handed_over_short_trains_on_what_it_has(name):
 def test_acting_leaves_rows_alone_that_it_did_not_act(name):
     rig = Rig(name)
     unroll = rig.unroll(2)
-    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces)):
+    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces, rig.config)):
         array[5:] = -77
     rig.acting.begin(np.random.default_rng(0), unroll, 0, 0)
     for t in range(5):
         rig.acting.act(unroll, t)
     rig.acting.finish(unroll, 0)
-    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces)):
+    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces, rig.config)):
         assert (array[5:] == -77).all() and (array[:5] != -77).all()
 
 

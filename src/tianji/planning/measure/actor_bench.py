@@ -15,7 +15,7 @@ import numpy as np
 from tianji.channels.gauges import Gauge, timed_tick
 from tianji.channels.layout import Layout
 from tianji.costs.profile import ActorCost
-from tianji.engines.build import build_model
+from tianji.engines.model import build_model
 from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
 from tianji.engines.wiring import SharedEnds, SharedMemory

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.interface import BufferRole
+from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Gauge
 from tianji.costs.profile import LearnerCost
-from tianji.engines.build import build_model
+from tianji.engines.model import build_model
 from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
 from tianji.engines.wiring import SharedEnds, SharedMemory
@@ -32,27 +32,23 @@ from tianji.types import Batch
 WARM_UPDATES = 3
 
 
-class _TimedBuffer:
+class _TimedBuffer(Buffer):
     """A buffer whose takes are timed."""
 
-    def __init__(self, buffer: BufferRole, takes: Durations) -> None:
-        self._buffer = buffer
+    def __init__(self, buffer: Buffer, takes: Durations) -> None:
+        self.__dict__.update(buffer.__dict__)
         self._takes = takes
-        self.lag = buffer.lag
         self.last_take_s = 0.0
 
     def take(self) -> Batch | None:
         self._takes.begin()
         before_ns = time.monotonic_ns()
-        batch = self._buffer.take()
+        batch = super().take()
         self.last_take_s = (time.monotonic_ns() - before_ns) / 1e9
         if batch is not None:
             self._takes.add(Piece(self.last_take_s))
             self._takes.begin()
         return batch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._buffer, name)
 
 
 class LearnerBench:
@@ -83,7 +79,7 @@ class LearnerBench:
         self._finish_s = list(self._publish_s)
         self._send(plan.warmup_unrolls)  # what a replay store holds in the middle of a run
 
-    def _time_takes(self, buffer: BufferRole) -> BufferRole:
+    def _time_takes(self, buffer: Buffer) -> Buffer:
         self._buffer = _TimedBuffer(buffer, self._takes)
         return self._buffer
 
@@ -164,7 +160,9 @@ class LearnerBench:
 
     def _summary(self, busy_cores: float) -> LearnerCost:
         receive_s = _median(self._receive_s)
-        if self._cadence.store == "queue":  # putting unrolls side by side is part of receiving
+        if isinstance(
+            self._cadence, QueueCadence
+        ):  # putting unrolls side by side is part of receiving
             receive_s += self._takes.figure().median_s / self._num_unrolls
         return LearnerCost(
             threads=torch.get_num_threads(),

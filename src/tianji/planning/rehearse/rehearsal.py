@@ -44,7 +44,7 @@ class _Mark:
     received: int
     trained: int
     lags: tuple[int, ...]
-    ratio: float
+    ratio: float | None
 
 
 def rehearse(spec: RunSpec, seconds: float, limit_s: float = LIMIT_S) -> Rehearsal:
