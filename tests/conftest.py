@@ -1,13 +1,21 @@
-"""What holds for every test: profiles that were kept on this machine are not seen, nor left."""
+"""What holds for every test: one thread for torch, and a cache folder of their own."""
 
 import os
 from pathlib import Path
 
 import pytest
+import torch
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Two threads that wait for each other in models this small cost ten times the work."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory):
+    """Profiles that are kept on this machine are neither seen nor changed."""
     with pytest.MonkeyPatch.context() as patch:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         if "MPLCONFIGDIR" not in os.environ:  # matplotlib's list of fonts takes seconds to make
