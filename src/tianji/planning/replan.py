@@ -19,7 +19,7 @@ from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.rescale import Observed, rescaled
 from tianji.planning.solve.solve import Solution, solve
 from tianji.types import Clock
-from tianji.wording import counted
+from tianji.wording import counted, to_percent
 
 WORTH_SHARE = 0.10
 """A new plan costs a restart of the workers; it must promise this much more."""
@@ -127,7 +127,7 @@ def _in_words(now: Solution, better: Solution) -> str:
     gain = better.chosen.prediction.produced / now.chosen.prediction.produced - 1
     return (
         f"The plan changes at this checkpoint, from {_shares(now)} to {_shares(better)}: at the "
-        f"speeds of this run that should be {gain:.0%} faster, "
+        f"speeds of this run that should be {to_percent(gain)} faster, "
         f"{better.chosen.prediction.produced:,.0f} steps/s."
     )
 

@@ -28,7 +28,7 @@ from tianji.planning.measure.choices import (
 from tianji.planning.measure.crew import Crew, Member, span_of
 from tianji.planning.measure.readings import SAMPLER, TRAINER, Built, Command, Sampled, Trained
 from tianji.planning.resolve.resolve import resolve
-from tianji.wording import counted
+from tianji.wording import counted, to_percent
 
 ALONE_S = 0.6
 LOADED_S = 0.6
@@ -168,7 +168,7 @@ class Costs:
         self._tell(
             f"An actor with {counted(plan.envs_per_actor, 'environment')}: "
             f"{plan.steps_per_unroll / alone.unroll_s:,.0f} steps/s, "
-            f"{alone.environment_share:.0%} of it in the environment."
+            f"{to_percent(alone.environment_share)} of it in the environment."
         )
         self.points.append(Point(plan, built, alone))
         return self.points[-1]

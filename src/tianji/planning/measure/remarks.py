@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tianji.costs.profile import ActorCost, LearnerCost
 from tianji.planning.measure.measurement import Point
+from tianji.wording import to_percent
 
 SLOW_STEP_S = 0.005
 UNEVEN = 5.0
@@ -90,7 +91,8 @@ def _busy(share: float) -> str:
         return ""
     return (
         f"Other programs use this machine: a process that was measured alone waited for a core "
-        f"{share:.0%} of the time. Measured costs exclude that; the predicted rate does not."
+        f"{to_percent(share)} of the time. Measured costs exclude that; the predicted rate does "
+        "not."
     )
 
 
@@ -99,6 +101,6 @@ def _noisy(noises: Sequence[float]) -> str:
     if worst <= NOISY:
         return ""
     return (
-        f"The measurement is noisy: numbers vary by +-{worst:.0%}. Measure again when no other "
-        "program uses the machine."
+        f"The measurement is noisy: numbers vary by +-{to_percent(worst)}. Measure again when no "
+        "other program uses the machine."
     )
