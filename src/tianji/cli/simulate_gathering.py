@@ -14,9 +14,9 @@ from tianji.cli.output import Outcome, people
 from tianji.cli.simulate_options import SimulateOptions
 from tianji.config.machine import read_machine
 from tianji.config.run import RunConfig, TimesConfig
-from tianji.display.numbers import to_percent, to_value
 from tianji.errors import UsageError
 from tianji.virtual.rounds import Gathered, simulate_rounds, total
+from tianji.wording import to_percent, to_value
 
 MOST_ROWS = 20
 """Actors in the table; of more, the first and the last ones."""
@@ -36,20 +36,18 @@ def simulate_gathering(
     num_actors = _num_actors(config, law, options)
     sized = config.model_copy(update={"num_actors": num_actors, "num_envs": num_actors})
     cadence = algorithm.cadence(sized)
-    assert cadence.gather is not None
+    assert isinstance(cadence, Gather)
     num_parameters = options.parameters or 0
     if law.network == "sqrt-size" and not num_parameters:
         num_parameters = _count_parameters(config, algorithm)
     times = Times(law, num_actors, num_parameters, config.seed)
-    rounds = simulate_rounds(
-        cadence.gather, times, num_actors, cadence.unroll_length, options.rounds
-    )
+    rounds = simulate_rounds(cadence, times, num_actors, cadence.unroll_length, options.rounds)
     found = total(rounds, num_actors)
-    words = _words(algorithm.name, cadence.gather, num_actors)
+    words = _words(algorithm.name, cadence, num_actors)
     people().print(words, markup=False, soft_wrap=True)
     people().print(_table(found, times, cadence.unroll_length))
     people().print(_account(found), markup=False, soft_wrap=True)
-    return Outcome(_report(algorithm.name, cadence.gather, law, found))
+    return Outcome(_report(algorithm.name, cadence, law, found))
 
 
 def _times_config(asked: TimesConfig, options: SimulateOptions) -> TimesConfig:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from tianji.engines.interface import Observer
 from tianji.engines.signals import StopRequest
 from tianji.engines.together import Together
+from tianji.records import StoppedBecause
 from tianji.virtual.clock import VirtualClock
 
 
-def run_moments(clock: VirtualClock, roles: Together, observer: Observer, stop: StopRequest) -> str:
+def run_moments(
+    clock: VirtualClock, roles: Together, observer: Observer, stop: StopRequest
+) -> StoppedBecause:
     """Returns why it ended."""
     while (because := roles.ended(stop)) is None:
         observer.tick()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tianji.buffer.interface import BufferRole
+from tianji.actor.role import Actor
+from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
-from tianji.channels.reports import Report, Reports
+from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.loop import run_loop
-from tianji.engines.roles import AnyActor, Roles
+from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
 from tianji.engines.threads import LockedBuffer, run_on_threads
 from tianji.engines.wiring import SharedEnds
@@ -19,6 +20,7 @@ from tianji.evaluator.role import Evaluator
 from tianji.learner.restored import begun_anew_report
 from tianji.learner.training import Training
 from tianji.programs.program import Program, Role
+from tianji.records import DoneReport, Event, StoppedBecause
 from tianji.trace.parts import trace_bell
 
 
@@ -112,13 +114,18 @@ class WorkerRun:
         orders = self._ends.supervision.rows[role.name]
         return lambda: orders[Order.STOP] != Stop.NO
 
-    def _alone(self, role: Role, made: AnyActor | Evaluator) -> Part:
+    def _alone(self, role: Role, made: Actor | Evaluator) -> Part:
         """Return the part of an actor or an evaluator, which ends when it is told to."""
-        row = self._ends.gauges.rows[role.name]
+        row, rank = self._ends.gauges.rows[role.name], self._roles.ranks.get(role.name)
+
+        def tick_with_rank() -> bool:
+            has_given = rank is not None and timed_tick(rank, row)
+            return timed_tick(made, row) or has_given
+
         return Part(
             role,
             [row],
-            tick=lambda: timed_tick(made, row),
+            tick=(lambda: timed_tick(made, row)) if rank is None else tick_with_rank,
             is_over=self._is_told_to_stop(role),
             close=made.close,
             due_ns=lambda: made.due_ns,
@@ -128,7 +135,7 @@ class WorkerRun:
         """Return one part for buffer and learner, or one each where they run on threads. The
         learner's ends when the run has."""
         orders, group = self._ends.supervision.rows[learner.name], training.group
-        reasons: list[str] = []
+        reasons: list[StoppedBecause] = []
 
         def is_over() -> bool:
             if (because := training.ended(orders[Order.STOP])) is not None:
@@ -137,7 +144,7 @@ class WorkerRun:
 
         def close() -> None:
             record = training.close(save=orders[Order.STOP] < Stop.NOW)
-            self._reports(Report(kind="done", because=reasons[0], record=record))
+            self._reports(DoneReport(kind="done", because=reasons[0], record=record))
 
         rest = is_over, close, lambda: training.due_ns
         if not self._has_threads:
@@ -162,18 +169,18 @@ class WorkerRun:
             if is_restart:
                 reports(begun_anew_report(highest + 1))
         if resume:
-            reports(Report(kind="note", text=NEW_EPISODES))
+            reports(Event(kind="note", text=NEW_EPISODES))
         row = ends.gauges.rows[role.name]
         if is_restart:
             if kept := ends.num_kept:
-                reports(Report(kind="note", text=KEPT_STORE.format(count=kept)))
+                reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
             training.progress.wall_before_s = row[Gauge.WALL_BEFORE_NS] / 1e9
         row[Gauge.WALL_BEFORE_NS] = int(training.progress.wall_before_s * 1e9)
         training.start()
         ends.control.ring_all()  # the first policy is there
         return training
 
-    def _share_buffer(self, learner: Role) -> Callable[[BufferRole], BufferRole]:
+    def _share_buffer(self, learner: Role) -> Callable[[Buffer], Buffer]:
         if not self._has_threads:
             return lambda buffer: buffer
         return lambda buffer: LockedBuffer(buffer, self._ends.bell(learner).ring)

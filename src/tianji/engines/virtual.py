@@ -24,6 +24,7 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
 from tianji.programs.program import Program
+from tianji.records import StoppedBecause
 from tianji.types import Clock
 from tianji.virtual.channels import VirtualBoard, VirtualStream
 from tianji.virtual.clock import Action, VirtualClock
@@ -107,7 +108,7 @@ class VirtualEngine:
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self._roles.run(self._loop, stop, resume)
 
-    def _loop(self, stop: StopRequest) -> str:
+    def _loop(self, stop: StopRequest) -> StoppedBecause:
         self._learner.deliver()  # the first policy
         for worker in (self._learner, *self._others):
             worker.wake()

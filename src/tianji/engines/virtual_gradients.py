@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from tianji.actor.gradients import GradientActor
+from tianji.actor.role import Actor
 from tianji.channels.gauges import Gauge, timed_tick
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.layout import Layout
@@ -23,6 +23,7 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
 from tianji.programs.program import Program
+from tianji.records import StoppedBecause
 from tianji.types import Clock
 from tianji.virtual.clock import VirtualClock
 
@@ -43,7 +44,6 @@ class VirtualGradientEngine:
         self._actors = [
             _TimedActor(actor, rows[name], clock.now_ns)
             for name, actor in self._roles.actors.items()
-            if isinstance(actor, GradientActor)
         ]
         self._others = [(role, rows[name]) for name, role in self._roles.evaluators.items()]
         self._buffer_row = rows["buffer"]
@@ -57,7 +57,7 @@ class VirtualGradientEngine:
         for actor in self._actors:
             actor.settle()
 
-    def _loop(self, stop: StopRequest) -> str:
+    def _loop(self, stop: StopRequest) -> StoppedBecause:
         use_threads(1)  # the same sums on every machine; there is nothing here that gains by more
         self._evaluate()
         self._clock.at(self._clock.now_ns(), self._look, LEARNER_RANK)
@@ -110,7 +110,7 @@ class VirtualGradientEngine:
 class _TimedActor:
     """An actor that computes a gradient in one go, or never."""
 
-    def __init__(self, actor: GradientActor, gauges: memoryview[int], now_ns: Clock) -> None:
+    def __init__(self, actor: Actor, gauges: memoryview[int], now_ns: Clock) -> None:
         self._actor = actor
         self._gauges = gauges
         self._now_ns = now_ns
@@ -127,7 +127,8 @@ class _TimedActor:
         was_working = actor.is_working
         if was_working and actor.is_wanted():
             return False
-        timed_tick(actor, self._gauges, self._now_ns)
+        actor.begin()
+        self._gauges[Gauge.HEARTBEAT_NS] = self._now_ns()
         if was_working:
             self.number += 1
             self._account(Gauge.BUSY_NS)

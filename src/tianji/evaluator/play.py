@@ -121,7 +121,7 @@ def combine(played: Iterable[Played]) -> Played:
     return Played(list(itertools.chain(*returns)), list(itertools.chain(*lengths)), sum(num_cut))
 
 
-def returns_by_env(played: Mapping[str, Played]) -> dict[str, dict[str, float]]:
-    """Return an entry with the mean return of each task; nothing where there is one."""
+def mean_returns(played: Mapping[str, Played]) -> dict[str, float]:
+    """Return the mean return of each task; nothing where there is only one."""
     means = {name: float(np.mean(one.returns)) for name, one in played.items()}
-    return {"returns_by_env": means} if len(means) > 1 else {}
+    return means if len(means) > 1 else {}

@@ -12,17 +12,17 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tianji.algorithms.interface import Acting
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import BoardReader, Bytes
 from tianji.config.run import EvaluateConfig
 from tianji.envs.interface import World
-from tianji.evaluator.play import Played, Player, combine, returns_by_env
+from tianji.evaluator.play import Played, Player, combine, mean_returns
+from tianji.records import Evaluation
 from tianji.types import Clock
 
-OnResult = Callable[[dict[str, Any]], None]
+OnResult = Callable[[Evaluation], None]
 
 
 class Evaluator:
@@ -101,7 +101,7 @@ class Evaluator:
 
     def _finish(self) -> None:
         returns, _, num_cut = combine(self._played.values())
-        result: dict[str, Any] = {
+        result: Evaluation = {
             "version": self._version,
             "episodes": len(returns),
             "cut_episodes": num_cut,
@@ -109,8 +109,9 @@ class Evaluator:
             "std_return": statistics.pstdev(returns),
             "min_return": min(returns),
             "max_return": max(returns),
-            **returns_by_env(self._played),
         }
+        if means := mean_returns(self._played):
+            result["returns_by_env"] = means
         self._gauges[Gauge.ITEMS] += 1
         self._on_result(result)
 

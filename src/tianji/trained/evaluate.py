@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tianji.envs.build import EnvSource, EnvSources, build_world, to_tasks
-from tianji.evaluator.play import Act, Played, combine, play_episodes, returns_by_env
+from tianji.evaluator.play import Act, Played, combine, mean_returns, play_episodes
 from tianji.trained.policy import LoadedPolicy, load_policy
 from tianji.trained.video import film_episode, import_ffmpeg
 
@@ -52,7 +52,7 @@ def evaluate_run(
         "stochastic": stochastic,
         "cut_after_steps": limit,
         **to_report(combine(played.values())),
-        **returns_by_env(played),
+        **({"returns_by_env": means} if (means := mean_returns(played)) else {}),
         "video": None,
     }
     if video is not None:

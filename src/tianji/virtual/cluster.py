@@ -6,11 +6,13 @@ actor ------------------------------------^                       on the learner
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tianji.buffer.role import Buffer, BufferPlan
+from tianji.buffer.role import Buffer
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauges
 from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.channels.orders import ActorRows, BufferRows, Orders
 from tianji.config.run import RunConfig
 from tianji.costs.work import Work
 from tianji.learner.progress import Progress
@@ -42,10 +44,11 @@ class Cluster:
         names = tuple(f"actor-{i}" for i in range(len(scenario.paces)))
         kinds: dict[str, RoleKind] = dict.fromkeys(names, "actor")
         self.gauges = Gauges(kinds | {"buffer": "buffer", "learner": "learner"})
+        self._rows = self._control_rows(names)
         layout = Layout(tuple(STANDARD_FIELDS), num_rows=1, num_envs=1)
         self.stream = VirtualStream(layout, scenario.num_slots, len(names), self)
         self.actors = [self._make_actor(i) for i in range(len(names))]
-        self.buffer = self._make_buffer(config, [self.gauges.rows[name] for name in names])
+        self.buffer = self._make_buffer(config)
         self.learner = Learner(
             CountingUpdate(scenario.learner.num_updates, scenario.trained_steps_per_version),
             self.buffer,
@@ -70,36 +73,38 @@ class Cluster:
 
     def _make_actor(self, index: int) -> Worker:
         pace, node = self._scenario.paces[index], self._node_of(index)
-        row = self.gauges.rows[f"actor-{index}"]
+        rows = self._rows.actors[index]
         actor = SimulatedActor(
             index,
             pace,
             self.stream.sender(index),
             lambda: self._versions[node],
-            row,
+            rows,
             self.clock.now_ns,
         )
         cores = max(1.0, pace.unroll.cores)
-        return Worker(self.clock, self.nodes[node], actor, [row], cores, wake_ns=self._wake_ns)
+        return Worker(
+            self.clock, self.nodes[node], actor, [rows.gauges], cores, wake_ns=self._wake_ns
+        )
 
-    def _make_buffer(self, config: RunConfig, actor_rows: list[memoryview[int]]) -> Buffer:
+    def _control_rows(self, actors: Sequence[str]) -> BufferRows:
+        gauges, supervision, orders = self.gauges.rows, Orders(["buffer", *actors]), Orders(actors)
+        return BufferRows(
+            gauges["buffer"],
+            supervision.rows["buffer"],
+            [ActorRows(gauges[a], supervision.rows[a], orders.rows[a]) for a in actors],
+        )
+
+    def _make_buffer(self, config: RunConfig) -> Buffer:
         scenario = self._scenario
         num_workers = scenario.actors_per_node + scenario.learner.cores
-        plan = BufferPlan(
+        plan = WindowPlan(
             scenario.point,
             scenario.max_lag,
-            first_row=0,
             may_park=scenario.num_nodes == 1 and num_workers > scenario.cores_per_node,
         )
-        return Buffer(
-            plan,
-            self.stream,
-            CountingStore(self.stream),
-            Progress(config),
-            self.gauges.rows["buffer"],
-            actor_rows,
-            self.clock.now_ns,
-        )
+        window = RatioWindow(plan, self.stream, self._rows, self.clock.now_ns)
+        return Buffer(window, CountingStore(self.stream), Progress(config))
 
     def _make_learner_worker(self) -> Worker:
         rows = [self.gauges.rows["buffer"], self.gauges.rows["learner"]]

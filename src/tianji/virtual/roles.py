@@ -14,8 +14,9 @@ from typing import Any
 from tianji.algorithms.interface import Minibatch
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Receiver, Sender
+from tianji.channels.orders import ActorRows, Order
 from tianji.costs.work import Work
-from tianji.types import Batch, Clock, Stamp
+from tianji.types import Array, Batch, Clock, Stamp
 from tianji.virtual.clock import Action
 
 
@@ -46,7 +47,7 @@ class SimulatedActor:
         pace: Pace,
         sender: Sender,
         version: Callable[[], int],
-        gauges: memoryview[int],
+        rows: ActorRows,
         now_ns: Clock,
     ) -> None:
         """version: the newest policy on this actor's machine, -1 before the first."""
@@ -55,7 +56,7 @@ class SimulatedActor:
         self._slice = pace.slice()
         self._sender = sender
         self._version = version
-        self._gauges = gauges
+        self._gauges, self._orders = rows.gauges, rows.orders
         self._now_ns = now_ns
         self._grant: Grant | None = None
         self._done = 0
@@ -92,7 +93,7 @@ class SimulatedActor:
 
     def _is_hurried(self) -> bool:
         assert self._grant is not None
-        return self._pace.can_be_short and self._gauges[Gauge.HURRY] > self._grant.round
+        return self._pace.can_be_short and self._orders[Order.HURRY] > self._grant.round
 
     def _finish(self) -> None:
         assert self._grant is not None
@@ -128,7 +129,7 @@ class CountingStore:
         steps = sum(stamp.env_steps for stamp in stamps)
         return Batch({}, stamps, num_items=len(stamps), num_steps=steps)
 
-    def finish(self, batch: Batch) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()

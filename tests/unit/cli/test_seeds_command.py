@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tianji.cli import seeds as module
 from tianji.cli.main import main
-from tianji.cli.seeds import show_seeds, take_seeds
+from tianji.cli.pages import seeds as module
+from tianji.cli.pages.seeds import show_seeds, take_seeds
 from tianji.config.run import RunConfig
 from tianji.config.tokens import split_tokens
 from tianji.observe.summary import build_summary
@@ -16,7 +16,8 @@ from tianji.seeds.summary import sum_up
 
 def summary_of(seed, **facts):
     config = RunConfig(algorithm="ppo", seed=seed, target_return=475.0)
-    return build_summary(config, Path(f"runs/five/seed-{seed}"), facts, "actor-0: it broke")
+    cause = {"first_cause": "actor-0: it broke"}
+    return build_summary(config, Path(f"runs/five/seed-{seed}"), {**facts, **cause})
 
 
 REACHED = {
@@ -52,6 +53,13 @@ def test_an_interrupted_command_names_what_to_resume_and_what_never_started(caps
     assert code == 130
     assert "tianji resume five/seed-1 continue seed 1" in text
     assert "not started seed 2, 3" in text
+
+
+@pytest.mark.parametrize("verb", ["plan", "simulate", "resume"])
+def test_other_commands_say_that_seeds_belong_to_train(verb, capfd):
+    assert main([verb, "--seeds", "3", "--json"]) == 2
+    error = json.loads(capfd.readouterr().out)["error"]
+    assert "--seeds is an option of `tianji train` only" in error and "mean" not in error
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", ""])

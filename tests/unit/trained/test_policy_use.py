@@ -281,7 +281,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_newest_sound_one_and_an_exit_code
         return
     assert report["version"] == used
     assert bool(report["note"]) == bool(code) == ("Warning: " in err)
-    assert not code or f"The newest sound checkpoint is used instead: v{used:08d}." in err
+    assert not code or f"The newest valid checkpoint is used instead: v{used:08d}." in err
 
 
 def test_loading_warns_where_it_is_not_the_policy_that_was_asked_for(make_run):

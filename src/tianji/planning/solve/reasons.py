@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from tianji.config.machine import Machine
 from tianji.costs.profile import Profile
 from tianji.costs.work import actor_work, learner_cost
-from tianji.display.numbers import counted
 from tianji.planning.solve.candidates import TIE_SHARE, Candidate
 from tianji.planning.solve.demand import Demand
 from tianji.planning.solve.run_memory import mib
+from tianji.wording import counted
 
 WORTH_SAYING = 0.02  # a smaller gain counts as none
 
@@ -33,21 +33,26 @@ def explain_choice(
 
 def _bottleneck(chosen: Candidate, machine: Machine, demand: Demand) -> str:
     terms = chosen.period.terms
-    sampling = f"the actors need {_time(terms['sampling'])} for the steps of a version"
-    training = f"the learner needs {_time(terms['training'])} to train on them"
+    steps = "the steps of a version"
+    actors, learner = _time(terms["sampling"]), _time(terms["training"])
+    sampling = f"the actors need {actors} to make {steps}"
+    training = f"the learner needs {learner} to train on them"
     if demand.max_lag == 0:
         return f"Sampling and training take turns (max_lag 0): {sampling}, {training}."
     match chosen.prediction.bottleneck:
         case "sampling":
             return f"Sampling is the bottleneck: {sampling}; {training} and waits for the rest."
         case "training":
-            return f"Training is the bottleneck: {training}; {sampling} and wait for the rest."
+            return (
+                f"Training is the bottleneck: the learner needs {learner} to train on {steps}; "
+                f"the actors need {actors} to make them and wait for the rest."
+            )
         case "communication":
             return (
                 "Communication is the bottleneck: receiving the "
                 f"{demand.unrolls_per_version(chosen.num_actors)} unrolls of a version takes "
-                f"{_time(terms['communication'])} of the {_time(terms['training'])} that the "
-                f"learner's process needs for a version; {sampling}."
+                f"{_time(terms['communication'])} of the {learner} that the learner's process "
+                f"needs for a version; {sampling}."
             )
         case "processors":
             return (

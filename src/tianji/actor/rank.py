@@ -1,0 +1,111 @@
+"""Rank: an actor's part in an all-reduce; the other end is buffer/reducing.py.
+
+Takes      the number of the team, the version that is wanted, and the sum that the actor posted
+Gives      that sum to the team, once per version
+Waits for  nothing: the collective has a thread of its own
+Unblocked  by that thread, which rings
+Stops      between two ticks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from tianji.actor.orders import ActorOrders
+from tianji.channels.gauges import Gauge
+from tianji.channels.interface import ContributionWriter, Total
+from tianji.channels.orders import ActorRows
+from tianji.channels.reduce import Call, ReduceBroken, Team
+from tianji.types import Array
+
+
+class FollowingReduce(Protocol):
+    """The end of a Reduce of everybody but the first rank."""
+
+    def team(self, number: int) -> Team: ...
+
+    def give(self, team: Team, rank: int, values: Array) -> None: ...
+
+    def is_under_way(self) -> bool: ...
+
+    def result(self) -> Array | None: ...
+
+
+class Rank:
+    """Gives the sum that the actor posted last, when it is wanted; keeps the total."""
+
+    def __init__(
+        self,
+        index: int,
+        num_actors: int,
+        num_parameters: int,
+        reduce: FollowingReduce,
+        contributions: ContributionWriter,
+        weigh: Callable[[int], tuple[float, float]],
+        rows: ActorRows,
+    ) -> None:
+        """weigh: the gather rule's."""
+        self._index = index
+        self._num_parameters = num_parameters
+        self._reduce = reduce
+        self._contributions = contributions
+        self._weigh = weigh
+        self._gauges = rows.gauges
+        self._orders = ActorOrders(rows)
+        self._sum_P = np.empty(num_parameters, np.float32)
+        self._values = np.empty(num_parameters + num_actors)
+        # What an actor before this one was called for is not for us.
+        self._word = self._orders.call()
+        """The call that was answered last."""
+        self._team = Team(Call.of_word(self._word).team, ())
+
+    def tick(self) -> bool:
+        """Whether a sum was given."""
+        if not self._orders.is_lane_ready():
+            return False
+        self._gauges[Gauge.REDUCE_READY] = self._orders.num_predecessors() + 1
+        word = self._orders.call()
+        if word == self._word:
+            return False
+        self._word = word
+        call = Call.of_word(word)
+        if call.team != self._team.number:
+            self._team = self._reduce.team(call.team)
+        if self._index not in self._team.actors:
+            return False
+        rank = 1 + self._team.actors.index(self._index)
+        self._reduce.give(self._team, rank, self._mine(call.version))
+        return True
+
+    def _mine(self, version: int) -> Array:
+        """Nothing, if the sum is of another version: it was in an earlier total, or came too late
+        for one."""
+        self._values[:] = 0.0
+        left = self._contributions.left(self._sum_P)
+        if left is not None and left.version == version:
+            factor, _ = self._weigh(left.num_gradients)
+            np.multiply(self._sum_P, factor, out=self._values[: self._num_parameters])
+            self._values[self._num_parameters + self._index] = left.num_gradients
+        return self._values
+
+    def _is_current(self) -> bool:
+        """Where another team was called since, what ours does is void."""
+        return self._orders.call() == self._word and self._index in self._team.actors
+
+    def is_under_way(self) -> bool:
+        return self._is_current() and self._reduce.is_under_way()
+
+    def total(self, version: int) -> Total | None:
+        if version != Call.of_word(self._word).version or not self._is_current():
+            return None
+        try:
+            values = self._reduce.result()
+        except ReduceBroken:
+            return None  # the learner's side says so, to all
+        if values is None:
+            return None
+        sum_P = values[: self._num_parameters].astype(np.float32)
+        return Total(sum_P, [round(count) for count in values[self._num_parameters :].tolist()])

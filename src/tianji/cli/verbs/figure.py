@@ -1,0 +1,72 @@
+"""`tianji figure [NAME]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tianji.cli.output import Outcome, people
+from tianji.cli.pages.tables import fact_list
+from tianji.errors import UsageError
+from tianji.figures.interface import Wish, check_options, list_figures, load_figure
+from tianji.run_folder.paths import find_run
+
+
+def figure(
+    name: str | None = None,
+    /,
+    *,
+    run: str | None = None,
+    output: Path | None = None,
+    rerun: Annotated[bool, Parameter(negative="")] = False,
+    from_s: float | None = None,
+    for_s: float | None = None,
+) -> Outcome:
+    """Draw a figure of the papers as PNG and print its path; without a name, list them.
+
+    Parameters
+    ----------
+    name
+        The figure, such as tianji-1 or nigt-1.
+    run
+        For figures of a run: its name under runs/, or the path of its folder.
+    output
+        The file to write; default: NAME.png in the run folder or in the current folder.
+    rerun
+        Measure our part again on this machine, and also write the data to NAME.json.
+    from_s
+        For tianji-1: start of the shown part of the trace, in seconds; default: automatic.
+    for_s
+        For tianji-1: length of the shown part, in seconds.
+    """
+    if name is None:
+        return _list()
+    module = load_figure(name)
+    wish = Wish(run, from_s, for_s, rerun)
+    check_options(name, module, wish)
+    path = output or (find_run(run) if run else Path()) / f"{name}.png"
+    if rerun:
+        from tianji.figures.points import write_points
+
+        data = module.rerun()
+        write_points(data, path.with_suffix(".json"))
+    else:
+        data = module.read(wish)
+    from tianji.figures.look import save
+
+    picture = module.draw(data)
+    try:
+        save(picture, path)
+    except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know
+        raise UsageError(f"Cannot write the figure '{path}': {error}") from error
+    sys.stdout.write(f"{path}\n")
+    return Outcome({"figure": name, "path": str(path)})
+
+
+def _list() -> Outcome:
+    about = {name: load_figure(name).ABOUT for name in list_figures()}
+    people().print(fact_list(about))
+    return Outcome({"figures": [{"name": n, "about": text} for n, text in about.items()]})

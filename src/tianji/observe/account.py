@@ -1,0 +1,113 @@
+"""Account: where the time of a run went, side by side. Pure; read from a record of metrics.
+
+A run has two sides that work at the same time: the actors, and the learner's worker, which also
+runs the buffer. The side that works all the time sets the pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tianji.records import Measured, Metrics, Rates, Spent, is_actor
+
+LACK_OF_CORES = 0.05
+"""A side that lacks a core for more than this share of the time has too few of them."""
+LEAST_S = 0.05
+"""The shortest time that is worth an account."""
+NO_WORK = 0.01
+"""Busy share of both sides below which the run has not begun to work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The time of one side, as shares of the time span; for the actors, their mean."""
+
+    parts: Mapping[str, float]
+    """What its work is made of, by name."""
+    waits: Mapping[str, float]
+    """What it waited for, by name; `core` overlaps with everything else."""
+    on_core: float | None
+    """Cores in use, all its processes together; None where it was not measured."""
+
+    @property
+    def worked(self) -> float:
+        """The sum of the parts. It may exceed 1: gauges are not all read at the same moment."""
+        return sum(self.parts.values())
+
+    @property
+    def busy(self) -> float:
+        return min(1.0, self.worked)
+
+    @property
+    def no_core(self) -> float:
+        return self.waits.get("core", 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Both sides over one stretch of time."""
+
+    span_s: float
+    num_actors: int
+    actors: Side
+    learner: Side
+    rates: Rates
+    usable_cores: int | None
+
+    @property
+    def lacks_cores(self) -> bool:
+        return max(self.actors.no_core, self.learner.no_core) > LACK_OF_CORES
+
+    @property
+    def unused_cores(self) -> float:
+        """Cores that this run may use and does not; 0 where that is not known."""
+        if self.usable_cores is None or self.actors.on_core is None or self.learner.on_core is None:
+            return 0.0
+        return max(0.0, self.usable_cores - self.actors.on_core - self.learner.on_core)
+
+    @property
+    def idle_cores(self) -> float:
+        """Unused cores that are free; none where a side lacks a core."""
+        return 0.0 if self.lacks_cores else self.unused_cores
+
+
+def to_account(record: Metrics) -> Account | None:
+    """Return None where no role has worked yet."""
+    span_s, worked = record["span_s"], record["worked_s"]
+    actors = [role for role in worked if is_actor(role)]
+    if span_s < LEAST_S or not actors or "learner" not in worked:
+        return None
+    sampling, training = _side(record, actors, span_s), _side(record, ["learner"], span_s)
+    if sampling.busy + training.busy < NO_WORK:
+        return None
+    return Account(
+        span_s=span_s,
+        num_actors=len(actors),
+        actors=sampling,
+        learner=_with_saving(training),
+        rates=record["rates_per_s"],
+        usable_cores=record["usable_cores"],
+    )
+
+
+def _side(record: Measured, roles: Sequence[str], span_s: float) -> Side:
+    known = [record["core_s"][role] for role in roles if role in record["core_s"]]
+    return Side(
+        parts=_mean(record["worked_s"], roles, span_s),
+        waits=_mean(record["waited_s"], roles, span_s),
+        on_core=sum(known) / span_s if known else None,
+    )
+
+
+def _with_saving(side: Side) -> Side:
+    """Count saving as work: it keeps the learner from updates, and no other role can help."""
+    return replace(side, parts={**side.parts, "saving": side.waits.get("saving", 0.0)})
+
+
+def _mean(spent_s: Spent, roles: Sequence[str], span_s: float) -> dict[str, float]:
+    found = [spent_s[role] for role in roles if role in spent_s]
+    names = dict.fromkeys(name for parts in found for name in parts)
+    return {
+        name: sum(parts.get(name, 0.0) for parts in found) / len(found) / span_s for name in names
+    }
