@@ -132,8 +132,8 @@ def _show(config: RunConfig, profile: Profile, size: Size, output: Path | None) 
     people().print(_table(sizes, found))
     report = _row(size, found[-1])
     if output is not None:
-        from tianji.figures.look import save
         from tianji.figures.scale import draw_scale
+        from tianji.figures.style import save
 
         rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
         save(draw_scale(f"{config.env}, {config.algorithm.name}", rows), output)
