@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tianji.figures.look import BLACK, BLUE, ORANGE, QUIET, RED, new_figure, numbered, save
+from tianji.figures.style import BLACK, BLUE, ORANGE, QUIET, RED, new_figure, numbered, save
 
 from tianji.algorithms.interface import Gather
 from tianji.balance.times import Times
@@ -128,7 +128,7 @@ def draw() -> Any:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    figure = new_figure(9.6, 8.6)
+    figure = new_figure(9.6, 8.6, "")
     every_axes = figure.subplots(len(RULES), 1, sharex=True)
     for axes, rule in zip(every_axes, RULES, strict=True):
         draw_rule(axes, rule)
