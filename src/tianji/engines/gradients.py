@@ -35,7 +35,7 @@ from tianji.trace.parts import (
 )
 from tianji.trace.spans import Spans
 from tianji.types import Clock
-from tianji.virtual.table import costs_of
+from tianji.virtual.costs import costs_of
 
 OpenSender = Callable[[], Sender]
 """An actor's end of its lane: whoever has opened it is ready to work."""
