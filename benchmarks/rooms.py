@@ -14,7 +14,7 @@ from typing import Any
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
-from tianji.channels.gauges import Gauges
+from tianji.channels.gauges import Gauges, Ticks, timed_tick
 from tianji.channels.interface import BoardReader, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
@@ -23,11 +23,11 @@ from tianji.config.machine import read_machine
 from tianji.config.overrides import make_config
 from tianji.engines.build import build_actor, build_model
 from tianji.engines.gradients import build_gradient_actor
-from tianji.engines.loop import Role, run_loop, timed_tick
+from tianji.engines.loop import run_loop
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 
 def make_spec(preset: str, **values: Any) -> RunSpec:
@@ -59,7 +59,7 @@ class ActorRoom:
         board = os.memfd_create("policy")
         snapshot = Snapshot(build_model(spec))
         ShmBoardWriter(board, snapshot.nbytes).post(0, snapshot.write_to)
-        self._gauges = Gauges(("actor-0",)).rows["actor-0"]
+        self._gauges = Gauges({"actor-0": "actor"}).rows["actor-0"]
         sender = ShmSender(memory, 0, buffer_bell)
         self._actor = self._build_actor(spec, sender, ShmBoardReader(board))
         self._bell = actor_bell
@@ -67,7 +67,7 @@ class ActorRoom:
         self._round = 0
         self.steps_per_unroll = plan.steps_per_unroll
 
-    def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Role:
+    def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Ticks:
         return build_actor(spec, 0, sender, policy, self._gauges)
 
     def run(self, num_unrolls: int) -> int:
@@ -96,7 +96,7 @@ class ActorRoom:
 class GradientRoom(ActorRoom):
     """The same with an actor that makes gradients, and nobody who would close its round."""
 
-    def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Role:
+    def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Ticks:
         board = os.memfd_create("sum")
 
         def contributions(num_parameters: int) -> BoardContributionWriter:

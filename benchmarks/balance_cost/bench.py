@@ -18,7 +18,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.presets import load_preset
 from tianji.config.run import RunConfig
 from tianji.envs.build import probe
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 BOUND = 0.01
 PRESETS = ("cartpole-ppo", "cartpole-dqn")

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.grants import Grants
 from tianji.buffer.late import LateUnrolls
-from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.gauges import Gauge, Gauges, timed_tick
 from tianji.config.plan import RunPlan
-from tianji.engines.imbalance import LOOK_PERIOD_NS, Imbalances
-from tianji.engines.loop import timed_tick
+from tianji.engines.supervise.imbalance import LOOK_PERIOD_NS, Imbalances
+from tianji.types import RoleKind
 
 CALLS = 20_000
 
@@ -57,7 +57,7 @@ def _loop_s(call: Callable[[], object], calls: int) -> float:
 
 def unit_costs() -> dict[str, float]:
     """Of what hot loops do with gauges."""
-    row = Gauges(("role",)).rows["role"]
+    row = Gauges({"role": "actor"}).rows["role"]
 
     def add() -> None:
         row[Gauge.ENV_NS] += 1
@@ -75,14 +75,19 @@ def unit_costs() -> dict[str, float]:
     }
 
 
+def _gauges(plan: RunPlan) -> Gauges:
+    """Rows of a run's buffer, learner and actors."""
+    kinds: dict[str, RoleKind] = {"buffer": "buffer", "learner": "learner"}
+    return Gauges(kinds | {f"actor-{index}": "actor" for index in range(plan.num_actors)})
+
+
 def controller_us(plan: RunPlan) -> float:
     """Of one unroll, from its grant to its version, with everything the controller does."""
-    names = tuple(f"actor-{index}" for index in range(plan.num_actors))
-    gauges = Gauges(("buffer", *names))
-    actor_rows = [gauges.rows[name] for name in names]
+    gauges = _gauges(plan)
+    actor_rows = list(gauges.of_kind("actor").values())
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
     lanes: Any = Lanes(plan.num_actors)
-    grants = Grants(point, plan.shares_cores, lanes, gauges.rows["buffer"], actor_rows)
+    grants = Grants(point, plan.shares_cores, lanes, gauges.the("buffer"), actor_rows)
     late = LateUnrolls(plan.max_lag, actor_rows)
     grants.look_around()
     versions = 0
@@ -107,8 +112,7 @@ def controller_us(plan: RunPlan) -> float:
 
 def look_us(plan: RunPlan) -> float:
     """Of the supervisor's look at the balance, once a second."""
-    names = ("learner", "buffer", *(f"actor-{index}" for index in range(plan.num_actors)))
-    gauges = Gauges(names)
+    gauges = _gauges(plan)
     now_ns = 0
 
     def clock() -> int:

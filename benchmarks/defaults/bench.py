@@ -73,9 +73,7 @@ def command(job: Job) -> list[str]:
     return [sys.executable, "-m", "benchmarks.defaults.our_returns", *asked]
 
 
-def make_missing(books: dict[str, Book], wanted: list[Job], workers: int) -> None:
-    missing = [job for job in wanted if books[job.contestant].find(job) is None]
-
+def make_missing(books: dict[str, Book], missing: list[Job], workers: int) -> None:
     def make(job: Job) -> None:
         try:
             answer = run_json(command(job), timeout_s=7200, cwd=ROOT, env=_one_thread(job))
@@ -153,15 +151,16 @@ def main() -> int:
     made.add_argument("--algorithms", nargs="+", default=["ppo", "dqn", "impala"], metavar="NAME")
     made.add_argument("--workers", type=int, default=max(1, len(os.sched_getaffinity(0)) // 2))
     args = made.parse_args()
-    if "sb3" in args.contestants and not PEERS_PYTHON.exists() and not args.quick:
-        say("The peers are not installed: run `make peers`, or give `--contestants tianji`.")
-        return 2
     contestants = ["tianji"] if args.quick else args.contestants
     kept = None if args.quick else HERE / "results"
     books = {name: Book(kept / f"{name}.json" if kept else None) for name in ("tianji", "sb3")}
     steps = 4096 if args.quick else None
     wanted = [job for name in contestants for job in jobs(name, args.algorithms, steps)]
-    make_missing(books, wanted, args.workers)
+    missing = [job for job in wanted if books[job.contestant].find(job) is None]
+    if any(job.contestant == "sb3" for job in missing) and not PEERS_PYTHON.exists():
+        say("The peers are not installed: run `make peers`, or give `--contestants tianji`.")
+        return 2
+    make_missing(books, missing, args.workers)
     report = Report("defaults", args, ("stable-baselines3",))
     for algorithm in args.algorithms:
         show(report, books, algorithm)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 
-from tianji.algorithms.interface import Update
+from tianji.algorithms.interface import Minibatch, Update
 from tianji.algorithms.ppo.spec import ALGORITHM as PPO
 from tianji.envs.interface import Spaces
 from tianji.types import Batch
@@ -85,13 +85,20 @@ class SlowedUpdate:
     inner: Update
     speeds: Speeds
 
-    def steps(self, batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
+    def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
         before_s = time.monotonic()
-        for metrics in self.inner.steps(batch, progress):
+
+        def step() -> None:
+            minibatch.step()
             factor, worked_s = self.speeds.learner, time.monotonic() - before_s
             time.sleep(UPDATE_S * factor + worked_s * (factor - 1))
-            yield metrics
+
+        for minibatch in self.inner.minibatches(batch, progress):
+            yield Minibatch(minibatch.gradient, step)
             before_s = time.monotonic()
+
+    def metrics(self) -> Mapping[str, float]:
+        return self.inner.metrics()
 
     def minibatch_steps(self, batch: Batch) -> int:
         return self.inner.minibatch_steps(batch)

@@ -15,15 +15,16 @@ from typing import Any
 from benchmarks.disturbances.slowed import ALGORITHM, Speeds
 from benchmarks.disturbances.tape import Sample, Tape, Told
 from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.reports import Report
 from tianji.config.machine import read_machine
 from tianji.config.run import RunConfig
-from tianji.engines.interface import Outcome, Report
+from tianji.engines.interface import Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.programs.program import tianji
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
+from tianji.programs.program import program_for
 from tianji.trace.spans import SPANS_FOLDER, Kind, read_spans
 from tianji.types import Clock
 
@@ -131,7 +132,7 @@ def play(phases: Sequence[Phase], settle_s: float, seed: int = 0) -> Played:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, catch_signals() as stop:
         stage = Stage(Speeds.create(Path(folder) / "speeds"))
         spec = _spec(Path(folder), seed)
-        engine = LocalEngine(spec, tianji(spec.config, spec.plan), stage)
+        engine = LocalEngine(spec, program_for(spec.config, spec.plan), stage)
         marks: dict[str, tuple[float, float]] = {}
         script = threading.Thread(
             target=_follow, args=(stage, phases, settle_s, stop, marks), daemon=True

@@ -46,7 +46,17 @@ def ours(spec: RunSpec) -> Run:
         slot = room.make_unroll()
         queue.put(slot, room.receiver.stamp(slot))
     batch = queue.take(0)
-    return lambda: sum(1 for _ in update.steps(batch, 0.0))
+
+    def run() -> int:
+        num_updates = 0
+        for minibatch in update.minibatches(batch, 0.0):
+            minibatch.gradient()
+            minibatch.step()
+            num_updates += 1
+        update.metrics()
+        return num_updates
+
+    return run
 
 
 def bare(sizes: Sizes) -> Run:

@@ -18,8 +18,8 @@ from tianji.config.presets import load_preset
 from tianji.config.run import RunConfig
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.profile.rehearse import rehearse
-from tianji.programs.resolve import resolve
+from tianji.planning.rehearse.rehearsal import rehearse
+from tianji.planning.resolve.resolve import resolve
 
 SECONDS = 4.0
 BOUND = 0.97

@@ -22,8 +22,8 @@ from typing import Any
 
 from benchmarks.harness import ROOT, Report, alternate, median, parser, run_json, say
 from benchmarks.plan_grid.combinations import COMBINATIONS, Combination, Mapped, num_cores
-from tianji.balance.profile import Rehearsal
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Rehearsal
 from tianji.errors import WorkerLost
 from tianji.figures.balance.rates import measure_rates
 

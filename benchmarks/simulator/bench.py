@@ -16,13 +16,13 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks.harness import Report, alternate, parser, say
-from tianji.balance.profile import Profile, Rehearsal
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import make_config
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile, Rehearsal
 from tianji.envs.build import probe
 from tianji.figures.balance.rates import measure_rates
-from tianji.profile.measure import measure
+from tianji.planning.measure.measure import measure
 from tianji.virtual.simulate import Simulated
 from tianji.virtual.sizes import Size, simulate_size
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tianji.algorithms.interface import Gather
-from tianji.balance.times import Times
+from tianji.balance.given_times import Times
 from tianji.config.run import TimesConfig
 from tianji.figures.style import BLACK, BLUE, ORANGE, QUIET, RED, new_figure, numbered, save
 from tianji.virtual.rounds import Round, simulate_rounds, total

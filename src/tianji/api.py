@@ -66,7 +66,7 @@ def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> Loade
     checkpoint: `best`, `latest`, or a checkpoint by its name or version. Where the best or the
         latest is damaged, the newest sound one is loaded, with a warning; `policy.note` says why.
     """
-    from tianji.config.runs import find_run
+    from tianji.run_folder.paths import find_run
     from tianji.trained.policy import load_policy
 
     given = env if env is None or isinstance(env, str) or callable(env) else _checked_list(env)

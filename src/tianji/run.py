@@ -11,33 +11,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tianji.algorithms.registry import load_algorithm
+from tianji.channels.orders import Stop
+from tianji.channels.reports import Report
 from tianji.checkpoint.load import list_checkpoints, read_manifest
 from tianji.checkpoint.schema import folder_name
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
-from tianji.config.plan_file import PlanFile, read_plan
 from tianji.config.run import RunConfig
-from tianji.config.run_folder import RunFolder
-from tianji.config.runs import CONFIG_FILE, RUNS, new_run_dir
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
-from tianji.engines.control import Stop
-from tianji.engines.interface import Outcome, Report
-from tianji.engines.resumable import check_fits, newest_sound
+from tianji.engines.interface import Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
 from tianji.errors import UsageError
+from tianji.learner.resumable import check_fits, newest_sound
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.plan import GATHERS, Planned, plan_again, plan_run
+from tianji.planning.planner import Planned, plan_again, plan_run
+from tianji.planning.resolve.resolve import check_network
+from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
-from tianji.programs.resolve import check_network
+from tianji.run_folder.folder import RunFolder
+from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
+from tianji.run_folder.plan_file import PlanFile, read_plan
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Profile
+    from tianji.costs.profile import Profile
     from tianji.planning.replan import Replanner
 
 REPLAN = "replan"
@@ -183,7 +185,7 @@ def _run(
 def _planner_notes(planned: Planned, replanner: Replanner | None) -> list[str]:
     notes = [planned.note] if planned.note else []
     config = planned.config
-    may_replan = config.plan.replan and config.engine == "local" and planned.note != GATHERS
+    may_replan = config.plan.replan and config.engine == "local" and not gathers(config)
     if may_replan and replanner is None:
         notes.append(NO_REPLAN)
     return notes
@@ -232,7 +234,7 @@ def _extra(
 ) -> dict[str, Replanner | Profile | None]:
     """What the engine is given beside the spec, the program and the observer."""
     if spec.config.engine == "virtual":
-        from tianji.planning.virtual_costs import virtual_costs
+        from tianji.planning.profiles import virtual_costs
 
         def tell(text: str) -> None:
             observer.report(Report(kind="note", role="planner", text=text))

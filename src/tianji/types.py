@@ -1,17 +1,18 @@
-"""What travels between the rooms.
+"""The data that travels between the rooms.
 
-An *unroll* is what one actor hands over: T consecutive steps of its N environments, side by side,
-time first. It lies in one slot of shared memory and is written in place, row by row, while the
-actor works. The learner (or the replay store) reads the same bytes.
+An *unroll* holds T consecutive steps of the N environments of one actor, side by side, time first.
+The actor writes it row by row into one slot of shared memory, and the learner (or the replay store)
+reads the same bytes.
 
-Rows of a slot, for unroll length T and lookahead n (1 unless n-step returns look further):
+Rows of a slot, for unroll length T and lookahead n (1 unless n-step returns need more):
 
     num_rows = T + n - 1             steps; the first n - 1 repeat the end of the unroll before
-    obs has num_rows + 1 rows        obs[t + 1] is what step t led to, the last one bootstraps
+    obs has num_rows + 1 rows        obs[t + 1] follows step t; the last row is for bootstrapping
 
-Items start in rows 0 .. T - 1. `valid[t, n]` is False where environment n was being reset: such a
-row is never training data. For a valid step, obs[t + 1] is the true next observation, also at the
-end of an episode, unless the world keeps final observations apart (`final_obs`, see envs).
+Items start in rows 0 .. T - 1. `valid[t, n]` is False in a row that only reset environment n; such
+a row is never training data. For a valid step, obs[t + 1] is the true next observation, also at the
+end of an episode, unless the world has separate fields for final observations (`final_obs`, see
+envs).
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Unroll: TypeAlias = Mapping[str, Array]
-"""The arrays of one slot by field name, views into shared memory."""
+"""The arrays of one slot by field name: views into shared memory, {"obs": ..., "reward": ...}."""
 
 Clock: TypeAlias = Callable[[], int]
-"""Nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
+"""Returns nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
+
+RoleKind: TypeAlias = Literal["actor", "buffer", "learner", "evaluator"]
 
 Per: TypeAlias = Literal["step", "obs", "row", "unroll"]
 
@@ -51,25 +54,29 @@ class Field:
 
 
 class Stamp(NamedTuple):
-    """What every unroll says about itself; it travels beside the slot."""
+    """The origin of one unroll; it travels beside the slot.
+
+    >>> Stamp(actor=3, round=17, oldest_version=40, newest_version=41, env_steps=256,
+    ...       started_ns=1_000_000, finished_ns=9_000_000)
+    """
 
     actor: int
-    """Index of the actor that made it."""
+    """Index of the actor."""
     round: int
-    """How many unrolls this actor made before it, in the whole run, restarts included."""
+    """Number of unrolls that this actor made before, in the whole run, restarts included."""
     oldest_version: int
-    """The oldest policy version that acted in its new rows. Rows that are repeated for n-step
-    returns were made under the version before, in serial training too, and do not count."""
+    """Oldest policy version that acted in its new rows. Rows that are repeated for n-step returns
+    do not count: their version is older in serial training too."""
     newest_version: int
     env_steps: int
     """Valid steps among the rows that are new in this unroll."""
     started_ns: int
     finished_ns: int
-    """CLOCK_MONOTONIC, which all processes of a machine share."""
+    """Times of CLOCK_MONOTONIC, which all processes of a machine share."""
 
 
 class Episode(NamedTuple):
-    """One finished episode of one environment."""
+    """One finished episode: Episode(9_000_000, episode_return=200.0, length=200, actor=3)."""
 
     finished_ns: int
     episode_return: float
@@ -82,22 +89,24 @@ FINAL_OBS = "final_obs"
 
 
 def leaf_name(prefix: str, key: str) -> str:
-    """Name of the field of one entry of a dictionary observation: `obs.camera`."""
+    """Return the field name of one entry of a dictionary observation: `obs.camera`."""
     return f"{prefix}.{key}" if key else prefix
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the learner takes at once: the data behind one version.
+    """The data that the learner takes at once, for one version.
 
     Queue stores give unrolls side by side: arrays [num_rows(+1), N_total, ...] named as the fields.
     Replay stores give minibatches: arrays [num_updates, minibatch, ...] named `obs`, `action`,
-    `reward` (n-step sum), `discount` (gamma^m, 0 where the episode terminated), `next_obs`.
+    `reward` (n-step sum), `discount` (gamma^m, 0 after a termination), `next_obs`.
+
+    >>> Batch({"obs": obs, "reward": reward}, (stamp,), num_items=1, num_steps=256)
     """
 
     arrays: Mapping[str, Array]
     stamps: tuple[Stamp, ...]
     num_items: int
-    """Items taken, counted as the algorithm counts items."""
+    """Number of items, as the algorithm counts them."""
     num_steps: int
-    """Environment steps in it (for replay: sampled steps)."""
+    """Number of environment steps (for replay: sampled steps)."""

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Dict, Discrete
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from tianji.envs.build import build_world, make_rows
 from tianji.envs.worlds import Counting
@@ -93,6 +93,25 @@ def run(world, seed=1, num_rows=NUM_ROWS):
     return rows
 
 
+def run_two_halves(build, num_rows=NUM_ROWS):
+    """Step two worlds in turns: while the caller handles one, the other has been sent actions."""
+    worlds = build(), build()
+    halves = [make_rows(world, num_rows) for world in worlds]
+    actions = np.random.default_rng(0).integers(4, size=(num_rows, N))
+    for seed, (world, rows) in enumerate(zip(worlds, halves, strict=True), start=1):
+        rows["action"] = actions
+        world.reset(seed, rows)
+        world.send(actions[0])
+    for t in range(num_rows):
+        for world, rows in zip(worlds, halves, strict=True):
+            world.recv(rows, t)
+            if t + 1 < num_rows:
+                world.send(actions[t + 1])
+    for world in worlds:
+        world.close()
+    return halves
+
+
 def counts(kind, rows, prefix="obs"):
     array = rows[prefix + kind.count]
     return array if array.ndim == 2 else array[..., 0]
@@ -119,6 +138,66 @@ def test_every_valid_step_counts_one_up_and_is_rewarded_with_the_count(kind):
     np.testing.assert_array_equal(rows["reward"][valid], after[valid])
     np.testing.assert_array_equal(before[0], 0)
     np.testing.assert_array_equal(np.sort(rows["reward"][valid[:, 0], 0]), after[valid[:, 0], 0])
+
+
+def check_both_ways(build):
+    for seed, half in enumerate(run_two_halves(build), start=1):
+        stepped = run(build(), seed=seed)
+        for name in stepped:
+            np.testing.assert_array_equal(half[name], stepped[name])
+
+
+def test_two_phases_of_two_worlds_in_turns_give_the_rows_of_step(kind):
+    check_both_ways(lambda: kind.build(length=LENGTH, spread=2))
+
+
+def async_vector(num_envs, mode=AutoresetMode.NEXT_STEP, **kwargs):
+    return AsyncVectorEnv([lambda: Counting(**kwargs)] * num_envs, autoreset_mode=mode)
+
+
+def test_environments_in_processes_work_between_the_two_phases():
+    check_both_ways(lambda: build_world(async_vector, {"length": LENGTH}, N))
+    world = build_world(async_vector, {}, 2)
+    rows = make_rows(world, 1)
+    world.reset(1, rows)
+    world.send(np.zeros(2, np.int64))
+    assert world.env._state.value == "step"
+    world.recv(rows, 0)
+    assert world.env._state.value == "default"
+    world.close()
+
+
+def test_emulator_threads_work_between_the_two_phases(monkeypatch):
+    pytest.importorskip("ale_py")
+    world = build_world("ALE/Pong-v5", {}, 2)
+    rows, calls = make_rows(world, 2), []
+    world.reset(1, rows)
+    emulators = world.env.ale
+    monkeypatch.setattr(
+        world.env,
+        "ale",
+        type(
+            "Watched",
+            (),
+            {
+                "send": lambda self, *sent: (calls.append("send"), emulators.send(*sent)),
+                "recv": lambda self: (calls.append("recv"), emulators.recv())[1],
+            },
+        )(),
+    )
+    world.send(np.zeros(2, np.int64))
+    assert calls == ["send"]
+    world.recv(rows, 0)
+    assert calls == ["send", "recv"]
+    world.close()
+
+
+def test_receiving_without_sending_is_an_error(kind):
+    world = kind.build()
+    rows = make_rows(world, 1)
+    world.reset(1, rows)
+    with pytest.raises((AssertionError, IndexError)):
+        world.recv(rows, 0)
 
 
 def test_an_observation_is_what_the_action_of_its_row_led_to(telling_kind):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.interface import Algorithm, Cadence, Minibatch
 from tianji.config.schema import AlgorithmConfig
 from tianji.types import Field
 
@@ -49,7 +49,7 @@ class AuditorUpdate:
         self.expected = {}
         self.rounds = {}
 
-    def steps(self, batch, progress):
+    def minibatches(self, batch, progress):
         width = batch.arrays["reward"].shape[1] // len(batch.stamps)
         turns = [(s.oldest_version, s.round, s.actor) for s in batch.stamps]
         assert turns == sorted(turns), turns
@@ -58,9 +58,14 @@ class AuditorUpdate:
             self.rounds[stamp.actor] = stamp.round + 1
             columns = slice(index * width, (index + 1) * width)
             self._check(stamp, {k: v[:, columns] for k, v in batch.arrays.items() if v.ndim > 1})
+        yield Minibatch(lambda: torch.ones(1), self._step)
+
+    def _step(self):
         with torch.no_grad():
             self.model.count += 1
-        yield {"count": float(self.model.count.detach())}
+
+    def metrics(self):
+        return {"count": float(self.model.count.detach())}
 
     def _check(self, stamp, arrays):
         acted = arrays["acted"][arrays["valid"]]

@@ -153,10 +153,17 @@ class Rig:
 
     def train(self, batch: Batch, progress: float = 0.0) -> dict[str, float]:
         """All updates of a batch; returns the metrics."""
-        metrics: dict[str, float] = {}
-        for given in self.update.steps(batch, progress):
-            metrics = dict(given) or metrics
-        return metrics
+        self.count_updates(batch, progress)
+        return dict(self.update.metrics())
+
+    def count_updates(self, batch: Batch, progress: float = 0.0) -> int:
+        """Make all updates of a batch; returns how many they were."""
+        count = 0
+        for minibatch in self.update.minibatches(batch, progress):
+            minibatch.gradient()
+            minibatch.step()
+            count += 1
+        return count
 
     def parameters(self) -> torch.Tensor:
         return torch.cat([p.detach().reshape(-1).clone() for p in self.model.parameters()])

@@ -7,16 +7,18 @@ config, so that a test can ask for any store and any batch.
 
 from __future__ import annotations
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import torch
 from torch import nn
 
-from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.interface import Algorithm, Cadence, Minibatch
 from tianji.channels.gauges import GAUGE_WORDS
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.config.schema import AlgorithmConfig
-from tianji.envs.interface import Spaces
+from tianji.envs.interface import Spaces, World
 from tianji.types import Field
 
 SPACES = Spaces(gym.spaces.Box(0.0, np.inf, (3,), np.float32), gym.spaces.Discrete(2))
@@ -45,7 +47,7 @@ def scripted_layout(num_rows, num_envs, keeps_final=False, more=()):
     return Layout(fields, num_rows, num_envs)
 
 
-class ScriptedWorld:
+class ScriptedWorld(World):
     """Environment n observes (n, steps it ever made, steps in its episode); the reward is the
     second of these after the step. Its episodes have `lengths[n]` steps.
 
@@ -66,10 +68,6 @@ class ScriptedWorld:
         self.seeds = []
         self.is_closed = False
 
-    def observation_fields(self):
-        names = ["obs", "final_obs"] if self.keeps_final else ["obs"]
-        return tuple(Field(n, "float32", (3,), "obs" if n == "obs" else "step") for n in names)
-
     def observe(self):
         return np.stack([np.arange(self.num_envs), self.made, self.steps], axis=1)
 
@@ -79,8 +77,10 @@ class ScriptedWorld:
         self.ended[:] = False
         unroll["obs"][0] = self.observe()
 
-    def step(self, actions, unroll, t):
+    def send(self, actions):
         assert len(actions) == self.num_envs
+
+    def recv(self, unroll, t):
         valid = ~self.ended
         self.made += valid
         self.steps = np.where(valid, self.steps + 1, 0)
@@ -145,7 +145,7 @@ class Tally(nn.Module):
 
 
 class ScriptedUpdate:
-    """Yields the given metrics for every batch, one mapping per optimiser step; an exception among
+    """Has the given metrics for every batch, one mapping per optimiser step; an exception among
     them is raised instead."""
 
     def __init__(self, script=({}, {"loss": 1.0}), model=None):
@@ -153,17 +153,32 @@ class ScriptedUpdate:
         self.model = model
         self.batches = []
         self.progress = []
+        self.has_gradient = False
+        self._metrics = {}
 
-    def steps(self, batch, progress):
+    def minibatches(self, batch, progress):
         self.batches.append(batch)
         self.progress.append(progress)
-        for metrics in self.script:
-            if isinstance(metrics, Exception):
-                raise metrics
-            if self.model is not None:
-                with torch.no_grad():
-                    self.model.count += 1
-            yield metrics
+        self._metrics = {}
+        for given in self.script:
+            yield Minibatch(partial(self._differentiate, given), partial(self._step, given))
+
+    def _differentiate(self, given):
+        if isinstance(given, Exception):
+            raise given
+        self.has_gradient = True
+        return torch.zeros(1)
+
+    def _step(self, given):
+        assert self.has_gradient, "stepped without a gradient"
+        self.has_gradient = False
+        self._metrics = given or self._metrics
+        if self.model is not None:
+            with torch.no_grad():
+                self.model.count += 1
+
+    def metrics(self):
+        return self._metrics
 
     def minibatch_steps(self, batch):
         return batch.num_steps // 2

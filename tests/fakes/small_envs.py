@@ -83,3 +83,24 @@ class Endless(gym.Env):
 
     def render(self):
         return np.zeros((32, 32, 3), np.uint8)
+
+
+class ShortOrLong(gym.Env):
+    """Action 0 ends a new episode at once with a reward of 1; other actions play on for nothing."""
+
+    observation_space = spaces.Box(0.0, 0.0, (1,), np.float32)
+    action_space = spaces.Discrete(4)
+
+    def __init__(self, length=10):
+        self.length, self.steps = length, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        is_short = self.steps == 1 and int(action) == 0
+        over = is_short or self.steps >= self.length
+        return np.zeros(1, np.float32), float(is_short), over, False, {}

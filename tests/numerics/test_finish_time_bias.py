@@ -18,7 +18,7 @@ from tianji.config.overrides import make_config
 from tianji.envs.build import build_world, make_rows
 from tianji.run import train_config
 
-WORLD = "tianji.envs.worlds:ShortOrLong"
+WORLD = "tests.fakes.small_envs:ShortOrLong"
 NUM_ACTORS, LENGTH, P = 3, 6, 0.25
 RUSHED = 1.0 - (1.0 - P) ** NUM_ACTORS
 SHARES = {"steps": P, "episodes": RUSHED}

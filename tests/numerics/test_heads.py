@@ -1,4 +1,4 @@
-"""Action heads against torch.distributions and automatic gradients."""
+"""Action heads against torch.distributions, and their closed forms against autograd."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from torch.distributions import Categorical, Normal
 from torch.nn.functional import softplus
 
 from tests.fakes.experience import ACTIONS
+from tianji.algorithms.accelerators.heads import close_head
 from tianji.models.actions import Choices, Squashed, action_layout, squashed_layout
 from tianji.models.flat import flatten
 from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, build_head
@@ -25,7 +26,7 @@ def made(kind):
     layout = LAYOUTS[kind]
     head = build_head(layout)
     flatten(head)
-    outputs = torch.randn(layout.num_outputs, ROWS, requires_grad=True)
+    outputs = torch.randn(ROWS, layout.num_outputs, requires_grad=True)
     if isinstance(layout, Choices):
         action = torch.stack([torch.randint(n, (ROWS,)) for n in layout.sizes], 1)
     elif isinstance(layout, Squashed):
@@ -48,15 +49,15 @@ def test_continuous_actions_begin_with_a_quarter_of_their_range():
 def reference(layout, head, outputs, action):
     """log-probability and entropy, by the book and differentiable."""
     if isinstance(layout, Choices):
-        logits = torch.split(outputs.t(), list(layout.sizes), 1)
+        logits = torch.split(outputs, list(layout.sizes), 1)
         parts = [Categorical(logits=x) for x in logits]
         log_prob = sum(p.log_prob(a) for p, a in zip(parts, action.unbind(1), strict=True))
         return log_prob, sum(p.entropy() for p in parts)
     if isinstance(layout, Squashed):
-        mean, spread = outputs.t().chunk(2, 1)
+        mean, spread = outputs.chunk(2, 1)
         normal = Normal(mean, softplus(spread))
     else:
-        normal = Normal(outputs.t(), head.log_std_A.exp())
+        normal = Normal(outputs, head.log_std_A.exp())
     return normal.log_prob(action).sum(1), normal.entropy().sum(1)
 
 
@@ -64,23 +65,26 @@ def reference(layout, head, outputs, action):
 def test_log_prob_and_entropy_are_by_the_book(kind):
     layout, head, outputs, action = made(kind)
     log_prob, entropy = reference(layout, head, outputs, action)
-    torch.testing.assert_close(
-        head.log_prob(outputs.detach(), head.prepare(action)), log_prob.detach()
-    )
-    torch.testing.assert_close(head.entropy(), entropy.detach())
+    torch.testing.assert_close(head.log_prob(outputs, action), log_prob)
+    torch.testing.assert_close(head.entropy(outputs), entropy)
+    closed = close_head(head)
+    got, saved = closed.log_prob(outputs.detach().t(), closed.prepare(action))
+    torch.testing.assert_close(got, log_prob.detach())
+    torch.testing.assert_close(closed.entropy(saved), entropy.detach())
 
 
 @pytest.mark.parametrize("kind", LAYOUTS)
 @pytest.mark.parametrize("with_entropy", [False, True])
-def test_backward_is_the_automatic_gradient(kind, with_entropy):
+def test_the_closed_form_is_the_gradient_of_autograd(kind, with_entropy):
     layout, head, outputs, action = made(kind)
     slope, entropy_slope = torch.randn(2, ROWS)
     log_prob, entropy = reference(layout, head, outputs, action)
     loss = (log_prob * slope).sum() + with_entropy * (entropy * entropy_slope).sum()
     wanted = torch.autograd.grad(loss, [outputs, *head.parameters()])
-    head.log_prob(outputs.detach(), head.prepare(action))
-    got = head.backward(slope, entropy_slope if with_entropy else None)
-    torch.testing.assert_close(got, wanted[0])
+    closed = close_head(head)
+    _, saved = closed.log_prob(outputs.detach().t(), closed.prepare(action))
+    got = closed.backward(saved, slope, entropy_slope if with_entropy else None)
+    torch.testing.assert_close(got.t(), wanted[0])
     for parameter, gradient in zip(head.parameters(), wanted[1:], strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
 
@@ -108,11 +112,12 @@ def test_the_mode_of_a_squashed_gaussian_is_its_mean_squashed_into_the_bounds():
 
 
 def test_a_spread_too_small_for_the_rounding_of_actions_stops_to_matter():
-    head = build_head(squashed_layout(spaces.Box(-1.0, 1.0, (1,))))
+    closed = close_head(build_head(squashed_layout(spaces.Box(-1.0, 1.0, (1,)))))
     at, below = (torch.tensor([[0.5], [s]]) for s in (SMALLEST_SPREAD, -1e4))
-    action = head.prepare(torch.tensor([[0.5001]]))
-    log_prob = head.log_prob(at, action)
-    assert head.backward(torch.ones(1), None)[1] != 0.0
-    assert head.log_prob(below, action) == log_prob
-    assert head.backward(torch.ones(1), None)[1] == 0.0
-    assert torch.isfinite(head.backward(torch.ones(1), torch.ones(1))).all()
+    action = closed.prepare(torch.tensor([[0.5001]]))
+    log_prob, saved = closed.log_prob(at, action)
+    assert closed.backward(saved, torch.ones(1), None)[1] != 0.0
+    same, saved = closed.log_prob(below, action)
+    assert same == log_prob
+    assert closed.backward(saved, torch.ones(1), None)[1] == 0.0
+    assert torch.isfinite(closed.backward(saved, torch.ones(1), torch.ones(1))).all()

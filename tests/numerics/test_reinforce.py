@@ -12,6 +12,7 @@ from tianji.models.actions import squashed_layout
 from tianji.models.flat import flatten
 from tianji.models.heads import build_head
 from tianji.ops.reinforce import discounted_to_go, first_episode, without_peers
+from tianji.types import Batch
 
 SHAPES = [("vector", action) for action in ("discrete", "multidiscrete", "multibinary", "box")]
 SHAPES += [("tree", "discrete"), ("image", "box")]
@@ -43,9 +44,9 @@ def literal_gradient(rig, unroll, num_rows):
                 for key, rows in unroll.items()
                 if key.startswith("obs")
             }
-            outputs = rig.model(obs).t()
+            outputs = rig.model(obs)
             action = torch.from_numpy(np.atleast_1d(unroll["action"][t, n]).reshape(1, -1).copy())
-            log_prob = head.log_prob(outputs, head.prepare(action))
+            log_prob = head.log_prob(outputs, action)
             total = total + to_go * log_prob.sum() / num_envs
     parameters = list(rig.model.parameters())
     return torch.cat([g.reshape(-1) for g in torch.autograd.grad(total, parameters)])
@@ -118,7 +119,8 @@ def test_federated_actors_mix_their_gradient_into_the_momentum_they_received(sch
     alone = literal_gradient(rig, unroll, 8)
     np.testing.assert_allclose(estimator.sum_P, alone, rtol=1e-4, atol=1e-6)
     for _ in range(7):
-        rig.update.apply(torch.randn_like(rig.model.direction))
+        arrays = {"sum": torch.randn_like(rig.model.direction).numpy(), "weight": np.ones(1)}
+        rig.train(Batch(arrays, (), 1, 8))
     estimator.begin()
     estimator.add(unroll, num_rows=8)
     expected = (1 - eta) * rig.model.direction + eta * literal_gradient(rig, unroll, 8)

@@ -61,8 +61,8 @@ def test_log_prob_is_what_the_learner_computes(kind):
     log_prob = np.full((ROWS, ENVS), 7.0, np.float32)
     sampler.log_prob(action, log_prob, slice(1, 40))
     rows = torch.from_numpy(action.reshape(ROWS * ENVS, -1))
-    same = torch.from_numpy(np.repeat(outputs[:, None], ROWS * ENVS, 1))
-    expected = head.log_prob(same, head.prepare(rows)).numpy().reshape(ROWS, ENVS)
+    same = torch.from_numpy(np.repeat(outputs[None], ROWS * ENVS, 0))
+    expected = head.log_prob(same, rows).detach().numpy().reshape(ROWS, ENVS)
     np.testing.assert_allclose(log_prob[1:40], expected[1:40], rtol=1e-4, atol=1e-5)
     assert (log_prob[0] == 7.0).all() and (log_prob[40:] == 7.0).all()
 

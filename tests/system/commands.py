@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 DEADLINE_S = 120
-WORKERS = {"tianji.engines.worker", "tianji.profile.worker"}
+WORKERS = {"tianji.engines.worker", "tianji.planning.measure.measuring_process"}
 SMALL = [
     "--num-envs", "4", "--unroll-length", "8", "--observe.period-s", "0.05",
     "--no-tensorboard", "--checkpoint.period-s", "0.2", "--minibatch-size", "16",

@@ -7,10 +7,10 @@ import pytest
 
 from tests.system.runs import DQN, PPO, resume, run, saved_state
 from tianji.channels.gauges import Gauge
+from tianji.channels.reports import Report
 from tianji.config.machine import read_machine
-from tianji.engines.imbalance import Imbalances
-from tianji.engines.interface import Report
-from tianji.programs.resolve import resolve
+from tianji.engines.supervise.imbalance import Imbalances
+from tianji.planning.resolve.resolve import resolve
 
 
 @pytest.fixture(autouse=True)

@@ -7,17 +7,18 @@ import psutil
 
 from tests.system.commands import Command
 from tianji.cli.main import main
-from tianji.profile import auditions, costs, rehearse
+from tianji.planning.measure import measurement
+from tianji.planning.rehearse import auditions, rehearsal
 
 SMALL = ["--num-envs", "4", "--unroll-length", "8", "--minibatch-size", "16", "--epochs", "2"]
 
 
 def make_short(monkeypatch):
     for name in ("ALONE_S", "LOADED_S"):
-        monkeypatch.setattr(costs, name, 0.1)
+        monkeypatch.setattr(measurement, name, 0.1)
     monkeypatch.setattr(auditions, "MOST", 1)
     monkeypatch.setattr(auditions, "REHEARSAL_S", 0.3)
-    monkeypatch.setattr(rehearse, "SETTLE_S", 0.1)
+    monkeypatch.setattr(rehearsal, "SETTLE_S", 0.1)
 
 
 def test_a_run_follows_the_plan_that_was_measured_for_it(tmp_path, monkeypatch, capfd):

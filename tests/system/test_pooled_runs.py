@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.runs import IMPALA, PPO, QUIET, run
-from tests.unit.programs.plans import config, plan_for
+from tests.unit.planning.plans import config, plan_for
 
 POOL = 4
 

@@ -11,8 +11,9 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.envs.build import probe
 from tianji.errors import WorkerLost
-from tianji.profile import auditions, costs, rehearse
-from tianji.profile.measure import measure
+from tianji.planning.measure import measurement
+from tianji.planning.measure.measure import measure
+from tianji.planning.rehearse import auditions, rehearsal
 
 MACHINE = Machine((0, 1), 4 << 30)
 
@@ -20,10 +21,10 @@ MACHINE = Machine((0, 1), 4 << 30)
 @pytest.fixture(autouse=True)
 def short(monkeypatch, tmp_path):
     for name in ("ALONE_S", "LOADED_S"):
-        monkeypatch.setattr(costs, name, 0.1)
+        monkeypatch.setattr(measurement, name, 0.1)
     monkeypatch.setattr(auditions, "MOST", 1)
     monkeypatch.setattr(auditions, "REHEARSAL_S", 0.3)
-    monkeypatch.setattr(rehearse, "SETTLE_S", 0.1)
+    monkeypatch.setattr(rehearsal, "SETTLE_S", 0.1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
@@ -83,7 +84,7 @@ def test_an_environment_that_fails_is_told_by_its_own_words(tmp_path):
     with pytest.raises(WorkerLost) as caught:
         profile_of(PPO, num_actors=2, **flaky)
     first, second, *_ = str(caught.value).splitlines()
-    assert "RuntimeError: this world fails in step 5, as it was told to" in first
+    assert "RuntimeError: this world fails in step 5, as configured" in first
     assert "sampler-0" in second
     assert_nothing_is_left(tmp_path)
 

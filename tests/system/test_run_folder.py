@@ -11,17 +11,17 @@ import tianji
 from tests.system.commands import SMALL, Command
 from tests.system.runs import PPO, QUIET, run
 from tianji.config.run import RunConfig
-from tianji.config.run_folder import RunFolder
 from tianji.errors import TianjiError, UsageError
 from tianji.observe.run_log import read_lines
 from tianji.run import resume_run, train_config
+from tianji.run_folder.folder import RunFolder
 
 
 def test_a_run_that_is_running_cannot_be_resumed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = Path(run(algorithm=PPO, max_env_steps=300, engine="inline")["run_dir"])
     before = (folder / "config.yaml").read_text()
-    with RunFolder(folder), pytest.raises(UsageError, match="running already"):
+    with RunFolder(folder), pytest.raises(UsageError, match="is already running"):
         resume_run(folder, {"max_env_steps": 600})
     assert (folder / "config.yaml").read_text() == before
     assert resume_run(folder, {"max_env_steps": 600})["env_steps"] >= 600
@@ -128,6 +128,6 @@ def test_a_run_whose_place_is_taken_by_another_stops_and_leaves_it_alone(tmp_pat
         folder.mkdir()
         (folder / "config.yaml").write_text("another: run")
 
-    with pytest.raises(TianjiError, match="Another run has taken its place"):
+    with pytest.raises(TianjiError, match="Another run uses its path now"):
         disturbed_run(take)
     assert [path.name for path in folder.iterdir()] == ["config.yaml"]

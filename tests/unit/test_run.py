@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.engines.sides import MACHINE
+from tests.fakes.specs import MACHINE
 from tianji import run
+from tianji.channels.orders import Stop
 from tianji.checkpoint.save import write_checkpoint
 from tianji.checkpoint.schema import Snapshot
 from tianji.config.files import load_config
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
-from tianji.config.plan_file import read_plan
 from tianji.config.run import RunConfig
-from tianji.engines.control import Stop
 from tianji.envs.worlds import Counting
 from tianji.errors import UsageError
-from tianji.planning.plan import GATHERS
-from tianji.programs.resolve import resolve
+from tianji.planning.planner import GATHERS
+from tianji.planning.resolve.resolve import resolve
+from tianji.run_folder.plan_file import read_plan
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.distributions import Categorical
 
+from tianji.algorithms.interface import Minibatch
 from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer
 from tianji.ops.gae import gae
@@ -18,14 +19,17 @@ from tianji.ops.gae import gae
 
 class ReinforceUpdate:
     def __init__(self, model, config) -> None:
-        self.model, self.config = model, config.algorithm
+        self.model, self.config, self.found = model, config.algorithm, {}
         self.flat = flatten(model)
         self.optimizer = Optimizer(self.flat, Adam(self.flat, 1e-5), self.config.max_grad_norm)
 
     def minibatch_steps(self, batch) -> int:
         return batch.num_steps
 
-    def steps(self, batch, progress):
+    def minibatches(self, batch, progress):
+        yield Minibatch(lambda: self.gradient(batch), self.step)
+
+    def gradient(self, batch) -> torch.Tensor:
         arrays, valid = batch.arrays, batch.arrays["valid"]
         advantage_B = torch.from_numpy(self.advantages(arrays)[valid])
         push_B = (advantage_B - advantage_B.mean()) / (advantage_B.std() + 1e-8)
@@ -37,8 +41,14 @@ class ReinforceUpdate:
         loss = value_loss - (push_B * log_prob_B).mean() - self.config.entropy * entropy
         self.flat.gradient_P.zero_()
         loss.backward()
-        norm = self.optimizer.step(self.config.learning_rate, lambda: {"loss": loss.detach()})
-        yield {"loss/value": float(value_loss), "entropy": float(entropy), "grad_norm": norm}
+        self.found = {"loss/value": float(value_loss), "entropy": float(entropy)}
+        return self.flat.gradient_P
+
+    def step(self) -> None:
+        self.found["grad_norm"] = self.optimizer.step(self.config.learning_rate, lambda: {})
+
+    def metrics(self) -> dict[str, float]:
+        return self.found
 
     @torch.no_grad()
     def advantages(self, arrays) -> np.ndarray:

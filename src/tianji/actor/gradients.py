@@ -27,7 +27,7 @@ import numpy as np
 
 from tianji.actor.episodes import EpisodeLedger
 from tianji.algorithms.interface import Acting, Estimator
-from tianji.balance.timing import Timing
+from tianji.balance.gradient_timing import Timing
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import (
     BoardReader,

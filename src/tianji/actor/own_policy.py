@@ -68,5 +68,8 @@ class OwnPolicy:
     def _step(self, total: Total) -> None:
         weight = sum(self._weigh(count)[1] for count in total.counts if count)
         arrays = {"sum": total.sum_P, "weight": np.array([weight])}
-        for _ in self._update.steps(Batch(arrays, (), sum(total.counts), 0), progress=0.0):
+        batch = Batch(arrays, (), sum(total.counts), 0)
+        for minibatch in self._update.minibatches(batch, progress=0.0):
+            minibatch.gradient()
+            minibatch.step()
             self._gauges[Gauge.UPDATES] += 1

@@ -4,14 +4,16 @@ algorithm = load_algorithm("ppo")
 model  = algorithm.build_model(spaces, config)            # in actors, learner, evaluator alike
 acting = algorithm.build_acting(model, spaces, config)    # in actors
 update = algorithm.build_update(model, spaces, config)    # in the learner
-for metrics in update.steps(batch): ...                   # one optimiser step each
+for minibatch in update.minibatches(batch, progress):     # one optimiser step each
+    minibatch.gradient()
+    minibatch.step()
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from tianji.types import Array, Batch, Field, Unroll
 
@@ -139,20 +141,36 @@ class Estimator(Protocol):
     def add(self, unroll: Unroll, num_rows: int) -> None: ...
 
 
+class Minibatch(NamedTuple):
+    """One optimiser step in two calls, so that a reduction can stand between them."""
+
+    gradient: Callable[[], torch.Tensor]
+    """Compute the gradient, and return it as one flat vector."""
+    step: Callable[[], None]
+    """Move the parameters by that vector, with whatever was written into it since."""
+
+
 class Update(Protocol):
     """The learner's side."""
 
-    def steps(self, batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
-        """Yield after every optimiser step; the last mapping yielded holds the batch's metrics
-        (earlier ones may be empty). progress: share of max_env_steps done, for schedules."""
+    def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
+        """Yield the minibatches of a batch; each is stepped before the next is asked for.
+
+        progress: the share of max_env_steps that is done, for schedules.
+        """
+        ...
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return the metrics of the minibatches of the last batch so far; empty without any."""
         ...
 
     def minibatch_steps(self, batch: Batch) -> int:
-        """Environment steps that one optimiser step of this batch trains on."""
+        """Return the environment steps that one optimiser step of this batch trains on."""
         ...
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Optimiser, targets, normalisers beyond the model's own state_dict; fresh copies."""
+        """Return fresh copies of the optimiser's, targets' and statistics' state, which is not in
+        the model's own state_dict."""
         ...
 
     def load_state(self, state: Mapping[str, torch.Tensor]) -> None: ...

@@ -26,7 +26,7 @@ from tianji.bench.point import Point
 from tianji.bench.receiving import Received, receive
 from tianji.bench.wiring import Row, Wiring
 from tianji.channels.shm import ShmReceiver, StreamMemory
-from tianji.engines.process import ONE_HEAP, THREAD_VARIABLES
+from tianji.engines.supervise.process import ONE_HEAP, THREAD_VARIABLES
 from tianji.errors import ChannelError
 
 

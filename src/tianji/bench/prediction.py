@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tianji.balance.collection import (
+from tianji.costs.collection import (
     Collecting,
     MessageCosts,
     actors_to_saturate,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tianji.buffer.interface import Progress
 from tianji.channels.interface import Receiver
-from tianji.observe.progress import Progress
 from tianji.types import Episode, Stamp
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from tianji.buffer.absence import Absence
 from tianji.buffer.adding import Adding
 from tianji.buffer.episodes import Episodes
+from tianji.buffer.interface import Progress
 from tianji.buffer.lag import LagGauge
 from tianji.buffer.losses import Losses
 from tianji.buffer.presence import Presence
@@ -31,7 +32,6 @@ from tianji.buffer.rules import GatherRule
 from tianji.buffer.supply import Supply
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
-from tianji.observe.progress import Progress
 from tianji.types import Array, Batch, Clock, Stamp
 
 AHEAD = 2

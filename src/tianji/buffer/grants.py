@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tianji.balance.balance import SetPoint
 from tianji.balance.parking import ParkingState, after_version, after_wait
+from tianji.balance.set_point import SetPoint
 from tianji.balance.turns import Turns
 from tianji.buffer.presence import Presence
 from tianji.channels.gauges import Gauge

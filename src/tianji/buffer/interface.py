@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from tianji.buffer.lag import LagGauge
-from tianji.types import Batch, Stamp
+from tianji.types import Batch, Episode, Stamp
 
 
 class Store(Protocol):
@@ -41,6 +41,12 @@ class Store(Protocol):
         ...
 
     def load_state(self, state: dict[str, Any]) -> None: ...
+
+
+class Progress(Protocol):
+    """Counts what has entered the store."""
+
+    def add(self, episodes: list[Episode], env_steps: int) -> None: ...
 
 
 class BufferRole(Protocol):

@@ -14,15 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.episodes import Episodes
 from tianji.buffer.grants import Grants
-from tianji.buffer.interface import Store
+from tianji.buffer.interface import Progress, Store
 from tianji.buffer.lag import LagGauge
 from tianji.buffer.late import LateUnrolls
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
-from tianji.observe.progress import Progress
 from tianji.types import Batch, Clock, Stamp
 
 

@@ -1,24 +1,21 @@
-"""Gauges: a row of counters per role that its hot loop adds to and everybody else reads.
+"""Gauges: telemetry of every role, a row of counters that its hot loop adds to and others read.
 
-They live in shared memory, one 64-bit word each, written by one role only: reading them costs the
-role nothing, and there are no logging calls in hot loops.
+They live in shared memory, one 64-bit word each. Reading them costs the role nothing, and there are
+no logging calls in hot loops. Each word has one writer, the role itself; while no process runs the
+role, the engine that starts it writes HEARTBEAT_NS and ACTIVITY. Nothing that must be right may
+depend on a gauge: a stale row may only delay a decision.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Protocol
 
-from tianji.channels.memory import BELL_BYTES, Segment
+from tianji.types import Clock, RoleKind
 
 GAUGE_WORDS = 32
-CONTROL_WORDS = 8
-"""Words of the control segment that belong to the whole run."""
-
-
-def control_bytes(num_roles: int, num_workers: int) -> int:
-    """Return the size of the control segment: its words, a row per role, a bell per worker."""
-    return 8 * (CONTROL_WORDS + GAUGE_WORDS * num_roles) + BELL_BYTES * num_workers
 
 
 class Gauge(IntEnum):
@@ -82,6 +79,8 @@ class Gauge(IntEnum):
     CARRIED_UNIQUE_STEPS = 29
     ENV_FAILURES = 30
     """Actor: environments that failed and were replaced."""
+    WALL_BEFORE_NS = 31
+    """Learner: duration of the training before this session, for the learner that replaces it."""
 
 
 CARRIED = {
@@ -108,22 +107,38 @@ class Activity(IntEnum):
 
 
 class Gauges:
-    """Rows by role name, the same order in every process."""
+    """Rows by role name, in the same order in every process."""
 
-    def __init__(self, roles: tuple[str, ...], memory: memoryview | None = None) -> None:
-        words = memory if memory is not None else _private_words(len(roles))
+    def __init__(self, kinds: Mapping[str, RoleKind], words: memoryview | None = None) -> None:
+        """kinds: the kind of every role, by its name.
+        words: the memory of all rows, private to this process if none is given."""
+        if words is None:
+            words = memoryview(bytearray(8 * GAUGE_WORDS * len(kinds))).cast("q")
+        self.kinds = kinds
         self.rows: dict[str, memoryview[int]] = {
-            role: words[i * GAUGE_WORDS : (i + 1) * GAUGE_WORDS] for i, role in enumerate(roles)
+            name: words[i * GAUGE_WORDS : (i + 1) * GAUGE_WORDS] for i, name in enumerate(kinds)
         }
 
-    @staticmethod
-    def in_segment(roles: tuple[str, ...], segment: Segment, offset: int) -> Gauges:
-        return Gauges(roles, segment.words(offset, GAUGE_WORDS * len(roles)))
+    def of_kind(self, kind: RoleKind) -> dict[str, memoryview[int]]:
+        """Return the rows of all roles of one kind, by name."""
+        return {name: row for name, row in self.rows.items() if self.kinds[name] == kind}
 
-    def read(self, role: str) -> dict[str, int]:
-        row = self.rows[role]
-        return {gauge.name.lower(): row[gauge] for gauge in Gauge}
+    def the(self, kind: RoleKind) -> memoryview[int]:
+        """Return the row of the only role of this kind."""
+        (row,) = self.of_kind(kind).values()
+        return row
 
 
-def _private_words(num_roles: int) -> memoryview[Any]:
-    return memoryview(bytearray(8 * GAUGE_WORDS * num_roles)).cast("q")
+class Ticks(Protocol):
+    """A role: anything with a tick that says whether it did some work."""
+
+    def tick(self) -> bool: ...
+
+
+def timed_tick(role: Ticks, gauges: memoryview[int], now_ns: Clock = time.monotonic_ns) -> bool:
+    """Let a role do one tick, and write its time and a sign of life into its gauges."""
+    before_ns = now_ns()
+    worked = role.tick()
+    gauges[Gauge.HEARTBEAT_NS] = after_ns = now_ns()
+    gauges[Gauge.BUSY_NS] += after_ns - before_ns
+    return worked

@@ -18,9 +18,9 @@ from rich.text import Text
 
 from tianji.cli.output import Outcome, people
 from tianji.config.run import RunConfig
-from tianji.config.runs import RUNS
 from tianji.display.numbers import counted, on_clock
 from tianji.display.rounds import short_name
+from tianji.run_folder.paths import RUNS
 
 REASONS = {
     "target_reached": ("Target reached", "green", 0),

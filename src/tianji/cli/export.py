@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tianji.cli.output import Outcome, people, tell_fallback
-from tianji.config.runs import find_run
+from tianji.run_folder.paths import find_run
 
 
 def export(run: str, /, *, output: Path | None = None, checkpoint: str = "best") -> Outcome:

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from rich.table import Table
 
 from tianji.cli.output import Outcome, people
-from tianji.config.runs import find_run
 from tianji.errors import UsageError
+from tianji.run_folder.paths import find_run
 
 
 def figure(

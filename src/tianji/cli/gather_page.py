@@ -14,7 +14,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.cli.plan_page import plan_title, roles_table, sentences_table
 from tianji.config.machine import Machine
 from tianji.display.numbers import to_percent, to_value
-from tianji.planning.plan import Planned
+from tianji.planning.planner import Planned
 
 _ROUNDS = {
     "first": "the first {m} gradients, from any actor",

@@ -10,7 +10,7 @@ from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import resolve_tokens
 
 if TYPE_CHECKING:
-    from tianji.planning.plan import Planned
+    from tianji.planning.planner import Planned
 
 USAGE = "tianji plan [PRESET] [--key value ...] [--fresh]"
 ABOUT = """\
@@ -37,7 +37,7 @@ def plan(*tokens: str) -> Outcome:
         people().print(f"Note: {note}", markup=False)
     from tianji.cli.plan_page import plan_page
     from tianji.display.waiting import tell_progress
-    from tianji.planning.plan import measured_plan
+    from tianji.planning.planner import measured_plan
 
     config, machine = resolved.config, read_machine()
     with tell_progress() as tell:
@@ -54,31 +54,32 @@ def plan(*tokens: str) -> Outcome:
 
 def _report(planned: Planned, machine: Machine) -> dict[str, Any]:
     """What scripts read."""
-    from tianji.balance.memory import TOTAL
-    from tianji.cli.plan_page import RATES, largest_noise
-    from tianji.profile.keep import key_of
+    from tianji.cli.plan_page import RATES
+    from tianji.costs.work import largest_noise
+    from tianji.planning.keep import key_of
 
     assert planned.solved is not None
     profile, solution = planned.solved.profile, planned.solved.solution
-    promise = solution.prediction
+    chosen, demand = solution.chosen, solution.demand
+    predicted = chosen.prediction
     return {
         "planning_s": planned.planning_s,
-        "bottleneck": promise.bottleneck,
-        "predicted": {name: getattr(promise, name) for name in RATES},
-        "lag_versions": promise.lag_versions,
-        "ratio": solution.ratio,
-        "staleness": solution.staleness,
+        "bottleneck": predicted.bottleneck,
+        "predicted": {name: getattr(predicted, name) for name in RATES},
+        "lag_versions": predicted.lag_versions,
+        "ratio": demand.ratio,
+        "staleness": demand.staleness,
         "roles": solution.roles(),
-        "memory_bytes": solution.memory_bytes[TOTAL],
-        "memory": dict(solution.memory_bytes),
+        "memory_bytes": chosen.memory.total,
+        "memory": {**chosen.memory.parts, "total": chosen.memory.total, "gpu": 0},
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(profile.warnings),
         "noise": largest_noise(profile),
-        "num_actors": solution.num_actors,
-        "envs_per_actor": solution.envs_per_actor,
-        "actor_threads": solution.actor_threads,
-        "learner_threads": solution.learner_threads,
+        "num_actors": chosen.num_actors,
+        "envs_per_actor": chosen.envs_per_actor,
+        "actor_threads": chosen.actor_threads,
+        "learner_threads": chosen.learner_threads,
         "settings": dict(planned.solved.settings),
         "from_cache": planned.solved.from_cache,
         "profile_key": key_of(planned.config, machine),

@@ -9,13 +9,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tianji.balance.costs import noise_of
-from tianji.balance.profile import Profile
-from tianji.balance.solve import Solution
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.costs.work import largest_noise
 from tianji.display.numbers import to_count, to_percent, to_value
-from tianji.planning.plan import Planned, Solved
+from tianji.planning.planner import Planned, Solved
+from tianji.planning.solve.run_memory import mib
+from tianji.planning.solve.solve import Solution
 
 RATES = ("produced", "received", "trained")
 LIMITS = {
@@ -34,7 +34,7 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     return Group(
         plan_title(planned.config, machine),
         "",
-        roles_table(solution.roles(), solution.envs_per_actor),
+        roles_table(solution.roles(), solution.chosen.envs_per_actor),
         "",
         _figures(planned, solution, solved.settings),
         "",
@@ -80,14 +80,14 @@ def roles_table(roles: Mapping[str, Mapping[str, Any]], envs_per_actor: int) -> 
 
 
 def _figures(planned: Planned, solution: Solution, chosen: Mapping[str, int]) -> Table:
-    promise = solution.prediction
+    promise, demand = solution.chosen.prediction, solution.demand
     table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     rates = (f"{name} {to_count(getattr(promise, name))}" for name in RATES)
     table.add_row("steps/s", "  ".join(rates))
     lag = f"{to_value(promise.lag_versions)} of at most {planned.config.max_lag} versions"
-    table.add_row("lag", f"{lag}  ratio {solution.ratio:g}  P {to_value(solution.staleness)}")
+    table.add_row("lag", f"{lag}  ratio {demand.ratio:g}  P {to_value(demand.staleness)}")
     table.add_row("memory", _memory(solution))
     if chosen:
         table.add_row("chosen", "  ".join(f"{path} {value}" for path, value in chosen.items()))
@@ -96,15 +96,10 @@ def _figures(planned: Planned, solution: Solution, chosen: Mapping[str, int]) ->
 
 
 def _memory(solution: Solution) -> str:
-    parts = dict(solution.memory_bytes)
-    total = parts.pop("total")
-    shown = ((name, size) for name, size in parts.items() if size >= 2**20)
-    terms = ", ".join(f"{name.replace('_', ' ')} {_mib(size)}" for name, size in shown)
-    return f"{_mib(total)} MiB: {terms}"
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.0f}"
+    memory = solution.chosen.memory
+    shown = ((name, size) for name, size in memory.parts.items() if size >= 2**20)
+    terms = ", ".join(f"{name.replace('_', ' ')} {mib(size)}" for name, size in shown)
+    return f"{mib(memory.total)} MiB: {terms}"
 
 
 def sentences_table(sentences: Iterable[str]) -> Table:
@@ -124,8 +119,3 @@ def _origin(planned: Planned, solved: Solved) -> str:
         f"Measured and solved in {planned.planning_s:.0f} s ({noise}). `tianji train` with the "
         "same settings uses it."
     )
-
-
-def largest_noise(profile: Profile) -> float:
-    """Of all that was measured: half of the interquartile range over the median."""
-    return noise_of([*(a.unroll for a in profile.actors), *(c.version for c in profile.learners)])

@@ -10,11 +10,11 @@ from tianji.cli.output import Outcome
 from tianji.cli.settings_help import asks_for_help, settings_page, without_help
 from tianji.config.changes import is_changeable, resume_changes, with_changes
 from tianji.config.files import load_config
-from tianji.config.runs import CONFIG_FILE, find_run
 from tianji.config.schema import AlgorithmConfig
 from tianji.config.settings import list_settings, value_at
 from tianji.config.tokens import Assignment, split_tokens
 from tianji.errors import UsageError
+from tianji.run_folder.paths import CONFIG_FILE, find_run
 
 USAGE = "tianji resume RUN [--key value ...]"
 ABOUT = """\

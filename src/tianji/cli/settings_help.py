@@ -15,8 +15,8 @@ from rich.text import Text
 from tianji.cli.output import Outcome
 from tianji.config.presets import list_presets
 from tianji.config.run import RunConfig
+from tianji.config.schema import ALGORITHM
 from tianji.config.settings import (
-    ALGORITHM,
     Setting,
     list_settings,
     short_names,

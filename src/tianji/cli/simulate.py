@@ -17,8 +17,8 @@ from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.run import RunConfig
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Profile
     from tianji.config.plan import RunPlan
+    from tianji.costs.profile import Profile
     from tianji.virtual.simulate import Simulated
     from tianji.virtual.sizes import Size
 
@@ -82,7 +82,7 @@ def _costs(
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
         return config, plan, profile
     from tianji.display.waiting import tell_progress
-    from tianji.planning.plan import measured_plan
+    from tianji.planning.planner import measured_plan
 
     with tell_progress() as tell:
         planned = measured_plan(config, config.env, machine, tell)
@@ -95,7 +95,7 @@ def _by_hand(
 ) -> tuple[RunPlan, Profile]:
     from tianji.envs.build import probe
     from tianji.models.flat import Snapshot
-    from tianji.programs.resolve import resolve as resolve_plan
+    from tianji.planning.resolve.resolve import resolve as resolve_plan
     from tianji.virtual.by_hand import profile_by_hand
 
     found = probe(config.env, config.env_kwargs)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from rich.table import Table
 
 from tianji.algorithms.interface import Algorithm, Gather
-from tianji.balance.times import Times
+from tianji.balance.given_times import Times
 from tianji.cli.output import Outcome, people
 from tianji.cli.simulate_options import SimulateOptions
 from tianji.config.machine import read_machine

@@ -6,10 +6,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome, people
-from tianji.config.runs import find_run
 from tianji.display.numbers import ASCII, UNICODE, to_ago
 from tianji.display.panel import Panel
 from tianji.observe.status import RunStatus, State, read_status
+from tianji.run_folder.paths import find_run
 
 STYLES: dict[State, str] = {
     "running": "green",

@@ -1,59 +1,82 @@
-"""Defaults that depend on other settings. They are the same for every environment.
+"""Values of settings that a person left open: `auto`, and the defaults of the algorithm.
 
-An algorithm brings defaults for settings of the run (AlgorithmConfig.run_defaults). What a person
-or a preset has set always wins.
+A number of the algorithm that is written as `auto` gets its default, and its path is added to
+plan.choose: the planner measures and changes it, and all other code sees a number.
+
+An algorithm has its own defaults for some settings of the run (AlgorithmConfig.run_defaults). A
+value that a person or a preset has set always wins. No default depends on the environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from tianji.config.schema import AlgorithmConfig, Strict, load_algorithm_config
+from tianji.config.schema import (
+    ALGORITHM,
+    AlgorithmConfig,
+    Strict,
+    flat,
+    load_algorithm_config,
+    nested,
+)
 
-_ALGORITHM = "algorithm"
+AUTO = "auto"
+How = Literal["tried", "filled"]
+"""The planner tries several values, or fills the time that the learner has left."""
+_HOW: dict[str, How] = {"tried": "tried", "filled": "filled"}
+_CHOOSE = "plan.choose"
 
 
-def run_defaults(algorithm: type[AlgorithmConfig], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The algorithm's defaults for settings of the run, by path, as they apply to these values."""
-    found = dict(algorithm.run_defaults)
-    if _get(values, "model.factory") is not None:
-        # Only our own networks normalise their observations; a person's network does it itself.
-        found.pop("normalize.observations", None)
+def open_paths(run: type[Strict], algorithm: type[AlgorithmConfig]) -> dict[str, How]:
+    """Return the paths of the settings that the planner can choose, and how it chooses them."""
+    found: dict[str, How] = {}
+    for record, prefix in ((run, ""), (algorithm, f"{ALGORITHM}.")):
+        for name, field in record.model_fields.items():
+            extra = field.json_schema_extra
+            how = _HOW.get(str(extra.get(AUTO))) if isinstance(extra, dict) else None
+            if how is not None:
+                found[prefix + name] = how
     return found
 
 
-def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a run, completed by its algorithm's defaults for what is not set."""
-    algorithm = values.get(_ALGORITHM)
+def fill(run: type[Strict], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run with defaults in place of `auto` and of what is not set."""
+    algorithm = given.get(ALGORITHM)
+    if isinstance(algorithm, str):
+        algorithm = {"name": algorithm}
     if isinstance(algorithm, AlgorithmConfig):
-        record: type[AlgorithmConfig] = type(algorithm)
+        record = type(algorithm)
+    elif isinstance(algorithm, Mapping) and isinstance(algorithm.get("name"), str):
+        record = load_algorithm_config(algorithm["name"])
     else:
-        name = algorithm.get("name") if isinstance(algorithm, Mapping) else algorithm
-        if not isinstance(name, str):
-            return dict(values)
-        record = load_algorithm_config(name)
-    filled = dict(values)
-    for path, default in run_defaults(record, values).items():
-        if _get(values, path) is None:
-            _set(filled, path, default)
-    return filled
+        return dict(given)  # validation says what is missing
+    values = flat({key: _as_set(value) for key, value in given.items()} | {ALGORITHM: algorithm})
+    chosen = [path for path in open_paths(run, record) if values.get(path) == AUTO]
+    if chosen:
+        listed = tuple(values.get(_CHOOSE, ()))
+        values = {path: value for path, value in values.items() if path not in chosen}
+        values[_CHOOSE] = tuple(dict.fromkeys((*listed, *chosen)))
+    for path, default in record.run_defaults.items():
+        if path == "normalize.observations" and values.get("model.factory") is not None:
+            continue  # only our own networks normalise their observations
+        if values.get(path) is None and path.rpartition(".")[0] not in values:
+            values[path] = default
+    filled = nested(values)
+    return {**filled, ALGORITHM: algorithm} if isinstance(algorithm, AlgorithmConfig) else filled
 
 
-def _get(values: Mapping[str, Any], path: str) -> Any:
-    """What was set at a path; None where nothing was."""
-    group, _, last = path.rpartition(".")
-    record = values.get(group) if group else values
-    if isinstance(record, Strict):
-        return getattr(record, last) if last in record.model_fields_set else None
-    return record.get(last) if isinstance(record, Mapping) else None
+def _as_set(value: Any) -> Any:
+    return value.model_dump(exclude_unset=True) if isinstance(value, Strict) else value
 
 
-def _set(values: dict[str, Any], path: str, value: Any) -> None:
-    group, _, last = path.rpartition(".")
-    if not group:
-        values[last] = value
-        return
-    record = values.get(group) or {}
-    given = record.model_dump(exclude_unset=True) if isinstance(record, Strict) else dict(record)
-    values[group] = {**given, last: value}
+def check_chosen(
+    run: type[Strict], algorithm: type[AlgorithmConfig], chosen: Sequence[str]
+) -> None:
+    """Raise ValueError if plan.choose names a setting that the planner cannot choose."""
+    allowed = open_paths(run, algorithm)
+    for path in chosen:
+        if path not in allowed:
+            raise ValueError(
+                f"plan.choose names '{path}': the planner can choose {', '.join(allowed)}."
+            )

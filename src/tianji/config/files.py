@@ -1,4 +1,4 @@
-"""Config as YAML text: presets, a run's config.yaml, and single values of the command line."""
+"""Reads and writes settings as YAML: presets, config.yaml and values of the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tianji.errors import UsageError
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which 1e-3 is a number, as people expect."""
+    """A safe YAML loader that reads 1e-3 as a number."""
 
 
 _Loader.add_implicit_resolver(
@@ -26,7 +26,7 @@ _Loader.add_implicit_resolver(
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Plain data from YAML; UsageError names the source and the place of a mistake."""
+    """Return the plain data of a YAML text; UsageError with the source and place of a mistake."""
     try:
         # _Loader is a SafeLoader: plain data, no objects.
         return yaml.load(text, Loader=_Loader)
@@ -35,7 +35,7 @@ def parse_yaml(text: str, source: str) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """A file of the person; UsageError where it cannot be read."""
+    """Return the text of a file; UsageError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -43,7 +43,7 @@ def read_text(path: Path) -> str:
 
 
 def save_config(config: RunConfig, path: Path) -> None:
-    """Write all settings, defaults included, so that later defaults cannot change an old run."""
+    """Write all settings with their defaults, so that later defaults do not change an old run."""
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(text, encoding="utf-8")
@@ -51,14 +51,14 @@ def save_config(config: RunConfig, path: Path) -> None:
 
 
 def load_config(path: Path) -> RunConfig:
-    """The config that save_config wrote."""
+    """Read the config that save_config() wrote."""
     data = parse_yaml(read_text(path), f"'{path}'")
     if not isinstance(data, dict):
-        raise UsageError(f"'{path}' holds no settings: it must be a YAML mapping.")
+        raise UsageError(f"'{path}' has no settings: it must be a YAML mapping.")
     try:
         return RunConfig.model_validate(data)
     except ValidationError as error:
         reasons = "; ".join(
             f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()
         )
-        raise UsageError(f"'{path}' is not the config of a run: {reasons}") from error
+        raise UsageError(f"'{path}' is not a valid config of a run: {reasons}") from error

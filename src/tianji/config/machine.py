@@ -1,4 +1,4 @@
-"""What this machine lets us use: the mask and the limits, never the bare processor count."""
+"""Reads the cores and the memory that this process may use: affinity mask and cgroup limits."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Machine:
     """Machine(cores=(0, 1), memory_bytes=24 << 30)"""
 
     cores: tuple[int, ...]
-    """Usable core ids: the affinity mask, cut to the control group's quota."""
+    """Usable core ids: the affinity mask, cut to the quota of the control group."""
     memory_bytes: int
-    """Memory that can still be taken: the smaller of what is free and what the group may have."""
+    """Available memory: the smaller of free memory and the limit of the control group."""
     is_shared: bool = False
-    """The control group has a quota of time on more cores than that: they are not ours to pin."""
+    """The quota covers only a part of the cores in the mask, so processes cannot be pinned."""
     nodes: tuple[tuple[int, ...], ...] = ()
-    """Usable cores by NUMA node; empty: one node."""
+    """Usable cores of each NUMA node; empty: one node."""
     siblings: tuple[tuple[int, ...], ...] = ()
-    """Usable hyper-threads of one core each, where a core has several; empty: none has."""
+    """Usable hyper-threads of each core that has several; empty: no core has."""
 
 
 def read_machine() -> Machine:
@@ -42,7 +42,7 @@ def read_machine() -> Machine:
 
 
 def numa_nodes(cores: Sequence[int], system: Path = _SYSTEM) -> tuple[tuple[int, ...], ...]:
-    """These cores by memory node; all in one where the system does not say."""
+    """Return these cores by NUMA node; all in one node if the system does not say."""
     folders = sorted(system.glob("node/node*"), key=lambda path: (len(path.name), path.name))
     nodes = [_among(cores, folder / "cpulist") for folder in folders]
     if sum(map(len, nodes)) != len(cores):
@@ -51,14 +51,14 @@ def numa_nodes(cores: Sequence[int], system: Path = _SYSTEM) -> tuple[tuple[int,
 
 
 def hyper_threads(cores: Sequence[int], system: Path = _SYSTEM) -> tuple[tuple[int, ...], ...]:
-    """Groups of these that are threads of one core; only groups of several."""
+    """Return the groups of two or more of these that are threads of one core."""
     lists = (system / f"cpu/cpu{core}/topology/thread_siblings_list" for core in cores)
     groups = dict.fromkeys(_among(cores, path) for path in lists)
     return tuple(group for group in groups if len(group) > 1)
 
 
 def _among(cores: Sequence[int], listed: Path) -> tuple[int, ...]:
-    """Those of the cores that a file of the kernel lists, such as `0-3,8`; none if unreadable."""
+    """Return the cores that a kernel file such as `0-3,8` lists; none if it is unreadable."""
     try:
         ranges = [part.split("-") for part in listed.read_text().strip().split(",") if part]
         named = {core for ends in ranges for core in range(int(ends[0]), int(ends[-1]) + 1)}
@@ -68,32 +68,24 @@ def _among(cores: Sequence[int], listed: Path) -> tuple[int, ...]:
 
 
 def cpu_quota(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> float | None:
-    """Cores that the control group and those around it allow; None without a limit."""
-    quotas = [_quota_v2(folder) for folder in _groups(root, membership, "")]
-    quotas += [_quota_v1(folder) for folder in _groups(root, membership, "cpu")]
-    return min((quota for quota in quotas if quota is not None), default=None)
-
-
-def _quota_v2(folder: Path) -> float | None:
-    try:
-        limit, period = (folder / "cpu.max").read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
-
-
-def _quota_v1(folder: Path) -> float | None:
-    try:
-        limit_us = int((folder / "cpu.cfs_quota_us").read_text())
-        period_us = int((folder / "cpu.cfs_period_us").read_text())
-        return limit_us / period_us if limit_us > 0 else None
-    except (OSError, ValueError):
-        return None
+    """Return the cores that the control group and its parents allow; None without a limit."""
+    names = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
+    quotas = []
+    for controller, files in names.items():
+        for folder in _groups(root, membership, controller):
+            try:
+                limit_us, period_us = (
+                    int(word) for name in files for word in (folder / name).read_text().split()
+                )
+            except (OSError, ValueError):
+                continue  # no such file, or "max"
+            if limit_us > 0:
+                quotas.append(limit_us / period_us)
+    return min(quotas, default=None)
 
 
 def memory_available_bytes(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> int:
-    """Memory that can still be taken: of the machine, of the control group and of every group
-    around it, the one that has least."""
+    """Return the available memory: the least of the machine, the control group and its parents."""
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -116,8 +108,10 @@ def memory_available_bytes(root: Path = _GROUPS, membership: Path = _MEMBERSHIP)
 
 
 def _groups(root: Path, membership: Path, controller: str) -> list[Path]:
-    """Folders of this process's control group and of every group around it, the root first: a
-    limit of any of them holds. controller: empty for version 2, which has one tree for all."""
+    """Return the folders of this process's control group and its parents, the root first.
+
+    The limits of all of them apply. controller: empty for version 2, which has one tree.
+    """
     top = root / controller
     try:
         entries = [line.split(":", 2) for line in membership.read_text().splitlines()]
@@ -125,13 +119,13 @@ def _groups(root: Path, membership: Path, controller: str) -> list[Path]:
         entries = []
     paths = [path for _, names, path in entries if controller in names.split(",")]
     inner = Path(paths[0].strip("/")) if paths else Path()
-    if ".." in inner.parts:  # the group lies outside of what this container sees
+    if ".." in inner.parts:  # the group is not visible in this container
         inner = Path()
     return [top, *(top / part for part in [*reversed(inner.parents), inner] if part != Path())]
 
 
 def _reclaimable(stat: Path) -> int:
-    """Files in the page cache count as used, but the kernel gives them back on demand."""
+    """Return the page cache that counts as used, but that the kernel frees on demand."""
     try:
         counts = dict(line.split() for line in stat.read_text().splitlines())
         return int(counts["inactive_file"])

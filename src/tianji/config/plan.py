@@ -1,5 +1,7 @@
-"""RunPlan: everything that follows from a RunConfig on this machine. Frozen, JSON, saved with the
-run; every process of the run is started from it."""
+"""RunPlan: everything that is derived from a RunConfig on this machine.
+
+It is saved with the run as plan.json, and every process of the run starts from it.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,18 @@ Bottleneck = Literal["sampling", "training", "communication", "processors"]
 
 
 class Prediction(Record):
-    """What a plan promises; rates in environment steps per second."""
+    """The predicted rates of a plan, in environment steps per second."""
 
     produced: float
     received: float
     trained: float
-    """Every epoch, or every sampled step, counts."""
+    """Trained steps; each epoch or sampled step counts."""
     lag_versions: float
     bottleneck: Bottleneck
 
 
 class RunPlan(Record):
-    """What will run, where, and how much memory it takes."""
+    """The roles of a run, their cores and threads, and the memory they take."""
 
     num_actors: int
     envs_per_actor: int
@@ -31,39 +33,39 @@ class RunPlan(Record):
     actor_threads: int = 1
     """Torch threads of each actor's process."""
     shares_cores: bool = False
-    """There are more workers and threads than cores, so that actors may be parked."""
+    """More workers and threads than cores, so that actors may be parked."""
     cores: dict[str, tuple[int, ...]]
-    """Cores each worker is pinned to; empty means free."""
+    """Cores that each worker is pinned to; empty: not pinned."""
     unroll_length: int
     lookahead: int
     num_rows: int
     """Rows of a slot: unroll_length + lookahead - 1."""
     keeps_final: bool
-    """The world keeps final observations apart from the next row."""
+    """Final observations have fields of their own (see envs/interface.py)."""
     layout: dict[str, Any]
     """The fields of a slot (channels/layout.py)."""
     slot_bytes: int
     num_slots: int
     replay_unrolls: int
-    """Unrolls the replay store keeps; 0 for a queue."""
+    """Capacity of the replay store in unrolls; 0 for a queue."""
     unrolls_per_version: int
     warmup_unrolls: int
     lag_target: int
-    """Versions an unroll is behind in steady state; pacing holds it there."""
+    """Lag of an unroll in steady state, in versions, which pacing maintains."""
     max_lag: int
     ratio: float
     shared_memory_bytes: int
     """Slots, lanes and control."""
     policy_board_bytes: int | None = None
-    """Shared memory for the published policy; known when the learner has built the network."""
+    """Shared memory for the published policy; None until the network is built."""
     sum_boards_bytes: int | None = None
-    """And for the actors' sums of gradients, where they are gathered."""
+    """Shared memory for the actors' sums of gradients; None if none are gathered."""
     source: Literal["rule", "measured"] = "rule"
-    """Where the shares of the machine come from."""
+    """How the cores were divided: by a simple rule or from measurements."""
     prediction: Prediction | None = None
-    """Only of a measured plan."""
+    """None if the plan was not measured."""
     notes: tuple[str, ...]
-    """What was derived and why, in words."""
+    """The derived values and the reasons for them, in words."""
 
     @property
     def steps_per_unroll(self) -> int:

@@ -1,15 +1,14 @@
-"""Presets: named settings that learn what their file says. Files, ours or the person's own."""
+"""Presets: YAML files with tested settings, those of the package or a person's own."""
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from tianji.config.files import parse_yaml, read_text
-from tianji.errors import UsageError
+from tianji.errors import UsageError, did_you_mean
 
 _SUFFIX = ".yaml"
 
@@ -23,37 +22,36 @@ class Preset:
 
     name: str
     about: str
-    """One sentence: what it learns, where the numbers come from, how long it takes."""
+    """One sentence: what it trains, where its numbers come from, how long it takes."""
     config: dict[str, Any]
     """Settings, nested as in RunConfig."""
 
 
 def list_presets() -> list[str]:
-    """Names of the presets that come with the package."""
+    """Return the names of the presets of this package."""
     files = resources.files("tianji.presets").iterdir()
     return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX))
 
 
 def load_preset(name: str) -> Preset:
-    """A preset by name, or by the path of a YAML file."""
+    """Load a preset by its name or by the path of a YAML file."""
     if name.endswith((".yaml", ".yml")) or "/" in name:
         return _parse_preset(read_text(Path(name)), name)
     known = list_presets()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean '{close[0]}'?" if close else ""
         raise UsageError(
-            f"Unknown preset '{name}'.{hint} Known: {', '.join(known)}, or the path of a YAML file."
+            f"Unknown preset '{name}'.{did_you_mean(name, known)} Known: {', '.join(known)}, or the"
+            " path of a YAML file."
         )
     file = resources.files("tianji.presets") / f"{name}{_SUFFIX}"
     return _parse_preset(file.read_text(encoding="utf-8"), name)
 
 
 def _parse_preset(text: str, source: str) -> Preset:
-    """A mapping with `config` inside, or the settings themselves (such as a run's config.yaml)."""
+    """Parse a mapping with the key `config`, or plain settings such as a run's config.yaml."""
     data = parse_yaml(text, f"preset '{source}'")
     if not isinstance(data, dict):
-        raise UsageError(f"Preset '{source}' holds no settings: it must be a YAML mapping.")
+        raise UsageError(f"Preset '{source}' has no settings: it must be a YAML mapping.")
     config = data.get("config", data)
     if not isinstance(config, dict):
         raise UsageError(f"'config' of preset '{source}' must be a mapping of settings.")
@@ -62,7 +60,7 @@ def _parse_preset(text: str, source: str) -> Preset:
     unknown = data.keys() - {"name", "about", "config"}
     if unknown:
         raise UsageError(
-            f"Preset '{source}' has unknown keys beside name, about and config: "
+            f"Preset '{source}' has keys other than name, about and config: "
             f"{', '.join(sorted(map(str, unknown)))}. Settings go under 'config'."
         )
     return Preset(str(data.get("name", source)), str(data.get("about", "")), config)

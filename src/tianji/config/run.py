@@ -1,4 +1,4 @@
-"""RunConfig: what the person asked for. Frozen; what follows from it is RunPlan (plan.py)."""
+"""RunConfig: the settings of a run. The values derived from them are in RunPlan (plan.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from tianji.config.auto import check_chosen, without_auto
-from tianji.config.defaults import with_defaults
+from tianji.config.defaults import check_chosen, fill
 from tianji.config.schema import (
     AlgorithmConfig,
     Auto,
@@ -111,10 +110,10 @@ class SuperviseConfig(Strict):
 
 
 class TimesConfig(Strict):
-    """Given times of the actors' gradients, for algorithms that gather gradients: the virtual
-    engine computes with them, real processes wait as long. Without a law they are what they are.
+    """Simulated times of the actors' gradients, for algorithms that gather gradients.
 
-    Actors are counted from i = 1 in the laws, as in the papers; d is the number of parameters.
+    The virtual engine computes with them, and real processes wait that long. Without a law, real
+    times count. The laws count actors from i = 1, as in the papers; d is the number of parameters.
     """
 
     law: Literal["none", "equal", "sqrt", "straggler", "random", "changing", "given"] = "none"
@@ -188,12 +187,12 @@ class RunConfig(Strict):
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The environments by name; actor i has the one at i modulo their number."""
+        """Return the names of the environments; actor i has number i modulo their count."""
         return self.envs or (self.env,)
 
     @property
     def env_name(self) -> str:
-        """All of them, in few words."""
+        """Return a short name for all environments together."""
         first, *others = dict.fromkeys(self.tasks)
         more = f"{len(others)} others" if len(others) > 1 else "".join(others)
         return f"{first} + {more}" if more else first
@@ -201,8 +200,8 @@ class RunConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def _fill_defaults(cls, value: Any) -> Any:
-        """Later code sees only values: `auto` becomes the default and is noted in plan.choose."""
-        return with_defaults(without_auto(cls, value)) if isinstance(value, dict) else value
+        """Replace `auto` and add the algorithm's defaults, so that later code sees only values."""
+        return fill(cls, value) if isinstance(value, dict) else value
 
     @model_validator(mode="after")
     def _check_chosen(self) -> RunConfig:
@@ -213,8 +212,6 @@ class RunConfig(Strict):
     @classmethod
     def _load_algorithm_config(cls, value: Any) -> Any:
         """Pick the config class by the algorithm's name, so that algorithms stay an open set."""
-        if isinstance(value, str):
-            value = {"name": value}
         if isinstance(value, dict) and isinstance(value.get("name"), str):
             return load_algorithm_config(value["name"]).model_validate(value)
         return value
@@ -222,12 +219,12 @@ class RunConfig(Strict):
     @field_validator("env_kwargs")
     @classmethod
     def _refuse_objects(cls, value: dict[str, Any]) -> dict[str, Any]:
-        """Keywords are saved with the run and sent to other processes: plain data only."""
+        """Accept plain data only: keywords are saved with the run and sent to other processes."""
         return {str(key): _plain(entry, str(key)) for key, entry in value.items()}
 
 
 def _plain(value: Any, key: str) -> Any:
-    """The same data without tuples, which no file format keeps."""
+    """Return the same data with lists in place of tuples, which no file format keeps."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The bases that every config record stands on."""
+"""The types that config records are made of, and their values by path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ PositiveFraction = Annotated[float, Field(gt=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Auto = Literal["auto"]
 
-# Numbers of the algorithm itself, which a person may leave to the planner by writing `auto`. It
-# tries several values, or fills the time that the learner has left. See config/auto.py.
+# Numbers of the algorithm that a person may leave to the planner by writing `auto`. It tries
+# several values, or fills the time that the learner has left. See config/defaults.py.
 TriedCount = Annotated[int, Field(ge=1, json_schema_extra={"auto": "tried"})]
 FilledCount = Annotated[int, Field(ge=1, json_schema_extra={"auto": "filled"})]
 
 
+ALGORITHM = "algorithm"
+ENV_KWARGS = "env_kwargs"
+
+
 class Strict(BaseModel):
-    """Frozen, and unknown keys are errors."""
+    """A frozen record that refuses unknown keys."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
@@ -30,17 +34,19 @@ class Strict(BaseModel):
 
 
 class Record(Strict):
-    """What is derived or measured, and kept as JSON. Nobody is shown its fields as settings, so it
-    is made ready only when it is first used: a person waits for the first step."""
+    """A record of derived or measured values, saved as JSON; its fields are no settings.
+
+    Pydantic builds it at its first use, which makes the start of a run faster.
+    """
 
     model_config = ConfigDict(use_attribute_docstrings=False, defer_build=True)
 
 
 class AlgorithmConfig(Strict):
-    """What every algorithm asks; each adds its own fields in algorithms/NAME/config.py."""
+    """The settings of every algorithm; each adds its own in algorithms/NAME/config.py."""
 
     run_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """Defaults of this algorithm for settings of the run, by path, in place of the run's own."""
+    """Defaults of this algorithm for settings of the run, by path; they replace the run's own."""
 
     name: str
     """Which algorithm: a name from `tianji train --help`, or `module:attribute` of an Algorithm
@@ -55,8 +61,10 @@ class AlgorithmConfig(Strict):
 
 
 def load_algorithm_config(name: str) -> type[AlgorithmConfig]:
-    """The config class of an algorithm. For ours, nothing but its config is imported: help pages
-    and config files should not wait for what the algorithm itself needs."""
+    """Return the config class of an algorithm.
+
+    For built-in algorithms only the config module is imported, so that help pages stay fast.
+    """
     module = _config_module(name)
     if module is None:
         from tianji.algorithms.registry import load_algorithm
@@ -79,3 +87,32 @@ def _config_module(name: str) -> ModuleType | None:
 
 def _is_for_algorithm(found: type) -> TypeGuard[type[AlgorithmConfig]]:
     return issubclass(found, AlgorithmConfig) and found is not AlgorithmConfig
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values by path; the keywords of an environment stay one value.
+
+    >>> flat({"checkpoint": {"period_s": 5}})
+    {'checkpoint.period_s': 5}
+    """
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        path = f"{prefix}{key}"
+        plain = value.model_dump() if isinstance(value, BaseModel) else value
+        if isinstance(plain, Mapping) and path.replace("-", "_") != ENV_KWARGS:
+            found |= flat(plain, f"{path}.")
+        else:
+            found[path] = plain
+    return found
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by path as nested dictionaries, the inverse of flat()."""
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        *groups, last = path.split(".")
+        branch = tree
+        for group in groups:
+            branch = branch.setdefault(group, {})
+        branch[last] = value
+    return tree

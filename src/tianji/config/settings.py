@@ -1,6 +1,6 @@
-"""The schema as a flat list: every setting a run has, with its name, meaning, default and range.
+"""All settings of a run as a flat list, with name, meaning, default and range.
 
-Help pages, overrides and error messages all read this list, so they cannot disagree.
+Help pages, overrides and error messages read this list, so that they agree.
 
     settings = list_settings(load_algorithm_config("ppo"))
     find_setting("--learning-rate", settings).path        # "algorithm.learning_rate"
@@ -8,28 +8,26 @@ Help pages, overrides and error messages all read this list, so they cannot disa
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from tianji.config.auto import AUTO
+from tianji.config.defaults import AUTO
 from tianji.config.foreign_names import own_name
 from tianji.config.run import RunConfig
-from tianji.config.schema import AlgorithmConfig, Strict
-from tianji.errors import UsageError
+from tianji.config.schema import ALGORITHM, AlgorithmConfig, Strict
+from tianji.errors import UsageError, did_you_mean
 
-ALGORITHM = "algorithm"
 ALGORITHM_NAME = "algorithm.name"
-ENV_KWARGS = "env_kwargs"
 LIST_ALL = "`tianji train --help` lists all settings."
 
 
 class UnknownSetting(UsageError):
-    """No setting of the chosen algorithm has that name."""
+    """The chosen algorithm has no setting of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,14 @@ class Setting:
     path: str
     about: str
     default: Any
-    """None where there is none."""
     allowed: str
-    """In words, to follow "must be"."""
+    """The allowed values in words, to follow "must be"."""
     kinds: frozenset[str]
-    """JSON types it accepts: integer, number, boolean, string, null, array, object."""
+    """Accepted JSON types: integer, number, boolean, string, null, array, object."""
 
     @property
     def group(self) -> str:
-        """The record it belongs to; empty for settings of the run itself."""
+        """The record that it belongs to; empty for settings of the run itself."""
         return self.path.rpartition(".")[0]
 
     @property
@@ -58,8 +55,9 @@ class Setting:
         return self.path.rpartition(".")[2]
 
 
+@cache
 def list_settings(algorithm: type[AlgorithmConfig]) -> tuple[Setting, ...]:
-    """Every setting of a run with this algorithm, in the order of the schema."""
+    """Return every setting of a run with this algorithm, in the order of the schema."""
     return tuple(_walk(RunConfig, "", algorithm))
 
 
@@ -88,7 +86,7 @@ def _default(path: str, field: FieldInfo, algorithm: type[AlgorithmConfig]) -> A
 
 
 def _about(record: type[Strict], name: str) -> str:
-    """The sentence under the field, or under the one it redefines."""
+    """Return the sentence under the field, or under the field that it redefines."""
     lineage = [cls for cls in record.__mro__ if issubclass(cls, Strict)]
     fields = [cls.model_fields[name] for cls in lineage if name in cls.model_fields]
     found = next((field.description for field in fields if field.description), "")
@@ -101,7 +99,7 @@ def _kinds(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def value_at(config: Strict, path: str) -> Any:
-    """The value of the setting with this path."""
+    """Return the value of the setting with this path."""
     found: Any = config
     for name in path.split("."):
         found = getattr(found, name)
@@ -109,7 +107,7 @@ def value_at(config: Strict, path: str) -> Any:
 
 
 def describe_allowed(schema: Mapping[str, Any]) -> str:
-    """A JSON schema of one value in words.
+    """Return the JSON schema of one value in words.
 
     >>> describe_allowed({"type": "integer", "minimum": 1})
     'a whole number of at least 1'
@@ -159,7 +157,7 @@ def _number(value: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as one would type it."""
+    """Return a value as a person types it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple) and value:
@@ -168,7 +166,7 @@ def value_text(value: Any) -> str:
 
 
 def short_names(settings: tuple[Setting, ...]) -> dict[str, Setting]:
-    """The shortest name of every setting: its last part where no other setting shares it."""
+    """Return settings by their shortest name: the last part, unless two settings share it."""
     sharing = Counter(setting.last_part for setting in settings)
     named: dict[str, Setting] = {}
     for setting in settings:
@@ -181,17 +179,17 @@ def short_names(settings: tuple[Setting, ...]) -> dict[str, Setting]:
 
 
 def canonical(name: str) -> str:
-    """Dashes and underscores are the same: `--learning-rate` is `learning_rate`."""
+    """Return the name with underscores: `--learning-rate` becomes `learning_rate`."""
     return name.removeprefix("--").replace("-", "_")
 
 
 def spelled_like(name: str, written: str) -> str:
-    """A setting's name in the way the person writes names: `--max-lag` or `max_lag`."""
+    """Return a name in the style of a written one: `--max-lag` or `max_lag`."""
     return "--" + name.replace("_", "-") if written.startswith("--") else name
 
 
 def find_setting(written: str, settings: tuple[Setting, ...]) -> Setting:
-    """The setting a person means; UsageError says what is near when there is none."""
+    """Return the setting with this name; UsageError with the closest names if there is none."""
     key = canonical(written)
     named = short_names(settings)
     by_path = {setting.path: setting for setting in settings}
@@ -204,6 +202,7 @@ def find_setting(written: str, settings: tuple[Setting, ...]) -> Setting:
         options = ", ".join(f"'{spelled_like(path, written)}'" for path in inside)
         raise UsageError(f"'{written}' could be several settings. Name one of: {options}.")
     names = [*named, *by_path]
-    meant = own_name(key, names) or next(iter(difflib.get_close_matches(key, names, n=1)), None)
-    hint = f" Did you mean '{spelled_like(meant, written)}'?" if meant else ""
+    own = own_name(key, names)
+    similar = {spelled_like(name, written): name for name in ([own] if own else names)}
+    hint = did_you_mean(spelled_like(own or key, written), similar)
     raise UnknownSetting(f"Unknown setting '{written}'.{hint} {LIST_ALL}")

@@ -1,6 +1,6 @@
-"""Values by path of the schema: assigned one by one, then validated as one record.
+"""The second stage from written words to a RunConfig: values by path, validated as one record.
 
-Every mistake becomes one short sentence: which setting, what was given, what is allowed.
+Every mistake becomes one short sentence: which setting, which value, what is allowed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 from pydantic import ValidationError
 
 from tianji.config.run import RunConfig
-from tianji.config.schema import load_algorithm_config
+from tianji.config.schema import ENV_KWARGS, load_algorithm_config, nested
 from tianji.config.settings import (
-    ENV_KWARGS,
     Setting,
     UnknownSetting,
     canonical,
@@ -22,30 +21,38 @@ from tianji.config.settings import (
     short_names,
     value_text,
 )
-from tianji.config.tokens import Assignment, text_value, yaml_value
+from tianji.config.tokens import Assignment, read_value
 from tianji.errors import UsageError
 
 Values: TypeAlias = dict[str, Any]
-"""By full path, `{"algorithm.gamma": 0.98}`; `env_kwargs` is one mapping."""
+"""Values by full path, `{"algorithm.gamma": 0.98}`; `env_kwargs` is one mapping."""
 
 
-def assign(
-    values: Values, assignment: Assignment, settings: tuple[Setting, ...], algorithm: str
-) -> None:
-    """Put one wish where it belongs; UsageError where it fits nowhere."""
+def assign_all(values: Values, asked: Sequence[Assignment], algorithm: str) -> list[UsageError]:
+    """Write all assignments into the values; return the mistakes."""
+    mistakes = []
+    for assignment in asked:
+        try:
+            _assign(values, assignment, algorithm)
+        except UsageError as error:
+            mistakes.append(error)
+    return mistakes
+
+
+def _assign(values: Values, assignment: Assignment, algorithm: str) -> None:
+    settings = list_settings(load_algorithm_config(algorithm))
     key = canonical(assignment.written)
     if key.startswith(f"{ENV_KWARGS}."):
-        value = yaml_value(assignment) if assignment.is_text else assignment.value
-        _merge_env_kwargs(values, {key.removeprefix(f"{ENV_KWARGS}."): value})
-        return
-    try:
-        setting, value = _meant(assignment, settings)
-    except UnknownSetting as error:
-        raise UnknownSetting(f"{error}{_owner_hint(assignment, algorithm)}") from None
-    if setting.path != ENV_KWARGS:
-        values[setting.path] = value
+        path, value = ENV_KWARGS, {key.removeprefix(f"{ENV_KWARGS}."): read_value(assignment, None)}
+    else:
+        try:
+            path, value = _find(assignment, settings)
+        except UnknownSetting as error:
+            raise UnknownSetting(f"{error}{_owner_hint(assignment, algorithm)}") from None
+    if path != ENV_KWARGS:
+        values[path] = value
     elif isinstance(value, Mapping):
-        _merge_env_kwargs(values, value)
+        values[path] = {**values.get(path, {}), **value}
     else:
         raise UsageError(
             f"{ENV_KWARGS} = {value!r}: must be a mapping; on the command line, "
@@ -53,20 +60,16 @@ def assign(
         )
 
 
-def _merge_env_kwargs(values: Values, more: Mapping[str, Any]) -> None:
-    values[ENV_KWARGS] = {**values.get(ENV_KWARGS, {}), **more}
-
-
-def _meant(assignment: Assignment, settings: tuple[Setting, ...]) -> tuple[Setting, Any]:
-    """The setting, and the value in its own type; `--no-flag` is False."""
+def _find(assignment: Assignment, settings: tuple[Setting, ...]) -> tuple[str, Any]:
+    """Return the path and the value of an assignment; the value of `--no-flag` is False."""
     try:
         setting = find_setting(assignment.written, settings)
     except UnknownSetting:
         negated = _negated(assignment, settings)
         if negated is None:
             raise
-        return negated, False
-    return setting, text_value(assignment, setting) if assignment.is_text else assignment.value
+        return negated.path, False
+    return setting.path, read_value(assignment, setting)
 
 
 def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting | None:
@@ -88,7 +91,7 @@ def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting |
 
 
 def _owner_hint(assignment: Assignment, algorithm: str) -> str:
-    """Say so when the name belongs to another algorithm than the chosen one."""
+    """Return a note if the name is a setting of another algorithm."""
     from tianji.algorithms.registry import BUILT_IN
 
     for other in BUILT_IN:
@@ -102,36 +105,27 @@ def _owner_hint(assignment: Assignment, algorithm: str) -> str:
     return ""
 
 
-def validate(
-    values: Values, settings: tuple[Setting, ...], mistakes: list[str]
-) -> RunConfig | None:
-    """The record, or None with sentences added to the mistakes."""
+def validate(values: Values, algorithm: str, mistakes: Sequence[str]) -> RunConfig:
+    """Return the record; UsageError with these mistakes and those of the values, if any."""
+    found = list(mistakes)
     try:
-        return RunConfig.model_validate(nested(values))
+        config = RunConfig.model_validate(nested(values))
     except ValidationError as error:
-        mistakes += explain(error, settings, values)
-        return None
-
-
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Paths as the records that RunConfig is made of."""
-    tree: dict[str, Any] = {}
-    for path, value in values.items():
-        *groups, last = path.split(".")
-        branch = tree
-        for group in groups:
-            branch = branch.setdefault(group, {})
-        branch[last] = value
-    return tree
+        found += explain(error, list_settings(load_algorithm_config(algorithm)), values)
+    if len(found) == 1:
+        raise UsageError(found[0])
+    if found:
+        lines = "\n".join(f"  - {mistake}" for mistake in found)
+        raise UsageError(f"{len(found)} mistakes in the settings:\n{lines}")
+    return config
 
 
 def explain(
     error: ValidationError, settings: tuple[Setting, ...], values: Mapping[str, Any]
 ) -> list[str]:
-    """One sentence per setting that is wrong.
+    """Return one sentence for each wrong setting.
 
-    values: what was given, by path of the setting; a union reports each of its members, so that
-    the first report of a setting stands for all.
+    values: the given values by path. A union reports each of its members; the first report counts.
     """
     names = {setting.path: name for name, setting in short_names(settings).items()}
     by_path = {setting.path: setting for setting in settings}
@@ -155,12 +149,3 @@ def _longest_path(loc: Sequence[int | str], by_path: Mapping[str, Setting]) -> s
         if path in by_path:
             return path
     return ""
-
-
-def raise_mistakes(mistakes: Sequence[str]) -> None:
-    """Tell all mistakes of one call at once."""
-    if len(mistakes) == 1:
-        raise UsageError(mistakes[0])
-    if mistakes:
-        lines = "\n".join(f"  - {mistake}" for mistake in mistakes)
-        raise UsageError(f"{len(mistakes)} mistakes in the settings:\n{lines}")

@@ -11,7 +11,7 @@ import torch
 
 from tianji.actor.role import Actor, ActorPlan
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.interface import Store
 from tianji.buffer.pool import Pool
 from tianji.buffer.queue import Queue
@@ -19,14 +19,14 @@ from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
+from tianji.channels.reports import Report, Reports
 from tianji.engines.env_failures import EnvFailures
-from tianji.engines.interface import Report, Reports
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.interface import World
 from tianji.evaluator.role import Evaluator
+from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot
-from tianji.observe.progress import Progress
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,

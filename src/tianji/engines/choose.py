@@ -10,8 +10,8 @@ from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Profile
-    from tianji.engines.imbalance import Replan
+    from tianji.costs.profile import Profile
+    from tianji.engines.supervise.imbalance import Replan
 
 
 def _inline(spec: RunSpec, program: Program, observer: Observer) -> Engine:

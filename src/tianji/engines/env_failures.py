@@ -6,7 +6,7 @@ import time
 import traceback
 
 from tianji.channels.gauges import Gauge
-from tianji.engines.interface import Report, Reports
+from tianji.channels.reports import Report, Reports
 from tianji.envs.mending import EnvFailure, in_words
 from tianji.types import Clock
 

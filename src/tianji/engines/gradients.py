@@ -10,8 +10,8 @@ import torch
 from tianji.actor.gradients import GradientActor, GradientActorPlan
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.times import Times
-from tianji.balance.timing import Timing, closing_s
+from tianji.balance.given_times import Times
+from tianji.balance.gradient_timing import Timing, closing_s
 from tianji.buffer.adding import Adding
 from tianji.buffer.gathering import Gathering, GatherPlan
 from tianji.buffer.rules import GatherRule, build_rule
@@ -21,11 +21,11 @@ from tianji.channels.interface import (
     Receiver,
     Sender,
 )
+from tianji.channels.reports import Reports
 from tianji.engines.build import build_actor_world, build_model, seed_for
-from tianji.engines.interface import Reports
 from tianji.engines.spec import RunSpec
+from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot, flatten
-from tianji.observe.progress import Progress
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,

@@ -1,19 +1,18 @@
 """The inline engine: every role in this process, in turn. Serial training, bit-reproducible.
 
-The learner's side goes first and the actors step only when it has nothing to do, so every item is
-used by the version that made it: this is what the other engines are compared with.
+Buffer and learner go first, and the actors step only when those have nothing to do, so every item
+is used by the version that made it: this is what the other engines are compared with.
 """
 
 from __future__ import annotations
 
-from tianji.channels.inproc import InprocBoard, InprocStream
-from tianji.channels.layout import Layout
+from tianji.channels.gauges import timed_tick
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.loop import timed_tick
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
+from tianji.engines.wiring import build_stream
 from tianji.programs.program import Program
 
 
@@ -21,20 +20,18 @@ class InlineEngine:
     """Runs a program in the calling process and thread."""
 
     def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
-        plan = spec.plan
-        self._threads = plan.learner_threads
+        self._threads = spec.plan.learner_threads
         self._observer = observer
-        stream = InprocStream(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
-        self._roles = Together(spec, program, observer, stream, InprocBoard)
+        self._roles = Together(spec, program, observer, build_stream(spec.plan))
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self._roles.run(self._loop, stop, resume)
 
     def _loop(self, stop: StopRequest) -> str:
-        side, rows = self._roles.side, self._roles.gauges.rows
+        training, rows = self._roles.side, self._roles.gauges.rows
         while True:
             use_threads(self._threads)
-            worked = side.tick()
+            worked = training.tick()
             if (because := self._roles.ended(stop)) is not None:
                 return because
             self._observer.tick()

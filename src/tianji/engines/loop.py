@@ -1,4 +1,4 @@
-"""The self-driven loop of a worker: tick while there is work, else sleep on the bell."""
+"""The loop of a worker: tick while there is work, else sleep on the bell."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tianji.channels.gauges import Activity, Gauge
-from tianji.types import Clock
 
 IDLE_HEARTBEAT_S = 0.25  # a sleeping worker shows this often that it is alive
-
-
-class Role(Protocol):
-    """Anything with a tick that says whether it did some work."""
-
-    def tick(self) -> bool: ...
 
 
 class Sleeper(Protocol):
@@ -24,15 +17,6 @@ class Sleeper(Protocol):
     def arm(self) -> None: ...
 
     def wait(self, timeout_s: float) -> bool: ...
-
-
-def timed_tick(role: Role, gauges: memoryview[int], now_ns: Clock = time.monotonic_ns) -> bool:
-    """One tick, with its time and a sign of life in the role's gauges."""
-    before_ns = now_ns()
-    worked = role.tick()
-    gauges[Gauge.HEARTBEAT_NS] = after_ns = now_ns()
-    gauges[Gauge.BUSY_NS] += after_ns - before_ns
-    return worked
 
 
 def run_loop(

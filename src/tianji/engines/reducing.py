@@ -25,6 +25,7 @@ from tianji.channels.contributions import (
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.interface import BoardReader, Totals
 from tianji.channels.reduce import GlooReduce
+from tianji.channels.reports import Reports
 from tianji.engines.build import build_model
 from tianji.engines.gradients import (
     OpenContributions,
@@ -33,7 +34,6 @@ from tianji.engines.gradients import (
     gather_of,
     num_parameters,
 )
-from tianji.engines.interface import Reports
 from tianji.engines.spec import RunSpec
 from tianji.models.flat import Snapshot
 from tianji.trace.spans import Spans

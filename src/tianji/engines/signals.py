@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from tianji.engines.control import Stop
+from tianji.channels.orders import Stop
 
 
 class StopRequest:

@@ -1,34 +1,27 @@
-"""All roles of a program in one process, over channels that the engine gives."""
+"""A program in one process: its roles over channels in ordinary memory."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from tianji.actor.gradients import GradientActor
-from tianji.actor.role import Actor
-from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.channels.orders import Stop
+from tianji.channels.reports import Report
 from tianji.engines.arithmetic import arithmetic_of_a_run
-from tianji.engines.build import build_actor, build_evaluator, spans_of
-from tianji.engines.control import Patience, Stop
-from tianji.engines.gradients import build_gradient_actor, gather_of
-from tianji.engines.interface import Observer, Outcome, Report
-from tianji.engines.learner_side import LearnerSide
-from tianji.engines.reducing import InprocSums
+from tianji.engines.gradients import gather_of
+from tianji.engines.interface import Observer, Outcome
+from tianji.engines.roles import Roles
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.evaluator.role import Evaluator
+from tianji.engines.wiring import InprocEnds
 from tianji.programs.program import Program
 from tianji.types import Clock
 
-AnyActor = Actor | GradientActor
-
 
 class Together:
-    """The learner's side, the actors and the evaluator, by their names."""
+    """The training, the actors and the evaluators, the latter two by name."""
 
     def __init__(
         self,
@@ -36,12 +29,11 @@ class Together:
         program: Program,
         observer: Observer,
         stream: InprocStream,
-        make_board: Callable[[int], InprocBoard],
+        make_board: Callable[[int], InprocBoard] = InprocBoard,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._observer = observer
         self._now_ns = now_ns
-        self._patience = Patience()  # of a person, so never on a virtual clock
         gather = gather_of(spec)
         is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
         self._lost = LOST_EPISODES if is_serial else IN_THE_MIDDLE
@@ -50,42 +42,17 @@ class Together:
             self._lost = MADE_ANEW if gather.rule == "every" else ""
         self._is_between = is_serial if gather is None else gather.rule != "every"
         """When a version is made, no actor has anything in work that the next one needs."""
-        self.gauges = gauges = Gauges(tuple(role.name for role in program.roles))
-        boards: list[InprocBoard] = []
-
-        def make_policy(nbytes: int) -> InprocBoard:
-            boards.append(make_board(nbytes))
-            return boards[0]
-
-        sums = InprocSums(spec)
-        self.actors: dict[str, AnyActor] = {}
-        self.side = LearnerSide(
-            spec,
-            stream,
-            make_policy,
-            sums.make_adding,
-            gauges,
-            observer.report,
-            self._actor_states,
-            now_ns,
-        )
-        for role in program.of_kind("actor"):
-            open_sender, policy = partial(stream.sender, role.index), boards[0]
-            row, spans = gauges.rows[role.name], spans_of(spec, role.name)
-            actor: AnyActor
-            if gather is not None:
-                own, end = sums.policy(policy, row), sums.open(role.index)
-                parts = open_sender, own, end, row, spans, now_ns
-                actor = build_gradient_actor(spec, role.index, *parts)
-            else:
-                actor = build_actor(spec, role.index, open_sender(), policy, row, spans, now_ns)
-            self.actors[role.name] = actor
-        self.evaluators: dict[str, Evaluator] = {}
-        for role in program.of_kind("evaluator"):
-            row, spans = gauges.rows[role.name], spans_of(spec, role.name)
-            self.evaluators[role.name] = build_evaluator(
-                spec, boards[0], row, observer.report, spans, now_ns
-            )
+        ends = InprocEnds(program, stream, make_board)
+        roles = Roles(spec, program, ends, observer.report, now_ns)
+        self.gauges = ends.gauges
+        (learner,) = program.of_kind("learner")
+        self.side = roles.training(learner, self._actor_states)
+        self.actors = {
+            role.name: roles.actor(role, mends=False) for role in program.of_kind("actor")
+        }
+        self.evaluators = {
+            role.name: roles.evaluator(role) for role in program.of_kind("evaluator")
+        }
 
     def run(
         self,
@@ -94,8 +61,8 @@ class Together:
         resume: bool,
         settle: Callable[[], None] | None = None,
     ) -> Outcome:
-        """From the first version to the last record; `loop` decides who is next, and says why it
-        ended. settle: see Observer.watch."""
+        """Run from the first version to the last record. `loop` decides which role is next, and
+        returns why it ended. settle: see Observer.watch."""
         self.start(resume)
         self._observer.watch(self.gauges, now_ns=self._now_ns, settle=settle)
         try:
@@ -107,15 +74,8 @@ class Together:
         return Outcome(because=because, record=record, restarts=0, first_cause=None)
 
     def ended(self, stop: StopRequest) -> str | None:
-        """Why the run is over, if it is."""
-        if self.side.learner.is_between_versions:
-            if stop.level > Stop.NO:
-                return "interrupted"
-            if (because := self.side.stop_reason()) is not None:
-                return because
-        elif self._patience.is_spent(stop.level):
-            self.side.cut_short()
-        return "interrupted" if stop.level == Stop.NOW else None
+        """Return why the run is over, if it is."""
+        return self.side.ended(stop.level)
 
     def start(self, resume: bool) -> None:
         if resume:
@@ -123,10 +83,8 @@ class Together:
         self.side.start()
 
     def close(self) -> None:
-        for actor in self.actors.values():
-            actor.close()
-        for evaluator in self.evaluators.values():
-            evaluator.close()
+        for role in (*self.actors.values(), *self.evaluators.values()):
+            role.close()
 
     def _actor_states(self) -> dict[str, Any] | None:
         if not self._is_between:

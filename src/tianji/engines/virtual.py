@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable
 
 from tianji.actor.gradients import GradientActor
-from tianji.balance.profile import Profile
+from tianji.channels.gauges import Ticks
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.layout import Layout
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
+from tianji.costs.profile import Profile
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.gradients import gather_of
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.loop import Role
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
@@ -86,7 +86,7 @@ class VirtualEngine:
             self._cluster.add_other(self._acting_job(name, evaluator, FREE), 1.0)
         self._settle = self._cluster.settle_actors
 
-    def _acting_job(self, name: str, role: Role, costs: RunCosts) -> ActingJob:
+    def _acting_job(self, name: str, role: Ticks, costs: RunCosts) -> ActingJob:
         def tick() -> bool:
             use_threads(1)
             return role.tick()
@@ -94,7 +94,7 @@ class VirtualEngine:
         return ActingJob(tick, self._roles.gauges.rows[name], costs, self._clock.now_ns)
 
     def _learner_job(self, parts: LearnerParts, threads: int) -> LearnerJob:
-        side, rows = self._roles.side, self._roles.gauges.rows
+        side, gauges = self._roles.side, self._roles.gauges
 
         def tick() -> bool:
             use_threads(threads)
@@ -103,7 +103,7 @@ class VirtualEngine:
         def due_ns() -> int:
             return side.due_ns if side.due_ns > self._clock.now_ns() else 0
 
-        return LearnerJob(tick, parts, rows["buffer"], rows["learner"], due_ns)
+        return LearnerJob(tick, parts, gauges.the("buffer"), gauges.the("learner"), due_ns)
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self._roles.run(self._loop, stop, resume, self._settle)

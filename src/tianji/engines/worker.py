@@ -2,9 +2,9 @@
 
     python -m tianji.engines.worker FD NAME
 
-FD is a file that holds the start message: which worker this is, the plan, and the file descriptors
-of the shared memory it inherits. NAME is for people who look at the list of processes. The thread
-budget is in the environment before anything loads.
+FD is a file that holds the start message: which worker this is, the run, and the file descriptors
+of the shared memory that it inherits. NAME is for people who look at the list of processes. The
+thread budget is in the environment before anything loads.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tianji.channels.reports import Report, ReportPipe
 from tianji.display.stream import unfailing
-from tianji.engines.report_pipe import ReportPipe
 
 if TYPE_CHECKING:
     from tianji.engines.spec import RunSpec
+    from tianji.programs.program import Program
 
 PR_SET_PDEATHSIG = 1
 
@@ -39,20 +40,20 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def give_way() -> None:
-    """From now on, do not interrupt others on waking up. Where processes share a core, an actor
-    that gets a grant would otherwise stop the very learner that granted it."""
+    """Never interrupt another process on waking up. Where processes share a core, an actor that
+    gets a grant would otherwise interrupt the learner that granted it."""
     with contextlib.suppress(OSError):  # a sandbox may forbid it
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 Work: TypeAlias = Callable[[dict[str, Any], bytes, ReportPipe], None]
-"""What a worker does with the two parts of its start message."""
+"""What a worker does with its own part of the start message, and with the part for all."""
 
 
 def main(work: Work) -> None:
     with os.fdopen(int(sys.argv[1]), "rb") as file:
         head = json.loads(file.readline())
-        pickled = file.read()
+        run = file.read()
     die_with_parent(head["parent_pid"])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides what they mean
@@ -63,47 +64,49 @@ def main(work: Work) -> None:
     sys.path[:0] = [entry for entry in head["sys_path"] if entry not in sys.path]
     reports = ReportPipe(head["report_fd"], head["worker"])
     try:
-        work(head, pickled, reports)
+        work(head, run, reports)
         reports.flush()
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
-        reports({
-            "kind": "error",
-            "text": f"{type(error).__name__}: {error}",
-            "traceback": traceback.format_exc(),
-        })  # fmt: skip
+        text = f"{type(error).__name__}: {error}"
+        reports(Report(kind="error", text=text, traceback=traceback.format_exc()))
         reports.flush()
         sys.exit(1)
 
 
-def read_spec(head: dict[str, Any], pickled: bytes) -> RunSpec:
-    """The run that a start message tells of."""
+def read_run(run: bytes) -> tuple[RunSpec, Program | None]:
+    """Decode the part of a start message that all workers of a run are told."""
     import pickle  # the start message comes from our own parent, by an inherited descriptor
 
     from tianji.config.plan import RunPlan
     from tianji.config.run import RunConfig
     from tianji.engines.spec import RunSpec
 
-    config = RunConfig.model_validate(head["config"])
-    plan = RunPlan.model_validate(head["plan"])
-    spaces, env = pickle.loads(pickled)
-    return RunSpec(config, plan, spaces, config.env if env is None else env, Path(head["run_dir"]))
+    line, _, pickled = run.partition(b"\n")
+    facts = json.loads(line)
+    config = RunConfig.model_validate(facts["config"])
+    plan = RunPlan.model_validate(facts["plan"])
+    spaces, env, program = pickle.loads(pickled)
+    run_dir = Path(facts["run_dir"])
+    return RunSpec(config, plan, spaces, config.env if env is None else env, run_dir), program
 
 
-def _run(head: dict[str, Any], pickled: bytes, reports: ReportPipe) -> None:
+def _run(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
-    from tianji.engines.attach import Attachment
+    from tianji.engines.running import WorkerRun
+    from tianji.engines.wiring import SharedEnds
 
     flush_tiny_numbers()  # first: threads take it over when they are started
     use_threads(head["threads"])
-    spec = read_spec(head, pickled)
-    attachment = Attachment(spec, head["fds"], head["worker"])
-    if head["worker"] != "learner":
+    spec, program = read_run(run)
+    assert program is not None, "the workers of a run are told its program"
+    ends = SharedEnds(program, spec.plan, head["fds"])
+    worker_run = WorkerRun(spec, program, ends, head["worker"], reports)
+    if all(role.kind != "learner" for role in program.roles_in(head["worker"])):
         give_way()
-    cores = spec.plan.cores.get(head["worker"])
-    if cores:
+    if cores := program.worker(head["worker"]).cores:
         os.sched_setaffinity(0, cores)
     gc.freeze()  # what is loaded now stays; the collector need not walk it again and again
-    attachment.run(reports, resume=head["resume"], is_restart=head["is_restart"])
+    worker_run.run(resume=head["resume"], is_restart=head["is_restart"])
 
 
 if __name__ == "__main__":

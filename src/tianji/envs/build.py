@@ -1,4 +1,4 @@
-"""Building the World of an actor, and asking about an environment before any process starts."""
+"""Builds the World of an actor, and probes an environment before any process starts."""
 
 from __future__ import annotations
 
@@ -25,45 +25,49 @@ from tianji.errors import TianjiError, UsageError
 from tianji.types import Array, Unroll
 
 EnvSource = str | Callable[..., Any]
-"""A Gymnasium id, `module:Id-v0`, `module:factory`, or a factory in hand."""
+"""A Gymnasium id, `module:Id-v0`, `module:factory`, or a factory itself."""
 EnvSources = EnvSource | tuple[EnvSource, ...]
-"""One environment for all actors, or a tuple with theirs in turn."""
+"""One environment for all actors, or several that the actors get in turn."""
 LARGE_BYTES = 8 << 20
-"""Where the first environment takes more memory than this, a second one is made to know its own."""
+"""If the first environment takes more memory than this, a second one is made and measured."""
 MORE_ENVS = 4
-"""Environments of a vector environment that is timed, beside one alone."""
+"""Size of the vector environment that is timed in addition to a single environment."""
 BRIEF_LOOK_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What one environment is like."""
+    """The properties of one environment.
+
+    >>> Probe(spaces, keeps_final=False, vectorised="one by one", offers_state=True,
+    ...       max_episode_steps=500)
+    """
 
     spaces: Spaces
     keeps_final: bool
-    """Whether final observations have fields of their own, see World."""
+    """Final observations have fields of their own, see World."""
     vectorised: str
-    """How many of them are run together, in words."""
+    """How several of them run together, in words."""
     offers_state: bool
-    """Whether a run can go on in the middle of its episodes after a resume."""
+    """A resumed run can continue in the middle of an episode."""
     max_episode_steps: int | None
-    """Steps after which an episode is truncated, where that is known."""
+    """Steps after which an episode is truncated; None if unknown."""
     can_be_filmed: bool = False
-    """Whether it takes render_mode and says that it draws pictures."""
+    """It takes render_mode and offers `rgb_array`."""
     env_bytes: int = 0
-    """By how much a process grows with its first environment, the code that it loads included."""
+    """Memory growth of a process with its first environment, including the code it loads."""
     more_env_bytes: int = 0
-    """By how much it grows with each further one; 0 where the first one is small."""
+    """Memory growth with each further environment; 0 if the first one is small."""
     times: StepTimes | None = None
-    """Of one environment, at a first look; None unless it was asked for, or where a step failed."""
+    """Step times of one environment; None if they were not asked for or a step failed."""
     more_step_s: float = 0.0
-    """What each further environment of an actor adds to the time of a step."""
+    """Time that each further environment of an actor adds to a step."""
     remarks: tuple[str, ...] = ()
-    """What is converted because the environment returns it otherwise than its spaces say."""
+    """Returned values that differ from what the spaces say and are converted, in words."""
 
     @property
     def step_s(self) -> float | None:
-        """Mean seconds of one step of one environment; None where it is not known."""
+        """Mean seconds of one step of one environment; None if unknown."""
         return None if self.times is None else self.times.mean_s
 
 
@@ -73,19 +77,18 @@ def build_world(
     num_envs: int,
     on_failure: OnFailure | None = None,
 ) -> World:
-    """The environments of one actor, vectorised the fastest way that they offer.
+    """Build the environments of one actor, vectorised in the fastest way that they offer.
 
-    on_failure: told when one of them raised and was replaced, which is possible where they come one
-    by one. Without it, and for vector environments, the error goes on.
+    on_failure: called when an environment raised and was replaced, which is possible for separate
+    environments. Without it, and for vector environments, the error is passed on.
     """
     return _build(find_maker(env, env_kwargs), num_envs, on_failure)
 
 
 def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
-    """Make one environment, reset it, step it once and look at what it returns; UsageError for
-    whatever is wrong with it.
+    """Make one environment, reset it, step it once and check the values that it returns.
 
-    timed: make a few steps too, to see how long one takes.
+    timed: make more steps, to see how long one takes. Raises UsageError for any problem.
     """
     maker = find_maker(env, env_kwargs)
     before = _resident_bytes()
@@ -114,39 +117,37 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
 
 
 class _More(NamedTuple):
-    """What each further environment of a process takes."""
+    """The cost of each further environment of a process."""
 
     env_bytes: int
     step_s: float
 
 
 def _look_at_more(maker: Maker, times: StepTimes | None, env_bytes: int) -> _More:
-    """Make some beside the first one, where its memory may matter or all are stepped at once. Where
-    that fails, because a simulator or its port is there only once, they count like the first."""
+    """Make more environments if their memory matters or they step together, and measure them.
+
+    If that fails, because there is only one simulator or port, they count like the first one.
+    """
     step_s = times.mean_s if times is not None else 0.0
-    if env_bytes < LARGE_BYTES and (maker.vector is None or times is None):
+    is_large = env_bytes >= LARGE_BYTES
+    if not is_large and (not maker.is_vector or times is None):
         return _More(0, step_s)
+    before, count = _resident_bytes(), MORE_ENVS if maker.is_vector else 1
     try:
-        return _measure_more(maker, times, env_bytes)
+        with closing(_build(maker, count)) as world:
+            rows = make_rows(world, 1)
+            world.reset(1, rows)
+            grown = max(0, _resident_bytes() - before) // count if is_large else 0
+            many = look_at_steps(world, rows, BRIEF_LOOK_S) if times and maker.is_vector else None
     except Exception:  # noqa: BLE001 - users' code may raise anything; a run may need only one
         return _More(env_bytes, step_s)
-
-
-def _measure_more(maker: Maker, times: StepTimes | None, env_bytes: int) -> _More:
-    step_s, is_vector = times.mean_s if times is not None else 0.0, maker.vector is not None
-    before, count = _resident_bytes(), MORE_ENVS if is_vector else 1
-    with closing(_build(maker, count)) as world:
-        rows = make_rows(world, 1)
-        world.reset(1, rows)
-        grown = max(0, _resident_bytes() - before) // count if env_bytes >= LARGE_BYTES else 0
-        many = look_at_steps(world, rows, BRIEF_LOOK_S) if times and is_vector else None
     if times is not None and many is not None:
         step_s = max(0.0, many.median_s - times.median_s) / (count - 1)
     return _More(grown, step_s)
 
 
 def _resident_bytes() -> int:
-    """Memory of this process; 0 where the system does not say."""
+    """Return the memory of this process; 0 if the system does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -155,9 +156,9 @@ def _resident_bytes() -> int:
 
 
 def probe_all(sources: EnvSources, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
-    """What all environments of a run are like; UsageError where two of them differ in a space.
+    """Probe all environments of a run; UsageError if two of them have different spaces.
 
-    Returns the first one's, with room for final observations where any of them keeps some.
+    Returns the probe of the first one, which keeps final observations if any of them does.
     """
     distinct = dict.fromkeys(sources if isinstance(sources, tuple) else (sources,))
     found = {name_of(source): probe(source, env_kwargs, timed) for source in distinct}
@@ -180,13 +181,15 @@ def probe_all(sources: EnvSources, env_kwargs: Mapping[str, Any], timed: bool = 
 
 
 def _check_first_step(world: World, rows: Unroll) -> None:
-    """Let the world check what step() returns. An environment that fails by itself now and then
-    can still be trained on, and the run will tell."""
+    """Let the world check the values of the first step.
+
+    An environment that fails now and then can still be trained on; the run reports it.
+    """
     try:
         world.step(random_actions(world, 1)[0], rows, 0)
     except TianjiError:
         raise
-    except Exception:  # noqa: BLE001 - whatever an environment raises
+    except Exception:  # noqa: BLE001 - users' code may raise anything
         return
 
 
@@ -195,13 +198,13 @@ def _on_one_line(space: gym.Space[Any]) -> str:
 
 
 def to_tasks(names: Sequence[str], sources: EnvSources) -> dict[str, EnvSource]:
-    """The environments of a run by name."""
+    """Return the environments of a run by name."""
     in_turn = sources if isinstance(sources, tuple) else (sources,)
     return dict(zip(names, in_turn, strict=True))
 
 
 def name_of(source: EnvSource) -> str:
-    """What a person knows an environment by; of a factory in hand, where it was defined."""
+    """Return the name of an environment; for a factory, where it was defined."""
     if isinstance(source, str):
         return source
     module = getattr(source, "__module__", "__main__")
@@ -209,7 +212,7 @@ def name_of(source: EnvSource) -> str:
 
 
 def make_rows(world: World, num_rows: int) -> dict[str, Array]:
-    """Arrays for `num_rows` steps of a world, outside of any channel."""
+    """Return arrays for `num_rows` steps of a world, outside of any channel."""
     rows = {
         field.name: np.zeros(
             (num_rows + (field.per == "obs"), world.num_envs, *field.shape), field.dtype
@@ -224,14 +227,15 @@ def make_rows(world: World, num_rows: int) -> dict[str, Array]:
 
 def _build(maker: Maker, num_envs: int, on_failure: OnFailure | None = None) -> World:
     with usage_errors(maker.name, maker.extra):
-        if maker.vector is not None:
-            return adapt_vector(_checked_vector(maker, maker.vector(num_envs), num_envs))
+        if maker.is_vector:
+            return adapt_vector(_make_vector(maker, num_envs))
         make = partial(_make_single, maker)
         mending = None if on_failure is None else Mending(make, on_failure)
         return SingleWorld([make() for _ in range(num_envs)], mending)
 
 
-def _checked_vector(maker: Maker, env: Any, num_envs: int) -> VectorEnv[Any, Any, Any]:
+def _make_vector(maker: Maker, num_envs: int) -> VectorEnv[Any, Any, Any]:
+    env = maker.make(num_envs=num_envs)
     if not isinstance(env, VectorEnv):
         raise UsageError(
             f"Environment '{maker.name}' takes num_envs but makes a {type(env).__name__}: it must "
@@ -246,8 +250,7 @@ def _checked_vector(maker: Maker, env: Any, num_envs: int) -> VectorEnv[Any, Any
 
 
 def _make_single(maker: Maker) -> gym.Env[Any, Any]:
-    assert maker.single is not None
-    env = maker.single()
+    env = maker.make()
     if isinstance(env, VectorEnv):
         raise UsageError(
             f"Environment '{maker.name}' makes a vector environment: it must take a parameter "
@@ -261,9 +264,9 @@ def _make_single(maker: Maker) -> gym.Env[Any, Any]:
 
 
 def _in_words(maker: Maker, world: World) -> str:
-    env = getattr(world, "env", None)
-    if env is None:
+    if not maker.is_vector:
         return maker.words
+    env = _env_of(world)
     mode = autoreset_mode(env).name.lower().replace("_", " ")
     if "autoreset_mode" not in env.metadata:
         return f"{maker.words}; it does not say when it resets, so {mode} is assumed"
@@ -271,15 +274,18 @@ def _in_words(maker: Maker, world: World) -> str:
 
 
 def _draws_pictures(world: World) -> bool:
-    env = world.envs[0] if isinstance(world, SingleWorld) else getattr(world, "env", None)
-    metadata = getattr(env, "metadata", None) or {}
+    metadata = getattr(_env_of(world), "metadata", None) or {}
     return "rgb_array" in (metadata.get("render_modes") or ())
 
 
 def _time_limit(world: World) -> int | None:
-    """For factories, which have no entry in the registry that would say it."""
+    """Return the time limit of a factory's environments, which are not in the registry."""
     if isinstance(world, SingleWorld):
         limits = [limit._max_episode_steps for limit in time_limits(world.envs[0])]
         return min(limits, default=None)
-    limit = getattr(getattr(world, "env", None), "max_episode_steps", None)
+    limit = getattr(_env_of(world), "max_episode_steps", None)
     return limit if isinstance(limit, int) else None
+
+
+def _env_of(world: World) -> Any:
+    return world.envs[0] if isinstance(world, SingleWorld) else getattr(world, "env", None)

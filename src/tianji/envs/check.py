@@ -1,8 +1,6 @@
-"""What `tianji doctor --env X` looks at, said in words.
+"""The checks of `tianji doctor --env X`: a few short runs with random actions, no training.
 
-    for finding in check_environment("CartPole-v1", {}): ...
-
-All that is known comes from a few short runs with random actions; nothing here trains.
+for finding in check_environment("CartPole-v1", {}): ...
 """
 
 from __future__ import annotations
@@ -17,7 +15,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from tianji.envs.build import EnvSource, Probe, build_world, make_rows, probe, probe_all
+from tianji.envs.build import (
+    EnvSource,
+    Probe,
+    build_world,
+    make_rows,
+    name_of,
+    probe,
+    probe_all,
+)
 from tianji.envs.find import usage_errors
 from tianji.envs.interface import World
 from tianji.envs.spaces import observation_leaves
@@ -29,9 +35,9 @@ from tianji.types import FINAL_OBS, OBS, Array, leaf_name
 NUM_ENVS = 4
 MIN_ROWS, MAX_ROWS = 16, 1000
 RUN_S = 0.4
-"""Seconds that one run may take; a slow environment gets fewer rows."""
+"""Seconds that one run may take; a slow environment makes fewer rows."""
 MAX_CONTAINS = 500
-"""Observations compared with their space, at some 10 us each."""
+"""Number of observations that are compared with their space, at about 10 us each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +47,14 @@ class Finding:
     level: Literal["ok", "warn", "error"]
     what: str
     advice: str = ""
-    """Why it matters and what to do."""
+    """The reason why it matters, and what to do."""
 
 
 def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Finding]:
-    """Everything found, in the order of looking; an error that ends the checks comes last."""
+    """Return all findings in the order of the checks; an error that ends them comes last."""
     findings: list[Finding] = []
     try:
-        with usage_errors(env if isinstance(env, str) else getattr(env, "__name__", "factory")):
+        with usage_errors(name_of(env)):
             seen = probe(env, env_kwargs, timed=True)
             findings.extend(_check_spaces(seen))
             findings.extend(_check_times(seen.times))
@@ -57,7 +63,7 @@ def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Fin
                 closing(build_world(env, env_kwargs, NUM_ENVS)) as twin,
             ):
                 for finding in _check_runs(seen, world, twin):
-                    findings.append(finding)  # one by one: what came before an error counts
+                    findings.append(finding)  # one by one: those before an error are kept
             findings.append(Finding("ok", "close() works."))
     except TianjiError as error:
         findings.append(Finding("error", str(error), "The remaining checks were skipped."))
@@ -65,7 +71,7 @@ def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Fin
 
 
 def check_together(envs: tuple[EnvSource, ...], env_kwargs: Mapping[str, Any]) -> list[Finding]:
-    """Whether actors of one run could each have one of them."""
+    """Check whether the actors of one run can have different ones of these environments."""
     try:
         probe_all(envs, env_kwargs)
     except TianjiError as error:
@@ -93,14 +99,14 @@ def _check_spaces(seen: Probe) -> Iterator[Finding]:
 
 def _check_times(times: StepTimes | None) -> Iterator[Finding]:
     if times is None:
-        return  # a step failed: the runs that follow tell of it
+        return  # a step failed: the runs that follow report it
     if times.is_uneven:
         yield Finding(
             "warn",
             times.in_words(),
-            "The other environments of an actor wait for a long step, and a version waits for the "
-            "actors that are too old: runs give such an environment an actor of its own where they "
-            "can. Longer unrolls, more environments or a larger max_lag hide more of it.",
+            "During a long step the other environments of the actor wait, and so does a learner "
+            "that may not use older data. If possible, a run gives each such environment an actor "
+            "of its own. Longer unrolls, more environments or a larger max_lag also help.",
         )
         return
     yield Finding("ok", times.in_words())
@@ -122,7 +128,7 @@ def _check_runs(seen: Probe, world: World, twin: World) -> Iterator[Finding]:
 
 
 def _run(world: World, seed: int, actions: Array) -> tuple[dict[str, Array], float]:
-    """The rows of a run, and the seconds that each took."""
+    """Make a run; return its rows and the seconds for each row."""
     rows = make_rows(world, len(actions))
     world.reset(seed, rows)
     started = time.perf_counter()
@@ -154,7 +160,7 @@ def _check_numbers(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]
 
 
 def _check_same_as_single(world: World) -> Iterator[Finding]:
-    """A vector entry point may be another environment than the one behind the same id."""
+    """Compare the spaces of a vector entry point with those of gymnasium.make()."""
     spec = getattr(getattr(world, "env", None), "spec", None)
     if spec is None or spec.id not in gym.registry or gym.registry[spec.id].entry_point is None:
         return
@@ -188,8 +194,8 @@ def _check_seeds(
         yield Finding(
             "warn",
             "Different seeds give the same episodes.",
-            "Many environments then give no more experience than one, unless the actions differ: "
-            "draw random numbers from self.np_random, after super().reset(seed=seed).",
+            "With equal actions, many environments then give the same experience as one: draw "
+            "random numbers from self.np_random, after super().reset(seed=seed).",
         )
     else:
         yield Finding("ok", "Different seeds give different episodes.")
@@ -203,8 +209,8 @@ def _check_episodes(seen: Probe, rows: Mapping[str, Array]) -> Iterator[Finding]
         yield Finding(
             "warn",
             f"No episode ended in {rows['valid'].sum()} random steps, and no time limit is known.",
-            "Returns are known only when episodes end: wrap the environment in "
-            "gymnasium.wrappers.TimeLimit if episodes can go on forever.",
+            "A return is known only at the end of an episode: wrap the environment in "
+            "gymnasium.wrappers.TimeLimit if episodes can last forever.",
         )
         return
     within = f" Episodes are truncated after {limit} steps." if limit is not None else ""
@@ -217,7 +223,7 @@ def _check_episodes(seen: Probe, rows: Mapping[str, Array]) -> Iterator[Finding]
 
 
 def _check_final(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]:
-    """The last observation of an episode must not be the first of the next."""
+    """Check that the last observation of an episode is not the first one of the next."""
     t, i = np.nonzero(rows["terminated"] | rows["truncated"])
     t, i = t[t < len(rows["valid"]) - 1], i[t < len(rows["valid"]) - 1]
     if len(t) == 0:
@@ -238,7 +244,7 @@ def _check_final(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]:
 
 
 def _check_reset_rows(world: NextStepWorld, actions: Array) -> Iterator[Finding]:
-    """Ask the vector environment itself: the world clears these rows."""
+    """Check the rows of the vector environment itself, since the world clears them."""
     world.env.reset(seed=1)
     ended = np.zeros(world.num_envs, np.bool_)
     for row_actions in actions:
@@ -246,9 +252,9 @@ def _check_reset_rows(world: NextStepWorld, actions: Array) -> Iterator[Finding]
         if np.any(ended & (np.asarray(reward) != 0)):
             yield Finding(
                 "error",
-                "It gives a reward in the step that should only reset it.",
-                "It seems to reset in the same step as the episode ends: let "
-                "metadata['autoreset_mode'] say so (gymnasium.vector.AutoresetMode).",
+                "It gives a reward in the step that only resets it.",
+                "It seems to reset in the same step in which the episode ends: declare that in "
+                "metadata['autoreset_mode'] (gymnasium.vector.AutoresetMode).",
             )
             return
         ended = np.logical_or(terminated, truncated)
@@ -279,5 +285,5 @@ def _check_state(world: World, twin: World, actions: Array) -> Iterator[Finding]
         yield Finding(
             "error",
             "It does not continue exactly from get_state() and set_state().",
-            "Resumed runs would differ: get_state() lacks something that matters.",
+            "Resumed runs would differ: get_state() does not return the whole state.",
         )

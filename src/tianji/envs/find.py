@@ -1,17 +1,16 @@
-"""From what a person calls an environment to functions that make it.
+"""Finds the function that makes an environment, from the name that a person gives it.
 
     find_maker("CartPole-v1", {})                    a Gymnasium id
     find_maker("minigrid:MiniGrid-Empty-8x8-v0", {}) an id that importing a module registers
     find_maker("my_games:make_maze", {"size": 9})    a function or class in a module
-    find_maker(make_maze, {"size": 9})               the same, in hand
+    find_maker(make_maze, {"size": 9})               a function or class itself
 
-A factory with a parameter called `num_envs` makes one VectorEnv of that many environments. Any
-other is called once for each environment and makes a gymnasium.Env.
+A factory with a parameter called `num_envs` makes one VectorEnv with that many environments. Any
+other factory is called once for each environment and makes a gymnasium.Env.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -21,38 +20,40 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
-from gymnasium.vector import VectorEnv
 
-from tianji.errors import TianjiError, UsageError
+from tianji.errors import TianjiError, UsageError, did_you_mean
 
 Factory: TypeAlias = Callable[..., Any]
 
 EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
-"""Our extra by the module that an environment's entry point lies in."""
+"""The extra of this package for each module that holds environments' entry points."""
+ONE_BY_ONE = "one by one in the actor's process"
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """How an environment is made: many at once, or one by one. Exactly one of the two is set."""
+    """Makes an environment: Maker("CartPole-v1", "all at once, ...", make, is_vector=True)."""
 
     name: str
     words: str
-    """How it is vectorised and why, for people."""
-    vector: Callable[[int], VectorEnv[Any, Any, Any]] | None = None
-    single: Callable[[], gym.Env[Any, Any]] | None = None
+    """How the environments are vectorised and why, for people."""
+    make: Factory
+    """make(num_envs=8) returns a VectorEnv, or make() a single Env."""
+    is_vector: bool
     max_episode_steps: int | None = None
     extra: str | None = None
-    """Our extra that it needs."""
+    """The extra of this package that it needs."""
     takes_render_mode: bool = True
 
 
 def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
-    """Raises UsageError for anything that cannot be found."""
+    """Return the maker of an environment; UsageError if there is no such environment."""
     kwargs = dict(env_kwargs)
     if "num_envs" in kwargs:
         raise UsageError(
@@ -64,13 +65,14 @@ def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
     if not colon:
         return _from_spec(_find_spec(env), kwargs)
     module = _import(module_name, env)
-    if _registered(name):
-        return _from_spec(_find_spec(name), kwargs)
+    spec = _registered(name)
+    if spec is not None:
+        return _from_spec(spec, kwargs)
     return _from_factory(_find_factory(module, name, env), env, kwargs)
 
 
 def make_single(env_id: str, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
-    """One environment of a Gymnasium id, also where it has a vector environment of its own."""
+    """Make one environment of a Gymnasium id, even if it has its own vector environment."""
     spec = _find_spec(env_id)
     with usage_errors(spec.id, _extra_of(spec)):
         return gym.make(spec, disable_env_checker=True, **env_kwargs)
@@ -78,7 +80,7 @@ def make_single(env_id: str, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]
 
 @contextmanager
 def usage_errors(name: str, extra: str | None = None) -> Iterator[None]:
-    """Say what went wrong inside an environment in one sentence, the first cause first."""
+    """Turn an exception of an environment into a UsageError that states its first cause."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # hints for programmers; `tianji doctor` has ours
@@ -105,19 +107,13 @@ def _from_factory(factory: Factory, name: str, kwargs: dict[str, Any]) -> Maker:
     with usage_errors(name):
         parameters = inspect.signature(factory).parameters
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    takes_render_mode = takes_all or "render_mode" in parameters
-    if "num_envs" not in parameters:
-        return Maker(
-            name,
-            "one by one in the actor's process",
-            single=lambda: factory(**kwargs),
-            takes_render_mode=takes_render_mode,
-        )
+    is_vector = "num_envs" in parameters
     return Maker(
         name,
-        "all at once, by the factory's own vector environment",
-        vector=lambda num_envs: factory(num_envs=num_envs, **kwargs),
-        takes_render_mode=takes_render_mode,
+        "all at once, by the factory's own vector environment" if is_vector else ONE_BY_ONE,
+        partial(factory, **kwargs),
+        is_vector,
+        takes_render_mode=takes_all or "render_mode" in parameters,
     )
 
 
@@ -131,23 +127,14 @@ def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
         parameters = _vector_parameters(spec)
     obstacle = _vector_obstacle(spec, kwargs, parameters)
     if obstacle is not None:
-        return Maker(
-            spec.id,
-            f"one by one in the actor's process: {obstacle}",
-            single=lambda: gym.make(spec, disable_env_checker=True, **kwargs),
-            max_episode_steps=limit,
-            extra=extra,
-        )
+        make = partial(gym.make, spec, disable_env_checker=True, **kwargs)
+        return Maker(spec.id, f"{ONE_BY_ONE}: {obstacle}", make, False, limit, extra)
     if "num_threads" in parameters:
-        # The plan counts with one core for each actor; native ones would take all of them.
+        # The plan gives each actor one core; native environments would take all of them.
         kwargs.setdefault("num_threads", 1)
-    return Maker(
-        spec.id,
-        "all at once, by its own vector environment",
-        vector=lambda num_envs: gym.make_vec(spec, num_envs, "vector_entry_point", **kwargs),
-        max_episode_steps=limit,
-        extra=extra,
-    )
+    make_all = partial(gym.make_vec, spec, vectorization_mode="vector_entry_point", **kwargs)
+    words = "all at once, by its own vector environment"
+    return Maker(spec.id, words, make_all, True, limit, extra)
 
 
 def _vector_parameters(spec: EnvSpec) -> Mapping[str, inspect.Parameter]:
@@ -160,7 +147,7 @@ def _vector_parameters(spec: EnvSpec) -> Mapping[str, inspect.Parameter]:
 def _vector_obstacle(
     spec: EnvSpec, kwargs: dict[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> str | None:
-    """Why its own vector environment would not be the same environment, if it would not."""
+    """Return why its own vector environment would be a different environment; None if not."""
     if spec.vector_entry_point is None:
         return "it has no vector environment of its own"
     if spec.additional_wrappers:
@@ -179,28 +166,28 @@ def _extra_of(spec: EnvSpec) -> str | None:
     return next((extra for module, extra in EXTRAS.items() if entry.startswith(module)), None)
 
 
-def _registered(env_id: str) -> bool:
-    """Also without its version, as Gymnasium allows."""
-    return env_id in gym.registry or any(
-        env_id == spec.id.rpartition("-v")[0] for spec in gym.registry.values()
-    )
-
-
-def _find_spec(env_id: str) -> EnvSpec:
-    atari = env_id.startswith("ALE/") or "NoFrameskip" in env_id
-    if not _registered(env_id) and (atari or importlib.util.find_spec("ale_py")):
-        with usage_errors(env_id, "atari"):
-            importlib.import_module("ale_py")  # registers its environments
+def _registered(env_id: str) -> EnvSpec | None:
+    """Return the spec of an id; without a version it is the newest one, as in Gymnasium."""
     if env_id in gym.registry:
         return gym.registry[env_id]
     versions = [spec for spec in gym.registry.values() if spec.id.rpartition("-v")[0] == env_id]
-    if versions:
-        return max(versions, key=lambda spec: spec.version or 0)
-    raise UsageError(
-        f"Unknown environment '{env_id}'.{_did_you_mean(env_id, gym.registry)} Use the id of a "
-        "registered Gymnasium environment, 'module:Id-v0' for one that a module registers, or "
-        "'module:factory' for a function or class of your own."
-    )
+    return max(versions, key=lambda spec: spec.version or 0, default=None)
+
+
+def _find_spec(env_id: str) -> EnvSpec:
+    is_atari = env_id.startswith("ALE/") or "NoFrameskip" in env_id
+    spec = _registered(env_id)
+    if spec is None and (is_atari or importlib.util.find_spec("ale_py")):
+        with usage_errors(env_id, "atari"):
+            importlib.import_module("ale_py")  # registers its environments
+        spec = _registered(env_id)
+    if spec is None:
+        raise UsageError(
+            f"Unknown environment '{env_id}'.{did_you_mean(env_id, gym.registry, 3)} Use the id of "
+            "a registered Gymnasium environment, 'module:Id-v0' for one that a module registers, "
+            "or 'module:factory' for a function or class of your own."
+        )
+    return spec
 
 
 def _find_factory(module: ModuleType, name: str, env: str) -> Factory:
@@ -210,22 +197,14 @@ def _find_factory(module: ModuleType, name: str, env: str) -> Factory:
         raise UsageError(
             f"Environment '{env}': module '{module.__name__}' neither registers an environment "
             f"'{name}' nor has a function or class of that name."
-            f"{_did_you_mean(name, [*vars(module), *gym.registry])}"
+            f"{did_you_mean(name, [*vars(module), *gym.registry], 3)}"
         ) from error
     return factory
 
 
 def _import(module_name: str, env: str) -> ModuleType:
-    """Modules in the current folder count too, as they do for `python -m`."""
+    """Import a module; those in the current folder count too, as they do for `python -m`."""
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.append(os.getcwd())
     with usage_errors(env):
         return importlib.import_module(module_name)
-
-
-def _did_you_mean(name: str, known: Any) -> str:
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=3)
-    return (
-        f" Did you mean {' or '.join(repr(by_lower[match]) for match in close)}?" if close else ""
-    )

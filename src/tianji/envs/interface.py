@@ -1,9 +1,16 @@
-"""What an actor needs from environments: one protocol, whatever they are.
+"""The protocol between an actor and its environments.
 
-world = build_world("CartPole-v1", {}, num_envs)
-world.reset(seed, unroll)                        # writes unroll["obs"][0]
-for t in range(num_rows):
-    world.step(actions, unroll, t)               # writes obs[t+1], reward[t], terminated[t], ...
+One step in one call:
+
+    world = build_world("CartPole-v1", {}, num_envs)
+    world.reset(seed, unroll)                    # writes unroll["obs"][0]
+    for t in range(num_rows):
+        world.step(actions, unroll, t)           # writes obs[t + 1], reward[t], terminated[t], ...
+
+The same step in two phases, with time for other work between them:
+
+        world.send(actions)
+        world.recv(unroll, t)
 """
 
 from __future__ import annotations
@@ -13,32 +20,34 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 
+from tianji.envs.spaces import observation_fields
 from tianji.types import Array, Field, Unroll
 
 
 @dataclass(frozen=True, slots=True)
 class Spaces:
-    """The spaces of one environment (not batched)."""
+    """The spaces of one environment: Spaces(observation=Box(...), action=Discrete(2))."""
 
     observation: gym.Space[Any]
     action: gym.Space[Any]
 
 
 class World(Protocol):
-    """N environments stepped together, with every autoreset mode turned into one behaviour.
+    """N environments that step together and reset themselves, whatever their autoreset mode.
 
-    step() writes row t of reward, terminated, truncated, valid and row t + 1 of the observation
-    leaves. `valid` is False for a row in which an environment was only reset: its action was
-    ignored, its reward is 0 and nothing ended in it. That is the row after an episode's end, or one
-    in which an environment failed and was replaced: then the steps before are cut at obs[t]. Where
-    the world resets in the same step, obs[t + 1] is already the next episode's first observation
-    and the true final one is written to row t of the `final_obs` leaves, for the environments whose
-    episode ended (the others' entries are left as they were); `keeps_final` is True then, and the
-    layout has those fields. Otherwise obs[t + 1] is the final observation itself.
+    recv() writes row t of reward, terminated, truncated and valid, and row t + 1 of the observation
+    leaves. `valid` is False where an environment was only reset: its action was ignored, its reward
+    is 0 and nothing ended. That is the row after the end of an episode, or the row in which an
+    environment failed and was replaced; the steps before it are then cut at obs[t].
+
+    A world with `keeps_final` resets in the same step: obs[t + 1] is the first observation of the
+    next episode, and row t of the `final_obs` leaves holds the final observation of each episode
+    that ended; other entries of that row keep their old values. In all other worlds obs[t + 1] is
+    the final observation.
 
     Actions come as policies make them: integers from 0 for Discrete [N] and MultiDiscrete [N, k],
     float32 within the bounds for Box [N, ...], int8 for MultiBinary [N, ...]. The world adds the
-    space's `start` and casts to its dtype; it never keeps or changes the array it was given.
+    space's `start` and casts to its dtype. It neither keeps nor changes the array that it gets.
     """
 
     num_envs: int
@@ -47,26 +56,39 @@ class World(Protocol):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the environments return otherwise than their spaces say, and is converted."""
+        """Returned values that differ from what the spaces say and are converted, in words."""
         ...
 
     def observation_fields(self) -> tuple[Field, ...]:
-        """`obs` (or `obs.key` ...) with per="obs", then `final_obs...` with per="step" if kept."""
-        ...
+        """Return the fields `obs` (or `obs.key` ...), then `final_obs...` if it keeps those."""
+        return observation_fields(self.spaces.observation, self.keeps_final)
 
     def reset(self, seed: int, unroll: Unroll) -> None:
-        """Begin new episodes in all environments, each with its own seed; write row 0 of obs."""
+        """Start new episodes, each environment with a seed of its own, and write row 0 of obs."""
         ...
 
-    def step(self, actions: Array, unroll: Unroll, t: int) -> None: ...
+    def send(self, actions: Array) -> None:
+        """Start one step. The environments may work until recv(), which must be the next call."""
+        ...
+
+    def recv(self, unroll: Unroll, t: int) -> None:
+        """Wait until the step is done and write it into row t."""
+        ...
+
+    def step(self, actions: Array, unroll: Unroll, t: int) -> None:
+        """Send and receive at once."""
+        self.send(actions)
+        self.recv(unroll, t)
 
     def get_state(self) -> dict[str, Any] | None:
-        """All that is needed to go on exactly here, as JSON-able values and numpy arrays; None
-        where an environment does not offer it. The last observations are the caller's to keep."""
+        """Return the exact state as JSON values and arrays; None if an environment offers none.
+
+        The last observations are not part of it: the caller keeps them.
+        """
         ...
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where get_state() was called, also in a world that was never reset."""
+        """Continue where get_state() was called, also in a world that was never reset."""
         ...
 
     def close(self) -> None:
@@ -76,11 +98,11 @@ class World(Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """The two methods by which an environment (or a wrapper around it) offers exact resume.
+    """The two methods with which an environment, or a wrapper around it, offers exact resume.
 
-    The state is a dictionary of JSON-able values and numpy arrays, and holds all that the
-    environment needs to go on as if nothing had happened. `np_random` of the environment and the
-    step count of Gymnasium's TimeLimit are saved beside it and need not be in it.
+    The state is a dictionary of JSON values and NumPy arrays that holds everything the environment
+    needs to continue. TianJi saves the environment's `np_random` and the step count of Gymnasium's
+    TimeLimit beside it, so that the state need not contain them.
     """
 
     def get_state(self) -> dict[str, Any]: ...

@@ -1,7 +1,7 @@
-"""Mending: one environment that fails is replaced, and the others of its actor go on.
+"""Replaces an environment that fails, while the other environments of its actor continue.
 
 mend = Mending(make, on_failure)
-env, observation = mend(index, env, error, seed, step)     # a new one, after its first reset
+env, observation = mend(index, env, error, seed, step)     # the new one and its first observation
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from tianji.errors import EnvironmentFailed, TianjiError
 
 MAX_IN_A_ROW = 3
-"""Failures of one environment, each soon after the one before, that are mended."""
+"""Failures of one environment in quick succession that are mended."""
 SOON_STEPS = 100
-"""A failure within this many steps after the one before is another one in a row."""
+"""Two failures with fewer steps than this between them follow in quick succession."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class EnvFailure:
     """EnvFailure(index=3, error=RuntimeError("lost the connection"))"""
 
     index: int
-    """Of the environment, among those of its actor."""
+    """Index of the environment within its actor."""
     error: Exception
 
 
@@ -35,7 +35,7 @@ OnFailure: TypeAlias = Callable[[EnvFailure], None]
 
 
 class Mending:
-    """Makes a new environment in place of one that failed; remembers how often each did."""
+    """Replaces failed environments and counts the failures of each."""
 
     def __init__(self, make: Callable[[], gym.Env[Any, Any]], on_failure: OnFailure) -> None:
         self._make = make
@@ -49,13 +49,14 @@ class Mending:
     ) -> tuple[gym.Env[Any, Any], Any]:
         """Return a new environment and its first observation.
 
-        seed: of the environment that failed; the new one has another, or it might fail alike.
-        step: how many steps the actor has made. EnvironmentFailed where mending does not help.
+        seed: the failed environment's seed. The new one gets another, so that it does not fail in
+        the same way. step: the number of steps that the actor has made. Raises EnvironmentFailed
+        if the environment keeps failing.
         """
         if isinstance(error, TianjiError):
-            raise error  # another environment would do the same
+            raise error  # a new environment would raise it too
         self._note(index, error, step)
-        with contextlib.suppress(Exception):  # it is broken
+        with contextlib.suppress(Exception):  # close() of a broken environment may raise too
             env.close()
         key = (index, self._count[index])
         new_seed = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0]) >> 2
@@ -64,8 +65,8 @@ class Mending:
             observation, _ = fresh.reset(seed=new_seed)
         except Exception as second:
             raise EnvironmentFailed(
-                f"Environment {index} of this actor failed ({in_words(error)}), and the new one in "
-                f"its place failed in its first reset ({in_words(second)})."
+                f"Environment {index} of this actor failed ({in_words(error)}), and its "
+                f"replacement failed in its first reset ({in_words(second)})."
             ) from second
         self._on_failure(EnvFailure(index, error))
         return fresh, observation
@@ -78,10 +79,10 @@ class Mending:
         if self._in_a_row[index] > MAX_IN_A_ROW:
             raise EnvironmentFailed(
                 f"Environment {index} of this actor failed {self._in_a_row[index]} times, each "
-                f"time within {SOON_STEPS} steps after the last: {in_words(error)}."
+                f"time within {SOON_STEPS} steps of the failure before: {in_words(error)}."
             ) from error
 
 
 def in_words(error: Exception) -> str:
-    """The error on one line: its type and its text."""
+    """Return the error's type and text on one line."""
     return f"{type(error).__name__}: {error}"

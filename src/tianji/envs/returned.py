@@ -1,13 +1,13 @@
-"""What reset() and step() of an environment return, held against what its spaces say.
+"""Compares the values that reset() and step() of an environment return with its spaces.
 
     check = ReturnCheck(env_name(env), env.observation_space)
-    check.reset(env.reset(seed=0))         # UsageError for what cannot be used
+    check.reset(env.reset(seed=0))         # UsageError for values that cannot be used
     check.step(env.step(action))
-    check.remarks                          # what is used, but not as the space says
+    check.remarks                          # values that are used, but must be converted
 
-Worlds check the first reset and the first step, and look again where a value cannot be stored:
-every other step costs nothing. Numbers of another dtype than the space's are converted where only
-digits are lost: float64 for float32, whole numbers for floats, lists for arrays.
+Worlds check the first reset and the first step, and check again if a value cannot be stored; every
+other step costs nothing. Numbers of another dtype than the space's are converted if that loses
+only digits: float64 to float32, integers to floats, lists to arrays.
 """
 
 from __future__ import annotations
@@ -22,27 +22,26 @@ from tianji.errors import UsageError
 from tianji.types import Array
 
 STORE_ERRORS = (ValueError, TypeError, LookupError, RuntimeError)
-"""What storing a value that does not fit raises; a RuntimeError comes from a tensor with a
-gradient."""
+"""Exceptions of storing a value that does not fit; a tensor with a gradient raises RuntimeError."""
 STEP = "observation, reward, terminated, truncated, info"
 _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2}
-"""Kinds of numbers by what they can hold; a kind is converted to those of a higher rank."""
+"""Ranks of NumPy kinds: a number can be converted to a kind of the same or a higher rank."""
 
 
 class ReturnCheck:
-    """Checks what the environments of one world return. All of them have the same space."""
+    """Checks the values that the environments of one world return; they share one space."""
 
     def __init__(self, name: str, space: gym.Space[Any], num_envs: int | None = None) -> None:
-        """num_envs: of a vector environment; None where every environment returns its own."""
+        """num_envs: size of a vector environment; None if environments return single values."""
         self._name = name
         self._leaves = list(zip(observation_leaves(space), observation_paths(space), strict=True))
         self._batch = () if num_envs is None else (num_envs,)
         self._remarks: dict[str, str] = {}
-        """By leaf: each is said once."""
+        """One remark for each leaf."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is converted, and how to avoid it."""
+        """Return sentences about values that are converted, and how to avoid that."""
         return tuple(self._remarks.values())
 
     def reset(self, returned: Any) -> None:
@@ -126,7 +125,7 @@ class ReturnCheck:
 
 
 def env_name(env: Any) -> str:
-    """The id of an environment, or its class where it has none."""
+    """Return the id of an environment, or its class name if it has no id."""
     return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
 
 
@@ -141,7 +140,7 @@ def _step_advice(returned: Any) -> str:
 
 
 def _to_array(value: Any) -> Array:
-    """An array without numbers for what NumPy makes none of, such as lists of unequal lengths."""
+    """Return an array; one of dtype object if NumPy cannot convert the value (a ragged list)."""
     try:
         return np.asarray(value)
     except STORE_ERRORS:
@@ -153,7 +152,7 @@ def _is_numpy(value: Any) -> bool:
 
 
 def _is_converted(value: Any, array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether a conversion changes the kind of number, its digits, or takes time for a list."""
+    """Return whether storing changes the kind of number or its digits, or converts a list."""
     same_kind = _RANKS[array.dtype.kind] == _RANKS[dtype.kind]
     if isinstance(value, bool | int | float):  # as Discrete spaces have them
         return not same_kind
@@ -161,7 +160,7 @@ def _is_converted(value: Any, array: Array, dtype: np.dtype[Any]) -> bool:
 
 
 def _wraps(array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether whole numbers would become others; floats only lose digits."""
+    """Return whether integers would overflow; floats only lose digits."""
     if dtype.kind == "f" or np.can_cast(array.dtype, dtype):
         return False
     return not np.array_equal(array.astype(dtype), array)

@@ -1,11 +1,12 @@
-"""Environments that come one by one, stepped in turn in this process.
+"""A world of separate environments that step one after another in this process.
 
-They write straight into the unroll: no batch in between, no merged infos. After an episode ends,
-the environment's next row is its reset, so obs[t + 1] of a valid step is always what it led to.
+Results go straight into the unroll, without a batch in between and without merged infos. The row
+after the end of an episode is the environment's reset, so obs[t + 1] of a valid step is always the
+observation that the step led to.
 
-With a Mending, an environment that raises is replaced. The row in which it failed is not valid, and
-ends in the new one's first observation. So the steps before are cut there as by a truncation: they
-bootstrap from the last good observation.
+With a Mending, an environment that raises is replaced. The row in which it failed is not valid and
+ends in the first observation of its replacement, so the steps before it bootstrap from the last
+good observation, as at a truncation.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 import numpy as np
 
-from tianji.envs.interface import Spaces
+from tianji.envs.interface import Spaces, World
 from tianji.envs.mending import Mending
 from tianji.envs.returned import STORE_ERRORS, ReturnCheck, env_name
-from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_fields
+from tianji.envs.spaces import ObservationWriter, make_action_cast
 from tianji.envs.state import get_env_state, set_env_state
-from tianji.types import Array, Field, Unroll
+from tianji.types import Array, Unroll
 
 
-class SingleWorld:
+class SingleWorld(World):
     """A World over separate environments."""
 
     keeps_final = False
 
     def __init__(self, envs: Sequence[gym.Env[Any, Any]], mending: Mending | None = None) -> None:
-        """mending: replaces an environment that raises; without one the error goes on."""
+        """mending: replaces an environment that raises; without it the error is passed on."""
         self.envs = tuple(envs)
         self._mending = mending
         self._seeds = [0] * len(envs)
@@ -41,15 +42,13 @@ class SingleWorld:
         self._cast = make_action_cast(self.spaces.action)
         self._check = ReturnCheck(env_name(envs[0]), self.spaces.observation)
         self._is_first_step = True
+        self._actions: Array | None = None
         self._ended = [False] * self.num_envs
         self._closed = False
 
     @property
     def remarks(self) -> tuple[str, ...]:
         return self._check.remarks
-
-    def observation_fields(self) -> tuple[Field, ...]:
-        return observation_fields(self.spaces.observation, keeps_final=False)
 
     def reset(self, seed: int, unroll: Unroll) -> None:
         self._seeds = env_seeds(seed, self.num_envs)
@@ -62,14 +61,19 @@ class SingleWorld:
             self._writer.write(returned[0], unroll, (0, i))
         self._ended = [False] * self.num_envs
 
-    def step(self, actions: Array, unroll: Unroll, t: int) -> None:
+    def send(self, actions: Array) -> None:
+        self._actions = self._cast(actions)
+
+    def recv(self, unroll: Unroll, t: int) -> None:
+        actions, self._actions = self._actions, None
+        assert actions is not None, "recv() needs a send() before it"
         ended, write, row = self._ended, self._writer.write, t + 1
         is_first, self._is_first_step = self._is_first_step, False
         self._num_steps += 1
         valid = [not was_ended for was_ended in ended]
         rewards: list[SupportsFloat] = []
         terminations, truncations = [], []
-        for i, (env, action) in enumerate(zip(self.envs, self._cast(actions), strict=True)):
+        for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
             try:
                 returned: Any = self._begin_again(env) if ended[i] else env.step(action)
             except Exception as error:  # noqa: BLE001 - users' code may raise anything
@@ -79,8 +83,11 @@ class SingleWorld:
             try:
                 observation, reward, terminated, truncated, _ = returned
                 write(observation, unroll, (row, i))
-            except STORE_ERRORS:
-                self._explain(returned, is_reset=ended[i])
+            except STORE_ERRORS:  # the check says what is wrong with the value
+                if ended[i]:
+                    self._check.reset((returned[0], {}))
+                else:
+                    self._check.step(returned)
                 raise
             rewards.append(reward)
             terminations.append(terminated)
@@ -92,7 +99,7 @@ class SingleWorld:
         unroll["truncated"][t] = truncations
 
     def _begin_again(self, env: gym.Env[Any, Any]) -> tuple[Any, float, bool, bool, Any]:
-        """Reset, as a step in which nothing happens."""
+        """Reset, and return the observation as a step without a reward and without an end."""
         returned: Any = env.reset()
         try:
             observation, info = returned
@@ -100,13 +107,6 @@ class SingleWorld:
             self._check.reset(returned)
             raise
         return observation, 0.0, False, False, info
-
-    def _explain(self, returned: Any, is_reset: bool) -> None:
-        """Raise a UsageError that says what is wrong with a value that could not be stored."""
-        if is_reset:
-            self._check.reset((returned[0], {}))
-        else:
-            self._check.step(returned)
 
     def _write_rewards(self, rewards: list[SupportsFloat], row: Array) -> None:
         try:
@@ -117,7 +117,7 @@ class SingleWorld:
             raise
 
     def _mend(self, index: int, error: Exception) -> Any:
-        """Replace an environment that failed; return the new one's first observation."""
+        """Replace an environment that failed; return the first observation of the new one."""
         if self._mending is None:
             raise error
         envs = list(self.envs)
@@ -145,5 +145,5 @@ class SingleWorld:
 
 
 def env_seeds(seed: int, count: int) -> list[int]:
-    """One seed for each environment; 30 bits, which native code and `seed + index` can hold."""
+    """Return one seed for each environment; 30 bits, which fit native code and `seed + index`."""
     return [int(word) >> 2 for word in np.random.SeedSequence(seed).generate_state(count)]

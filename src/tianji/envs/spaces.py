@@ -1,7 +1,7 @@
-"""Observations as named arrays, and actions as environments want them.
+"""Converts observations to named arrays, and actions to the values that environments expect.
 
-An observation space is a tree; its leaves are arrays. `obs` is the only leaf of a plain space,
-`obs.camera`, `obs.arm.angle` or `obs.0` are leaves of dictionaries and tuples.
+An observation space is a tree whose leaves are arrays. A plain space has one leaf, `obs`; leaves of
+dictionaries and tuples have names such as `obs.camera`, `obs.arm.angle` or `obs.0`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Leaf(NamedTuple):
     """One array of an observation: Leaf("camera", Box(...), "uint8", (84, 84, 3))."""
 
     key: str
-    """Empty for a plain space; the field's name is `leaf_name("obs", key)`."""
+    """Empty for a plain space; the name of the field is `leaf_name("obs", key)`."""
     space: gym.Space[Any]
-    """Box, Discrete, MultiDiscrete or MultiBinary. Discrete values are stored as they come, so
-    they begin at `space.start`."""
+    """Box, Discrete, MultiDiscrete or MultiBinary. Discrete values are stored unchanged: they
+    begin at `space.start`."""
     dtype: str
     shape: tuple[int, ...]
 
 
 def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
-    """The leaves in the space's own order. float64 is stored as float32, all else as it is."""
+    """Return the leaves in the order of the space. float64 is stored as float32."""
     leaves = [
         Leaf(".".join(str(part) for part in path), leaf, *_storage(leaf, path))
         for path, leaf in _walk(space, ())
@@ -49,12 +49,12 @@ def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
 
 
 def observation_paths(space: gym.Space[Any]) -> list[Path]:
-    """Where each leaf lies in an observation, in the order of the leaves."""
+    """Return the keys that lead to each leaf of an observation, in the order of the leaves."""
     return [path for path, _ in _walk(space, ())]
 
 
 def observation_fields(space: gym.Space[Any], keeps_final: bool) -> tuple[Field, ...]:
-    """The fields of an unroll that hold observations of this space."""
+    """Return the fields of an unroll that hold observations of this space."""
     leaves = observation_leaves(space)
     fields = [Field(leaf_name(OBS, leaf.key), leaf.dtype, leaf.shape, "obs") for leaf in leaves]
     if keeps_final:
@@ -80,15 +80,15 @@ class ObservationWriter:
         self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)
 
     def write_where(self, batch: Any, unroll: Unroll, row: int, mask: Array) -> None:
-        """Write only the environments that the mask names, from a batch of all of them."""
+        """Write the environments that the mask selects, from a batch of all environments."""
         for name, path in self._targets:
             unroll[name][row][mask] = np.asarray(follow(batch, path))[mask]
 
 
 def make_action_cast(space: gym.Space[Any]) -> Callable[[Array], Array]:
-    """A function from policy actions [N, ...] to a fresh array of what environments accept.
+    """Return a function from policy actions [N, ...] to a new array that environments accept.
 
-    Always a copy: environments may keep or change what they get, and policies pass views of slots.
+    It always copies: environments may keep or change the array, and policies pass views of slots.
     """
     dtype = np.dtype(getattr(space, "dtype", None) or np.int64)
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and np.any(space.start != 0):
@@ -114,7 +114,7 @@ def _walk(space: gym.Space[Any], path: Path) -> Iterator[tuple[Path, gym.Space[A
 
 
 def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
-    """dtype and shape of a leaf in an unroll."""
+    """Return the dtype and shape of a leaf in an unroll."""
     known = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
     if not isinstance(space, known) or space.shape is None or space.dtype is None:
         where = f" (entry '{'.'.join(str(part) for part in path)}')" if path else ""
@@ -128,7 +128,7 @@ def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
 
 
 def follow(observation: Any, path: Path) -> Any:
-    """The value of one leaf."""
+    """Return the value of one leaf of an observation."""
     for part in path:
         observation = observation[part]
     return observation

@@ -1,10 +1,10 @@
-"""Exact resume: reading and restoring the state of environments that offer it.
+"""Exact resume: reads and restores the state of environments that offer it.
 
-An environment offers its state by two methods (`Stateful`), its own or those of a wrapper around
-it. Gymnasium's classic control (with the vector CartPole) and MuJoCo environments and the Arcade
-Learning Environment have no such methods, but all that is needed can be reached. Wrappers that
-remember anything, other than TimeLimit, make an environment one that offers nothing: half a state
-would be worse than none.
+An environment offers its state with two methods (`Stateful`), its own or those of a wrapper.
+Gymnasium's classic control and MuJoCo environments, its vector CartPole and the Arcade Learning
+Environment have no such methods, but their state can be reached. A wrapper that has a state of its
+own, other than TimeLimit, makes the environment one without exact resume: a part of the state would
+be worse than none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STATELESS_WRAPPERS = (
     wrappers.ClipReward,
     Twin,
 )
-"""Compared by exact type: a subclass may remember things."""
+"""Compared by exact type, because a subclass may have a state."""
 
 MUJOCO_DERIVED = (
     *("xpos", "xquat", "xmat", "xipos", "ximat", "xanchor", "xaxis"),
@@ -44,12 +44,12 @@ MUJOCO_DERIVED = (
     *("subtree_com", "subtree_linvel", "subtree_angmom", "cinert", "cvel", "cacc", "cfrc_ext"),
     *("cfrc_int", "qfrc_actuator", "qfrc_constraint", "actuator_force", "sensordata", "qacc"),
 )
-"""What MuJoCo computes from its state at the start of a step. Rewards read some of it before the
-next step (Ant: xpos), when it still belongs to the step before, so it cannot be computed anew."""
+"""Values that MuJoCo computes from its state at the start of a step. Rewards read some of them
+before the next step (Ant: xpos), when they still belong to the step before: they are saved too."""
 
 
 def get_env_state(env: gym.Env[Any, Any]) -> dict[str, Any] | None:
-    """The state of one environment with its wrappers, or None where it does not offer it."""
+    """Return the state of one environment with its wrappers; None if it offers none."""
     keeper = _keeper(env)
     if keeper is None:
         return None
@@ -62,7 +62,7 @@ def get_env_state(env: gym.Env[Any, Any]) -> dict[str, Any] | None:
 
 
 def set_env_state(env: gym.Env[Any, Any], state: dict[str, Any]) -> None:
-    """Restore what get_env_state() read, in an environment that has been reset once."""
+    """Restore the result of get_env_state() in an environment that has been reset once."""
     keeper = _keeper(env)
     assert keeper is not None, "set_env_state() needs an environment that offers its state"
     _write(keeper, state["inner"])
@@ -73,7 +73,7 @@ def set_env_state(env: gym.Env[Any, Any], state: dict[str, Any]) -> None:
 
 
 def get_vector_state(env: VectorEnv[Any, Any, Any]) -> dict[str, Any] | None:
-    """The state of a vector environment, or None where it does not offer it."""
+    """Return the state of a vector environment; None if it offers none."""
     if _offers(env):
         state: dict[str, Any] = env.get_state()  # type: ignore[attr-defined]  # just checked
         return state
@@ -93,7 +93,7 @@ def get_vector_state(env: VectorEnv[Any, Any, Any]) -> dict[str, Any] | None:
 
 
 def set_vector_state(env: VectorEnv[Any, Any, Any], state: dict[str, Any]) -> None:
-    """Restore what get_vector_state() read, in an environment that has been reset once."""
+    """Restore the result of get_vector_state() in an environment that has been reset once."""
     if isinstance(env, CartPoleVectorEnv):
         env.state = np.array(state["state"])  # type: ignore[assignment]  # declared as None there
         env.steps = np.array(state["steps"])
@@ -109,7 +109,7 @@ def set_vector_state(env: VectorEnv[Any, Any, Any], state: dict[str, Any]) -> No
 
 
 def _layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
-    """The environment from the outermost wrapper to the environment itself."""
+    """Yield the wrappers from the outermost one inwards, then the environment itself."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env
@@ -117,12 +117,12 @@ def _layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
 
 
 def time_limits(env: gym.Env[Any, Any]) -> list[Any]:
-    """The TimeLimit wrappers around an environment."""
+    """Return the TimeLimit wrappers around an environment."""
     return [layer for layer in _layers(env) if isinstance(layer, wrappers.TimeLimit)]
 
 
 def _keeper(env: gym.Env[Any, Any]) -> gym.Env[Any, Any] | None:
-    """The outermost layer that offers the state of itself and all below it."""
+    """Return the outermost layer that offers its own state and that of all layers inside it."""
     for layer in _layers(env):
         if _offers(layer) or _is_classic(layer) or _is_mujoco(layer) or _is_ale(layer):
             return layer
@@ -132,19 +132,15 @@ def _keeper(env: gym.Env[Any, Any]) -> gym.Env[Any, Any] | None:
 
 
 def _offers(env: object) -> bool:
-    """Both methods, and set_state(state): MuJoCo's own is set_state(qpos, qvel)."""
+    """Return whether it has get_state() and set_state(state); MuJoCo's takes (qpos, qvel)."""
     getter, setter = getattr(env, "get_state", None), getattr(env, "set_state", None)
     if not (callable(getter) and callable(setter)):
         return False
-    required = [
-        parameter
-        for parameter in inspect.signature(setter).parameters.values()
-        if parameter.default is parameter.empty
-    ]
-    return len(required) == 1
+    parameters = inspect.signature(setter).parameters.values()
+    return sum(parameter.default is parameter.empty for parameter in parameters) == 1
 
 
-# Users' subclasses may remember more, so only the packages' own count.
+# Only the packages' own classes match: a person's subclass may have more state.
 def _is_classic(env: gym.Env[Any, Any]) -> bool:
     return type(env).__module__.startswith("gymnasium.envs.classic_control.")
 

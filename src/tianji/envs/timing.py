@@ -1,4 +1,4 @@
-"""Random actions, and how long steps take at a first look: their mean, and how much they vary."""
+"""Random actions, and a first measurement of step times: their mean and how much they vary."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tianji.envs.interface import World
 from tianji.types import Array, Unroll
 
 LOOK_S = 0.1
-"""Seconds of looking at an environment whose steps are short."""
+"""Seconds of measuring if all steps are short."""
 LONG_LOOK_S = 1.0
-"""Seconds of looking once a step has taken LONG_STEP_S: how often that happens matters most."""
+"""Seconds of measuring once a step has taken LONG_STEP_S, to see how often that happens."""
 LONG_STEP_S = 0.02
-"""More than a busy machine keeps a process from its core at a time."""
+"""Longer than a busy machine usually keeps a process off its core."""
 MOST_STEPS = 5000
 NUM_ACTIONS = 64
 UNEVEN = 5.0
-"""A step that takes so many times the median is a long one."""
+"""A step that takes this many times the median is a long one."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
     """Seconds of one step of all environments of a world.
 
-    StepTimes(num_envs=1, mean_s=4e-3, median_s=1e-5, longest_s=0.2, long_share=0.02, cpu_s=1e-5)
+    >>> StepTimes(1, mean_s=4e-3, median_s=1e-5, longest_s=0.2, long_share=0.02, cpu_s=1e-5)
     """
 
     num_envs: int
@@ -39,22 +39,22 @@ class StepTimes:
     median_s: float
     longest_s: float
     long_share: float
-    """Share of the steps that take more than UNEVEN medians, and LONG_STEP_S at least."""
+    """Share of the steps that take more than UNEVEN medians and more than LONG_STEP_S."""
     cpu_s: float
-    """Processor time, mean: less than mean_s where steps wait for something."""
+    """Mean processor time; less than mean_s if steps wait for something."""
 
     @property
     def is_uneven(self) -> bool:
-        """Long steps take most of the time, though most steps are short."""
+        """True if most steps are short, but the long ones take most of the time."""
         return 0 < self.long_share < 0.5 and self.mean_s > 2 * self.median_s
 
     def in_words(self) -> str:
-        """How even they are, in a sentence."""
+        """Return a sentence about how even the step times are."""
         if not self.is_uneven:
             return f"Step times are even: {_ms(self.median_s)} a step."
         return (
             f"Step times are uneven: {self.long_share:.1%} of the steps take up to "
-            f"{_ms(self.longest_s)}, the usual one {_ms(self.median_s)}."
+            f"{_ms(self.longest_s)}, a typical one takes {_ms(self.median_s)}."
         )
 
 
@@ -63,7 +63,7 @@ def _ms(seconds: float) -> str:
 
 
 def random_actions(world: World, num_rows: int) -> Array:
-    """The same in every call, and as policies make them: integers begin at 0."""
+    """Return the same random actions in every call, as policies make them: integers from 0."""
     space = world.spaces.action
     space.seed(1)
     sampled = np.array([space.sample() for _ in range(num_rows * world.num_envs)])
@@ -73,10 +73,9 @@ def random_actions(world: World, num_rows: int) -> Array:
 
 
 def look_at_steps(world: World, rows: Unroll, look_s: float = LOOK_S) -> StepTimes | None:
-    """Times of a few steps of a world that was reset; None where one fails: the run will tell, and
-    whether it can live with that.
+    """Measure a few steps of a world that was reset; None if one fails, which the run reports.
 
-    rows: room for one step (make_rows). look_s: seconds to look while all steps are short.
+    rows: arrays for one step (make_rows). look_s: seconds to measure while all steps are short.
     """
     taken_s: list[float] = []
     longest_s, queued_s = 0.0, _queued_s()
@@ -91,7 +90,7 @@ def look_at_steps(world: World, rows: Unroll, look_s: float = LOOK_S) -> StepTim
             return None
         after = time.perf_counter()
         took_s = after - before
-        if took_s > LONG_STEP_S:  # other programs on this core are no fault of the environment
+        if took_s > LONG_STEP_S:  # leave out the time that other programs had the core
             queued_before_s, queued_s = queued_s, _queued_s()
             took_s = max(0.0, took_s - (queued_s - queued_before_s))
         taken_s.append(took_s)
@@ -103,7 +102,7 @@ def look_at_steps(world: World, rows: Unroll, look_s: float = LOOK_S) -> StepTim
 
 
 def summarise(taken_s: Sequence[float], num_envs: int, cpu_s: float | None) -> StepTimes:
-    """cpu_s: processor time of a step; None where it is not known."""
+    """Return the statistics of step times; cpu_s: processor time of a step, None if unknown."""
     mean_s, median_s = statistics.fmean(taken_s), statistics.median(taken_s)
     bound_s = max(UNEVEN * median_s, LONG_STEP_S)
     return StepTimes(
@@ -117,7 +116,7 @@ def summarise(taken_s: Sequence[float], num_envs: int, cpu_s: float | None) -> S
 
 
 def _queued_s() -> float:
-    """Seconds for which this thread was ready to run and had no core; 0 where it is not known."""
+    """Return how long this thread has waited for a core so far; 0 if unknown."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -125,7 +124,7 @@ def _queued_s() -> float:
 
 
 def _has_children() -> bool:
-    """Whether this process has started others, such as simulators, whose work it cannot see."""
+    """Return whether this process has started others, whose processor time it cannot measure."""
     lists = Path("/proc/self/task").glob("*/children")
     try:
         return any(path.read_text().strip() for path in lists)

@@ -1,11 +1,11 @@
-"""Two tasks that are the same one, seen differently: for methods whose actors have tasks of their
-own. One sees the state s as (s, 0), the other as (-s, 1): the last entry says which task it is.
+"""Two tasks with the same dynamics and different observations, for methods with several tasks.
+
+One task observes the state s as (s, 0), the other as (-s, 1): the last entry names the task.
 
     tianji train malenia-nigt --envs tianji.envs.twins:plain,tianji.envs.twins:mirrored \
         --env-kwargs.id Hopper-v5
 
-Both are wrappers around the environment as it is registered: its time limit, its rendering and its
-seeds are its own.
+Both are wrappers around the registered environment and keep its time limit, rendering and seeds.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tianji.types import Array
 
 
 def plain(id: str, **kwargs: Any) -> gym.Env[Any, Any]:
-    """The environment `id`, which observes (s, 0)."""
+    """Make the environment `id` with observations (s, 0)."""
     return Twin(make_single(id, kwargs), is_mirrored=False)
 
 
 def mirrored(id: str, **kwargs: Any) -> gym.Env[Any, Any]:
-    """The environment `id`, which observes (-s, 1)."""
+    """Make the environment `id` with observations (-s, 1)."""
     return Twin(make_single(id, kwargs), is_mirrored=True)
 
 
 class Twin(gym.ObservationWrapper[Any, Any, Any]):
-    """The state with its sign and, behind it, the bit. It remembers nothing."""
+    """Multiplies the state by a sign and appends a bit. It has no state of its own."""
 
     def __init__(self, env: gym.Env[Any, Any], is_mirrored: bool) -> None:
         super().__init__(env)
@@ -43,7 +43,7 @@ class Twin(gym.ObservationWrapper[Any, Any, Any]):
                 f"Twins negate the state, so it must be a vector of floats: a Box of one axis. "
                 f"{env_name(env)} observes {space}."
             )
-        # Both twins have one space, which holds the states of both.
+        # Both twins have the same space, which contains the observations of both.
         low, high = np.minimum(space.low, -space.high), np.maximum(space.high, -space.low)
         number = space.dtype.type
         self.observation_space = Box(

@@ -1,8 +1,8 @@
-"""Small worlds with known answers: for tests, examples and trying things out.
+"""Small environments with known answers, for tests, examples and experiments.
 
     tianji train --env tianji.envs.worlds:Continuous --algorithm ppo
 
-Every world offers its state (see `Stateful`), so that runs on them resume exactly.
+Every one offers its state (see `Stateful`), so that runs on them resume exactly.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class _World(gym.Env[Any, Any]):
-    """Episodes of a fixed length; subclasses say what is observed and what is rewarded."""
+    """An environment with episodes of a fixed length; subclasses define observation and reward."""
 
     remembers: ClassVar[tuple[str, ...]] = ()
-    """Attributes that are state, beside the step count."""
+    """Attributes that are state, in addition to the step count."""
 
     def __init__(self, length: int = 10, end: End = "truncated") -> None:
         self.length, self.end = length, end
         self.steps = 0
-        """Steps in this episode."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -52,7 +51,7 @@ class _World(gym.Env[Any, Any]):
         """Prepare an episode."""
 
     def act(self, action: Any) -> float:
-        """Change the world, return the reward."""
+        """Change the state and return the reward."""
         raise NotImplementedError
 
     def observe(self) -> Any:
@@ -67,10 +66,10 @@ class _World(gym.Env[Any, Any]):
 
 
 class Counting(_World):
-    """Every step can be told from every other: whatever is lost, doubled or misaligned shows.
+    """Counts its steps, so that every lost, doubled or misaligned step is visible.
 
-    Observes (steps since the last reset with a seed, steps in this episode, a number drawn from
-    the seed, the last action); the reward is the first of these, after the step. With a `spread`,
+    It observes (steps since the last reset with a seed, steps in this episode, a number drawn from
+    the seed, the last action). The reward is the first of these, after the step. With a `spread`,
     the length of each episode is drawn from length .. length + spread.
     """
 
@@ -99,7 +98,7 @@ class Counting(_World):
 
 
 class Chain(_World):
-    """Reward 1 in every step; the observation is the place in the chain, one-hot."""
+    """Gives a reward of 1 in every step and observes its place in the chain, one-hot."""
 
     def __init__(self, length: int = 5, end: End = "terminated") -> None:
         super().__init__(length, end)
@@ -115,35 +114,19 @@ class Chain(_World):
         return place
 
     def values(self, gamma: float) -> Array:
-        """The true value of each place: truncation does not end the rewards, termination does."""
+        """Return the true value of each place; after a truncation the rewards would continue."""
         left = self.length - np.arange(self.length + 1)
         if self.end == "truncated":
             return np.full(self.length + 1, 1.0 / (1.0 - gamma))
         return np.asarray((1.0 - gamma**left) / (1.0 - gamma))
 
 
-class ShortOrLong(_World):
-    """Action 0 ends a new episode at once, for a reward of 1; all others play on to its end for
-    nothing. Where actors race, short episodes come in first."""
-
-    observation_space = Box(0.0, 0.0, (1,), np.float32)
-    action_space = Discrete(4)
-
-    def step(self, action: Any) -> Step:
-        self.steps += 1
-        is_short = self.steps == 1 and int(action) == 0
-        return self.observe(), float(is_short), is_short or self.steps >= self.length, False, {}
-
-    def observe(self) -> Array:
-        return np.zeros(1, np.float32)
-
-
 class Flaky(Counting):
-    """A Counting world that fails in its step number `at_step`, counted over all episodes: it
-    raises, sleeps for `seconds` (so long that it hangs, if nothing is said), or ends its process.
+    """Fails in step `at_step`, counted over all episodes: it raises an exception, sleeps for
+    `seconds` (by default long enough to hang), or ends its process.
 
-    With a `marker` (a path), only the one that creates this file fails: all others, and whoever
-    takes its place, are sound.
+    With a `marker` (a path), only the environment that creates this file fails; all others, and
+    its replacement, work.
     """
 
     def __init__(
@@ -173,7 +156,7 @@ class Flaky(Counting):
 
     def _fail(self) -> None:
         if self.how == "raise":
-            raise RuntimeError(f"this world fails in step {self.at_step}, as it was told to")
+            raise RuntimeError(f"this world fails in step {self.at_step}, as configured")
         if self.how == "hang":
             time.sleep(self.seconds)
         elif self.how == "exit":
@@ -183,7 +166,7 @@ class Flaky(Counting):
 
 
 class Slow(Counting):
-    """A Counting world in which every step takes `seconds`, and a reset none."""
+    """A Counting world in which every step takes `seconds` and a reset takes none."""
 
     def __init__(self, seconds: float = 0.01, length: int = 10) -> None:
         super().__init__(length)
@@ -195,7 +178,7 @@ class Slow(Counting):
 
 
 class NaNRewards(Counting):
-    """A Counting world whose rewards are not numbers from step `at_step` on."""
+    """A Counting world whose rewards are NaN from step `at_step` on."""
 
     def __init__(self, at_step: int = 20, length: int = 10) -> None:
         super().__init__(length)
@@ -207,7 +190,7 @@ class NaNRewards(Counting):
 
 
 class Continuous(_World):
-    """Say the number you see: reward -(action - observation)^2, best return 0."""
+    """Rewards repeating the observed number with -(action - observation)^2; best return: 0."""
 
     remembers = ("target",)
 
@@ -230,8 +213,7 @@ class Continuous(_World):
 
 
 class MultiDiscreteWorld(_World):
-    """Repeat the digits you see: the reward is the share of them that is right, best return
-    `length`."""
+    """Rewards repeating the observed digits with the share that is right; best return: `length`."""
 
     remembers = ("digits",)
 
@@ -256,8 +238,11 @@ class MultiDiscreteWorld(_World):
 
 
 class Pixels(_World):
-    """Catch: a ball falls, a paddle in the last row moves left, stays or moves right. The reward
-    is 1 for a catch and -1 for a miss, at the end; `cells` x `cells` squares of `zoom` pixels."""
+    """Catch: a ball falls, and a paddle in the last row moves left, stays or moves right.
+
+    The last step gives a reward of 1 for a catch and -1 for a miss. The image has `cells` x `cells`
+    squares of `zoom` pixels.
+    """
 
     remembers = ("ball", "paddle")
 
@@ -285,7 +270,7 @@ class Pixels(_World):
 
 
 class DictWorld(Pixels):
-    """Catch, seen as an image and as a vector (ball, paddle, row) that says the same."""
+    """Catch, observed as an image and as a vector (ball, paddle, row) with the same content."""
 
     def __init__(self, cells: int = 6, zoom: int = 6) -> None:
         super().__init__(cells, zoom)

@@ -29,6 +29,9 @@ class Evaluator:
     """`tick` is one step of one environment, or nothing while no evaluation is due. Several tasks
     are played one after the other, with as many episodes each."""
 
+    due_ns = 0
+    """Nobody need wake it: it looks at the clock with every idle heartbeat."""
+
     def __init__(
         self,
         config: EvaluateConfig,
@@ -54,7 +57,7 @@ class Evaluator:
         self._observations: list[str] = []
         self._to_play: list[str] = []
         """Tasks of this evaluation, the first one being played; none between two evaluations."""
-        self._due_ns = 0
+        self._next_ns = 0
         self._version = -1
         self._returns: dict[str, list[float]] = {}
         self._return = 0.0
@@ -101,11 +104,11 @@ class Evaluator:
 
     def _begin(self) -> bool:
         now_ns = self._now_ns()
-        if now_ns < self._due_ns or self._policy.version() <= self._version:
+        if now_ns < self._next_ns or self._policy.version() <= self._version:
             self._gauges[Gauge.ACTIVITY] = Activity.WAITING
             return False
         self._gauges[Gauge.ACTIVITY] = Activity.EVALUATING
-        self._due_ns = now_ns + int(self._config.period_s * 1e9)
+        self._next_ns = now_ns + int(self._config.period_s * 1e9)
         self._version = self._policy.latest(self._read_policy)
         self._to_play = list(self._tasks)
         self._returns = {name: [] for name in self._tasks}

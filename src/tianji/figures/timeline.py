@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tianji.config.files import load_config
-from tianji.config.runs import CONFIG_FILE, find_run
 from tianji.figures import style
 from tianji.figures.window import View, Window, choose, look
+from tianji.run_folder.paths import CONFIG_FILE, find_run
 from tianji.trace.read import Arrow, Timeline, newest_trace, read_trace
 
 if TYPE_CHECKING:

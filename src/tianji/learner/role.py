@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from tianji.algorithms.interface import Update
+from tianji.algorithms.interface import Minibatch, Update
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, BoardWriter, Bytes
 from tianji.types import Batch, Clock
@@ -39,7 +39,7 @@ class Learner:
         self._gauges = gauges
         self._now_ns = now_ns
         self._batch: Batch | None = None
-        self._steps: Iterator[Mapping[str, float]] = iter(())
+        self._minibatches: Iterator[Minibatch] = iter(())
         self._minibatch_steps = 0
         self.version = 0
         self.metrics: Mapping[str, float] = {}
@@ -56,21 +56,21 @@ class Learner:
     def tick(self) -> bool:
         if self._batch is None and not self._begin():
             return False
-        metrics = next(self._steps, None)
-        if metrics is None:
+        minibatch = next(self._minibatches, None)
+        if minibatch is None:
             self._finish()
             return True
+        minibatch.gradient()
+        minibatch.step()
         self._gauges[Gauge.UPDATES] += 1
         self._gauges[Gauge.STEPS] += self._minibatch_steps
-        if metrics:
-            self.metrics = metrics
         return True
 
     def cut_short(self) -> None:
         """Leave out the updates that are left of the version in work: the next tick publishes it.
 
         Every tick was a whole optimiser step, so that the model is sound after any of them."""
-        self._steps = iter(())
+        self._minibatches = iter(())
 
     @property
     def is_between_versions(self) -> bool:
@@ -83,12 +83,13 @@ class Learner:
             return False
         self._gauges[Gauge.ACTIVITY] = Activity.UPDATING
         self._batch = batch
-        self._steps = self._update.steps(batch, self._progress())
+        self._minibatches = self._update.minibatches(batch, self._progress())
         self._minibatch_steps = self._update.minibatch_steps(batch)
         return True
 
     def _finish(self) -> None:
         assert self._batch is not None
+        self.metrics = self._update.metrics() or self.metrics
         self.version += 1
         self.publish()
         batch, self._batch = self._batch, None

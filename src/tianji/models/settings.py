@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tianji.config.run import RunConfig
 from tianji.errors import UsageError
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 def check_model(config: RunConfig) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tianji.config.files import load_config
-from tianji.config.runs import CONFIG_FILE
 from tianji.display.numbers import on_clock
 from tianji.observe.run_log import METRICS_FILE, read_lines
+from tianji.run_folder.paths import CONFIG_FILE
 
 CURVE_FILE = "curve.png"
 LINE, _TARGET, _QUIET = "#2563a8", "#b45309", "#6b7280"

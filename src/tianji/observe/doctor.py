@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tianji.channels.memory import HUGE_PAGE, Segment
 from tianji.config.machine import cpu_quota, read_machine
-from tianji.config.runs import RUNS
 from tianji.envs.check import Finding
 from tianji.errors import ChannelError
+from tianji.run_folder.paths import RUNS
 
 MIB = 2**20
 GIB = 2**30

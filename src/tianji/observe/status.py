@@ -12,14 +12,14 @@ from typing import Any, Literal, TypeAlias
 
 from tianji.config.files import load_config
 from tianji.config.plan import Prediction, RunPlan
-from tianji.config.plan_file import read_plan
 from tianji.config.run import RunConfig
-from tianji.config.runs import CONFIG_FILE, LOCK_FILE
 from tianji.errors import UsageError
 from tianji.explain.explain import explain, prediction_error
 from tianji.explain.interface import Explanation
 from tianji.observe.run_log import METRICS_FILE, read_last, read_lines
 from tianji.observe.summary import SUMMARY_FILE, read_summary
+from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
+from tianji.run_folder.plan_file import read_plan
 
 State: TypeAlias = Literal["running", "finished", "failed", "interrupted", "lost"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -69,19 +69,6 @@ class Moved(NamedTuple):
     direction_norm: float
     step_size: float
     """Length of the step, or alpha_t where it is not normalised."""
-
-
-class OuterStep(Protocol):
-    """What an update does with the aggregate."""
-
-    point: Point
-    num_steps: int
-
-    def step(self, gradient_P: torch.Tensor) -> Moved: ...
-
-    def state(self) -> dict[str, torch.Tensor]: ...
-
-    def load_state(self, state: Mapping[str, torch.Tensor]) -> None: ...
 
 
 class Nigt:

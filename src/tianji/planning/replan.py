@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tianji.balance.profile import Profile
-from tianji.balance.rescale import Observed, rescaled
-from tianji.balance.solve import Solution, solve
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile
 from tianji.display.numbers import counted
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
-from tianji.planning.kept import kept_profile
-from tianji.planning.plan import Planned
-from tianji.programs.resolve import demand_of, resolve
+from tianji.planning.keep import kept_profile
+from tianji.planning.planner import Planned
+from tianji.planning.resolve.resolve import demand_of, resolve
+from tianji.planning.solve.rescale import Observed, rescaled
+from tianji.planning.solve.solve import Solution, solve
 from tianji.types import Clock
 
 WORTH_SHARE = 0.10
@@ -72,7 +72,7 @@ class Replanner:
             now, better = (solve(profile, self._machine, d) for d in (same, demand))
         except UsageError:  # memory has become short: no time for another plan
             return False
-        if better.prediction.produced < now.prediction.produced * (1 + WORTH_SHARE):
+        if better.chosen.prediction.produced < now.chosen.prediction.produced * (1 + WORTH_SHARE):
             return False
         self._better = resolve(self._config, self._machine, self._probe, better)
         self.note = _in_words(now, better)
@@ -124,14 +124,14 @@ def _of_both_sides(shares: Mapping[str, float]) -> tuple[float, float]:
 
 
 def _in_words(now: Solution, better: Solution) -> str:
-    gain = better.prediction.produced / now.prediction.produced - 1
+    gain = better.chosen.prediction.produced / now.chosen.prediction.produced - 1
     return (
         f"The plan changes at this checkpoint, from {_shares(now)} to {_shares(better)}: at the "
         f"speeds of this run that should be {gain:.0%} faster, "
-        f"{better.prediction.produced:,.0f} steps/s."
+        f"{better.chosen.prediction.produced:,.0f} steps/s."
     )
 
 
 def _shares(solution: Solution) -> str:
-    actors = counted(solution.num_actors, "actor")
-    return f"{actors} and {counted(solution.learner_threads, 'learner thread')}"
+    actors = counted(solution.chosen.num_actors, "actor")
+    return f"{actors} and {counted(solution.chosen.learner_threads, 'learner thread')}"

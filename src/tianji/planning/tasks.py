@@ -1,4 +1,4 @@
-"""The environments of a run, looked at before anything starts: one, or one for each actor."""
+"""Probe the environments of a run before anything starts: one, or one for each actor."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tianji.errors import UsageError
 
 
 def probe_tasks(config: RunConfig, env: EnvSources, timed: bool = False) -> Probe:
-    """What they are like; UsageError for whatever is wrong with them, or with a list of them.
+    """Return what the environments are like; raise UsageError if one of them is unusable.
 
-    timed: make a few steps too, to see how long one takes.
+    timed: also make a few steps, to see how long one takes.
     """
     if config.envs:
         _check_list(config)
@@ -19,7 +19,7 @@ def probe_tasks(config: RunConfig, env: EnvSources, timed: bool = False) -> Prob
 
 
 def gathers(config: RunConfig) -> bool:
-    """Whether the actors hand over gradients, so that each may have a task of its own."""
+    """Return whether the actors compute gradients, so that each may have its own task."""
     return load_algorithm(config.algorithm.name).cadence(config).gather is not None
 
 
@@ -28,12 +28,12 @@ def _check_list(config: RunConfig) -> None:
     if not gathers(config):
         raise UsageError(
             f"envs names {num_tasks} environments, but {name} trains on one: use env. Algorithms "
-            "whose actors may have tasks of their own gather gradients: malenia-nigt, which weighs "
-            "all tasks the same, or rennala-nigt."
+            "that gather gradients can train on several: malenia-nigt, which gives all tasks the "
+            "same weight, or rennala-nigt."
         )
     if config.num_actors != "auto" and config.num_actors < num_tasks:
         raise UsageError(
             f"envs names {num_tasks} environments, one for each actor, but num_actors = "
             f"{config.num_actors}: {num_tasks - config.num_actors} of them would never be trained "
-            f"on. Use num_actors = {num_tasks} or more, or name fewer."
+            f"on. Use num_actors = {num_tasks} or more, or name fewer environments."
         )

@@ -1,37 +1,39 @@
-"""A program is data: which roles exist, in which worker each lives, and what is wired to what.
+"""A program is data: the roles that exist, the workers they live in, and the wires between them.
 
           experience lane -------------------------------------------------------------->
-envs --> actor --(Stream: Item)--> buffer --(Stream: Batch)--> learner
-          ^                                                       |
-          +-----------(Board: weights, versioned)-----------------+        policy lane
+envs --> actor --(Stream: item)--> buffer --(Stream: batch)--> learner
+          ^ ^                        |                            |
+          | +----(Board: orders)-----+                            |          control lane
+          +-----------(Board: policy, versioned)------------------+          policy lane
 
-every role --(gauges)--> balance (in the buffer) --(grants)--> actors      control lane
+every role --(Board: gauges)--> buffer, supervisor                           telemetry
+every role --(Stream: reports)--> supervisor --(Board: supervision)--> every role
 
-Where items are gradients, the lane carries tokens and every actor's sum lies on a board of its own:
+An item is an unroll. Where actors compute gradients, an item is a token, and each actor's sum of
+gradients lies on a board of its own:
 
-          experience lane -------------------------------------------------------------->
-envs --> actor --(Stream: token)--> buffer (gather rule) --(closed)--> learner
-          | ^                                                           ^  |
-          | +-------------(Board: weights, versioned)-------------------|--+     policy lane
-          +---------------(Board: sum of gradients, count)--------------+        sums
+          actor --(Board: sum of gradients, count)--> buffer
 
-With an all-reduce (Reduce: total) the sums meet without the learner, every actor takes the step
-itself, and the two boards are for those who come late and for what the dead have left.
+With an all-reduce (Reduce: total) every actor receives the total and takes the step itself. The
+boards then serve actors that join late, and hold the sums of actors that died.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.types import RoleKind
 
+EXPERIENCE = "experience"
+POLICY = "policy"
 TOTAL = "total"
 """Name of the wire by which actors and learner add up their sums, where that is an all-reduce."""
-
-Kind = Literal["actor", "buffer", "learner", "evaluator"]
+SUPERVISOR = "supervisor"
+"""Name of the engine's own end of a wire. It starts and watches the roles, and is none itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,27 @@ class Role:
     """Role("actor-0", "actor", 0, worker="actor-0")"""
 
     name: str
-    kind: Kind
+    kind: RoleKind
     index: int
+    """Number among the roles of its kind."""
     worker: str
-    """The process it lives in; roles of one worker take turns."""
+    """The worker that it lives in."""
+    group: int = 0
+    """The learner that it belongs to, with that learner's buffer and actors."""
+    host: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Worker("learner", threads=2, runs="in turns", cores=(0, 1))"""
+
+    name: str
+    threads: int
+    """Threads of torch in it."""
+    runs: Literal["in turns", "on threads"] = "in turns"
+    """Its roles take turns on one thread, or run on a thread each."""
+    cores: tuple[int, ...] = ()
+    """Cores that it is pinned to; none: the system decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,7 @@ class Wire:
     carries: str
     sources: tuple[str, ...]
     targets: tuple[str, ...]
-    capacity: int
+    capacity: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,59 +81,74 @@ class Program:
     """What exists and what is wired to what, in the order data passes."""
 
     roles: tuple[Role, ...]
+    workers: tuple[Worker, ...]
     wires: tuple[Wire, ...]
 
-    def workers(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(role.worker for role in self.roles))
-
-    def of_kind(self, kind: Kind) -> tuple[Role, ...]:
+    def of_kind(self, kind: RoleKind) -> tuple[Role, ...]:
         return tuple(role for role in self.roles if role.kind == kind)
+
+    def roles_in(self, worker: str) -> tuple[Role, ...]:
+        return tuple(role for role in self.roles if role.worker == worker)
+
+    def worker(self, name: str) -> Worker:
+        return next(worker for worker in self.workers if worker.name == name)
+
+    def kinds(self) -> dict[str, RoleKind]:
+        return {role.name: role.kind for role in self.roles}
+
+    def bells(self) -> dict[str, str]:
+        """Return the name of the bell that wakes each role: its worker's, or its thread's own."""
+        alone = {worker.name for worker in self.workers if worker.runs == "on threads"}
+        return {
+            role.name: role.name if role.worker in alone else role.worker for role in self.roles
+        }
+
+    def has_wire(self, name: str) -> bool:
+        return any(wire.name == name for wire in self.wires)
 
 
 def program_for(config: RunConfig, plan: RunPlan) -> Program:
-    """In the style that the algorithm asks for."""
-    gather = load_algorithm(config.algorithm.name).cadence(config).gather
-    return tianji(config, plan) if gather is None else gathering(config, plan)
-
-
-def tianji(config: RunConfig, plan: RunPlan) -> Program:
-    """The TianJi style: inference stays with the environments, the buffer with the learner."""
-    return _program(config, plan, "unroll", "batch", sums=False)
-
-
-def gathering(config: RunConfig, plan: RunPlan) -> Program:
-    """Gradients are made where the environments are, and only counted on their way."""
-    program = _program(config, plan, "token", "sum of gradients", sums=True)
-    gather = load_algorithm(config.algorithm.name).cadence(config).gather
-    if gather is None or gather.realisation == "server":
-        return program
-    ranks = ("learner", *(role.name for role in program.of_kind("actor")))
-    return replace(program, wires=(*program.wires, Wire(TOTAL, "reduce", "sum", ranks, ranks, 1)))
-
-
-def _program(config: RunConfig, plan: RunPlan, item: str, batch: str, sums: bool) -> Program:
+    """Return the program of a run: inference stays with the environments, the buffer with the
+    learner, every actor has a worker of its own."""
     actors = tuple(Role(f"actor-{i}", "actor", i, f"actor-{i}") for i in range(plan.num_actors))
     buffer = Role("buffer", "buffer", 0, "learner")
     learner = Role("learner", "learner", 0, "learner")
     evaluators = (
         (Role("evaluator", "evaluator", 0, "evaluator"),) if config.evaluate.period_s > 0 else ()
     )
-    names = tuple(actor.name for actor in actors)
-    readers = (*names, *(role.name for role in evaluators))
-    return Program(
-        roles=(*actors, buffer, learner, *evaluators),
-        wires=(
-            Wire("experience", "stream", item, names, ("buffer",), plan.num_slots),
-            *(
-                Wire(sum_name(actor.index), "board", "sum", (actor.name,), ("buffer",), 1)
-                for actor in (actors if sums else ())
-            ),
-            Wire("batches", "stream", batch, ("buffer",), ("learner",), 1),
-            Wire("policy", "board", "weights", ("learner",), readers, 1),
-        ),
+    roles = (*actors, buffer, learner, *evaluators)
+    threads = {learner.worker: plan.learner_threads}
+    workers = tuple(
+        Worker(name, threads.get(name, plan.actor_threads), cores=plan.cores.get(name, ()))
+        for name in dict.fromkeys(role.worker for role in roles)
+    )
+    return Program(roles, workers, wires_for(config, plan, roles))
+
+
+def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tuple[Wire, ...]:
+    """Return the wires between the roles of one group, in the order data passes."""
+    gather = load_algorithm(config.algorithm.name).cadence(config).gather
+    everybody = tuple(role.name for role in roles)
+    actors, buffers, learners, evaluators = (
+        tuple(role.name for role in roles if role.kind == kind)
+        for kind in ("actor", "buffer", "learner", "evaluator")
+    )
+    item, batch = ("unroll", "batch") if gather is None else ("token", "sum of gradients")
+    sums = actors if gather is not None else ()
+    ranks = (*learners, *actors) if gather and gather.realisation == "all-reduce" else ()
+    return (
+        Wire(EXPERIENCE, "stream", item, actors, buffers, plan.num_slots),
+        *(Wire(sum_name(i), "board", "sum", (name,), buffers) for i, name in enumerate(sums)),
+        Wire("batches", "stream", batch, buffers, learners),
+        *([Wire(TOTAL, "reduce", "sum", ranks, ranks)] if ranks else []),
+        Wire(POLICY, "board", "weights", learners, (*actors, *evaluators)),
+        Wire("orders", "board", "desired state", buffers, actors),
+        Wire("gauges", "board", "telemetry", everybody, (*buffers, SUPERVISOR)),
+        Wire("reports", "stream", "report", everybody, (SUPERVISOR,)),
+        Wire("supervision", "board", "desired state", (SUPERVISOR,), everybody),
     )
 
 
 def sum_name(actor: int) -> str:
-    """Of the board with an actor's sum of gradients."""
+    """Return the name of the board with an actor's sum of gradients."""
     return f"sum-{actor}"

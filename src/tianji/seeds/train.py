@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from tianji.channels.orders import Stop
 from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine, read_machine
 from tianji.config.run import SEED_LIMIT, RunConfig
-from tianji.config.runs import RUNS, SEED_PREFIX, new_seeds_dir
 from tianji.display.waiting import tell_progress
-from tianji.engines.control import Stop
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.errors import UsageError
-from tianji.planning.plan import plan_run
+from tianji.planning.planner import plan_run
+from tianji.run_folder.paths import RUNS, SEED_PREFIX, new_seeds_dir
 from tianji.seeds.one import SeedRun
 from tianji.seeds.shares import cores_wanted, share_cores
 from tianji.seeds.summary import SUMMARY_FILE, sum_up

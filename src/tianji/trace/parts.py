@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
-from tianji.algorithms.interface import Acting, Update
+from tianji.algorithms.interface import Acting, Minibatch, Update
 from tianji.buffer.interface import Store
 from tianji.channels.interface import (
     Batches,
@@ -141,20 +141,23 @@ def trace_batches(batches: Batches, spans: Spans) -> Batches:
 
 
 def trace_update(update: Update, spans: Spans) -> Update:
-    def steps(batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
-        updates, fresh = update.steps(batch, progress), batch.stamps
-        while True:
-            start_ns = _clock_ns()
-            metrics = next(updates, None)
-            if metrics is None:
-                return
+    def minibatches(batch: Batch, progress: float) -> Iterator[Minibatch]:
+        fresh = batch.stamps
+        start_ns = _clock_ns()
+
+        def step() -> None:
+            nonlocal fresh
+            minibatch.step()
             spans.add(Kind.UPDATE, start_ns, _clock_ns(), spans.subject)
             for stamp in fresh:
                 spans.mark(Kind.USED, start_ns, item_id(stamp.actor, stamp.round))
             fresh = ()
-            yield metrics
 
-    return _with(update, steps=steps)
+        for minibatch in update.minibatches(batch, progress):
+            yield Minibatch(minibatch.gradient, step)
+            start_ns = _clock_ns()
+
+    return _with(update, minibatches=minibatches)
 
 
 def trace_writer(policy: BoardWriter, spans: Spans) -> BoardWriter:
@@ -165,3 +168,9 @@ def trace_writer(policy: BoardWriter, spans: Spans) -> BoardWriter:
         spans.subject = version + 1  # the version that the following updates lead to
 
     return _with(policy, post=post)
+
+
+def trace_checkpoints(checkpoints: T, spans: Spans) -> T:
+    """checkpoints: anything with a method `save`."""
+    save: Callable[..., None] = cast(Any, checkpoints).save
+    return _with(checkpoints, save=spans.timed(save, Kind.SAVE))

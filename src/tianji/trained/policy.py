@@ -14,11 +14,11 @@ import numpy as np
 from tianji.algorithms.registry import load_algorithm
 from tianji.checkpoint.load import choose, read_checkpoint
 from tianji.config.files import load_config
-from tianji.config.runs import CONFIG_FILE
 from tianji.envs.build import EnvSources, probe_all
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_leaves
 from tianji.errors import CheckpointError, UsageError
+from tianji.run_folder.paths import CONFIG_FILE
 from tianji.types import OBS, Array, leaf_name
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tianji.algorithms.interface import Cadence
-from tianji.balance.profile import ActorCost, Cost, LearnerCost, Profile
 from tianji.config.plan import RunPlan
+from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
 
 UPDATES = 8
 """Updates of a version; between two of them the buffer looks at arrivals."""

@@ -12,8 +12,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tianji.balance.costs import Work
-from tianji.balance.profile import Rehearsal
+from tianji.costs.profile import Rehearsal
+from tianji.costs.work import Work
 from tianji.virtual.scenario import Scenario
 
 Simulate = Callable[[Rehearsal], float]

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tianji.balance.costs import Work
+from tianji.costs.work import Work
 from tianji.virtual.clock import Action, VirtualClock
 from tianji.virtual.network import Network, NetworkModel
 from tianji.virtual.node import EQUAL, Job, Node, Ranks, Worker

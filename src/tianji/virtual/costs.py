@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tianji.balance.costs import Work, actor_work, learner_cost, to_work
-from tianji.balance.profile import Profile
 from tianji.config.plan import RunPlan
+from tianji.costs.profile import Profile
+from tianji.costs.work import Work, actor_work, learner_cost, to_work
 
 ROW_S = 60e-6
 """One step of an actor, without its environments: inference and bookkeeping."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tianji.balance.costs import Work
 from tianji.channels.gauges import Gauge
+from tianji.costs.work import Work
 from tianji.types import Clock
 from tianji.virtual.costs import LearnerParts, RunCosts
 from tianji.virtual.node import Job, Ranks

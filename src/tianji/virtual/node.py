@@ -14,8 +14,8 @@ from __future__ import annotations
 import heapq
 from typing import NamedTuple
 
-from tianji.balance.costs import Work
 from tianji.channels.gauges import Gauge
+from tianji.costs.work import Work
 from tianji.virtual.clock import Action, VirtualClock
 
 QUANTUM_NS = 1_000_000

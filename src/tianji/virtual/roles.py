@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.balance.costs import Work
-from tianji.balance.timing import Timing
+from tianji.algorithms.interface import Minibatch
+from tianji.balance.gradient_timing import Timing
 from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Contribution, Grant, Receiver, Sender
+from tianji.costs.work import Work
 from tianji.types import Array, Batch, Clock, Stamp
 from tianji.virtual.node import Job
 
@@ -232,6 +233,10 @@ class CountingStore:
         """Nothing was kept."""
 
 
+def _compute_nothing() -> Any:
+    return None
+
+
 class CountingUpdate:
     """The optimiser steps of a batch, which only cost time."""
 
@@ -239,9 +244,12 @@ class CountingUpdate:
         self._num_updates = num_updates
         self._steps = trained_steps_per_version // num_updates
 
-    def steps(self, batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
+    def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
         for _ in range(self._num_updates):
-            yield {}
+            yield Minibatch(_compute_nothing, _compute_nothing)
+
+    def metrics(self) -> Mapping[str, float]:
+        return {}
 
     def minibatch_steps(self, batch: Batch) -> int:
         return self._steps

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tianji.algorithms.interface import Gather
-from tianji.balance.times import Times
-from tianji.balance.timing import Timing, closing_s
+from tianji.balance.given_times import Times
+from tianji.balance.gradient_timing import Timing, closing_s
 from tianji.buffer.gathering import AHEAD, Gathering, GatherPlan
 from tianji.buffer.rules import build_rule
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import FREE
-from tianji.virtual.group import Group
 from tianji.virtual.jobs import LEARNER_RANKS, TimedJob, actor_ranks
 from tianji.virtual.roles import CountedSums, CountingUpdate, SimulatedGradients
+from tianji.virtual.simulated_group import SimulatedGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ def simulate_rounds(
     gather: Gather, times: Times, num_actors: int, num_steps: int, num_rounds: int
 ) -> Iterator[Round]:
     """num_steps: environment steps of one gradient, for times that are given per step."""
-    group = Group(num_actors, num_actors * (AHEAD + 1), Machines(cores_per_node=num_actors + 1))
+    group = SimulatedGroup(
+        num_actors, num_actors * (AHEAD + 1), Machines(cores_per_node=num_actors + 1)
+    )
     now_ns, rule = group.clock.now_ns, build_rule(gather, num_actors)
     actors = [
         SimulatedGradients(

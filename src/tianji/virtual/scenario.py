@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts
 from tianji.virtual.roles import Pace

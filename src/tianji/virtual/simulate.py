@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.gauges import Gauge
 from tianji.config.plan import Bottleneck
-from tianji.virtual.group import Group
 from tianji.virtual.node import IDLE_NS
 from tianji.virtual.roles import CountingStore, CountingUpdate, SimulatedUnrolls
 from tianji.virtual.scenario import Scenario
+from tianji.virtual.simulated_group import SimulatedGroup
 
 SETTLING_SHARE = 0.2
 """The share of versions at the start that is not counted, because the actors start together."""
@@ -65,9 +65,9 @@ def simulate(scenario: Scenario) -> Simulated:
     return _between(first, last, scenario, group, time.perf_counter() - started)
 
 
-def start_group(scenario: Scenario) -> Group:
+def start_group(scenario: Scenario) -> SimulatedGroup:
     machines, paces = scenario.machines, scenario.paces
-    group = Group(len(paces), scenario.num_slots, machines)
+    group = SimulatedGroup(len(paces), scenario.num_slots, machines)
     for index, pace in enumerate(paces):
         actor = SimulatedUnrolls(
             index,
@@ -100,7 +100,7 @@ def start_group(scenario: Scenario) -> Group:
     return group
 
 
-def _count(group: Group, scenario: Scenario) -> _Count:
+def _count(group: SimulatedGroup, scenario: Scenario) -> _Count:
     buffer, cluster = group.buffer_row, group.cluster
     histogram = group.buffer.lag.histogram
     links = (*cluster.network.out, *cluster.network.into)
@@ -121,7 +121,7 @@ def _count(group: Group, scenario: Scenario) -> _Count:
 
 
 def _between(
-    first: _Count, last: _Count, scenario: Scenario, group: Group, wall_s: float
+    first: _Count, last: _Count, scenario: Scenario, group: SimulatedGroup, wall_s: float
 ) -> Simulated:
     span_s = last.at_s - first.at_s
     lag_count = last.lag_count - first.lag_count

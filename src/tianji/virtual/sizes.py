@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from tianji.algorithms.interface import Cadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.balance import SetPoint
-from tianji.balance.costs import actor_work, learner_cost
-from tianji.balance.profile import Profile, Rehearsal
+from tianji.balance.set_point import SetPoint
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile, Rehearsal
+from tianji.costs.work import actor_work, learner_cost
 from tianji.virtual.calibration import crowd, slowdown, slowed
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts, learner_parts

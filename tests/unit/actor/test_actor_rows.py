@@ -25,8 +25,8 @@ def test_every_leaf_of_a_dictionary_observation_is_carried():
             super().reset(seed, {"obs": unroll["obs.place"]})
             unroll["obs.count"][0] = self.made
 
-        def step(self, actions, unroll, t):
-            super().step(actions, {**unroll, "obs": unroll["obs.place"]}, t)
+        def recv(self, unroll, t):
+            super().recv({**unroll, "obs": unroll["obs.place"]}, t)
             unroll["obs.count"][t + 1] = self.made
 
     plain = scripted_layout(5, 2)

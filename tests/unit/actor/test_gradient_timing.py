@@ -2,8 +2,8 @@
 
 from tests.unit.actor.test_gradient_actor import ROWS, Rig
 from tianji.actor.gradients import GradientActor, GradientActorPlan
-from tianji.balance.times import Times
-from tianji.balance.timing import Timing
+from tianji.balance.given_times import Times
+from tianji.balance.gradient_timing import Timing
 from tianji.channels.gauges import Gauge
 from tianji.config.run import TimesConfig
 

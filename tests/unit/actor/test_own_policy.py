@@ -77,7 +77,9 @@ class Rig:
         rng = np.random.default_rng(self.version)
         total = Total(rng.standard_normal(P).astype(np.float32), [2, 0, 1])
         arrays = {"sum": total.sum_P, "weight": np.array([2.0])}
-        list(self.update.steps(Batch(arrays, (), 3, 0), 0.0))
+        for minibatch in self.update.minibatches(Batch(arrays, (), 3, 0), 0.0):
+            minibatch.gradient()
+            minibatch.step()
         if reaches_actor:
             self.totals.by_version[self.version] = total
         self.version += 1

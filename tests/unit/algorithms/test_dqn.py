@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.fakes.experience import Rig
+from tianji.algorithms.dqn.config import DQNConfig
 from tianji.models.flat import flatten
 
 ONE = {"updates_per_version": 1, "max_grad_norm": 1e9}
@@ -70,7 +71,7 @@ def test_a_soft_target_moves_a_share_of_the_way():
 def test_normalisation_is_the_same_for_both_networks():
     rig = Rig("dqn", "tree", normalize={"observations": True})
     rig.train(rig.batch(1))
-    target = rig.update._target._model
+    target = rig.update._target.model
     assert target.net.encoder.normalizer is rig.model.net.encoder.normalizer
 
 
@@ -102,3 +103,10 @@ def test_dueling_ranks_actions_by_their_advantages():
     with torch.no_grad():
         q = rig.model({"": torch.from_numpy(obs)})
     np.testing.assert_array_equal(rig.acting.greedy({"obs": obs}), q.argmax(1).numpy())
+
+
+def test_asking_for_copies_of_the_target_turns_the_moving_target_off():
+    assert DQNConfig().target_tau == 0.005
+    assert DQNConfig(target_period_updates=100).target_tau is None
+    both = DQNConfig(target_period_updates=100, target_tau=0.01)
+    assert (both.target_period_updates, both.target_tau) == (100, 0.01)

@@ -11,9 +11,9 @@ from benchmarks.harness import Report
 from benchmarks.plan_grid import waiting
 from benchmarks.plan_grid.bench import Bench, Finding, parse, rows_of
 from benchmarks.plan_grid.combinations import COMBINATIONS, Combination, Mapped
-from tianji.balance.profile import Rehearsal
 from tianji.config.overrides import resolve_tokens
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Rehearsal
 from tianji.errors import WorkerLost
 
 PPO = COMBINATIONS[0]

@@ -3,14 +3,14 @@
 import time
 
 from tests.fakes.scripted import gauge_row, scripted_layout
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocStream
 from tianji.config.run import RunConfig
-from tianji.observe.progress import Progress
+from tianji.learner.progress import Progress
 from tianji.types import Stamp
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments

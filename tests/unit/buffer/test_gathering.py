@@ -19,7 +19,7 @@ from tianji.channels.inproc import InprocBoard
 from tianji.channels.interface import Contribution
 from tianji.config.run import RunConfig
 from tianji.errors import WorkerLost
-from tianji.observe.progress import Progress
+from tianji.learner.progress import Progress
 from tianji.types import Stamp
 
 P = 3

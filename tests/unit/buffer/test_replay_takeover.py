@@ -6,12 +6,12 @@ import numpy as np
 
 from tests.fakes.scripted import gauge_row, scripted_layout
 from tests.unit.channels.ends import make_bell, make_bells
-from tianji.balance.balance import SetPoint
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.run import RunConfig
-from tianji.observe.progress import Progress
+from tianji.learner.progress import Progress
 from tianji.types import Stamp
 
 CAPACITY, WARMUP, LENGTH, ENVS = 6, 4, 4, 2

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.unit.balance.profiles import actor, cost, learner, profile
-from tianji.balance.profile import Rehearsal
+from tests.unit.costs.profiles import actor, cost, learner, profile
 from tianji.cli.main import main
+from tianji.costs.profile import Rehearsal
 
 PROFILE = profile(
     actors=(actor(4, cost(0.002, noise=0.04)), actor(8, 0.004)),
@@ -41,7 +41,7 @@ def measured(tmp_path, monkeypatch):
         asked.append(config)
         return PROFILE
 
-    monkeypatch.setattr("tianji.profile.measure.measure", measure)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", measure)
     return asked
 
 
@@ -143,7 +143,7 @@ def test_an_interrupted_measurement_leaves_nothing(capfd, monkeypatch, tmp_path)
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tianji.profile.measure.measure", interrupted)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", interrupted)
     assert plan("--json") == 130
     assert told(capfd)["error"] == "Interrupted."
     assert list(tmp_path.iterdir()) == []

@@ -162,7 +162,7 @@ def test_an_old_run_without_times_is_as_old_as_its_file(folder, capfd):
 def test_a_broken_plan_is_an_error_that_names_the_file(folder, capfd, text):
     (folder / "plan.json").write_text(text)
     code, report, _ = ask(capfd)
-    assert code == 2 and "plan.json' is broken" in report["error"]
+    assert code == 2 and "plan.json' is not a valid plan" in report["error"]
 
 
 def test_a_broken_summary_is_an_error_that_names_the_file(folder, capfd):
@@ -174,7 +174,7 @@ def test_a_broken_summary_is_an_error_that_names_the_file(folder, capfd):
 def test_a_run_without_a_plan_never_began(folder, capfd):
     (folder / "plan.json").unlink()
     code, report, _ = ask(capfd)
-    assert code == 2 and "it never began" in report["error"]
+    assert code == 2 and "it never started" in report["error"]
 
 
 def test_an_unknown_run_and_an_empty_folder_are_clear_errors(folder, capfd):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tianji.config.auto import open_paths
+from tianji.config.defaults import open_paths
 from tianji.config.files import load_config, save_config
 from tianji.config.overrides import make_config, resolve_tokens
 from tianji.config.run import RunConfig

@@ -27,7 +27,7 @@ def test_every_default_is_written_down(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("algorithm: ppo\nfoo: 1", "is not the config of a run: foo"), ("[1]", "YAML mapping")],
+    [("algorithm: ppo\nfoo: 1", "is not a valid config of a run: foo"), ("[1]", "YAML mapping")],
 )
 def test_a_config_that_does_not_fit_is_told(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "config.yaml"

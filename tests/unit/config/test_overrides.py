@@ -96,7 +96,7 @@ BAD = [
     ("--algorithm pppo", "Unknown algorithm 'pppo'."),
     ("--env-kwargs 3", "env_kwargs = 3: must be a mapping"),
     ("--env-kwargs.a [1", "Cannot read the value of '--env-kwargs.a'"),
-    ("lunarlander-dqn", "these words stand alone: cartpole-ppo, lunarlander-dqn"),
+    ("lunarlander-dqn", "these words belong to no option: cartpole-ppo, lunarlander-dqn"),
 ]
 
 
@@ -196,7 +196,10 @@ def test_another_environment_drops_the_target_of_the_preset_and_says_so() -> Non
     resolved = resolve_line("cartpole-ppo --env MountainCar-v0")
     assert resolved.config.target_return is None
     assert resolved.config.algorithm == make_config("cartpole-ppo").algorithm
-    assert "left out: target_return of preset 'cartpole-ppo', which is" in resolved.notes[0]
+    assert (
+        "Preset 'cartpole-ppo' is for CartPole-v1: its target_return is not used"
+        in resolved.notes[0]
+    )
 
 
 def test_a_preset_that_fits_is_named() -> None:

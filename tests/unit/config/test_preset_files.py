@@ -72,9 +72,9 @@ def test_the_config_of_a_run_is_a_preset_too(tmp_path: Path) -> None:
         ("config: {gama: 1}", "Preset '.*mine.yaml': Unknown setting 'gama'. Did you mean 'gamma'"),
         ("config: {gamma: 3}", "gamma = 3: must be a number from 0 to 1"),
         ("config: 3", "'config' of preset .* must be a mapping"),
-        ("- a", "holds no settings"),
+        ("- a", "has no settings"),
         ("a: [", "Cannot read preset"),
-        ("config: {}\nseed: 3", "unknown keys beside name, about and config: seed"),
+        ("config: {}\nseed: 3", "keys other than name, about and config: seed"),
     ],
 )
 def test_mistakes_in_a_file_name_the_file_or_the_setting(

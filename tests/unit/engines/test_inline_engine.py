@@ -4,13 +4,13 @@ from functools import partial
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
+from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
-from tianji.engines.control import Stop
 from tianji.engines.inline import InlineEngine
 from tianji.engines.together import LOST_EPISODES
 from tianji.envs.worlds import Flaky
-from tianji.programs.program import tianji
+from tianji.programs.program import program_for
 
 STEPS = 8  # of a version: 4 rows, 2 environments
 
@@ -43,7 +43,7 @@ class Watcher:
 def run(run_dir, resume=False, watcher=None, **values):
     spec = make_spec(run_dir, **values)
     watcher = watcher or Watcher()
-    engine = InlineEngine(spec, tianji(spec.config, spec.plan), watcher)
+    engine = InlineEngine(spec, program_for(spec.config, spec.plan), watcher)
     return engine.run(watcher.stop, resume), watcher, engine
 
 
@@ -98,7 +98,7 @@ def test_a_stop_now_saves_nothing_more(tmp_path):
 def test_a_world_that_fails_ends_the_run_with_its_exception_and_everything_is_closed(tmp_path):
     spec = make_spec(tmp_path, env=partial(Flaky, "raise", 7))
     watcher = Watcher()
-    engine = InlineEngine(spec, tianji(spec.config, spec.plan), watcher)
+    engine = InlineEngine(spec, program_for(spec.config, spec.plan), watcher)
     with pytest.raises(RuntimeError, match="this world fails in step 7"):
         engine.run(watcher.stop, resume=False)
     assert actors_closed(engine)

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.fakes.scripted import gauge_row
-from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.engines import loop
-from tianji.engines.loop import IDLE_HEARTBEAT_S, run_loop, timed_tick
+from tianji.engines.loop import IDLE_HEARTBEAT_S, run_loop
 
 
 class Clock:

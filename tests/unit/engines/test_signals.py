@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tianji.engines.control import Stop
+from tianji.channels.orders import Stop
 from tianji.engines.signals import catch_signals
 
 

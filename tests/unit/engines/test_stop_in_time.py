@@ -4,23 +4,24 @@ from collections import deque
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, read_checkpoint
-from tianji.engines import control, local
-from tianji.engines.control import Patience, Stop
+from tianji.engines import local
 from tianji.engines.inline import InlineEngine
-from tianji.engines.learner_side import CUT_SHORT
 from tianji.engines.local import FINISH_S, GRACE_S, LocalEngine
-from tianji.programs.program import tianji
+from tianji.learner import training
+from tianji.learner.training import CUT_SHORT, Patience
+from tianji.programs.program import program_for
 
 LONG = {"name": "tests.fakes.scripted:ALGORITHM", "script": ({},) * 1000}
 ENOUGH_S = 5.0
 
 
 def test_the_waits_add_up_to_less_than_five_seconds():
-    assert control.PATIENCE_S < FINISH_S
+    assert training.PATIENCE_S < FINISH_S
     assert FINISH_S + GRACE_S < ENOUGH_S
 
 
@@ -30,7 +31,7 @@ def test_patience_begins_with_the_stop():
     now[0] = 10**12
     assert not patience.is_spent(Stop.NO)
     assert not patience.is_spent(Stop.FINISH)
-    now[0] += int(control.PATIENCE_S * 1e9) + 1
+    now[0] += int(training.PATIENCE_S * 1e9) + 1
     assert patience.is_spent(Stop.FINISH)
 
 
@@ -44,10 +45,10 @@ class StopsInTheMiddle(Watcher):
 
 
 def test_a_long_version_is_cut_short_and_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(control, "PATIENCE_S", -1.0)
+    monkeypatch.setattr(training, "PATIENCE_S", -1.0)
     spec = make_spec(tmp_path, algorithm=LONG)
     watcher = StopsInTheMiddle()
-    engine = InlineEngine(spec, tianji(spec.config, spec.plan), watcher)
+    engine = InlineEngine(spec, program_for(spec.config, spec.plan), watcher)
     outcome = engine.run(watcher.stop, resume=False)
     assert outcome["because"] == "interrupted"
     assert (outcome["record"]["version"], outcome["record"]["updates"]) == (1, 11)
@@ -58,7 +59,7 @@ def test_a_long_version_is_cut_short_and_saved(tmp_path, monkeypatch):
 def test_a_version_that_is_soon_done_is_finished(tmp_path):
     spec = make_spec(tmp_path, algorithm={**LONG, "script": ({},) * 20})
     watcher = StopsInTheMiddle()
-    engine = InlineEngine(spec, tianji(spec.config, spec.plan), watcher)
+    engine = InlineEngine(spec, program_for(spec.config, spec.plan), watcher)
     assert engine.run(watcher.stop, resume=False)["record"]["updates"] == 20
 
 
@@ -66,11 +67,11 @@ def test_a_version_that_is_soon_done_is_finished(tmp_path):
 def engine(tmp_path, monkeypatch):
     """A supervisor that is at second 100, with a learner and nothing else."""
     spec = make_spec(tmp_path, engine="local", num_envs=6, num_actors=6)
-    made = LocalEngine(spec, tianji(spec.config, spec.plan), observer=None)
+    made = LocalEngine(spec, program_for(spec.config, spec.plan), Watcher())
     now = [100.0]
     monkeypatch.setattr(local.time, "monotonic", lambda: now[0])
     made.now = now
-    made._workers["learner"] = object()
+    made._learner.process = object()
     return made
 
 
@@ -93,12 +94,12 @@ def test_the_supervisor_waits_for_a_version_so_long_and_for_a_checkpoint_longer(
     engine, level, activity, late_s, must_end
 ):
     engine._finish_by_s = 100.0 - late_s
-    engine._control.gauges.rows["learner"][Gauge.ACTIVITY] = activity
+    engine._learner_row[Gauge.ACTIVITY] = activity
     assert engine._must_end(request(level)) is must_end
 
 
 def test_nobody_is_waited_for_where_the_learner_was_not_started(engine):
-    engine._workers.clear()
+    engine._learner.process = None
     assert engine._must_end(request(Stop.FINISH))
     assert not engine._must_end(request(Stop.NO))
 
@@ -107,7 +108,7 @@ def test_workers_are_started_in_slices_and_none_after_a_stop(engine, monkeypatch
     started = []
 
     def start(worker, resume, is_restart):
-        started.append(worker)
+        started.append(worker.name)
         engine.now[0] += local.START_SLICE_S / 2 + 1e-3
 
     monkeypatch.setattr(engine, "_start", start)
@@ -116,7 +117,7 @@ def test_workers_are_started_in_slices_and_none_after_a_stop(engine, monkeypatch
     assert started == ["learner", "actor-0"], "then the supervisor looks whether to stop"
     assert engine._timeout_s() == 0.0
     engine._start_pending(resume=False)
-    engine._control.stop(Stop.FINISH)
+    engine._pass_on(request(Stop.FINISH))
     engine._start_pending(resume=False)
     assert len(started) == 4
     assert engine._timeout_s() > 0

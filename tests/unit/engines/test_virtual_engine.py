@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.gauges import Gauge
-from tianji.engines.control import Stop
+from tianji.channels.orders import Stop
 from tianji.engines.together import IN_THE_MIDDLE
 from tianji.engines.virtual import VirtualEngine
-from tianji.programs.program import tianji
+from tianji.programs.program import program_for
 from tianji.virtual.costs import ENV_STEP_S, PUBLISH_S, RECEIVE_S, ROW_S, UPDATE_S
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments
@@ -20,7 +20,7 @@ def run(run_dir, resume=False, watcher=None, **values):
     settings = {"engine": "virtual", "env_kwargs": {"length": 10_000}, **values}
     spec = make_spec(run_dir, **settings)
     watcher = watcher or Watcher()
-    engine = VirtualEngine(spec, tianji(spec.config, spec.plan), watcher)
+    engine = VirtualEngine(spec, program_for(spec.config, spec.plan), watcher)
     return engine.run(watcher.stop, resume), watcher, engine
 
 
@@ -72,7 +72,7 @@ def test_a_stop_lets_it_finish_the_version_and_saves(tmp_path):
 def test_a_world_that_fails_ends_the_run_and_everything_is_closed(tmp_path, monkeypatch):
     spec = make_spec(tmp_path, engine="virtual")
     watcher = Watcher()
-    engine = VirtualEngine(spec, tianji(spec.config, spec.plan), watcher)
+    engine = VirtualEngine(spec, program_for(spec.config, spec.plan), watcher)
     world = engine._roles.actors["actor-0"]._world
 
     def fail(*_):

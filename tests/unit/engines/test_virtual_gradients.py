@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, read_checkpoint
-from tianji.engines.control import Stop
 from tianji.engines.gradients import gather_of, times_of
 from tianji.engines.virtual import VirtualEngine
 from tianji.programs.program import program_for

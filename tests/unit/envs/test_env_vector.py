@@ -99,7 +99,7 @@ def check_rows_of_same_step(rows, leaf):
 
 def test_same_step_without_final_observations_is_an_error_that_says_what_to_do():
     world = adapt_vector(Native(AutoresetMode.SAME_STEP, final="none"))
-    with pytest.raises(TianjiError, match=r"no infos\['final_obs'\].*NEXT_STEP"):
+    with pytest.raises(TianjiError, match=r"infos\['final_obs'\] is missing.*NEXT_STEP"):
         run(world)
 
 

@@ -1,8 +1,13 @@
 import numpy as np
 import torch
+from gymnasium import spaces
 
+from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import Snapshot
-from tianji.models.normalize import Normalizer, ObservationStatistics, RewardScale
+from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.normalize import Normalizer
+from tianji.models.statistics import ObservationStatistics, RewardScale
 from tianji.types import Stamp
 
 
@@ -10,24 +15,42 @@ def stamp(actor, round_number=0):
     return Stamp(actor, round_number, 0, 0, 0, 0, 0)
 
 
+def net(space, clip=10.0):
+    """A network that normalises, and its normalizer."""
+    made = StackedNet(Encoder(observation_leaves(space), True, clip), (), "tanh", (1,), (1.0,))
+    return made, made.encoder.normalizer
+
+
+def box(size):
+    return spaces.Box(-np.inf, np.inf, (size,), np.float32)
+
+
 def test_normalised_observations_have_mean_zero_and_deviation_one():
-    normalizer = Normalizer(torch.tensor([True, True]), clip=10.0)
-    statistics = ObservationStatistics(normalizer)
+    made, normalizer = net(box(2))
+    statistics = ObservationStatistics(made)
     x = torch.randn(1000, 2) * torch.tensor([5.0, 0.1]) + torch.tensor([100.0, -3.0])
     for part in x.split(100):
-        statistics.update(part)
+        statistics.update({"": part})
     y = normalizer(x)
     torch.testing.assert_close(y.mean(0), torch.zeros(2), atol=1e-3, rtol=0)
     torch.testing.assert_close(y.std(0), torch.ones(2), atol=1e-2, rtol=0)
 
 
 def test_it_changes_nothing_before_the_first_update_nor_what_it_must_not():
-    normalizer = Normalizer(torch.tensor([True, False]), clip=10.0)
-    x = torch.tensor([[3.0, 1.0]])
-    assert normalizer(x).tolist() == [[3.0, 1.0]]
-    ObservationStatistics(normalizer).update(torch.randn(50, 2) + 7)
-    assert normalizer(x)[0, 1] == 1.0
-    assert normalizer(x)[0, 0] != 3.0
+    made, normalizer = net(spaces.Dict({"choice": spaces.Discrete(2), "number": box(1)}))
+    x = torch.tensor([[0.0, 1.0, 3.0]])
+    assert normalizer(x).tolist() == x.tolist()
+    seen = {"choice": torch.ones(50, dtype=torch.int64), "number": torch.randn(50, 1) + 7}
+    ObservationStatistics(made).update(seen)
+    assert normalizer(x)[0, :2].tolist() == [0.0, 1.0]
+    assert normalizer(x)[0, 2] != 3.0
+
+
+def test_a_network_without_a_normalizer_has_no_statistics():
+    made = StackedNet(Encoder(observation_leaves(box(1)), False, 10.0), (), "tanh", (1,), (1.0,))
+    statistics = ObservationStatistics(made)
+    statistics.update({"": torch.randn(50, 1)})
+    assert not statistics.is_used and statistics.state() == {}
 
 
 def test_values_far_out_are_cut():
@@ -35,9 +58,9 @@ def test_values_far_out_are_cut():
 
 
 def test_the_published_policy_carries_the_statistics():
-    source, target = (Normalizer(torch.tensor([True]), 10.0) for _ in range(2))
+    (made, source), (_, target) = (net(box(1)) for _ in range(2))
     snapshot = Snapshot(source)
-    ObservationStatistics(source).update(torch.randn(50, 1) + 7)
+    ObservationStatistics(made).update({"": torch.randn(50, 1) + 7})
     buffer = np.zeros(snapshot.nbytes, np.uint8)
     snapshot.write_to(buffer)
     Snapshot(target).read_from(buffer)
@@ -45,14 +68,14 @@ def test_the_published_policy_carries_the_statistics():
 
 
 def test_statistics_continue_exactly_from_their_state():
-    first, second = (Normalizer(torch.tensor([True]), 10.0) for _ in range(2))
-    statistics = ObservationStatistics(first)
-    statistics.update(torch.arange(5.0)[:, None])
+    (made, first), (other, second) = (net(box(1)) for _ in range(2))
+    statistics = ObservationStatistics(made)
+    statistics.update({"": torch.arange(5.0)[:, None]})
     saved = statistics.state()
-    statistics.update(torch.arange(9.0)[:, None])
-    resumed = ObservationStatistics(second)
+    statistics.update({"": torch.arange(9.0)[:, None]})
+    resumed = ObservationStatistics(other)
     resumed.load_state(saved)
-    resumed.update(torch.arange(9.0)[:, None])
+    resumed.update({"": torch.arange(9.0)[:, None]})
     torch.testing.assert_close(second.state_dict(), first.state_dict(), rtol=0, atol=0)
     assert saved["count"] == 5
 

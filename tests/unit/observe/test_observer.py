@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.fakes.roles import ONE_ACTOR
 from tests.unit.observe.accounts import make_plan
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import RunConfig
@@ -43,7 +44,7 @@ class Rig:
         config = RunConfig(**{"algorithm": "ppo", "observe": observe, **settings})
         self.observer = RunObserver(config, make_plan(), tmp_path, self.built.append)
         self.screen = self.observer._display
-        self.gauges = Gauges(("actor-0", "buffer", "learner"))
+        self.gauges = Gauges(ONE_ACTOR)
         self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
 
     def watch(self, **pids):
@@ -333,7 +334,9 @@ def test_another_engine_goes_on_with_other_gauges_and_the_same_first_step(rig):
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 5
     rig.watch()
     rig.report("metrics", record={})
-    rig.gauges = Gauges(("actor-0", "actor-1", "buffer", "learner"))
+    rig.gauges = Gauges(
+        {"actor-0": "actor", "actor-1": "actor", "buffer": "buffer", "learner": "learner"}
+    )
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 9
     rig.watch()
     rig.report("metrics", record={})

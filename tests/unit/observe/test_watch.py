@@ -4,17 +4,17 @@ import os
 
 import pytest
 
+from tests.fakes.roles import TWO_ACTORS
 from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
 from tianji.observe.watch import WINDOW_S, Watch
 
 S = 10**9
-ROLES = ("actor-0", "actor-1", "buffer", "learner")
 
 
 class Rig:
     def __init__(self):
         self.now_ns = 50 * S
-        self.gauges = Gauges(ROLES)
+        self.gauges = Gauges(TWO_ACTORS)
         self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
         self.watch = Watch(self.gauges, lambda: self.now_ns)
 

@@ -5,9 +5,9 @@ import pytest
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
-from tianji.planning.plan import GATHERS, measured_plan, plan_run
+from tianji.planning.planner import GATHERS, measured_plan, plan_run
+from tianji.planning.profiles import virtual_costs
 from tianji.planning.tasks import gathers, probe_tasks
-from tianji.planning.virtual_costs import virtual_costs
 
 MACHINE = Machine((0, 1, 2, 3), 1 << 34)
 TWINS = ("tianji.envs.twins:plain", "tianji.envs.twins:mirrored")
@@ -20,7 +20,7 @@ def nothing_is_measured(monkeypatch, tmp_path):
     def measure(*_):
         raise AssertionError("nothing is to be measured")
 
-    monkeypatch.setattr("tianji.profile.measure.measure", measure)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", measure)
 
 
 def config(**values):

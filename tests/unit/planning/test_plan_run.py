@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.balance.profiles import actor, learner, profile
-from tianji.balance.profile import Rehearsal
+from tests.unit.costs.profiles import actor, learner, profile
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.costs.profile import Rehearsal
 from tianji.envs.timing import summarise
 from tianji.envs.worlds import Counting
 from tianji.errors import UsageError, WorkerLost
-from tianji.planning import plan as planning
-from tianji.planning.kept import kept_profile
-from tianji.planning.plan import measured_plan, plan_run
-from tianji.profile import keep
+from tianji.planning import keep
+from tianji.planning import planner as planning
+from tianji.planning.keep import kept_profile
+from tianji.planning.planner import measured_plan, plan_run
 
 MACHINE = Machine((0, 1), 1 << 34)
 SLOW = 100_000_000
@@ -51,7 +51,7 @@ def measured(monkeypatch, tmp_path):
         asked.append(config)
         return FOUR_ACTORS
 
-    monkeypatch.setattr("tianji.profile.measure.measure", measure)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", measure)
     return asked
 
 
@@ -74,8 +74,8 @@ def test_a_long_run_is_measured_first(measured):
     assert len(measured) == 1
     assert told == ["Measuring."]
     assert planned.plan.source == "measured"
-    assert planned.plan.num_actors == planned.solved.solution.num_actors
-    assert planned.plan.prediction == planned.solved.solution.prediction
+    assert planned.plan.num_actors == planned.solved.solution.chosen.num_actors
+    assert planned.plan.prediction == planned.solved.solution.chosen.prediction
     assert "measured in 0 s" in planned.note
     assert planned.planning_s > 0
 
@@ -144,7 +144,7 @@ def fail(*_):
 def test_a_measurement_that_fails_does_not_stop_a_run_that_did_not_ask_for_it(
     measured, monkeypatch
 ):
-    monkeypatch.setattr("tianji.profile.measure.measure", fail)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", fail)
     planned, _ = plan(config(max_env_steps=SLOW))
     assert planned.plan.source == "rule"
     assert "killed by signal 9" in planned.note
@@ -232,14 +232,14 @@ def test_a_world_that_fails_in_a_step_is_not_measured(measured):
 
 def test_what_was_not_rehearsed_is_not_kept(measured, monkeypatch):
     costs = FOUR_ACTORS.model_copy(update={"rehearsals": ()})
-    monkeypatch.setattr("tianji.profile.measure.measure", lambda *_: costs)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", lambda *_: costs)
     plan(config(max_env_steps=SLOW))
     assert kept_profile(config(), config().env, MACHINE) is None
 
 
 def test_a_profile_that_was_disturbed_says_so(measured, monkeypatch):
     disturbed = FOUR_ACTORS.model_copy(update={"is_disturbed": True})
-    monkeypatch.setattr("tianji.profile.measure.measure", lambda *_: disturbed)
+    monkeypatch.setattr("tianji.planning.measure.measure.measure", lambda *_: disturbed)
     planned, _ = plan(config(max_env_steps=SLOW))
     assert "Other programs used the machine" in planned.note
 

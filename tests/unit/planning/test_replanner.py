@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.unit.balance.profiles import actor, learner, profile
+from tests.unit.costs.profiles import actor, learner, profile
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.envs.build import probe
-from tianji.planning.plan import Planned
+from tianji.planning.planner import Planned
 from tianji.planning.replan import Replanner, observed_speeds, replanner_for
-from tianji.programs.resolve import resolve
+from tianji.planning.resolve.resolve import resolve
 
 MACHINE = Machine((0, 1, 2, 3, 4), 1 << 34)
 PROFILE = profile(

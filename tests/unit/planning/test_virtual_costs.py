@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tests.unit.virtual.test_sizes import profile
 from tianji.config.machine import read_machine
-from tianji.planning.virtual_costs import virtual_costs
-from tianji.profile.keep import key_of, save
+from tianji.planning.keep import key_of, save
+from tianji.planning.profiles import virtual_costs
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +30,10 @@ def test_a_profile_that_was_kept_is_used(tmp_path):
 
 
 def test_without_one_the_run_is_measured_and_kept(tmp_path, monkeypatch):
-    import tianji.profile.measure
+    import tianji.planning.measure.measure
 
     spec = make_spec(tmp_path, engine="virtual")
-    monkeypatch.setattr(tianji.profile.measure, "measure", lambda *_: profile())
+    monkeypatch.setattr(tianji.planning.measure.measure, "measure", lambda *_: profile())
     assert virtual_costs(spec, nothing) == profile()
-    monkeypatch.setattr(tianji.profile.measure, "measure", nothing)
+    monkeypatch.setattr(tianji.planning.measure.measure, "measure", nothing)
     assert virtual_costs(spec, nothing) == profile()

@@ -1,18 +1,20 @@
 """The program is data: roles, workers, wires."""
 
-from tests.unit.programs.plans import config, plan_for
-from tianji.programs.program import program_for, tianji
+from dataclasses import replace
+
+from tests.unit.planning.plans import config, plan_for
+from tianji.programs.program import SUPERVISOR, program_for
 
 
 def program(**values):
     asked = config(num_actors=2, **values)
     plan = plan_for(asked)
-    return tianji(asked, plan), plan
+    return program_for(asked, plan), plan
 
 
 def test_each_actor_is_a_worker_and_the_buffer_lives_with_the_learner():
     made, _ = program()
-    assert made.workers() == ("actor-0", "actor-1", "learner")
+    assert [worker.name for worker in made.workers] == ["actor-0", "actor-1", "learner"]
     assert {role.name: role.worker for role in made.roles} == {
         "actor-0": "actor-0", "actor-1": "actor-1", "buffer": "learner", "learner": "learner"
     }  # fmt: skip
@@ -27,20 +29,25 @@ def test_an_evaluator_exists_only_when_it_is_asked_for():
     made, _ = program(evaluate={"period_s": 5})
     (evaluator,) = made.of_kind("evaluator")
     assert evaluator.worker == "evaluator"
-    assert made.workers()[-1] == "evaluator"
+    assert made.workers[-1].name == "evaluator"
 
 
 def test_wires_follow_the_data_and_name_only_roles_that_exist():
     made, plan = program(evaluate={"period_s": 5})
-    names = {role.name for role in made.roles}
+    everybody = tuple(role.name for role in made.roles)
     ends = [(w.name, w.channel, w.sources, w.targets, w.capacity) for w in made.wires]
     actors = ("actor-0", "actor-1")
     assert ends == [
         ("experience", "stream", actors, ("buffer",), plan.num_slots),
         ("batches", "stream", ("buffer",), ("learner",), 1),
         ("policy", "board", ("learner",), (*actors, "evaluator"), 1),
+        ("orders", "board", ("buffer",), actors, 1),
+        ("gauges", "board", everybody, ("buffer", SUPERVISOR), 1),
+        ("reports", "stream", everybody, (SUPERVISOR,), 1),
+        ("supervision", "board", (SUPERVISOR,), everybody, 1),
     ]
-    assert all({*wire.sources, *wire.targets} <= names for wire in made.wires)
+    named = {end for wire in made.wires for end in (*wire.sources, *wire.targets)}
+    assert named <= {*everybody, SUPERVISOR}
 
 
 def test_where_sums_are_reduced_actors_and_learner_have_one_more_wire():
@@ -53,3 +60,20 @@ def test_where_sums_are_reduced_actors_and_learner_have_one_more_wire():
 
     ranks = ("learner", "actor-0", "actor-1")
     assert channels("all-reduce") == {**channels("server"), "total": ("reduce", ranks)}
+
+
+def test_a_worker_has_one_bell_unless_its_roles_run_on_threads():
+    made, _ = program()
+    assert made.bells() == {role.name: role.worker for role in made.roles}
+    threads = tuple(replace(worker, runs="on threads") for worker in made.workers)
+    assert replace(made, workers=threads).bells() == {role.name: role.name for role in made.roles}
+
+
+def test_workers_have_the_threads_and_cores_of_the_plan():
+    asked = config(num_actors=2)
+    cores = {"learner": (0, 1), "actor-0": (2,)}
+    plan = plan_for(asked).model_copy(update={"learner_threads": 2, "cores": cores})
+    workers = {worker.name: worker for worker in program_for(asked, plan).workers}
+    assert (workers["learner"].threads, workers["learner"].cores) == (2, (0, 1))
+    assert (workers["actor-0"].threads, workers["actor-0"].cores) == (1, (2,))
+    assert workers["actor-1"].cores == ()

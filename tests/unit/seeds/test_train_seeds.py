@@ -8,10 +8,10 @@ import pytest
 
 from tianji.config.overrides import make_config
 from tianji.config.run import RunConfig
-from tianji.config.runs import find_run
 from tianji.engines.signals import StopRequest
 from tianji.errors import UsageError
 from tianji.observe.summary import build_summary
+from tianji.run_folder.paths import find_run
 from tianji.seeds import train as module
 from tianji.seeds.one import SeedRun
 from tianji.seeds.screen import make_screen
@@ -95,7 +95,7 @@ def test_two_seeds_are_two_runs_in_one_folder(tmp_path):
     assert json.loads((folder / "seeds.json").read_text()) == report
     assert (folder / "seed-4" / "checkpoints").is_dir()
     assert find_run("counting-ppo-2-seeds/seed-4", tmp_path) == folder / "seed-4"
-    with pytest.raises(UsageError, match=r"holds 2 runs.*Name one of them, such as '.*/seed-3'"):
+    with pytest.raises(UsageError, match=r"contains 2 runs.*Name one of them, such as '.*/seed-3'"):
         find_run("counting-ppo-2-seeds", tmp_path)
 
 

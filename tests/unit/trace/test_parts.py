@@ -4,10 +4,10 @@ import gc
 
 import pytest
 
-from tests.unit.engines.sides import make_spec
+from tests.fakes.specs import make_spec
 from tianji.channels.gauges import Gauges
 from tianji.engines.inline import InlineEngine
-from tianji.programs.program import tianji
+from tianji.programs.program import program_for
 from tianji.trace.parts import Traced, trace_bell, trace_sender
 from tianji.trace.spans import SPANS_FOLDER, Kind, Spans, open_spans, read_spans
 
@@ -28,7 +28,7 @@ class Observer:
 def build(run_dir, trace):
     observe = {**QUIET, "trace": trace}
     spec = make_spec(run_dir, observe=observe, evaluate={"period_s": 1.0})
-    return InlineEngine(spec, tianji(spec.config, spec.plan), Observer())
+    return InlineEngine(spec, program_for(spec.config, spec.plan), Observer())
 
 
 def held_by(root):
@@ -57,7 +57,7 @@ def test_without_a_trace_there_is_no_wrapper_anywhere(tmp_path):
 def test_with_a_trace_every_role_has_spans(tmp_path):
     held = list(held_by(build(tmp_path, trace=True)))
     assert len([thing for thing in held if isinstance(thing, Spans)]) == 4
-    assert len([thing for thing in held if isinstance(thing, Traced)]) == 4 + 3 + 2 + 3
+    assert len([thing for thing in held if isinstance(thing, Traced)]) == 4 + 3 + 2 + 4
     names = {path.name.rpartition("-")[0] for path in (tmp_path / SPANS_FOLDER).iterdir()}
     assert names == {"actor-0", "buffer", "learner", "evaluator"}
 

@@ -137,8 +137,8 @@ def test_the_policy_sees_every_observation_in_turn():
 
 def test_rows_that_are_not_valid_count_for_nothing():
     class Noisy(SingleWorld):
-        def step(self, actions, unroll, t):
-            super().step(actions, unroll, t)
+        def recv(self, unroll, t):
+            super().recv(unroll, t)
             unroll["reward"][t][~unroll["valid"][t]] = 100.0
             unroll["terminated"][t][~unroll["valid"][t]] = True
 

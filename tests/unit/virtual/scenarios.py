@@ -1,7 +1,7 @@
 """Scenarios with round numbers."""
 
-from tianji.balance.balance import SetPoint
-from tianji.balance.costs import Work
+from tianji.balance.set_point import SetPoint
+from tianji.costs.work import Work
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts
 from tianji.virtual.roles import Pace

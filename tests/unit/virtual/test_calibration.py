@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.virtual.test_sizes import PPO, profile, size
-from tianji.balance.profile import Rehearsal
+from tianji.costs.profile import Rehearsal
 from tianji.virtual.calibration import crowd, slowdown, slowed
 from tianji.virtual.sizes import scenario_of, simulate_size
 

@@ -1,8 +1,8 @@
 """Simulated machines: who runs when, with times worked out by hand."""
 
 from tests.fakes.scripted import gauge_row
-from tianji.balance.costs import Work
 from tianji.channels.gauges import Gauge
+from tianji.costs.work import Work
 from tianji.virtual import node
 from tianji.virtual.clock import START_NS, VirtualClock
 from tianji.virtual.node import QUANTUM_NS, Node, Worker

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tianji.balance.profile import ActorCost, Cost, LearnerCost, Profile
 from tianji.config.run import RunConfig
+from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
 from tianji.virtual.sizes import Size, enough_cores, scales, scenario_of, simulate_size
 
 PPO = RunConfig(algorithm={"name": "ppo", "unroll_length": 10, "epochs": 3}, num_envs=8)

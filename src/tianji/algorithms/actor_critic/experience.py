@@ -1,39 +1,42 @@
-"""A batch of unrolls as PPO and IMPALA take it in: checked, normalised, ready for the network.
+"""A batch of unrolls as PPO and IMPALA process it: normalised, on the learner's device.
 
-T: time, N: environments side by side, R: rows, B: valid steps, K: choices or numbers of an action.
+T: time, N: environments side by side, R: rows, B: valid steps, K: choices or numbers of an action,
+C: valid steps that ended with a truncation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tianji.algorithms.actor_critic.evaluation import Evaluator
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.networks.gradient import GradientNet
-from tianji.models.networks.stacked import StackedNet
-from tianji.models.normalize import ObservationStatistics, RewardScale
-from tianji.models.tensors import add_prefix, to_tensor, with_prefix
+from tianji.models.flat import flatten
+from tianji.models.statistics import ObservationStatistics, RewardScale
+from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
 from tianji.ops.gae import Bools, Floats
 from tianji.types import FINAL_OBS, OBS, Array, Batch, leaf_name
 
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
-
 
 class RowOrder(NamedTuple):
-    """Rows as the network gets them: first those where valid steps begin, which are trained on,
-    then those where steps only end, which are only evaluated. All others are left out."""
+    """The order of the rows that the network gets.
+
+    The first rows are those where valid steps begin, which are trained on. Rows where valid steps
+    only end, which are only evaluated, come after them. All others are left out.
+    """
 
     num_valid: int
     index_R: NDArray[np.int64] | None
-    """Of each row among all (T + 1) * N; None for all of them as they lie."""
+    """Positions among all (T + 1) * N rows; None for all of them in their own order."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,10 @@ class Experience:
     terminated_TN: Bools
     truncated_TN: Bools
     valid_TN: Bools
+    device: torch.device
 
-    def envs(self, part: slice) -> Experience:
-        """Some of the environments, over all steps."""
+    def select_envs(self, part: slice) -> Experience:
+        """Return some of the environments, over all steps."""
         return Experience(
             {key: array[:, part] for key, array in self.obs.items()},
             {key: array[:, part] for key, array in self.final_obs.items()},
@@ -62,9 +66,10 @@ class Experience:
             self.terminated_TN[:, part],
             self.truncated_TN[:, part],
             self.valid_TN[:, part],
+            self.device,
         )
 
-    def rows(self) -> RowOrder:
+    def row_order(self) -> RowOrder:
         valid_TN = self.valid_TN
         if valid_TN.all():
             return RowOrder(valid_TN.size, None)
@@ -75,15 +80,15 @@ class Experience:
         index_R = np.concatenate([np.flatnonzero(begins), np.flatnonzero(ends & ~begins)])
         return RowOrder(int(np.count_nonzero(valid_TN)), index_R)
 
-    def obs_rows(self, order: RowOrder) -> dict[str, Tensor]:
-        """Observations [R, ...] of all rows that matter."""
+    def obs_rows(self, order: RowOrder) -> Tensors:
+        """Return the observations [R, ...] of all rows in the order."""
         rows = {key: array.reshape(-1, *array.shape[2:]) for key, array in self.obs.items()}
         if order.index_R is not None:
             rows = {key: array[order.index_R] for key, array in rows.items()}
-        return {key: to_tensor(array) for key, array in rows.items()}
+        return to_tensors(rows, self.device)
 
-    def values(self, order: RowOrder, value_R: Tensor) -> Floats:
-        """Values of those rows back in their places, [T + 1, N]; 0 elsewhere."""
+    def to_grid(self, order: RowOrder, value_R: Tensor) -> Floats:
+        """Put the values of those rows back in their places, [T + 1, N]; 0 elsewhere."""
         shape = (len(self.valid_TN) + 1, self.valid_TN.shape[1])
         given: Floats = value_R.numpy(force=True)
         if order.index_R is None:
@@ -92,36 +97,38 @@ class Experience:
         value_T1N.reshape(-1)[order.index_R] = given
         return value_T1N
 
-    def valid(self, x_TN: Array) -> Tensor:
-        """The valid steps of an array, in the order of the rows: [B, ...]."""
+    def valid_rows(self, x_TN: Array) -> Tensor:
+        """Return the valid steps of an array, in the order of the rows: [B, ...]."""
         is_whole = self.valid_TN.all()
-        return to_tensor(x_TN.reshape(-1, *x_TN.shape[2:]) if is_whole else x_TN[self.valid_TN])
+        x_B = x_TN.reshape(-1, *x_TN.shape[2:]) if is_whole else x_TN[self.valid_TN]
+        return to_tensor(x_B, self.device)
 
-    def action_BK(self) -> Tensor:
-        """Actions of the valid steps."""
-        action = self.valid(self.action)
+    def action_rows(self) -> Tensor:
+        """Return the actions of the valid steps, [B, K]."""
+        action = self.valid_rows(self.action)
         return action.reshape(len(action), -1)
 
-    def cut_value(self, network: GradientNet) -> Floats:
-        """Values of the final observations of cut episodes, where those are kept apart: [C]."""
-        cut_TN = self.truncated_TN & self.valid_TN
-        if not self.final_obs or not cut_TN.any():
+    def final_value(self, evaluator: Evaluator) -> Floats:
+        """Return the values of truncated episodes' final observations where those are kept apart:
+        [C]."""
+        truncated_TN = self.truncated_TN & self.valid_TN
+        if not self.final_obs or not truncated_TN.any():
             return np.empty(0, np.float32)
-        final = {key: to_tensor(array[cut_TN]) for key, array in self.final_obs.items()}
-        _, value_1C = network.evaluate(network.prepare(final))
-        value_C: Floats = value_1C[0].numpy(force=True)
-        return value_C
+        final = {key: array[truncated_TN] for key, array in self.final_obs.items()}
+        value_C = evaluator.values(evaluator.inputs(to_tensors(final, self.device)))
+        values: Floats = value_C.numpy(force=True)
+        return values
 
-    def next_value(self, value_T1N: Floats, cut_value_C: Floats) -> Floats:
-        """Value of what each step truly led to."""
+    def next_value(self, value_T1N: Floats, final_value_C: Floats) -> Floats:
+        """Return the value of what each step truly led to, [T, N]."""
         next_value_TN = value_T1N[1:].copy()
-        if len(cut_value_C):
-            next_value_TN[self.truncated_TN & self.valid_TN] = cut_value_C
+        if len(final_value_C):
+            next_value_TN[self.truncated_TN & self.valid_TN] = final_value_C
         return next_value_TN
 
 
 def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float32:
-    """What rewards were divided by when the state of an Intake was saved; 1 where they were not."""
+    """Return what rewards were divided by when the state of a Preprocessor was saved."""
     if not config.normalize.rewards:
         return np.float32(1.0)
     scale = RewardScale(config.algorithm.gamma, config.normalize.bound)
@@ -129,20 +136,18 @@ def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float
     return scale.deviation
 
 
-class Intake:
+class Preprocessor:
     """Turns batches into Experience, and keeps the running statistics."""
 
     def __init__(self, model: ActorCritic, spaces: Spaces, config: RunConfig) -> None:
         self._keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
-        self._encoder = model.net.encoder if isinstance(model.net, StackedNet) else None
-        self._statistics: ObservationStatistics | None = None
-        if self._encoder is not None and self._encoder.normalizer is not None:
-            self._statistics = ObservationStatistics(self._encoder.normalizer)
+        self._device = flatten(model).vector_P.device
+        self._statistics = ObservationStatistics(model.net)
         self._reward_scale: RewardScale | None = None
         if config.normalize.rewards:
             self._reward_scale = RewardScale(config.algorithm.gamma, config.normalize.bound)
 
-    def take(self, batch: Batch) -> Experience:
+    def process(self, batch: Batch) -> Experience:
         """Count the batch in the statistics, which the policy uses from now on."""
         arrays = batch.arrays
         valid_TN = arrays["valid"].astype(np.bool_, copy=False)
@@ -153,9 +158,9 @@ class Intake:
             done_TN = terminated_TN | truncated_TN
             reward_TN = self._reward_scale.scale(reward_TN, done_TN, valid_TN, batch.stamps)
         obs = {key: arrays[leaf_name(OBS, key)] for key in self._keys}
-        if self._statistics is not None and self._encoder is not None:
-            taken = {key: to_tensor(array[:-1][valid_TN]) for key, array in obs.items()}
-            self._statistics.update(self._encoder.numbers(taken))
+        if self._statistics.is_used:
+            seen = {key: array[:-1][valid_TN] for key, array in obs.items()}
+            self._statistics.update(to_tensors(seen, self._device))
         final_names = {key: leaf_name(FINAL_OBS, key) for key in self._keys}
         return Experience(
             obs=obs,
@@ -166,18 +171,16 @@ class Intake:
             terminated_TN=terminated_TN,
             truncated_TN=truncated_TN,
             valid_TN=valid_TN,
+            device=self._device,
         )
 
-    def state(self) -> dict[str, Tensor]:
-        state: dict[str, Tensor] = {}
-        if self._statistics is not None:
-            state |= add_prefix("observations", self._statistics.state())
+    def state(self) -> Tensors:
+        state = add_prefix("observations", self._statistics.state())
         if self._reward_scale is not None:
             state |= add_prefix("rewards", self._reward_scale.state())
         return state
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        if self._statistics is not None:
-            self._statistics.load_state(with_prefix("observations", state))
+        self._statistics.load_state(with_prefix("observations", state))
         if self._reward_scale is not None:
             self._reward_scale.load_state(with_prefix("rewards", state))

@@ -6,10 +6,10 @@ B: rows, A: policy outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
@@ -19,9 +19,6 @@ from tianji.models.heads import Head, build_head
 from tianji.models.networks.build import build_net
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 POLICY, VALUE = 0, 1
 """The networks of the stack."""

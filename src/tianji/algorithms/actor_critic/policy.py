@@ -7,26 +7,25 @@ R: rows of an unroll, N: environments, A: policy outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from torch import Tensor, nn
 
+from tianji.algorithms.accelerators.inference import build_inference
 from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic
 from tianji.algorithms.interface import ValueFunction
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, Continuous, action_layout
 from tianji.models.heads import Head
-from tianji.models.networks.inference import ObservationReader, build_inference, evaluate
+from tianji.models.inference import ObservationReader, evaluate
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
 from tianji.models.sampling import build_sampler
 from tianji.types import Array, Unroll
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class StochasticActing:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
-from tianji.algorithms.interface import Acting, Cadence, ValueFunction
+from tianji.algorithms.interface import Cadence
+from tianji.algorithms.later import later
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
 from tianji.models.settings import check_model
 from tianji.types import Field
-
-if TYPE_CHECKING:
-    import torch
-
-    from tianji.config.run import RunConfig
 
 
 def cadence(config: RunConfig, epochs: int = 1) -> Cadence:
@@ -49,27 +43,7 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     check_model(config)
 
 
-def build_model(spaces: Spaces, config: RunConfig) -> torch.nn.Module:
-    from tianji.algorithms.actor_critic import model
-
-    return model.build_model(spaces, config)
-
-
-def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Acting:
-    from tianji.algorithms.actor_critic import policy
-
-    return policy.build_acting(model, spaces, config)
-
-
-def build_value(
-    model: torch.nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, torch.Tensor]
-) -> ValueFunction:
-    from tianji.algorithms.actor_critic import policy
-
-    return policy.build_value(model, spaces, config, state)
-
-
-def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:
-    from tianji.algorithms.actor_critic import model as networks
-
-    return networks.export(model, spaces, config)
+build_model = later("actor_critic.model", "build_model")
+build_acting = later("actor_critic.policy", "build_acting")
+build_value = later("actor_critic.policy", "build_value")
+export = later("actor_critic.model", "export")

@@ -12,29 +12,7 @@ momentum; both are as in NIGT here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tianji.algorithms.afedpg.config import AFedPgConfig
-from tianji.algorithms.interface import Estimator, Update
 from tianji.algorithms.policy_gradient.record import gathering
-from tianji.envs.interface import Spaces
 
-if TYPE_CHECKING:
-    import torch
-
-    from tianji.config.run import RunConfig
-
-
-def build_estimator(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Estimator:
-    from tianji.algorithms.policy_gradient import estimator
-
-    return estimator.build_federated(model, spaces, config)
-
-
-def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
-    from tianji.algorithms.policy_gradient import update
-
-    return update.build_federated(model, spaces, config)
-
-
-ALGORITHM = gathering(AFedPgConfig, "every", build_update, build_estimator)
+ALGORITHM = gathering(AFedPgConfig, "every", "build_federated", "build_federated")

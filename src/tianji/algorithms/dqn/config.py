@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tianji.config.schema import (
     AlgorithmConfig,
@@ -20,6 +21,8 @@ class DQNConfig(AlgorithmConfig):
     """Deep Q-learning (Mnih et al. 2015) with double targets, dueling streams, n-step returns."""
 
     name: str = "dqn"
+    learning_rate: Positive = 5e-4
+    """Step size of the optimiser at the start."""
     learning_rate_final: float | None = Field(None, ge=0.0)
     """Step size at max_env_steps, reached in a straight line; empty keeps it constant."""
     unroll_length: TriedCount = 4
@@ -37,7 +40,7 @@ class DQNConfig(AlgorithmConfig):
     """Steps kept to sample from."""
     warmup_steps: Count = 1000
     """Steps collected before the first update."""
-    n_step: Count = 1
+    n_step: Count = 2
     """Rewards summed before bootstrapping; more spread reward faster, and less on-policy."""
     double: bool = True
     """Choose the next action by the online network, value it by the target network."""
@@ -46,12 +49,20 @@ class DQNConfig(AlgorithmConfig):
     loss: Literal["huber", "mse"] = "huber"
     """Huber grows only linearly for large errors."""
     target_period_updates: Count = 500
-    """Updates between copies of the online network to the target; not used with target_tau."""
-    target_tau: float | None = Field(None, gt=0.0, le=1.0)
-    """Instead, move the target this share of the way in every update."""
+    """Updates between copies of the online network to the target. Setting it turns target_tau
+    off."""
+    target_tau: float | None = Field(0.005, gt=0.0, le=1.0)
+    """Move the target this share of the way to the online network in every update."""
     epsilon_start: Fraction = 1.0
     """Share of random actions at the start."""
     epsilon_final: Fraction = 0.05
     """Share of random actions from epsilon_decay_steps on."""
-    epsilon_decay_steps: Count = 10_000
+    epsilon_decay_steps: Count = 20_000
     """Environment steps over which the share falls in a straight line."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_target(cls, asked: Any) -> Any:
+        """Copy the target every so many updates where only that was asked for."""
+        is_copied = isinstance(asked, Mapping) and "target_period_updates" in asked
+        return {"target_tau": None, **asked} if is_copied else asked

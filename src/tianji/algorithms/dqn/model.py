@@ -6,11 +6,11 @@ B: rows, A: actions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from tianji.algorithms.dqn.config import DQNConfig
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import Choices, action_layout
@@ -20,10 +20,6 @@ from tianji.models.heads import CategoricalHead
 from tianji.models.networks.build import build_net
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
-from tianji.ops.td import dueling
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 SCORES = 0
 """The network whose largest output names the best action: Q values, or advantages, which differ
@@ -33,21 +29,22 @@ from them by the same number for all actions."""
 class QNetwork(nn.Module):
     """Q values from one network, or from separate advantages and a value."""
 
-    def __init__(self, net: StackedNet | UserNet, is_dueling: bool) -> None:
+    def __init__(self, net: StackedNet | UserNet, num_actions: int, is_dueling: bool) -> None:
         super().__init__()
         self.net = net
+        self.num_actions = num_actions
         self.is_dueling = is_dueling
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """Q values [B, A]."""
-        return self.combine(tuple(x_BA.t() for x_BA in self.net(obs))).t()
-
-    def combine(self, outputs_AB: tuple[Tensor, ...]) -> Tensor:
-        """Q values [A, B] of the networks' outputs."""
-        return dueling(*outputs_AB) if self.is_dueling else outputs_AB[0]
+        """Return Q values [B, A]; dueling: V + A - mean_a A (Wang et al. 2016, equation 9)."""
+        outputs: tuple[Tensor, ...] = self.net(obs)
+        if not self.is_dueling:
+            return outputs[0]
+        advantage_BA, value_B1 = outputs
+        return advantage_BA + (value_B1 - advantage_BA.mean(1, keepdim=True))
 
     def scores(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """Whatever ranks the actions, [B, A]."""
+        """Return what ranks the actions, [B, A]."""
         return self.net.one(obs, SCORES)
 
 
@@ -59,9 +56,9 @@ def num_actions(spaces: Spaces) -> int:
 
 def build_model(spaces: Spaces, config: RunConfig) -> QNetwork:
     assert isinstance(config.algorithm, DQNConfig)
-    is_dueling = config.algorithm.dueling
-    widths = (num_actions(spaces), 1) if is_dueling else (num_actions(spaces),)
-    model = QNetwork(build_net(spaces, config, widths, [1.0] * len(widths)), is_dueling)
+    is_dueling, size = config.algorithm.dueling, num_actions(spaces)
+    widths = (size, 1) if is_dueling else (size,)
+    model = QNetwork(build_net(spaces, config, widths, [1.0] * len(widths)), size, is_dueling)
     flatten(model)
     return model
 

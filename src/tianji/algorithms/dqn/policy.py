@@ -6,26 +6,19 @@ R: rows of an unroll, N: environments, A: actions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor, nn
 
+from tianji.algorithms.accelerators.inference import build_inference
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
 from tianji.algorithms.interface import ValueFunction
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.networks.inference import (
-    ObservationReader,
-    TorchInference,
-    build_inference,
-    evaluate,
-)
+from tianji.models.inference import ObservationReader, TorchInference, evaluate
 from tianji.ops.schedules import linear_by_steps
 from tianji.types import Array, Unroll
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class EpsilonGreedyActing:

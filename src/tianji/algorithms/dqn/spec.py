@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from gymnasium import spaces as gym_spaces
 
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.algorithms.interface import Acting, Algorithm, Cadence, Update, ValueFunction
+from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.later import later
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.actions import action_layout
 from tianji.models.settings import check_model
 from tianji.types import Field
-
-if TYPE_CHECKING:
-    import torch
-
-    from tianji.config.run import RunConfig
 
 
 def cadence(config: RunConfig) -> Cadence:
@@ -82,47 +76,15 @@ def fields(spaces: Spaces) -> tuple[Field, ...]:
     return (action_layout(spaces.action).field,)
 
 
-def build_model(spaces: Spaces, config: RunConfig) -> torch.nn.Module:
-    from tianji.algorithms.dqn import model
-
-    return model.build_model(spaces, config)
-
-
-def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Acting:
-    from tianji.algorithms.dqn import policy
-
-    return policy.build_acting(model, spaces, config)
-
-
-def build_value(
-    model: torch.nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, torch.Tensor]
-) -> ValueFunction:
-    from tianji.algorithms.dqn import policy
-
-    return policy.build_value(model, spaces, config, state)
-
-
-def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
-    from tianji.algorithms.dqn import update
-
-    return update.build_update(model, spaces, config)
-
-
-def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:
-    from tianji.algorithms.dqn import model as networks
-
-    return networks.export(model, spaces, config)
-
-
 ALGORITHM = Algorithm(
     name="dqn",
     config=DQNConfig,
     cadence=cadence,
     check=check,
     fields=fields,
-    build_model=build_model,
-    build_acting=build_acting,
-    build_update=build_update,
-    export=export,
-    build_value=build_value,
+    build_model=later("dqn.model", "build_model"),
+    build_acting=later("dqn.policy", "build_acting"),
+    build_update=later("dqn.update", "build_update"),
+    export=later("dqn.model", "export"),
+    build_value=later("dqn.policy", "build_value"),
 )

@@ -11,7 +11,6 @@ from torch import Tensor
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.models.flat import flatten
-from tianji.models.networks.gradient import Inputs, build_gradient_net
 from tianji.models.networks.stacked import StackedNet
 
 
@@ -22,21 +21,15 @@ class TargetNetwork:
         self._config = config
         self._online = online
         self._online_P = flatten(online).vector_P
-        self._model = copy.deepcopy(online).requires_grad_(False)
-        if isinstance(self._model.net, StackedNet) and isinstance(online.net, StackedNet):
-            # Observations are normalised alike for both, whatever the target's age.
-            self._model.net.encoder.normalizer = online.net.encoder.normalizer
-        flat = flatten(self._model)
-        self._vector_P = flat.vector_P
-        self._network = build_gradient_net(self._model.net, flat)
+        self.model = copy.deepcopy(online).requires_grad_(False)
+        if isinstance(self.model.net, StackedNet) and isinstance(online.net, StackedNet):
+            # Both normalise observations alike, whatever the target's age.
+            self.model.net.encoder.normalizer = online.net.encoder.normalizer
+        self._vector_P = flatten(self.model).vector_P
         self._updates = 0
 
-    def evaluate(self, inputs: Inputs) -> Tensor:
-        """Q values [A, B]."""
-        return self._model.combine(self._network.evaluate(inputs))
-
     def follow(self) -> None:
-        """To be called after every update."""
+        """Move towards the online network; called after every update."""
         self._updates += 1
         if self._config.target_tau is not None:
             self._vector_P.lerp_(self._online_P, self._config.target_tau)
@@ -44,7 +37,7 @@ class TargetNetwork:
             self._vector_P.copy_(self._online_P)
         else:
             return
-        for mine, theirs in zip(self._model.buffers(), self._online.buffers(), strict=True):
+        for mine, theirs in zip(self.model.buffers(), self._online.buffers(), strict=True):
             mine.copy_(theirs)
 
     def state(self) -> dict[str, Tensor]:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tianji.algorithms.actor_critic.record import (
-    build_acting,
-    build_model,
-    build_value,
-    cadence,
-    export,
-    fields,
-)
-from tianji.algorithms.actor_critic.record import check as check_spaces
+from tianji.algorithms.actor_critic import record
 from tianji.algorithms.impala.config import ImpalaConfig
-from tianji.algorithms.interface import Algorithm, Update
+from tianji.algorithms.interface import Algorithm
+from tianji.algorithms.later import later
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
-
-if TYPE_CHECKING:
-    import torch
-
-    from tianji.config.run import RunConfig
 
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     assert isinstance(config.algorithm, ImpalaConfig)
-    check_spaces(spaces, config)
+    record.check(spaces, config)
     if config.algorithm.minibatches > config.num_envs:
         raise UsageError(
             f"minibatches {config.algorithm.minibatches} is more than num_envs {config.num_envs}: "
@@ -34,21 +21,15 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
-    from tianji.algorithms.impala import update
-
-    return update.build_update(model, spaces, config)
-
-
 ALGORITHM = Algorithm(
     name="impala",
     config=ImpalaConfig,
-    cadence=cadence,
+    cadence=record.cadence,
     check=check,
-    fields=fields,
-    build_model=build_model,
-    build_acting=build_acting,
-    build_update=build_update,
-    export=export,
-    build_value=build_value,
+    fields=record.fields,
+    build_model=record.build_model,
+    build_acting=record.build_acting,
+    build_update=later("impala.update", "build_update"),
+    export=record.export,
+    build_value=record.build_value,
 )

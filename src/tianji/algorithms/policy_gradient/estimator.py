@@ -1,30 +1,26 @@
-"""The actor's gradients: one episode of each environment, cut at the horizon, gives one (see
-ops/reinforce.py); an actor's environments are averaged. Nothing but steps that count goes through
-the network a second time.
+"""The actor's gradients: each is one episode of each of its environments, cut at the horizon, and
+the mean over the environments. Only steps that count go through the network a second time.
 
 T: time, N: environments, B: steps that count, K: choices or numbers of an action, P: parameters.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from tianji.algorithms.accelerators.policy_gradient import build_policy_gradient
+from tianji.algorithms.policy_gradient.loss import WeightedSteps
 from tianji.algorithms.policy_gradient.model import PolicyModel
 from tianji.algorithms.policy_gradient.settings import PolicyGradientConfig
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
-from tianji.models.networks.gradient import build_gradient_net
-from tianji.models.tensors import to_tensor
+from tianji.models.tensors import to_tensor, to_tensors
 from tianji.ops.reinforce import discounted_to_go, first_episode, without_peers
 from tianji.types import OBS, Array, Unroll, leaf_name
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class ReinforceEstimator:
@@ -35,7 +31,7 @@ class ReinforceEstimator:
         self._config = config.algorithm
         self._model = model
         self._flat = flatten(model)
-        self._network = build_gradient_net(model.net, self._flat)
+        self._gradient = build_policy_gradient(model)
         leaves = observation_leaves(spaces.observation)
         self._names = {leaf.key: leaf_name(OBS, leaf.key) for leaf in leaves}
         self._has_ended_N = np.zeros(0, np.bool_)
@@ -66,12 +62,12 @@ class ReinforceEstimator:
         self.count += 1
 
     def _contribution(self) -> Array:
-        """What is added for the gradient that was just made."""
+        """Return what is added for the gradient that was just computed."""
         gradient_P: Array = self._flat.gradient_P.numpy()
         return gradient_P
 
     def _differentiate(self, unroll: Unroll, num_rows: int) -> None:
-        """Fill the flat gradient."""
+        """Fill the flat gradient with that of the rows before num_rows."""
         rows = slice(0, num_rows)
         done_TN = unroll["terminated"][rows] | unroll["truncated"][rows]
         counts_TN = first_episode(done_TN, unroll["valid"][rows].astype(np.bool_, copy=False))
@@ -82,30 +78,24 @@ class ReinforceEstimator:
         if self._config.baseline == "peers":
             weight_TN = without_peers(weight_TN, counts_TN)
         weight_TN = weight_TN / counts_TN.shape[1]
-        weight_B = torch.from_numpy(weight_TN[counts_TN].astype(np.float32))
-        obs = {key: to_tensor(unroll[name][rows][counts_TN]) for key, name in self._names.items()}
-        inputs = self._network.prepare(obs)
-        action_AB = self._model.head.prepare(_columns(unroll["action"][rows][counts_TN]))
-        with self._network.guard():
-            (outputs_AB,) = self._network.forward(inputs, len(weight_B))
-            self._model.head.log_prob(outputs_AB, action_AB)
-            self._network.backward(self._model.head.backward(weight_B, None))
+        action = unroll["action"][rows][counts_TN]
+        steps = WeightedSteps(
+            to_tensors({key: unroll[name][rows][counts_TN] for key, name in self._names.items()}),
+            to_tensor(action.reshape(len(action), -1)),
+            to_tensor(weight_TN[counts_TN].astype(np.float32)),
+        )
+        self._gradient.gradient(steps, None)
 
 
 class FederatedEstimator(ReinforceEstimator):
-    """AFedPG, our reconstruction: what is sent is the momentum that the actor has received with
-    the gradient mixed in; before the first step, the gradient alone."""
+    """AFedPG, our reconstruction: the actor sends the momentum that it has received with the
+    gradient mixed in; before the first step, the gradient alone."""
 
     def _contribution(self) -> Array:
         eta = float(self._model.eta)
         mixed_P = torch.lerp(self._model.direction, self._flat.gradient_P, eta)
         direction_P: Array = mixed_P.numpy()
         return direction_P
-
-
-def _columns(action: Array) -> Tensor:
-    """[B, K], whatever the shape of one action."""
-    return to_tensor(action.reshape(len(action), -1))
 
 
 def build_estimator(model: nn.Module, spaces: Spaces, config: RunConfig) -> ReinforceEstimator:

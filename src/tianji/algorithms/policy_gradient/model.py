@@ -10,12 +10,12 @@ B: rows, A: policy outputs, P: all parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from tianji.algorithms.actor_critic.policy import StochasticActing
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import squashed_layout
@@ -25,9 +25,6 @@ from tianji.models.heads import Head, build_head
 from tianji.models.networks.build import build_net
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class PolicyModel(nn.Module):

@@ -3,28 +3,23 @@ supervisor reads this."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from tianji.algorithms.interface import Acting, Algorithm, Cadence, Estimator, Gather, Rule, Update
+from tianji.algorithms.interface import Algorithm, Cadence, Gather, Rule
+from tianji.algorithms.later import later
 from tianji.algorithms.policy_gradient.settings import (
     CountedConfig,
     PolicyGradientConfig,
     ReducedConfig,
     WaitingConfig,
 )
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.actions import squashed_layout
 from tianji.models.settings import check_model
 from tianji.types import Field
-
-if TYPE_CHECKING:
-    import torch
-
-    from tianji.config.run import RunConfig
 
 
 def cadence(config: RunConfig, rule: Rule) -> Cadence:
@@ -91,52 +86,25 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-def build_model(spaces: Spaces, config: RunConfig) -> torch.nn.Module:
-    from tianji.algorithms.policy_gradient import model
-
-    return model.build_model(spaces, config)
-
-
-def build_acting(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Acting:
-    from tianji.algorithms.policy_gradient import model as networks
-
-    return networks.build_acting(model, spaces, config)
-
-
-def build_estimator(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Estimator:
-    from tianji.algorithms.policy_gradient import estimator
-
-    return estimator.build_estimator(model, spaces, config)
-
-
-def build_nigt(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
-    from tianji.algorithms.policy_gradient import update
-
-    return update.build_nigt(model, spaces, config)
-
-
-def export(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Any:
-    from tianji.algorithms.policy_gradient import model as networks
-
-    return networks.export(model, spaces, config)
-
-
 def gathering(
     config: type[PolicyGradientConfig],
     rule: Rule,
-    build_update: Callable[[torch.nn.Module, Spaces, RunConfig], Update] = build_nigt,
-    build_estimator: Callable[[torch.nn.Module, Spaces, RunConfig], Estimator] = build_estimator,
+    build_update: str = "build_nigt",
+    build_estimator: str = "build_estimator",
 ) -> Algorithm:
-    """The record of an algorithm, which differs from the others in its rule and its step."""
+    """Return the record of an algorithm, which differs from the others in its rule and its step.
+
+    build_update, build_estimator: functions of update.py and estimator.py.
+    """
     return Algorithm(
         name=config.model_fields["name"].default,
         config=config,
         cadence=partial(cadence, rule=rule),
         check=check,
         fields=fields,
-        build_model=build_model,
-        build_acting=build_acting,
-        build_update=build_update,
-        export=export,
-        build_estimator=build_estimator,
+        build_model=later("policy_gradient.model", "build_model"),
+        build_acting=later("policy_gradient.model", "build_acting"),
+        build_update=later("policy_gradient.update", build_update),
+        export=later("policy_gradient.model", "export"),
+        build_estimator=later("policy_gradient.estimator", build_estimator),
     )

@@ -7,49 +7,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.policy_gradient.model import PolicyModel
-from tianji.algorithms.policy_gradient.pace import pace
+from tianji.algorithms.policy_gradient.settings import MomentumConfig, PolicyGradientConfig
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import TrainingDiverged
 from tianji.models.flat import flatten
 from tianji.models.tensors import to_tensor
-from tianji.ops.nigt import Federated, Nigt, OuterStep, PlainAscent, Point
+from tianji.ops.nigt import Federated, Nigt, Pace, PlainAscent, Point
 from tianji.types import Batch
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 class GatheredUpdate:
     """See algorithms/interface.py. A batch is the sum of all contributions and its weight."""
 
-    def __init__(self, outer: OuterStep) -> None:
+    def __init__(self, outer: Nigt) -> None:
         self.outer = outer
+        self._metrics: dict[str, float] = {}
 
     def minibatch_steps(self, batch: Batch) -> int:
         return batch.num_steps
 
-    def steps(self, batch: Batch, progress: float) -> Iterator[Mapping[str, float]]:
+    def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
+        self._metrics = {"gradients": float(batch.num_items)}
         gradient_P = to_tensor(batch.arrays["sum"] / float(batch.arrays["weight"][0]))
-        yield {**self.apply(gradient_P), "gradients": float(batch.num_items)}
+        yield Minibatch(lambda: gradient_P, partial(self._step, gradient_P))
 
     @torch.no_grad()
-    def apply(self, gradient_P: Tensor) -> dict[str, float]:
-        """Take the step that follows from the aggregate; returns its metrics."""
+    def _step(self, gradient_P: Tensor) -> None:
         norm = float(torch.linalg.vector_norm(gradient_P))
         if not math.isfinite(norm):
             raise TrainingDiverged(self._explain(norm))
         moved = self.outer.step(gradient_P)
-        return {
+        self._metrics |= {
             "grad_norm": norm,
             "direction_norm": moved.direction_norm,
             "learning_rate": moved.step_size,
         }
+
+    def metrics(self) -> Mapping[str, float]:
+        return self._metrics
 
     def _explain(self, norm: float) -> str:
         return (
@@ -67,6 +70,14 @@ class GatheredUpdate:
         self.outer.load_state(state)
 
 
+def _pace(config: RunConfig) -> Pace:
+    """Return the settings' step size and momentum; without momentum, eta is 1."""
+    algorithm = config.algorithm
+    assert isinstance(algorithm, PolicyGradientConfig)
+    eta = algorithm.eta if isinstance(algorithm, MomentumConfig) else 1.0
+    return Pace(algorithm.learning_rate, eta, algorithm.schedule)
+
+
 def _point(model: nn.Module) -> Point:
     assert isinstance(model, PolicyModel)
     theta_P = flatten(model).vector_P
@@ -75,14 +86,14 @@ def _point(model: nn.Module) -> Point:
 
 @torch.no_grad()
 def build_nigt(model: nn.Module, spaces: Spaces, config: RunConfig) -> GatheredUpdate:
-    return GatheredUpdate(Nigt(_point(model), pace(config)))
+    return GatheredUpdate(Nigt(_point(model), _pace(config)))
 
 
 @torch.no_grad()
 def build_federated(model: nn.Module, spaces: Spaces, config: RunConfig) -> GatheredUpdate:
-    return GatheredUpdate(Federated(_point(model), pace(config)))
+    return GatheredUpdate(Federated(_point(model), _pace(config)))
 
 
 @torch.no_grad()
 def build_plain(model: nn.Module, spaces: Spaces, config: RunConfig) -> GatheredUpdate:
-    return GatheredUpdate(PlainAscent(_point(model), pace(config)))
+    return GatheredUpdate(PlainAscent(_point(model), _pace(config)))

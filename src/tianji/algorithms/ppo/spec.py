@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tianji.algorithms.actor_critic import record
-from tianji.algorithms.actor_critic.record import (
-    build_acting,
-    build_model,
-    build_value,
-    check,
-    export,
-    fields,
-)
-from tianji.algorithms.interface import Algorithm, Cadence, Update
+from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.later import later
 from tianji.algorithms.ppo.config import PPOConfig
-from tianji.envs.interface import Spaces
-
-if TYPE_CHECKING:
-    import torch
-
-    from tianji.config.run import RunConfig
+from tianji.config.run import RunConfig
 
 
 def cadence(config: RunConfig) -> Cadence:
@@ -28,21 +14,15 @@ def cadence(config: RunConfig) -> Cadence:
     return record.cadence(config, config.algorithm.epochs)
 
 
-def build_update(model: torch.nn.Module, spaces: Spaces, config: RunConfig) -> Update:
-    from tianji.algorithms.ppo import update
-
-    return update.build_update(model, spaces, config)
-
-
 ALGORITHM = Algorithm(
     name="ppo",
     config=PPOConfig,
     cadence=cadence,
-    check=check,
-    fields=fields,
-    build_model=build_model,
-    build_acting=build_acting,
-    build_update=build_update,
-    export=export,
-    build_value=build_value,
+    check=record.check,
+    fields=record.fields,
+    build_model=record.build_model,
+    build_acting=record.build_acting,
+    build_update=later("ppo.update", "build_update"),
+    export=record.export,
+    build_value=record.build_value,
 )

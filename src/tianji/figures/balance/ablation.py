@@ -37,7 +37,7 @@ def find_mappings(machine: Machine) -> dict[str, tuple[int, int]]:
 
     The latter has as many actors as there are cores (more on a small machine) and one thread.
     """
-    from tianji.planning.plan import measured_plan
+    from tianji.planning.planner import measured_plan
 
     config = _config()
     plan = measured_plan(config, config.env, machine, lambda text: None).plan

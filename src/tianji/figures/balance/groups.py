@@ -23,7 +23,7 @@ GROUPS = (1, 2, 4, 8, 16)
 
 def simulate_groups() -> Data:
     """Simulate groups with the profile of 6 (b), at the size at which it was in balance."""
-    from tianji.balance.profile import Profile
+    from tianji.costs.profile import Profile
 
     single = read_data(SOURCE)
     known = single["scaling"]

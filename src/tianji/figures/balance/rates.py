@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tianji.config.machine import read_machine
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Rehearsal
     from tianji.config.run import RunConfig
+    from tianji.costs.profile import Rehearsal
 
 
 def measure_rates(config: RunConfig, seconds: float) -> Rehearsal:
@@ -19,8 +19,8 @@ def measure_rates(config: RunConfig, seconds: float) -> Rehearsal:
     """
     from tianji.engines.spec import RunSpec
     from tianji.envs.build import probe
-    from tianji.profile.rehearse import rehearse
-    from tianji.programs.resolve import resolve
+    from tianji.planning.rehearse.rehearsal import rehearse
+    from tianji.planning.resolve.resolve import resolve
 
     found = probe(config.env, config.env_kwargs)
     plan = resolve(config, read_machine(), found)

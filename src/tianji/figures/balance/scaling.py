@@ -16,8 +16,8 @@ from tianji.figures.balance.rates import measure_rates
 from tianji.figures.files import Data
 
 if TYPE_CHECKING:
-    from tianji.balance.profile import Profile
     from tianji.config.run import RunConfig
+    from tianji.costs.profile import Profile
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14)
 PROFILED_ACTORS = 4
@@ -107,7 +107,7 @@ def _measure_size(scaling: Scaling, num_actors: int) -> dict[str, Any]:
 
 def _profile(scaling: Scaling, machine: Machine) -> Profile:
     from tianji.envs.build import probe
-    from tianji.profile.measure import measure
+    from tianji.planning.measure.measure import measure
 
     config = scaling.config(PROFILED_ACTORS)
     found = probe(config.env, config.env_kwargs)

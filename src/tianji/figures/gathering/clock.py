@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from tianji.algorithms.interface import Gather, Rule
-from tianji.balance.times import Times
+from tianji.balance.given_times import Times
 from tianji.config.run import TimesConfig
 from tianji.figures.gathering.panels import Law, M, Panel
 from tianji.virtual.rounds import Round, simulate_rounds

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.networks.encoder import Encoder
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet, build_user_net
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 def build_net(

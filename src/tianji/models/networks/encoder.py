@@ -40,23 +40,23 @@ class Encoder(nn.Module):
 
     @property
     def is_learned(self) -> bool:
-        """There are parameters, so that features change with every update."""
+        """Return whether there are parameters, so that features change with every update."""
         return bool(self.torsos)
 
     @property
     def is_plain(self) -> bool:
-        """The features are the observation's own float32 numbers, as they are."""
+        """Return whether the features are the observation's own float32 numbers, unchanged."""
         if len(self.keys) != 1 or not self._vectors or self.normalizer is not None:
             return False
         return self._vectors[0].is_plain
 
     def numbers(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """All leaves but images, before normalisation: [B, V]."""
+        """Return all leaves but images, before normalisation: [B, V]."""
         parts = [leaf.encode(obs[leaf.key]) for leaf in self._vectors]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """Tensors [B, ...] by leaf key ("" for a plain space) to [B, F]."""
+        """Turn tensors [B, ...] by leaf key ("" for a plain space) into features [B, F]."""
         parts: list[Tensor] = []
         if self._vectors:
             x_BV = self.numbers(obs)
@@ -88,7 +88,7 @@ class _VectorLeaf:
         if not self._options:
             return x.float() * self._scale if self._scale != 1.0 else x.float()
         columns = zip(torch.split(x, 1, 1), self._options, strict=True)
-        return torch.cat([(column == values) for column, values in columns], 1).float()
+        return torch.cat([column == values.to(x.device) for column, values in columns], 1).float()
 
 
 def _scale(leaf: Leaf) -> float:

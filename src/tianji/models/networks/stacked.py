@@ -11,14 +11,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tianji.models.networks.activation import ACTIVATIONS, BY_HAND
 from tianji.models.networks.encoder import Encoder
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "elu": F.elu,
+    "gelu": F.gelu,
+}
 
 
 class StackedNet(nn.Module):
@@ -57,20 +63,15 @@ class StackedNet(nn.Module):
             nn.init.orthogonal_(output.weight, gain)
             nn.init.zeros_(output.bias)
 
-    @property
-    def is_by_hand(self) -> bool:
-        """Its gradient can be written down: no learned encoder, a simple activation."""
-        return not self.encoder.is_learned and self.activation in BY_HAND
-
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
-        """The outputs [B, A] of all K networks."""
+        """Return the outputs [B, A] of all K networks."""
         x_KBF = self.encoder(obs).expand(len(self.outputs), -1, -1)
         for weight_KIO, bias_K1O in zip(self.weights, self.biases, strict=True):
             x_KBF = self._activate(torch.baddbmm(bias_K1O, x_KBF, weight_KIO))
         return tuple(output(x_BF) for output, x_BF in zip(self.outputs, x_KBF, strict=True))
 
     def one(self, obs: Mapping[str, Tensor], index: int) -> Tensor:
-        """The output of one of the networks, at the cost of one."""
+        """Return the output of one of the networks, at the cost of one."""
         x_BF: Tensor = self.encoder(obs)
         for weight_KIO, bias_K1O in zip(self.weights, self.biases, strict=True):
             x_BF = self._activate(F.linear(x_BF, weight_KIO[index].t(), bias_K1O[index, 0]))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.unit.figures.made_up import ablation_data, groups_data, scaling_data
-from tianji.balance.profile import Profile, Rehearsal
 from tianji.cli.main import main
 from tianji.config.machine import Machine
+from tianji.costs.profile import Profile, Rehearsal
 from tianji.figures import catalogue
 from tianji.figures.balance import ablation, groups, scaling
 from tianji.figures.balance.scaling_picture import equilibrium

@@ -1,0 +1,82 @@
+"""Inference in NumPy, for small networks on a CPU.
+
+N: environments, F: features, H: width of a layer, A: outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tianji.algorithms.accelerators.activations import IN_PLACE
+from tianji.algorithms.accelerators.network import has_closed_form
+from tianji.models.inference import Inference, TorchInference
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.networks.user import UserNet
+from tianji.models.tensors import to_tensors
+from tianji.ops.gae import Floats
+from tianji.types import Array
+
+
+class NumpyInference:
+    """Evaluates one network of a StackedNet.
+
+    NumPy's calls cost a third of torch's: a 64-64 network on 8 observations takes 8 microseconds
+    instead of 25, on 64 it takes 16 instead of 52 (its tanh is faster, too).
+    """
+
+    def __init__(self, net: StackedNet, index: int) -> None:
+        self._net = net
+        self._index = index
+        self._activate = IN_PLACE[net.activation].on_array
+        self._is_plain = net.encoder.is_plain
+        self._hidden: list[tuple[Array, Array]] = []
+        self._output: tuple[Array, Array] = (np.empty(0), np.empty(0))
+        self._x_NH: list[Array] = []
+
+    def refresh(self) -> None:
+        layers = zip(self._net.weights, self._net.biases, strict=True)
+        self._hidden = [
+            (_array(weight_KIO[self._index]), _array(bias_K1O[self._index]))
+            for weight_KIO, bias_K1O in layers
+        ]
+        output = cast(nn.Linear, self._net.outputs[self._index])
+        self._output = (_array(output.weight).T, _array(output.bias))
+
+    def __call__(self, arrays: Mapping[str, Array], out_NA: Floats) -> None:
+        x = self._features(arrays)
+        if not self._x_NH or len(self._x_NH[0]) != len(x):
+            widths = [weight.shape[1] for weight, _ in self._hidden]
+            self._x_NH = [np.empty((len(x), width), np.float32) for width in widths]
+        for (weight, bias), y in zip(self._hidden, self._x_NH, strict=True):
+            np.matmul(x, weight, out=y)
+            np.add(y, bias, out=y)
+            self._activate(y)
+            x = y
+        weight, bias = self._output
+        np.matmul(x, weight, out=out_NA)
+        np.add(out_NA, bias, out=out_NA)
+
+    def _features(self, arrays: Mapping[str, Array]) -> Array:
+        if self._is_plain:
+            (array,) = arrays.values()
+            return array if array.ndim == 2 else array.reshape(len(array), -1)
+        with torch.inference_mode():
+            features: Array = self._net.encoder(to_tensors(arrays)).numpy()
+            return features
+
+
+def build_inference(net: StackedNet | UserNet, index: int) -> Inference:
+    """Return the fastest inference that network `index` of a stack allows."""
+    if has_closed_form(net):
+        return NumpyInference(cast(StackedNet, net), index)
+    return TorchInference(lambda obs: net.one(obs, index))
+
+
+def _array(tensor: Tensor) -> Array:
+    array: Array = tensor.detach().numpy()
+    return array

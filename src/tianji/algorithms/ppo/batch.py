@@ -1,0 +1,69 @@
+"""The rows of a batch with all that PPO's updates need, and how they are cut into minibatches.
+
+B: rows, K: choices or numbers of an action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from tianji.models.tensors import Tensors
+
+
+class Columns(NamedTuple):
+    """One number for each row, from before the first update."""
+
+    log_prob_B: Tensor
+    """log pi_old(a|s): of the policy that the ratio is taken against."""
+    weighted_advantage_B: Tensor
+    """w A."""
+    target_B: Tensor
+    """R: what the value should be."""
+    value_B: Tensor
+    """V_old."""
+
+
+C = TypeVar("C", bound=tuple[Any, ...])
+"""A NamedTuple of tensors [B]: Columns, or what a closed form computes of them."""
+
+
+class EvaluatedBatch(NamedTuple, Generic[C]):
+    """Some rows of a batch."""
+
+    inputs: Tensors
+    """[B, ...] by name."""
+    action_KB: Tensor
+    """Rows last, as the columns have them."""
+    columns: C
+
+    @property
+    def num_rows(self) -> int:
+        return self.action_KB.shape[1]
+
+    def select(self, index_B: Tensor) -> EvaluatedBatch[C]:
+        """Return these rows in this order, as copies."""
+        columns_CB = torch.stack(self.columns).index_select(1, index_B)
+        return EvaluatedBatch(
+            {name: x.index_select(0, index_B) for name, x in self.inputs.items()},
+            self.action_KB.index_select(1, index_B),
+            type(self.columns)(*columns_CB.unbind(0)),
+        )
+
+    def split(self, sizes: list[int]) -> Iterator[EvaluatedBatch[C]]:
+        """Yield consecutive parts, as views."""
+        inputs = {name: torch.split(x, sizes) for name, x in self.inputs.items()}
+        actions = torch.split(self.action_KB, sizes, 1)
+        columns = zip(*(torch.split(column, sizes) for column in self.columns), strict=True)
+        for i, parts in enumerate(columns):
+            part_inputs = {name: split[i] for name, split in inputs.items()}
+            yield EvaluatedBatch(part_inputs, actions[i], type(self.columns)(*parts))
+
+
+def part_sizes(num_rows: int, num_parts: int) -> list[int]:
+    """Return the sizes of nearly equal parts, largest first, none of them empty."""
+    size, rest = divmod(num_rows, num_parts)
+    return [size + 1] * rest + ([size] * (num_parts - rest) if size else [])

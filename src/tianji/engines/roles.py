@@ -1,0 +1,222 @@
+"""Roles from the records of a program, over the ends of its channels; the same in every engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+
+from tianji.actor.gradients import GradientActor
+from tianji.actor.reducing import ReducingActor
+from tianji.actor.role import Actor
+from tianji.algorithms.interface import Update
+from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.adding import Adding, AtLearner, Remembered
+from tianji.buffer.interface import BufferRole
+from tianji.buffer.reducing import AllReduced
+from tianji.buffer.regroup import regrouped
+from tianji.buffer.rules import GatherRule
+from tianji.channels.board import board_bytes
+from tianji.channels.contributions import (
+    BoardContributionReader,
+    BoardContributionWriter,
+    contribution_bytes,
+)
+from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.interface import Batches, Receiver
+from tianji.channels.layout import Layout
+from tianji.channels.memory import to_pages
+from tianji.channels.reduce import GlooReduce
+from tianji.channels.reports import Report, Reports
+from tianji.engines.build import build_actor, build_buffer, build_evaluator, build_model, spans_of
+from tianji.engines.gradients import build_gathering, build_gradient_actor, gather_of
+from tianji.engines.gradients import num_parameters as parameters_of
+from tianji.engines.reducing import build_reducing_actor, is_all_reduce, own_policy, published
+from tianji.engines.spec import RunSpec
+from tianji.engines.wiring import Ends
+from tianji.evaluator.role import Evaluator
+from tianji.learner.checkpoints import ActorStates, Checkpoints
+from tianji.learner.group import Group, GroupGauges
+from tianji.learner.progress import Progress
+from tianji.learner.role import Learner
+from tianji.learner.training import Training
+from tianji.programs.program import Program, Role
+from tianji.trace.parts import trace_batches, trace_checkpoints, trace_update, trace_writer
+from tianji.trace.spans import Spans
+from tianji.types import Clock
+
+AnyActor: TypeAlias = Actor | GradientActor | ReducingActor
+
+
+class Roles:
+    """Builds roles one by one. In one process the training comes first: it makes the boards."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        program: Program,
+        ends: Ends,
+        reports: Reports,
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        self._spec = spec
+        self._program = program
+        self._ends = ends
+        self._reports = reports
+        self._now_ns = now_ns
+        self._gather = gather_of(spec)
+        self._reduces: list[GlooReduce] = []
+        self.spans: dict[str, Spans | None] = {}
+        """Where each role's spans go; None without a trace."""
+        self._total: Remembered | None = None
+
+    def _open_spans(self, role: Role) -> Spans | None:
+        self.spans[role.name] = spans = spans_of(self._spec, role.name)
+        return spans
+
+    def actor(self, role: Role, mends: bool) -> AnyActor:
+        """mends: an environment that fails is replaced; else its error ends the run."""
+        spec, ends, index = self._spec, self._ends, role.index
+        row, spans = ends.gauges.rows[role.name], self._open_spans(role)
+        rest = row, spans, self._now_ns, self._reports if mends else None
+        policy, open_sender = ends.policy_reader(), partial(ends.sender, role)
+        if self._gather is None:
+            return build_actor(spec, index, open_sender(), policy, *rest)
+
+        def open_sum(num_parameters: int) -> BoardContributionWriter:
+            return BoardContributionWriter(
+                *ends.sum_writer(role, contribution_bytes(num_parameters))
+            )
+
+        reduce = self._open_reduce(role)
+        if reduce is not None:
+            return build_reducing_actor(reduce, spec, index, open_sender, policy, open_sum, *rest)
+        if self._total is not None:
+            policy = own_policy(spec, self._gather, policy, self._total, row)
+        return build_gradient_actor(spec, index, open_sender, policy, open_sum, *rest)
+
+    def evaluator(self, role: Role) -> Evaluator:
+        row, spans = self._ends.gauges.rows[role.name], self._open_spans(role)
+        policy = self._ends.policy_reader()
+        return build_evaluator(self._spec, policy, row, self._reports, spans, self._now_ns)
+
+    def training(
+        self,
+        learner: Role,
+        actor_states: ActorStates,
+        share: Callable[[BufferRole], BufferRole] = lambda buffer: buffer,
+    ) -> Training:
+        """Build a group's buffer and learner, and what takes them to the end of the run.
+
+        share: makes the buffer safe for two threads, where it and its learner have one each."""
+        spec, ends, now_ns = self._spec, self._ends, self._now_ns
+        (buffer_role,) = self._program.of_kind("buffer")
+        rows = GroupGauges(
+            ends.gauges.rows[learner.name],
+            ends.gauges.rows[buffer_role.name],
+            list(ends.gauges.of_kind("actor").values()),
+        )
+        spans, buffer_spans = self._open_spans(learner), self._open_spans(buffer_role)
+        model = build_model(spec)
+        update = load_algorithm(spec.config.algorithm.name).build_update(
+            model, spec.spaces, spec.config
+        )
+        snapshot = published(spec, model, update)
+        self._tell_sizes(learner, model, snapshot.nbytes)
+        policy = ends.policy_writer(snapshot.nbytes)
+        progress = Progress(spec.config)
+        rows.buffer[Gauge.ACTIVITY] = Activity.RECEIVING
+        buffer = share(self._buffer(learner, model, progress, rows, buffer_spans))
+        steps: Update = update
+        batches: Batches = buffer
+        if spans is not None and buffer_spans is not None:
+            steps, batches = trace_update(update, spans), trace_batches(buffer, buffer_spans)
+            policy = trace_writer(policy, spans)
+        learning = Learner(
+            steps,
+            batches,
+            policy,
+            snapshot.write_to,
+            lambda: progress.fraction,
+            rows.learner,
+            now_ns,
+        )
+        group = Group(model, update, buffer, learning, rows, spec.plan.ratio, now_ns)
+        checkpoints = Checkpoints(
+            spec.config.checkpoint,
+            spec.run_dir,
+            group,
+            progress,
+            self._reports,
+            actor_states,
+            self._for_these_actors,
+            now_ns,
+        )
+        if spans is not None:
+            checkpoints = trace_checkpoints(checkpoints, spans)
+        period_s = spec.config.observe.period_s
+        return Training(group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns)
+
+    def _buffer(
+        self,
+        learner: Role,
+        model: torch.nn.Module,
+        progress: Progress,
+        rows: GroupGauges,
+        spans: Spans | None,
+    ) -> BufferRole:
+        spec, receiver = self._spec, self._ends.receiver()
+        rest = progress, rows.buffer, rows.actors, spans, self._now_ns
+        if self._gather is None:
+            return build_buffer(spec, receiver, *rest)
+        make_adding = partial(self._adding, learner, receiver, rows)
+        return build_gathering(spec, self._gather, receiver, make_adding, model, *rest)
+
+    def _adding(
+        self,
+        learner: Role,
+        receiver: Receiver,
+        rows: GroupGauges,
+        rule: GatherRule,
+        num_parameters: int,
+    ) -> Adding:
+        boards = self._ends.sum_readers(contribution_bytes(num_parameters))
+        contributions = BoardContributionReader(boards)
+        at_learner = AtLearner(rule, contributions, len(boards), num_parameters)
+        reduce = self._open_reduce(learner)
+        if reduce is not None:
+            return AllReduced(rule, at_learner, reduce, rows.actors, receiver.wake_senders)
+        if not is_all_reduce(self._gather):
+            return at_learner
+        self._total = Remembered(at_learner)
+        return self._total
+
+    def _open_reduce(self, role: Role) -> GlooReduce | None:
+        # A rank that hangs is killed after half of it, which ends the collective at once.
+        timeout_s = 2 * self._spec.config.supervise.heartbeat_timeout_s
+        reduce = self._ends.reduce(role, timeout_s)
+        if reduce is not None:
+            self._reduces.append(reduce)
+        return reduce
+
+    def _tell_sizes(self, learner: Role, model: torch.nn.Module, policy_bytes: int) -> None:
+        built = {"policy_board_bytes": to_pages(board_bytes(policy_bytes))}
+        if self._gather is not None:
+            one = board_bytes(contribution_bytes(parameters_of(model)))
+            built["sum_boards_bytes"] = self._spec.plan.num_actors * to_pages(one)
+        self._reports(Report(kind="built", role=learner.name, record=built))
+
+    def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """Return a buffer's saved state as the present number of actors would have left it."""
+        if self._gather is not None:
+            return saved  # nothing in it belongs to one actor
+        plan = self._spec.plan
+        axes = Layout.from_json(plan.layout).env_axes()
+        return regrouped(saved, plan.num_actors, plan.envs_per_actor, axes, plan.replay_unrolls)
+
+    def close(self) -> None:
+        for reduce in self._reduces:
+            reduce.close()

@@ -1,0 +1,100 @@
+"""Imbalances that last: found in the gauges, told as reports, answered by a re-plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from tianji.balance.drift import Drift, Finding, Seen
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.reports import Report
+from tianji.config.plan import RunPlan
+from tianji.observe.watch import Watch
+from tianji.types import Clock
+
+Replan: TypeAlias = Callable[[Mapping[str, Any]], bool]
+"""Given the record of an imbalance: whether a better plan is known that is worth a new start."""
+
+LOOK_PERIOD_NS = 10**9
+ASK_PERIOD_NS = 10 * 10**9
+
+
+class Imbalances:
+    """Looks once a second. Lives in the supervisor, far from the data."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        num_cores: int,
+        gauges: Gauges,
+        replan: Replan | None = None,
+        now_ns: Clock = time.monotonic_ns,
+        pids: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        """pids: the workers' processes, whose processor time `replan` is told."""
+        promised = plan.prediction.received if plan.prediction is not None else None
+        self._plan = plan
+        self._drift = Drift(promised, num_cores, is_serial=plan.lag_target == 0)
+        self._watch = Watch(gauges, now_ns)
+        self._learner = gauges.rows["learner"]
+        self._replan = replan
+        self._pids = pids
+        self._now_ns = now_ns
+        self._next_ns = self._next_ask_ns = 0
+        self.is_replan_due = False
+        """The run should end at its next version and go on under another plan."""
+
+    def look(self) -> Report | None:
+        """What there is to tell, if anything."""
+        now_ns = self._now_ns()
+        if now_ns < self._next_ns:
+            return None
+        self._next_ns = now_ns + LOOK_PERIOD_NS
+        self._watch.look(None if self._replan is None else self._pids())
+        record = self._watch.now()
+        if record["span_s"] < 0.5 * LOOK_PERIOD_NS / 1e9:
+            return None  # the first look: there is nothing to compare with
+        seen = Seen(
+            at_s=now_ns / 1e9,
+            version=self._learner[Gauge.VERSION],
+            rate=record["rates_per_s"]["received"],
+            busy={
+                role: self._cores_of(role, share) for role, share in record["busy_share"].items()
+            },
+            waiting=record["paced_share"],
+        )
+        finding = self._drift.observe(seen)
+        if self._drift.lasting is not None:
+            self._ask(_record(self._drift.lasting, record), now_ns)
+        if finding is None:
+            return None
+        return Report(
+            kind="imbalance",
+            role="supervisor",
+            text=finding.text,
+            record=_record(finding, record),
+        )
+
+    def _cores_of(self, role: str, share: float) -> float:
+        threads = {"learner": self._plan.learner_threads, "buffer": 1}
+        return share * threads.get(role, self._plan.actor_threads)
+
+    def _ask(self, imbalance: Mapping[str, Any], now_ns: int) -> None:
+        """Now and then while it lasts: what is measured changes, and with it the answer."""
+        if self._replan is None or now_ns < self._next_ask_ns:
+            return
+        self._next_ask_ns = now_ns + ASK_PERIOD_NS
+        self.is_replan_due = self._replan(imbalance)
+
+
+def _record(finding: Finding, seen: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "is_over": finding.is_over,
+        "role": finding.role,
+        "measured": finding.measured,
+        "expected": finding.expected,
+        "text": finding.text,
+        **{name: seen[name] for name in ("rates_per_s", "busy_share", "paced_share")},
+        "core_share": {worker: spent / seen["span_s"] for worker, spent in seen["core_s"].items()},
+    }

@@ -1,0 +1,106 @@
+"""What happens after a worker has ended: it is started again, given up, or the run has failed.
+
+an actor died        its lane is reset, and a new one starts after a back-off; training goes on
+the learner died     a new one starts from the last checkpoint; the actors stay. An exception
+                     in it ends the run: it would come again
+too many restarts    that worker is given up; without any actor, or without the learner, the run
+                     has failed. Work refunds restarts (health.py)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from tianji.balance.lost_task import lost_task
+from tianji.channels.control import Control
+from tianji.channels.gauges import Gauge
+from tianji.channels.reports import Report
+from tianji.config.run import RunConfig
+from tianji.engines.interface import Observer
+from tianji.engines.supervise.watched import WatchedWorker
+from tianji.programs.program import Program
+
+
+class Recovery:
+    """Decides; whoever owns the workers starts those that are due."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        program: Program,
+        control: Control,
+        workers: Mapping[str, WatchedWorker],
+        observer: Observer,
+    ) -> None:
+        self._config = config
+        self._control = control
+        self._workers = workers
+        self._observer = observer
+        (self._buffer,) = program.of_kind("buffer")
+        self._buffer_bell = control.bell(program.bells()[self._buffer.name])
+        self.has_failed = False
+        self.first_cause: str | None = None
+
+    def after_end(self, worker: WatchedWorker, cause: str) -> None:
+        """Deal with a worker whose process ended without being asked to."""
+        health, supervise = worker.health, self._config.supervise
+        error, health.last_error = health.last_error, Report()
+        health.fail(cause, worker.work())
+        if worker.has_learner and error:
+            self.fail(worker, cause)  # a new one would meet the same exception
+            return
+        if (why := health.why_hopeless(supervise.max_restarts)) is not None:
+            self._give_up(worker, why)
+            return
+        wait_s = health.use_restart(supervise.backoff_s)
+        health.start_at_s = time.monotonic() + wait_s
+        text = f"{cause}. Restart {health.used} of {supervise.max_restarts}" + (
+            f" in {wait_s:.1f} s." if wait_s else "."
+        )
+        self._observer.report(Report(kind="restart", role=worker.name, text=text))
+        self._reset_lanes(worker)
+
+    def due(self) -> list[str]:
+        """Return the workers to start again now."""
+        now_s = time.monotonic()
+        starts = ((name, worker.health.start_at_s) for name, worker in self._workers.items())
+        return [name for name, at_s in starts if at_s is not None and now_s >= at_s]
+
+    def next_start_s(self) -> float | None:
+        """Return when the next worker is to be started again (time.monotonic)."""
+        starts = (worker.health.start_at_s for worker in self._workers.values())
+        return min((at_s for at_s in starts if at_s is not None), default=None)
+
+    def _reset_lanes(self, worker: WatchedWorker) -> None:
+        """Tell the buffer that whatever these actors held comes back."""
+        rows = self._control.gauges.rows
+        for actor in worker.actors:
+            for row in (rows[actor.name], rows[self._buffer.name]):
+                row[Gauge.LANE_RESETS] += 1
+            self._buffer_bell.ring()
+
+    def _give_up(self, worker: WatchedWorker, why: str) -> None:
+        text = f"{worker.health.first_cause}. {why}"
+        worker.give_up()
+        self._reset_lanes(worker)
+        left = [
+            actor.index
+            for other in self._workers.values()
+            for actor in other.actors
+            if not other.health.is_given_up
+        ]
+        self._observer.report(Report(kind="note", role=worker.name, text=text))
+        if worker.has_learner or not left:
+            self.fail(worker, text)
+        elif task := lost_task(self._config, left):
+            self.fail(worker, f"{text} No actor of {task} is left.")
+
+    def fail(self, worker: WatchedWorker, cause: str) -> None:
+        """The run cannot go on. The first cause is the one that counts."""
+        self.has_failed = True
+        self.first_cause = self.first_cause or f"{worker.name}: {cause}"
+
+    @property
+    def restarts(self) -> int:
+        return sum(worker.health.restarts for worker in self._workers.values())

@@ -1,0 +1,204 @@
+"""Channels from the wires of a program: their ends in one process, or on shared memory.
+
+ends = InprocEnds(program, plan)                    # every role in this process
+memory = SharedMemory.create(program, plan)         # the supervisor makes it ...
+ends = SharedEnds(program, plan, memory.fds)        # ... and each worker attaches to it
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.control import Control
+from tianji.channels.gauges import Gauges
+from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
+from tianji.channels.layout import Layout
+from tianji.channels.memory import Bell, Segment
+from tianji.channels.orders import Orders
+from tianji.channels.reduce import GlooReduce
+from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
+from tianji.config.plan import RunPlan
+from tianji.programs.program import POLICY, TOTAL, Program, Role, sum_name
+
+
+class Ends(Protocol):
+    """Opens the ends of a program's channels, as far as they lie in this process."""
+
+    gauges: Gauges
+    supervision: Orders
+
+    def sender(self, actor: Role) -> Sender: ...
+
+    def receiver(self) -> Receiver: ...
+
+    def policy_writer(self, nbytes: int) -> BoardWriter: ...
+
+    def policy_reader(self) -> BoardReader: ...
+
+    def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
+        """Open the board of an actor's sum; the reader finds what a predecessor has left."""
+        ...
+
+    def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
+        """Open the boards of all actors' sums, by index."""
+        ...
+
+    def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
+        """Open a rank's end of the all-reduce; None where there is none between processes.
+
+        timeout_s: the longest that one rank may let the others wait."""
+        ...
+
+
+def bell_names(program: Program) -> tuple[str, ...]:
+    """Return the names of all bells, in the same order in every process."""
+    return tuple(dict.fromkeys(program.bells().values()))
+
+
+def build_stream(plan: RunPlan) -> InprocStream:
+    """Return the stream of experience inside one process."""
+    return InprocStream(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
+
+
+class InprocEnds:
+    """All channels in ordinary memory. The policy's board exists once it was opened for writing."""
+
+    def __init__(
+        self,
+        program: Program,
+        stream: InprocStream,
+        make_board: Callable[[int], InprocBoard] = InprocBoard,
+    ) -> None:
+        """make_board: makes the policy's board, of so many bytes."""
+        kinds = program.kinds()
+        self.gauges = Gauges(kinds)
+        self.supervision = Orders(kinds)
+        self._stream = stream
+        self._make_board = make_board
+        self._policy: InprocBoard | None = None
+        self._sums: dict[int, InprocBoard] = {}
+
+    def sender(self, actor: Role) -> Sender:
+        return self._stream.sender(actor.index)
+
+    def receiver(self) -> Receiver:
+        return self._stream
+
+    def policy_writer(self, nbytes: int) -> BoardWriter:
+        self._policy = self._make_board(nbytes)
+        return self._policy
+
+    def policy_reader(self) -> BoardReader:
+        assert self._policy is not None, "the learner is built before whoever reads its policy"
+        return self._policy
+
+    def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
+        board = self._sum(actor.index, nbytes)
+        return board, board
+
+    def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
+        return [self._sum(lane, nbytes) for lane in range(self._stream.num_lanes)]
+
+    def _sum(self, actor: int, nbytes: int) -> InprocBoard:
+        return self._sums.setdefault(actor, InprocBoard(nbytes))
+
+    def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """All shared memory of a run, as its owner sees it."""
+
+    control: Control
+    stream: StreamMemory
+    boards: dict[str, int]
+    """File descriptors by wire. A board's writer gives it its size; the ranks of a Reduce find each
+    other through theirs."""
+
+    @staticmethod
+    def create(program: Program, plan: RunPlan) -> SharedMemory:
+        layout = Layout.from_json(plan.layout)
+        names = [POLICY, TOTAL, *(sum_name(actor) for actor in range(plan.num_actors))]
+        return SharedMemory(
+            Control.create(program.kinds(), bell_names(program)),
+            StreamMemory.create(layout, plan.num_slots, plan.num_actors),
+            {name: os.memfd_create(f"tianji-{name}") for name in names if program.has_wire(name)},
+        )
+
+    @property
+    def fds(self) -> dict[str, int]:
+        """The file descriptors that a worker inherits."""
+        return {
+            "control": self.control.segment.fd,
+            "slots": self.stream.slots.fd,
+            "lanes": self.stream.lanes.fd,
+            **self.boards,
+        }
+
+    def close(self) -> None:
+        for fd in self.fds.values():
+            os.close(fd)
+
+
+class SharedEnds:
+    """The channels of a run on shared memory that this process has inherited."""
+
+    def __init__(self, program: Program, plan: RunPlan, fds: dict[str, int]) -> None:
+        self._program = program
+        self._fds = fds
+        self._bells = program.bells()
+        self.control = Control(program.kinds(), bell_names(program), Segment.attach(fds["control"]))
+        self.gauges = self.control.gauges
+        self.supervision = self.control.supervision
+        self.num_kept = 0
+        """Unrolls that a receiver before this one has left in the store."""
+        self.highest_version = -1
+        """Highest version that a learner before this one has published."""
+        self._stream = StreamMemory(
+            Segment.attach(fds["slots"]),
+            Segment.attach(fds["lanes"]),
+            Layout.from_json(plan.layout),
+            plan.num_slots,
+            plan.num_actors,
+        )
+
+    def bell(self, role: Role) -> Bell:
+        """Open the bell that wakes this role. Each thread that rings it needs one of its own."""
+        return self.control.bell(self._bells[role.name])
+
+    def sender(self, actor: Role) -> Sender:
+        (buffer,) = self._program.of_kind("buffer")
+        return ShmSender(self._stream, actor.index, self.bell(buffer))
+
+    def receiver(self) -> Receiver:
+        actors = self._program.of_kind("actor")
+        receiver = ShmReceiver(self._stream, [self.bell(actor) for actor in actors])
+        self.num_kept = len(receiver.kept)
+        return receiver
+
+    def policy_writer(self, nbytes: int) -> BoardWriter:
+        writer = ShmBoardWriter(self._fds[POLICY], nbytes)
+        self.highest_version = writer.version()
+        return writer
+
+    def policy_reader(self) -> BoardReader:
+        return ShmBoardReader(self._fds[POLICY])
+
+    def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
+        name = sum_name(actor.index)
+        return ShmBoardWriter(self._fds[name], nbytes, name), ShmBoardReader(self._fds[name])
+
+    def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
+        actors = self._program.of_kind("actor")
+        return [ShmBoardReader(self._fds[sum_name(actor.index)]) for actor in actors]
+
+    def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
+        if TOTAL not in self._fds:
+            return None
+        return GlooReduce(self._fds[TOTAL], timeout_s, self.bell(role).ring)

@@ -1,0 +1,104 @@
+"""The checkpoints of a run: when one is due, what is in it, and how a run continues from one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.reports import Report, Reports
+from tianji.checkpoint.load import latest, read_checkpoint
+from tianji.checkpoint.schema import Snapshot
+from tianji.checkpoint.writer import Writer
+from tianji.config.run import CheckpointConfig
+from tianji.learner.group import Group
+from tianji.learner.progress import Progress
+from tianji.learner.restored import restored_report, version_after
+from tianji.types import Clock
+
+ActorStates: TypeAlias = Callable[[], dict[str, Any] | None]
+"""Returns the actors' states for an exact resume, or None where they are out of reach."""
+BufferState: TypeAlias = dict[str, Any]
+
+
+class Checkpoints:
+    """Writes them from copies, in a thread of its own, so that training goes on meanwhile."""
+
+    def __init__(
+        self,
+        config: CheckpointConfig,
+        run_dir: Path,
+        group: Group,
+        progress: Progress,
+        reports: Reports,
+        actor_states: ActorStates,
+        adapt_buffer: Callable[[BufferState], BufferState],
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        """adapt_buffer: turns a saved buffer state into one for the present number of actors."""
+        self._config = config
+        self._run_dir = run_dir
+        self._group = group
+        self._progress = progress
+        self._reports = reports
+        self._actor_states = actor_states
+        self._adapt_buffer = adapt_buffer
+        self._now_ns = now_ns
+        self._writer = Writer(run_dir, config.keep_last, self._on_event)
+        self._next_ns = 0
+
+    def _on_event(self, kind: Any, text: str) -> None:
+        self._reports(Report(kind=kind, role="learner", text=text))
+
+    def is_due(self, now_ns: int) -> bool:
+        return now_ns >= self._next_ns
+
+    def finds_loss(self) -> bool:
+        """Return whether somebody has deleted the newest one. This looks at the disk."""
+        return self._writer.finds_loss()
+
+    def save(self, now_ns: int) -> None:
+        row = self._group.gauges.learner
+        row[Gauge.ACTIVITY] = Activity.SAVING
+        self._next_ns = now_ns + int(self._config.period_s * 1e9)
+        self._writer.submit(self._snapshot(now_ns))
+        row[Gauge.SAVE_NS] += self._now_ns() - now_ns
+
+    def _snapshot(self, now_ns: int) -> Snapshot:
+        progress = self._progress
+        state = self._group.state()
+        return Snapshot(
+            version=self._group.learner.version,
+            weights=self._group.weights(),
+            state={**state, "progress": progress.state(now_ns), "actors": self._actor_states()},
+            facts={
+                "env_steps": progress.env_steps,
+                "updates": state["updates"],
+                "wall_s": progress.wall_s(now_ns),
+                "mean_return_100": progress.mean_return if progress.is_rated else None,
+            },
+        )
+
+    def resume(self, highest_version: int) -> dict[str, Any] | None:
+        """Continue from the newest intact checkpoint; return the actors' saved states, if any.
+
+        highest_version: the highest one already published in this session, -1 if none.
+        """
+        choice = latest(self._run_dir)
+        saved = read_checkpoint(choice.path)
+        state: Any = saved.state
+        buffer = self._adapt_buffer(state["buffer"])
+        self._group.load_state(saved.weights, {**state, "buffer": buffer})
+        self._progress.load_state(state["progress"])
+        version = version_after(self._run_dir, saved.version, highest_version)
+        self._group.continue_at(version)
+        env_steps = self._progress.env_steps
+        self._reports(restored_report(saved.version, env_steps, version, choice))
+        actors: dict[str, Any] | None = state["actors"]
+        return actors if actors and len(actors) == len(self._group.gauges.actors) else None
+
+    def close(self, show_life: Callable[[], None] = lambda: None) -> None:
+        """Wait for the last one. show_life: called while this waits."""
+        self._writer.close(show_life)

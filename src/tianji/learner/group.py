@@ -1,0 +1,126 @@
+"""A group: one learner with its update, and the buffer that its actors fill.
+
+A run has one group or several. What belongs to the run as a whole (progress, targets, checkpoints,
+reports) is in training.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tianji.algorithms.interface import Update
+from tianji.buffer.interface import BufferRole
+from tianji.channels.gauges import CARRIED, Gauge, timed_tick
+from tianji.learner.role import Learner
+from tianji.types import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGauges:
+    """The rows of a group's roles."""
+
+    learner: memoryview[int]
+    buffer: memoryview[int]
+    actors: Sequence[memoryview[int]]
+
+
+class Group:
+    """`tick_buffer` and `tick_learner` move its two roles on, in turns or on a thread each."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        update: Update,
+        buffer: BufferRole,
+        learner: Learner,
+        gauges: GroupGauges,
+        ratio: float,
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        """ratio: items to be taken per item put."""
+        self._model = model
+        self._update = update
+        self.buffer = buffer
+        self.learner = learner
+        self.gauges = gauges
+        self._ratio = ratio
+        self._now_ns = now_ns
+
+    def tick_buffer(self) -> bool:
+        return timed_tick(self.buffer, self.gauges.buffer, self._now_ns)
+
+    def tick_learner(self) -> bool:
+        return timed_tick(self.learner, self.gauges.learner, self._now_ns)
+
+    def continue_at(self, version: int) -> None:
+        """Set the next version to publish; versions never fall."""
+        self.learner.version = version
+        self.buffer.continue_at(version)
+
+    def record(self) -> dict[str, Any]:
+        """Return where the group stands."""
+        buffer = self.buffer
+        return {
+            "updates": self.gauges.learner[Gauge.UPDATES],
+            "version": self.learner.version,
+            "lag_versions": buffer.lag.summary(),
+            "lag_histogram": buffer.lag.counts(),
+            "ratio": {
+                "target": self._ratio,
+                "actual": buffer.items_taken / max(1, buffer.items_put),
+            },
+            "discarded_items": buffer.discarded,
+            "env_failures": sum(row[Gauge.ENV_FAILURES] for row in self.gauges.actors),
+            "learner": {**self.learner.metrics, **buffer.metrics()},
+            **buffer.record(),
+        }
+
+    def first_step_ns(self) -> int:
+        """Return when the first environment step began (CLOCK_MONOTONIC); 0: not yet."""
+        begun = [row[Gauge.FIRST_STEP_NS] for row in self.gauges.actors]
+        return min(filter(None, begun), default=0)
+
+    def steps(self) -> dict[str, int]:
+        """Return the environment steps so far, at every stage they pass."""
+        return {
+            "produced": sum(row[Gauge.STEPS] for row in self.gauges.actors),
+            "received": self.gauges.buffer[Gauge.RECEIVED_STEPS],
+            "trained": self.gauges.learner[Gauge.STEPS],
+            "unique_trained": self.gauges.learner[Gauge.UNIQUE_STEPS],
+        }
+
+    # Checkpoints.
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return copies of the model's weights."""
+        return {name: value.detach().clone() for name, value in self._model.state_dict().items()}
+
+    def state(self) -> dict[str, Any]:
+        """Return copies of everything else that the group needs to continue."""
+        row = self.gauges.learner
+        return {
+            "update": self._update.state(),
+            "buffer": self.buffer.state(),
+            "updates": row[Gauge.UPDATES],
+            "trained_steps": row[Gauge.STEPS],
+            "unique_steps": row[Gauge.UNIQUE_STEPS],
+        }
+
+    def load_state(self, weights: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
+        self._model.load_state_dict(dict(weights))
+        self._update.load_state(state["update"])
+        self.buffer.load_state(state["buffer"])
+        self._carry_over(Gauge.UPDATES, state["updates"])
+        self._carry_over(Gauge.STEPS, state["trained_steps"])
+        self._carry_over(Gauge.UNIQUE_STEPS, state["unique_steps"])
+
+    def _carry_over(self, gauge: Gauge, count: int) -> None:
+        """Set a count, and note how much of it was not counted here: rates leave that out."""
+        row = self.gauges.learner
+        row[CARRIED[gauge]] += count - row[gauge]
+        row[gauge] = count

@@ -1,0 +1,40 @@
+"""What a learner that continues from a checkpoint is called, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tianji.channels.reports import Report
+from tianji.checkpoint.load import Choice, list_checkpoints
+from tianji.checkpoint.schema import folder_name, version_of
+from tianji.observe.run_log import highest_version
+
+BEFORE_THE_FIRST = -1
+"""Version and environment steps of a learner that found no checkpoint and begins anew."""
+
+
+def version_after(run_dir: Path, saved: int, published: int) -> int:
+    """The version to continue as. Versions never fall: those that were published in this session,
+    and those that a killed one has written to the folder, are passed over.
+
+    saved: the version of the checkpoint. published: the highest one of this session, -1 if none.
+    """
+    checkpoints = [version_of(path.name) or 0 for path in list_checkpoints(run_dir)]
+    written = max([highest_version(run_dir), *checkpoints])
+    return max(saved, published + 1, written + 1 if written > saved else 0)
+
+
+def restored_report(saved: int, env_steps: int, version: int, choice: Choice) -> Report:
+    """Tell the observer where the run goes back to, and a person what that costs."""
+    text = f"{choice.note} Continuing from checkpoint {folder_name(saved)}".lstrip()
+    if version > saved:
+        text += f" as version {version}; what was learned after that checkpoint is lost"
+    record = {"version": saved, "env_steps": env_steps}
+    return Report(kind="restored", role="learner", text=f"{text}.", record=record)
+
+
+def begun_anew_report(version: int) -> Report:
+    """The same for a learner that died before its first checkpoint."""
+    text = f"The learner died before its first checkpoint and begins anew as version {version}."
+    record = {"version": BEFORE_THE_FIRST, "env_steps": BEFORE_THE_FIRST}
+    return Report(kind="restored", role="learner", text=text, record=record)

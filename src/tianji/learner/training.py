@@ -1,0 +1,185 @@
+"""Training: a group from its first version to the end of the run.
+
+Takes      unrolls from the actors
+Gives      policy versions, checkpoints, reports
+Waits for  nothing
+Unblocked  by arrivals
+Stops      when the run has reached a target or a limit, or is told to
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.orders import Stop
+from tianji.channels.reports import Report, Reports
+from tianji.learner.checkpoints import Checkpoints
+from tianji.learner.group import Group
+from tianji.learner.progress import Progress
+from tianji.types import Clock
+
+PATIENCE_S = 1.0
+"""How long the version in work may take after a stop before its other updates are left out."""
+CUT_SHORT = "The version in work ends with the updates made so far, so that the run can stop."
+
+
+class Training:
+    """`tick` moves buffer and learner on; between versions it saves and reports."""
+
+    def __init__(
+        self,
+        group: Group,
+        progress: Progress,
+        checkpoints: Checkpoints,
+        gauges: Gauges,
+        reports: Reports,
+        report_period_s: float,
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        """gauges: of every role, for the shares of the whole session."""
+        self.group = group
+        self.progress = progress
+        self._checkpoints = checkpoints
+        self._gauges = gauges
+        self._reports = reports
+        self._report_period_ns = int(report_period_s * 1e9)
+        self._now_ns = now_ns
+        self._next_report_ns = 0
+        self._steps_before = group.steps()
+        self._patience = Patience()  # the patience of a person, so never on a virtual clock
+        self._is_cut_short = False
+
+    def resume(self, highest_version: int) -> dict[str, Any] | None:
+        """Continue from the newest intact checkpoint; return the actors' saved states, if any.
+
+        highest_version: the highest one already published in this session, -1 if none.
+        """
+        return self._checkpoints.resume(highest_version)
+
+    def start(self) -> None:
+        """Publish the first version, which starts the actors, and save it, so that there is always
+        a checkpoint to go back to."""
+        self._steps_before = self.group.steps()
+        self.group.learner.publish()
+        now_ns = self._now_ns()
+        self._checkpoints.save(now_ns)
+        self._next_report_ns = now_ns
+
+    def tick(self) -> bool:
+        """Move the buffer on, then the learner."""
+        buffer_worked = self.group.tick_buffer()
+        if self.tick_learner():
+            return True
+        if not buffer_worked:
+            self.tell_news()
+        return buffer_worked
+
+    def tick_learner(self) -> bool:
+        if not self.group.tick_learner():
+            return False
+        if self.group.learner.is_between_versions:
+            self._after_version(self._now_ns())
+        return True
+
+    @property
+    def due_ns(self) -> int:
+        """When there is something to do although nothing arrives; 0: never."""
+        return self.group.buffer.due_ns
+
+    def tell_news(self) -> None:
+        """Report what the buffer has to say. A round that waits for an actor makes no versions,
+        after which it would be reported otherwise."""
+        for text in self.group.buffer.news():
+            self._reports(Report(kind="note", role="buffer", text=text))
+            self._report(self._now_ns())
+
+    def _after_version(self, now_ns: int) -> None:
+        is_report_due = now_ns >= self._next_report_ns
+        # Looking at the disk may take a while, and there may be thousands of versions a second.
+        if self._checkpoints.is_due(now_ns) or (is_report_due and self._checkpoints.finds_loss()):
+            self._checkpoints.save(now_ns)
+        if is_report_due:
+            self._report(now_ns)
+
+    def _report(self, now_ns: int) -> None:
+        self._next_report_ns = now_ns + self._report_period_ns
+        self._reports(Report(kind="metrics", role="learner", record=self.record(now_ns)))
+
+    def ended(self, stop: int) -> str | None:
+        """Return why the run is over; None while it goes on. A run ends between two versions, or
+        at once when it must. stop: how urgently it is asked to stop (Stop)."""
+        if not self.group.learner.is_between_versions:
+            if self._patience.is_spent(stop):
+                self._cut_short()
+            return "interrupted" if stop == Stop.NOW else None
+        if stop > Stop.NO:
+            return "interrupted"
+        self._note_first_step()
+        return self.progress.stop_reason(self._now_ns())
+
+    def _cut_short(self) -> None:
+        """End the version in work with the updates that were made: a stop cannot wait for it."""
+        if not self._is_cut_short:
+            self._is_cut_short = True
+            self.group.learner.cut_short()
+            self._reports(Report(kind="note", role="learner", text=CUT_SHORT))
+
+    def _note_first_step(self) -> None:
+        if not self.progress.started_ns:
+            self.progress.started_ns = self.group.first_step_ns()
+
+    def record(self, now_ns: int) -> dict[str, Any]:
+        """Return where the run stands, as the learner knows it."""
+        self._note_first_step()
+        return {**self.progress.record(now_ns), **self.group.record()}
+
+    def _whole_session(self, now_ns: int) -> dict[str, Any]:
+        """Return rates and shares since the session began; steps of a checkpoint do not count."""
+        elapsed_ns = max(1, now_ns - (self.progress.started_ns or now_ns))
+        before, after = self._steps_before, self.group.steps()
+        steps = {
+            "produced": after["produced"],
+            "received": after["received"],
+            "trained": after["trained"] - before["trained"],
+            "unique_trained": after["unique_trained"] - before["unique_trained"],
+        }
+        busy = {name: row[Gauge.BUSY_NS] for name, row in self._gauges.rows.items()}
+        return {
+            "rates_per_s": {name: count / elapsed_ns * 1e9 for name, count in steps.items()},
+            "busy_s": {name: ns / 1e9 for name, ns in busy.items()},
+            "busy_share": {name: min(1.0, ns / elapsed_ns) for name, ns in busy.items()},
+        }
+
+    def close(self, save: bool) -> dict[str, Any]:
+        """Write the last checkpoint, wait for it, and return the last record, with the rates and
+        shares of the whole session."""
+        now_ns = self._now_ns()
+        record = {**self.record(now_ns), **self._whole_session(now_ns)}
+        self._reports(Report(kind="metrics", role="learner", record=record))
+        if save and self.group.learner.is_between_versions:
+            self._checkpoints.save(self._now_ns())
+        self._checkpoints.close(self._show_life)
+        return record
+
+    def _show_life(self) -> None:
+        for row in (self.group.gauges.learner, self.group.gauges.buffer):
+            row[Gauge.HEARTBEAT_NS] = self._now_ns()
+
+
+class Patience:
+    """How long the version in work is waited for after a stop: `is_spent(level)` says that it has
+    had its time, counted from the first call with a level above NO."""
+
+    def __init__(self, now_ns: Clock = time.monotonic_ns) -> None:
+        self._now_ns = now_ns
+        self._since_ns: int | None = None
+
+    def is_spent(self, level: int) -> bool:
+        if level == Stop.NO:
+            return False
+        now_ns = self._now_ns()
+        if self._since_ns is None:
+            self._since_ns = now_ns
+        return now_ns - self._since_ns > PATIENCE_S * 1e9

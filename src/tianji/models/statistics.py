@@ -1,0 +1,122 @@
+"""Running statistics of observations and rewards, which only the learner counts.
+
+What the policy needs of them (float32 mean and inverse deviation) is part of the published module;
+what the learner needs to go on counting (float64 moments) is part of the update's state.
+
+T: time, N: environments side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.normalize import EPSILON
+from tianji.models.tensors import Tensors
+from tianji.ops.gae import Bools, Floats
+from tianji.ops.running import RunningMoments
+from tianji.types import Array, Stamp
+
+
+class ObservationStatistics:
+    """The learner's side of a network's Normalizer; does nothing for networks without one."""
+
+    def __init__(self, net: nn.Module) -> None:
+        self._encoder = net.encoder if isinstance(net, StackedNet) else None
+        self._normalizer = self._encoder.normalizer if self._encoder is not None else None
+        self.is_used = self._normalizer is not None
+        size = len(self._normalizer.mean_V) if self._normalizer is not None else 0
+        self._moments = RunningMoments.zeros(size)
+
+    def update(self, obs: Tensors) -> None:
+        """Count these rows, all of them valid, and let the module use the new statistics."""
+        if self._encoder is not None and self._normalizer is not None:
+            self._moments.update(self._encoder.numbers(obs).numpy(force=True))
+            self._normalizer.load(self._moments)
+
+    def state(self) -> Tensors:
+        return _moments_state(self._moments) if self.is_used else {}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Continue counting; the module's own buffers come with its state_dict."""
+        if self.is_used:
+            self._moments = _moments_from(state)
+
+
+class RewardScale:
+    """Divides rewards by the running deviation of the discounted return.
+
+        G_t = r_t + gamma * G_t-1 (0 at the start of an episode),   r'_t = r_t / deviation(G)
+
+    G is followed for every environment of every actor, over the borders of unrolls.
+    """
+
+    def __init__(self, gamma: float, clip: float) -> None:
+        self._gamma = gamma
+        self._clip = np.float32(clip)
+        self._moments = RunningMoments.zeros(1)
+        self._return_by_actor: dict[int, Array] = {}
+
+    def scale(
+        self, reward_TN: Floats, done_TN: Bools, valid_TN: Bools, stamps: Sequence[Stamp]
+    ) -> Floats:
+        """Count a batch of unrolls that lie side by side in the order of their stamps; scale it."""
+        num_envs, rest = divmod(reward_TN.shape[1], len(stamps))
+        assert not rest, "every actor steps the same number of environments"
+        for i, stamp in enumerate(stamps):
+            part = np.s_[:, i * num_envs : (i + 1) * num_envs]
+            returns = self._follow(stamp.actor, reward_TN[part], done_TN[part], valid_TN[part])
+            self._moments.update(returns[valid_TN[part]][:, None])
+        scaled_TN = np.where(valid_TN, reward_TN, np.float32(0.0)) / self.deviation
+        return np.clip(scaled_TN, -self._clip, self._clip)
+
+    @property
+    def deviation(self) -> np.float32:
+        """Return the deviation of the discounted returns so far, which rewards are divided by."""
+        return np.float32(np.sqrt(self._moments.variance_F[0] + EPSILON))
+
+    def _follow(self, actor: int, reward_TN: Array, done_TN: Array, valid_TN: Array) -> Array:
+        """Return G of every step; steps that are not valid leave it as it was."""
+        num_envs = reward_TN.shape[1]
+        current_N = self._return_by_actor.get(actor, np.empty(0))
+        if len(current_N) != num_envs:  # a new actor, or a resume with other shares
+            current_N = np.zeros(num_envs)
+        returns_TN = np.empty(reward_TN.shape)
+        for t in range(len(reward_TN)):
+            returns_TN[t] = np.where(valid_TN[t], self._gamma * current_N + reward_TN[t], current_N)
+            current_N = np.where(valid_TN[t] & done_TN[t], 0.0, returns_TN[t])
+        self._return_by_actor[actor] = current_N
+        return returns_TN
+
+    def state(self) -> Tensors:
+        returns = {
+            f"returns.{actor}": torch.from_numpy(returns_N.copy())
+            for actor, returns_N in self._return_by_actor.items()
+        }
+        return _moments_state(self._moments) | returns
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        self._moments = _moments_from(state)
+        self._return_by_actor = {
+            int(key.removeprefix("returns.")): tensor.numpy().copy()
+            for key, tensor in state.items()
+            if key.startswith("returns.")
+        }
+
+
+def _moments_state(moments: RunningMoments) -> Tensors:
+    return {
+        "count": torch.tensor(moments.count, dtype=torch.float64),
+        "mean": torch.from_numpy(moments.mean_F.copy()),
+        "m2": torch.from_numpy(moments.m2_F.copy()),
+    }
+
+
+def _moments_from(state: Mapping[str, Tensor]) -> RunningMoments:
+    return RunningMoments(
+        float(state["count"]), state["mean"].numpy().copy(), state["m2"].numpy().copy()
+    )

@@ -1,0 +1,131 @@
+"""Profiles that were measured before, kept for the next run of the same kind on this machine.
+
+    $XDG_CACHE_HOME/tianji/profiles/KEY.json
+
+A file that cannot be read, is too old, or is no profile of this version counts as missing, and the
+run is measured again. An environment given as a callable has no name to keep a profile under.
+Every start of a run looks here, so this module imports little.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import os
+import platform
+import time
+from importlib import metadata
+from pathlib import Path
+
+from tianji.checkpoint.durable import replace_json
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.costs.profile import Profile
+from tianji.envs.build import EnvSources
+
+FORMAT = 2  # raised when the same numbers change their meaning
+SHARES = ("num_actors", "learner_threads", "actor_threads")  # settings that share the machine
+# Settings that change the cost of a run. A share that is fixed by hand is the only one measured.
+_SETTINGS = {"env", "env_kwargs", "algorithm", "model", "normalize", "num_envs", "max_lag", *SHARES}
+_LIBRARIES = ("tianji", "torch", "numpy", "gymnasium")
+MOST_AGE_S = 30 * 24 * 3600.0  # the code of an environment may change, and no version tells
+DISTURBED_AGE_S = 3600.0  # of a profile that other programs disturbed
+
+
+def kept_profile(config: RunConfig, env: EnvSources, machine: Machine) -> Profile | None:
+    """Return the kept profile of such a run on this machine, if there is one.
+
+    If actors or threads are fixed by hand, a profile over all of them serves too. A profile of the
+    local engine, which has rehearsals, serves any engine.
+    """
+    if env != config.env or not has_any():  # a callable may be another one the next time
+        return None
+    free = config.model_copy(update=dict.fromkeys(SHARES, "auto"))
+    local = [asked.model_copy(update={"engine": "local"}) for asked in (config, free)]
+    keys = dict.fromkeys(key_of(asked, machine) for asked in (*local, config, free))
+    return next(filter(None, map(load, keys)), None)
+
+
+def is_kept(config: RunConfig, env: EnvSources, machine: Machine) -> bool:
+    """Return whether a plan can be solved without measuring anything."""
+    if not config.plan.choose:
+        return kept_profile(config, env, machine) is not None
+    from tianji.planning.resolve.settle import settle, variants
+
+    return all(kept_profile(settle(config, v), env, machine) for v in variants(config))
+
+
+def has_any() -> bool:
+    """Return whether any profile is kept; computing a key takes milliseconds."""
+    try:
+        return _folder().is_dir()
+    except (OSError, RuntimeError):  # the home folder is not readable, or there is none
+        return False
+
+
+def key_of(config: RunConfig, machine: Machine) -> str:
+    """Return a key that is the same for runs of the same cost on the same machine."""
+    facts = {
+        "format": FORMAT,
+        "processor": _processor(),
+        "cores": len(machine.cores),
+        "python": platform.python_version(),
+        "libraries": {name: _version(name) for name in _LIBRARIES},
+        "settings": config.model_dump(mode="json", include=_SETTINGS),
+        "engine": config.engine,  # plans are rehearsed for the local engine only
+        "has_evaluator": config.evaluate.period_s > 0,
+    }
+    text = json.dumps(facts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def load(key: str) -> Profile | None:
+    """Return the profile kept under this key, if it can be read and is not too old."""
+    try:
+        path = _path(key)
+        age_s = time.time() - path.stat().st_mtime
+        profile = Profile.model_validate_json(path.read_bytes())
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return profile if age_s <= (DISTURBED_AGE_S if profile.is_disturbed else MOST_AGE_S) else None
+
+
+def save(key: str, profile: Profile) -> None:
+    """Keep the profile for the next run; a failure is logged."""
+    try:
+        path = _path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_json(path, profile.model_dump(mode="json"))
+    except (OSError, RuntimeError) as error:
+        logging.getLogger("tianji").warning(
+            "The profile could not be saved, so the next run measures again: %s", error
+        )
+
+
+def _folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "tianji" / "profiles"
+
+
+def _path(key: str) -> Path:
+    return _folder() / f"{key}.json"
+
+
+def _processor() -> str:
+    """Return the name of the processor as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+@functools.cache
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return "none"

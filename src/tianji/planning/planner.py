@@ -1,0 +1,207 @@
+"""Plan a run: use a kept profile, measure one, or share the cores by rule.
+
+    planned = plan_run(config, env, read_machine(), tell)        # measures only if that pays
+    planned = measured_plan(config, env, read_machine(), tell)   # `tianji plan`
+
+Nothing here imports torch; the processes that measure do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tianji.config.machine import Machine
+from tianji.config.plan import RunPlan
+from tianji.config.run import RunConfig
+from tianji.display.waiting import tell_while_slow
+from tianji.envs.build import EnvSources, Probe
+from tianji.errors import TianjiError, UsageError
+from tianji.planning.keep import SHARES, is_kept
+from tianji.planning.resolve.resolve import demand_of, resolve
+from tianji.planning.tasks import gathers, probe_tasks
+
+if TYPE_CHECKING:
+    from tianji.costs.profile import Profile
+    from tianji.planning.profiles import Tell
+    from tianji.planning.solve.solve import Solution
+
+PAYS_ABOVE_S = 60.0  # a measurement takes 15 s: too much for a run that may be shorter than this
+
+GATHERS = (
+    "The plan follows a rule: actors that compute gradients need no balance with the learner, and "
+    "their number is part of the method."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What a plan was solved from, and the solution.
+
+    from_cache: all profiles were kept from earlier runs.
+    settings: the values chosen for settings that were `auto`, by their path.
+    """
+
+    profile: Profile
+    solution: Solution
+    from_cache: bool
+    settings: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan and its origin.
+
+    config: what the person asked, with numbers in place of every `auto`.
+    note: where the plan comes from, in words; empty if there was nothing to decide.
+    solved: None for a plan by rule.
+    """
+
+    config: RunConfig
+    plan: RunPlan
+    probe: Probe
+    note: str
+    solved: Solved | None = None
+    planning_s: float = 0.0
+
+
+def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -> Planned:
+    """Plan a run that is about to start: measure if that pays, else share the cores by rule."""
+    note = _nothing_to_measure(config)
+    if note is not None:
+        is_open = config.engine == "local" and config.num_actors == "auto"
+        return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
+    is_open = config.plan.source == "auto" and not is_kept(config, env, machine)
+    probe = _probe(config, env, tell, timed=is_open)
+    note = _too_short(config, machine, probe) if is_open else None
+    if note is not None:
+        return _by_rule(config, machine, probe, note)
+    try:
+        return _solve(config, env, machine, probe, tell)
+    except UsageError:
+        raise  # the run does not fit under any plan
+    except TianjiError as error:
+        if not is_open:
+            raise
+        return _by_rule(config, machine, probe, f"Cores are shared by rule: {error}")
+
+
+def plan_again(
+    config: RunConfig,
+    changes: Mapping[str, Any],
+    env: EnvSources,
+    machine: Machine,
+    before: RunPlan,
+    tell: Tell,
+) -> Planned:
+    """Plan a run that is resumed: keep its shares, except those among the changes."""
+    is_asked = "source" in changes.get("plan", {})
+    same = {n: getattr(before, n) for n in SHARES if n not in changes and not is_asked}
+    fixed = config.model_copy(update=same)
+    if len(same) < len(SHARES):
+        return replace(plan_run(fixed, env, machine, tell), config=config)
+    probe = _probe(config, env, tell)
+    kept = {name: getattr(before, name) for name in ("source", "prediction", "notes")}
+    return Planned(config, resolve(fixed, machine, probe).model_copy(update=kept), probe, note="")
+
+
+def measured_plan(
+    config: RunConfig, env: EnvSources, machine: Machine, tell: Tell, fresh: bool = False
+) -> Planned:
+    """Plan by a profile, kept or measured now; fresh: always measure.
+
+    An algorithm that gathers gradients is planned by rule: there is nothing to balance.
+    """
+    if gathers(config):
+        return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
+    if config.engine != "local":
+        raise UsageError(
+            f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
+            "`tianji plan` needs --engine local."
+        )
+    return _solve(config, env, machine, _probe(config, env, tell), tell, fresh)
+
+
+def _probe(config: RunConfig, env: EnvSources, tell: Tell, timed: bool = False) -> Probe:
+    with tell_while_slow(tell, f"Trying out {config.env_name}"):
+        return probe_tasks(config, env, timed)
+
+
+def _nothing_to_measure(config: RunConfig) -> str | None:
+    """Return why a profile cannot help; None if it can."""
+    if config.engine != "local":
+        return ""
+    if gathers(config):
+        return GATHERS
+    if config.plan.source == "rule":
+        return "Cores are shared by rule (plan.source = rule)."
+    if "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose:
+        return "You set num_actors and learner_threads; there was nothing to plan."
+    return None
+
+
+def _too_short(config: RunConfig, machine: Machine, probe: Probe) -> str | None:
+    """Return why a measurement does not pay; None if it does."""
+    if probe.step_s is None:
+        return "Cores are shared by rule: the environment failed in a step."
+    env_s = config.max_env_steps * probe.step_s / len(machine.cores)
+    if env_s <= PAYS_ABOVE_S:
+        why = f"its environment steps need only about {max(1.0, env_s):.0f} s in all"
+    elif config.max_wall_s is not None and config.max_wall_s <= PAYS_ABOVE_S:
+        why = f"it ends after {config.max_wall_s:g} s (max_wall_s)"
+    else:
+        return None
+    return (
+        f"Cores are shared by rule: this run may be too short for a measurement, because {why}. "
+        "`tianji plan` measures the best shares for this and later runs."
+    )
+
+
+def _by_rule(config: RunConfig, machine: Machine, probe: Probe, note: str) -> Planned:
+    if config.plan.choose:
+        from tianji.planning.resolve.settle import settle
+
+        note = f"{note} {', '.join(config.plan.choose)}: default, not measured.".strip()
+        config = settle(config, {})
+    return Planned(config, resolve(config, machine, probe), probe, note)
+
+
+def _solve(
+    config: RunConfig,
+    env: EnvSources,
+    machine: Machine,
+    probe: Probe,
+    tell: Tell,
+    fresh: bool = False,
+) -> Planned:
+    from tianji.planning.profiles import trials
+    from tianji.planning.resolve.settle import choose, settle
+    from tianji.planning.solve.solve import solve
+
+    began = time.perf_counter()
+    from_cache = not fresh and is_kept(config, env, machine)
+    choice = choose(config, trials(config, env, machine, probe, tell, fresh))
+    settled = settle(config, choice.values)
+    solution = solve(choice.profile, machine, demand_of(settled, probe))
+    taken_s = time.perf_counter() - began
+    notes = [
+        "The plan uses a saved profile of such a run on this machine."
+        if from_cache
+        else f"The plan uses a profile of this machine, measured in {taken_s:.0f} s.",
+        *choice.notes,
+    ]
+    if choice.profile.is_disturbed:
+        notes.append(
+            "Other programs used the machine during the measurement; `tianji plan --fresh` "
+            "measures again."
+        )
+    return Planned(
+        config=settled,
+        plan=resolve(settled, machine, probe, solution),
+        probe=probe,
+        note=" ".join(notes),
+        solved=Solved(choice.profile, solution, from_cache, dict(choice.values)),
+        planning_s=taken_s,
+    )

@@ -1,0 +1,279 @@
+"""Turn a config into a plan: derive every number of a run, and refuse a run that cannot work.
+
+The shares of the machine come from the planner's solution, from the person, or from a simple rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.channels.board import NUM_COPIES
+from tianji.config.machine import Machine
+from tianji.config.plan import RunPlan
+from tianji.config.run import RunConfig
+from tianji.display.numbers import counted
+from tianji.errors import UsageError
+from tianji.models.sizes import most_parameters
+from tianji.planning.resolve.check_times import check_times
+from tianji.planning.resolve.memory_estimate import estimated_memory
+from tianji.planning.resolve.pinning import pin_cores
+from tianji.planning.resolve.rule import choose_actors, uneven_note
+from tianji.planning.resolve.slots import Slots, lag_target, plan_slots
+from tianji.planning.solve.demand import Demand
+from tianji.planning.solve.run_memory import RunMemory
+
+if TYPE_CHECKING:
+    from tianji.algorithms.interface import Algorithm, Cadence
+    from tianji.config.schema import Auto
+    from tianji.envs.build import Probe
+    from tianji.planning.solve.solve import Solution
+
+MOST_LEARNER_THREADS = 4  # more only wait for each other at the sizes of these networks
+FAR_MORE = 10  # times max_env_steps: nobody asked for a first version of this length
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    num_actors: int
+    learner_threads: int
+    actor_threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is known before the shares of the machine are."""
+
+    config: RunConfig
+    machine: Machine
+    probe: Probe
+    algorithm: Algorithm
+    cadence: Cadence
+    num_parameters: int
+
+    def slots(self, num_actors: int) -> Slots:
+        return plan_slots(self.config, self.algorithm, self.cadence, self.probe, num_actors)
+
+    def memory(self, num_actors: int) -> RunMemory:
+        slots = self.slots(num_actors)
+        parts = self.config, self.probe, self.cadence, slots, num_actors, self.num_parameters
+        return estimated_memory(*parts)
+
+
+def resolve(
+    config: RunConfig,
+    machine: Machine,
+    probe: Probe,
+    solution: Solution | None = None,
+    memory: RunMemory | None = None,
+) -> RunPlan:
+    """Return the plan of this run on this machine; raise UsageError if it cannot work.
+
+    solution: the planner's shares, used where the person set none. Without it, a rule decides.
+    memory: the measured memory of the run with the shares in the config; else it is the
+        solution's, or estimated.
+    """
+    algorithm, cadence = _checked_algorithm(config, probe)
+    num_parameters = most_parameters(probe.spaces, config)
+    run = _Run(config, machine, probe, algorithm, cadence, num_parameters)
+    shares = _shares(run, solution)
+    check_times(config, cadence, shares.num_actors)
+    slots = run.slots(shares.num_actors)
+    _check_length(config, cadence, slots)
+    if solution is not None:
+        memory = solution.chosen.memory
+    _check_memory(memory or run.memory(shares.num_actors), machine)
+    return RunPlan(
+        num_actors=shares.num_actors,
+        envs_per_actor=config.num_envs // shares.num_actors,
+        learner_threads=shares.learner_threads,
+        actor_threads=shares.actor_threads,
+        shares_cores=_shares_cores(config, machine, shares),
+        cores=_cores(config, machine, shares),
+        unroll_length=cadence.unroll_length,
+        lookahead=cadence.lookahead,
+        num_rows=slots.layout.num_rows,
+        keeps_final=probe.keeps_final,
+        layout=slots.layout.to_json(),
+        slot_bytes=slots.layout.slot_bytes,
+        num_slots=slots.num_slots,
+        replay_unrolls=slots.replay_unrolls,
+        unrolls_per_version=slots.per_version,
+        warmup_unrolls=slots.warmup_unrolls,
+        # Rounds of gradients are closed; nothing is paced.
+        lag_target=lag_target(config) if cadence.gather is None else 0,
+        max_lag=config.max_lag,
+        ratio=cadence.ratio,
+        shared_memory_bytes=slots.shared.total,
+        source="rule" if solution is None else "measured",
+        prediction=solution.chosen.prediction if solution is not None else None,
+        notes=_notes(run, shares, slots, solution),
+    )
+
+
+def check_network(
+    config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
+) -> None:
+    """Raise UsageError if a person's own network, built only now, makes the run too large."""
+    if plan.source == "rule":  # else the memory was measured with this network
+        algorithm = load_algorithm(config.algorithm.name)
+        parts = algorithm, algorithm.cadence(config), num_parameters
+        _check_memory(_Run(config, machine, probe, *parts).memory(plan.num_actors), machine)
+
+
+def demand_of(config: RunConfig, probe: Probe) -> Demand:
+    """Return what the planner needs to know about this run; raise UsageError if it cannot work."""
+    algorithm, cadence = _checked_algorithm(config, probe)
+    fixed = _set_actors(config)
+    counts = [fixed] if fixed else _even_counts(config, cadence)
+    return Demand(
+        num_envs=config.num_envs,
+        unroll_length=cadence.unroll_length,
+        steps_per_version=cadence.steps_per_version,
+        trained_steps_per_version=cadence.trained_steps_per_version,
+        ratio=cadence.ratio,
+        staleness=staleness(cadence),
+        lag_target=lag_target(config),
+        max_lag=config.max_lag,
+        shared={n: plan_slots(config, algorithm, cadence, probe, n).shared for n in counts},
+        policy_copies=NUM_COPIES,
+        num_actors=fixed,
+        learner_threads=_set(config.learner_threads),
+        actor_threads=_set(config.actor_threads),
+        has_evaluator=config.evaluate.period_s > 0,
+    )
+
+
+def staleness(cadence: Cadence) -> float:
+    """Return P = B_s / N_s, equation 2 of the TianJi paper: a batch over what it is drawn from."""
+    if cadence.store == "queue":
+        return 1 / cadence.pool_batches
+    return cadence.trained_steps_per_version / cadence.num_updates / cadence.capacity_steps
+
+
+def _checked_algorithm(config: RunConfig, probe: Probe) -> tuple[Algorithm, Cadence]:
+    algorithm = load_algorithm(config.algorithm.name)
+    algorithm.check(probe.spaces, config)
+    return algorithm, algorithm.cadence(config)
+
+
+def _set(value: int | Auto) -> int | None:
+    """Return the number that the person set; None for `auto`."""
+    return None if value == "auto" else value
+
+
+def _set_actors(config: RunConfig) -> int | None:
+    num_actors = _set(config.num_actors)
+    return None if num_actors is None else _checked(config, num_actors)
+
+
+def _checked(config: RunConfig, num_actors: int) -> int:
+    if config.num_envs % num_actors:
+        raise UsageError(
+            f"num_envs = {config.num_envs} cannot be shared evenly by num_actors = "
+            f"{num_actors}. Use a multiple, such as num_envs = "
+            f"{num_actors * max(1, round(config.num_envs / num_actors))}."
+        )
+    return num_actors
+
+
+def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
+    """Return the numbers of actors that divide the environments and a version's steps evenly."""
+    return [
+        count
+        for count in range(1, config.num_envs + 1)
+        if config.num_envs % count == 0
+        and cadence.steps_per_version % (cadence.unroll_length * (config.num_envs // count)) == 0
+    ]
+
+
+def _shares(run: _Run, solution: Solution | None) -> _Shares:
+    """Return what the person set; the rest from the solution, or by rule."""
+    config = run.config
+    num_actors = _set_actors(config)
+    threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
+    if solution is not None:
+        found = solution.chosen
+        rest = found.num_actors, found.learner_threads, found.actor_threads
+    else:
+        by_rule = num_actors or _actors_by_rule(run)
+        left = max(1, len(run.machine.cores) - by_rule)
+        rest = by_rule, min(MOST_LEARNER_THREADS, left), 1
+    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2])
+
+
+def _actors_by_rule(run: _Run) -> int:
+    config, gathers = run.config, run.cadence.gather is not None
+    possible = _possible_counts(run)
+    if not possible:
+        return _checked(config, len(config.tasks))
+    fitting = [n for n in possible if run.memory(n).fits(run.machine.memory_bytes)]
+    counts = fitting or possible[:1]
+    if not gathers and run.probe.times is not None and config.engine == "local":
+        shared = config, run.machine, run.probe, run.cadence
+        return choose_actors(*shared, counts, run.num_parameters)
+    # The learner has one core, unless the actors compute the gradients: then it has little to do.
+    most = max(1, len(run.machine.cores) - (not gathers))
+    return max((n for n in counts if n <= most), default=counts[0])
+
+
+def _possible_counts(run: _Run) -> list[int]:
+    """Return the numbers of actors that divide environments, tasks and versions evenly."""
+    config, num_tasks = run.config, len(run.config.tasks)
+    if run.cadence.gather is None:
+        return _even_counts(config, run.cadence)
+    most = max(num_tasks, len(run.machine.cores))
+    return [n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0]
+
+
+def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
+    evaluators = int(config.evaluate.period_s > 0)
+    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + evaluators
+    return config.engine == "local" and threads > len(machine.cores)
+
+
+def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tuple[int, ...]]:
+    if config.engine != "local" or config.evaluate.period_s > 0 or not config.plan.pin:
+        return {}
+    return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)
+
+
+def _check_memory(memory: RunMemory, machine: Machine) -> None:
+    if not memory.fits(machine.memory_bytes):
+        raise memory.refusal(machine.memory_bytes)
+
+
+def _check_length(config: RunConfig, cadence: Cadence, slots: Slots) -> None:
+    """Refuse a run whose first version is far longer than max_env_steps."""
+    # A gradient ends with its episodes, which may be far shorter than its unroll.
+    least_length = cadence.unroll_length if cadence.gather is None else 1
+    steps_per_unroll = least_length * slots.layout.num_envs
+    version, warmup = slots.per_version * steps_per_unroll, slots.warmup_unrolls * steps_per_unroll
+    first, asked = version + warmup, config.max_env_steps
+    if first <= FAR_MORE * asked:
+        return
+    after = f" after {warmup:,} steps of warm-up" if warmup else ""
+    raise UsageError(
+        f"This run would make at least {first:,} environment steps, {first / asked:,.0f} times "
+        f"max_env_steps = {asked:,}: a run ends after a whole version, and one version takes "
+        f"{version:,} steps{after} (num_envs = {config.num_envs:,}, unrolls of "
+        f"{cadence.unroll_length} steps). Use --max-env-steps {first} or more, fewer environments "
+        "(--num-envs), or shorter unrolls."
+    )
+
+
+def _notes(run: _Run, shares: _Shares, slots: Slots, solution: Solution | None) -> tuple[str, ...]:
+    num_envs = slots.layout.num_envs
+    threads = f" of {shares.actor_threads} threads" if shares.actor_threads > 1 else ""
+    steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
+    uneven = uneven_note(run.probe.times, run.config, steps_per_version)
+    return (
+        f"{counted(len(run.machine.cores), 'usable core')}: "
+        f"{counted(shares.num_actors, 'actor')}{threads} with "
+        f"{counted(num_envs, 'environment')} each, 1 learner with "
+        f"{counted(shares.learner_threads, 'thread')}, which also holds the buffer.",
+        f"Environments: {run.probe.vectorised}.",
+        *((uneven,) if uneven else ()),
+        *(solution.reasons if solution is not None else ()),
+    )

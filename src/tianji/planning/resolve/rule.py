@@ -1,0 +1,111 @@
+"""Choose the number of actors without a profile: the planner's model of a version's duration, fed
+with a short look at the environment and with the fastest learner seen.
+
+    total(n) = start-up of n actors + max_env_steps / steps per version * period(n)
+
+The smallest number of actors within TIE_SHARE of the shortest total is taken. An environment that
+one actor steps faster than the learner learns gets one actor; one whose steps keep a core busy gets
+the cores that the learner leaves; one that mostly waits (for a simulator, a network, or in a rare
+long step) gets several actors for each core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tianji.algorithms.interface import Cadence
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.costs.work import Work
+from tianji.envs.build import Probe
+from tianji.envs.timing import StepTimes
+from tianji.planning.solve.period import Period, Sides, period
+
+INFERENCE_S = 50e-6  # an actor's own work in a step, for a small network
+# One environment step in one epoch of the fastest learner seen (580,000 per second), for networks
+# of up to SMALL_NETWORK parameters. Most learners are slower, so the actors have a reserve.
+TRAINED_STEP_S = 2e-6
+SMALL_NETWORK = 10_000
+VERSION_S = 1e-3  # receiving, the overhead of updates, and publishing
+START_S = 1.5  # processor time to start one actor: it loads torch
+MOST_PER_CORE = 8  # actors that mostly wait: each takes memory, and time to start
+TIE_SHARE = 0.1  # all of this is an estimate
+
+
+def choose_actors(
+    config: RunConfig,
+    machine: Machine,
+    probe: Probe,
+    cadence: Cadence,
+    counts: Sequence[int],
+    num_parameters: int,
+) -> int:
+    """Return one of these numbers of actors. The probe has timed a few steps."""
+    assert probe.times is not None
+    num_cores = len(machine.cores)
+    least = min(counts)
+    total_s: dict[int, float] = {}
+    for count in counts:
+        unroll = _unroll(probe.times, probe.more_step_s, cadence, config.num_envs // count)
+        is_crowded = count * unroll.cores > max(1, num_cores - 1)
+        if count > least and (is_crowded or count > MOST_PER_CORE * num_cores):
+            continue
+        found = _period(config, cadence, count, unroll, num_parameters, num_cores)
+        versions = config.max_env_steps / cadence.steps_per_version
+        total_s[count] = versions * found.seconds + START_S * count / num_cores
+    enough_s = min(total_s.values()) * (1 + TIE_SHARE)
+    return min(count for count, seconds in total_s.items() if seconds <= enough_s)
+
+
+def _unroll(times: StepTimes, more_step_s: float, cadence: Cadence, num_envs: int) -> Work:
+    """Return the work of one unroll. Steps of further environments wait as those of the first."""
+    env_s = times.mean_s + (num_envs - 1) * more_step_s
+    cpu_s = env_s * times.cpu_s / times.mean_s
+    length = cadence.unroll_length
+    return Work(length * (env_s + INFERENCE_S), length * (cpu_s + INFERENCE_S), strain=1.0)
+
+
+def _period(
+    config: RunConfig,
+    cadence: Cadence,
+    num_actors: int,
+    unroll: Work,
+    num_parameters: int,
+    num_cores: int,
+) -> Period:
+    step_s = TRAINED_STEP_S * max(1.0, num_parameters / SMALL_NETWORK)
+    version_s = VERSION_S + cadence.trained_steps_per_version * step_s
+    steps_per_unroll = cadence.unroll_length * (config.num_envs // num_actors)
+    return period(
+        Sides(
+            num_actors=num_actors,
+            unrolls_per_version=cadence.steps_per_version // steps_per_unroll,
+            unroll=unroll,
+            version=Work(version_s, version_s, strain=1.0),
+            receive_s=0.0,
+            num_cores=num_cores,
+            is_serial=config.max_lag == 0,
+        )
+    )
+
+
+def uneven_note(times: StepTimes | None, config: RunConfig, steps_per_version: int) -> str:
+    """Return a sentence about long steps and their cost; empty if there are none.
+
+    An item may be `max_lag` versions behind, so no version can be made while a step lasts that
+    began that many versions ago: one version takes at least longest_s / max_lag.
+    """
+    if times is None or not times.is_uneven:
+        return ""
+    text = times.in_words()
+    if config.max_lag == 0:
+        return text
+    bound = steps_per_version * config.max_lag / times.longest_s
+    possible = config.num_envs / times.mean_s
+    if bound >= possible:
+        return text
+    return (
+        f"{text} With versions of {steps_per_version:,} steps and max_lag = {config.max_lag}, long "
+        f"steps hold the run to {bound:,.0f} of {possible:,.0f} possible steps/s: longer unrolls "
+        "or a larger max_lag give more."
+    )

@@ -1,0 +1,139 @@
+"""Holds the folder of a running run: locks it, and recreates it if it is deleted or moved."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from tianji.config.files import load_config, save_config
+from tianji.config.run import RunConfig
+from tianji.errors import TianjiError, UsageError
+from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
+from tianji.run_folder.plan_file import PlanFile
+
+_DELETED = " (deleted)"
+"""The kernel appends this to the path of an open folder that was deleted."""
+
+
+class RunFolder:
+    """A context that locks a run folder, so that no second process deletes its checkpoints.
+
+    >>> with RunFolder(Path("runs/mine")) as folder:
+    ...     folder.look(config, plan_file)  # from time to time
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_ours = True
+        """False once another run uses the path; nothing may be written there then."""
+        self._lock: IO[str] | None = None
+        self._descriptor = -1
+        self._is_missing = False
+
+    def __enter__(self) -> Self:
+        self._hold()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._release()
+
+    def _hold(self) -> None:
+        lock = (self.path / LOCK_FILE).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except BlockingIOError:
+            lock.close()
+            raise UsageError(f"Run {self.path} is already running.") from None
+        except OSError:  # the folder was deleted in between
+            lock.close()
+            raise
+        self._release()
+        self._lock, self._descriptor = lock, descriptor
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            os.close(self._descriptor)
+            self._lock = None
+
+    def look(self, config: RunConfig, plan_file: PlanFile) -> str:
+        """Recreate the folder if it was deleted or moved; return a sentence about it, or "".
+
+        Raises TianjiError if another run uses the path.
+        """
+        if not self.is_ours or self._is_there():
+            return ""
+        what = self._what_happened()
+        try:
+            self._recreate(config, plan_file)
+        except OSError as error:
+            was_missing, self._is_missing = self._is_missing, True
+            return "" if was_missing else f"{what} It cannot be recreated: {error}. {UNSAVED}"
+        self._is_missing = False
+        return f"{what} {RECREATED}"
+
+    def _is_there(self) -> bool:
+        """Return whether our folder with its config.yaml is still at the path."""
+        try:
+            os.stat(self.path / CONFIG_FILE)
+            return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def _what_happened(self) -> str:
+        now_at = os.readlink(f"/proc/self/fd/{self._descriptor}")
+        if now_at.endswith(_DELETED):
+            return f"The run folder {self.path} was deleted."
+        if now_at == str(self.path.resolve()):
+            return f"Files in the run folder {self.path} were deleted."
+        return f"The run folder {self.path} was moved to {now_at}."
+
+    def _recreate(self, config: RunConfig, plan_file: PlanFile) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not self._is_a_copy(config):
+            raise self._taken()
+        if not self._holds_lock_at_path():
+            try:
+                self._hold()
+            except UsageError as error:
+                raise self._taken() from error
+        save_config(config, self.path / CONFIG_FILE)
+        plan_file.save()
+
+    def _holds_lock_at_path(self) -> bool:
+        path = self.path / LOCK_FILE
+        assert self._lock is not None, "look() needs a locked folder"
+        return path.exists() and os.path.samestat(path.stat(), os.fstat(self._lock.fileno()))
+
+    def _is_a_copy(self, config: RunConfig) -> bool:
+        """Return whether the path holds a new folder or a copy of ours."""
+        if not (self.path / CONFIG_FILE).exists():
+            return True
+        try:
+            return load_config(self.path / CONFIG_FILE) == config
+        except UsageError:
+            return False
+
+    def _taken(self) -> TianjiError:
+        """Return the error for a path that another run uses; nothing may be written there."""
+        self.is_ours = False
+        return TianjiError(
+            f"{self._what_happened()} Another run uses its path now, so this run cannot be saved "
+            "and stops. Its earlier checkpoints are in the moved folder, if it still exists."
+        )
+
+
+RECREATED = (
+    "It was recreated with the settings, the plan and the logs; a new checkpoint follows soon. "
+    "Training continues."
+)
+UNSAVED = "Nothing is saved until then. Training continues."

@@ -1,0 +1,140 @@
+"""Finds the folder of a run by its name, and makes a new folder with an unused name."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tianji.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+
+CONFIG_FILE = "config.yaml"
+PLAN_FILE = "plan.json"
+LOCK_FILE = ".lock"
+"""The process that trains the run holds a lock on this file."""
+RUNS = Path("runs")
+SEED_PREFIX = "seed-"
+_SHOWN = 10
+
+
+def find_run(name_or_path: str, base: Path = RUNS) -> Path:
+    """Return the folder of a run, given its name under `runs/` or its path."""
+    for candidate in (base / name_or_path, Path(name_or_path)):
+        if (candidate / CONFIG_FILE).is_file():
+            return candidate
+    if seeds := list_seeds(base / name_or_path) or list_seeds(Path(name_or_path)):
+        raise UsageError(
+            f"'{name_or_path}' contains {len(seeds)} runs, one for each seed. Name one of them, "
+            f"such as '{name_or_path}/{seeds[0]}'."
+        )
+    if Path(name_or_path).is_dir():
+        raise UsageError(f"'{name_or_path}' is not the folder of a run: it has no {CONFIG_FILE}.")
+    known = list_runs(base)
+    if not known:
+        raise UsageError(
+            f"No run '{name_or_path}': there are no runs under '{base}/' here. Start one with "
+            "`tianji train`, or give the path of a run folder."
+        )
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    raise UsageError(
+        f"No run '{name_or_path}'.{did_you_mean(name_or_path, known)} Runs under '{base}/', newest "
+        f"first: {', '.join(known[:_SHOWN])}{more}."
+    )
+
+
+def list_seeds(folder: Path) -> list[str]:
+    """Return the names of the runs in a folder that new_seeds_dir() made."""
+    return sorted(config.parent.name for config in folder.glob(f"{SEED_PREFIX}*/{CONFIG_FILE}"))
+
+
+def list_runs(base: Path = RUNS) -> list[str]:
+    """Return the names of the runs, newest first, including `NAME/seed-1`."""
+    patterns = (f"*/{CONFIG_FILE}", f"*/{SEED_PREFIX}*/{CONFIG_FILE}")
+    configs = [config for pattern in patterns for config in base.glob(pattern)]
+    configs.sort(key=lambda config: config.stat().st_mtime, reverse=True)
+    return [str(config.parent.relative_to(base)) for config in configs]
+
+
+def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
+    """Make the folder of a new run."""
+    return new_folder(config.run, default_run_name(config), base)
+
+
+def new_seeds_dir(config: RunConfig, num_seeds: int, base: Path = RUNS) -> Path:
+    """Make the folder of several runs that differ only in their seed."""
+    return new_folder(config.run, f"{_name_without_seed(config)}-{num_seeds}-seeds", base)
+
+
+def new_folder(name: str | None, stem: str, base: Path) -> Path:
+    """Make the folder `name`, or one with an unused name that begins with `stem`.
+
+    If two runs start at the same moment, mkdir decides which one gets the name.
+    """
+    if name is not None:
+        return _make_named(name, base)
+    for number in itertools.count(1):
+        folder = base / (stem if number == 1 else f"{stem}-{number}")
+        if _made(folder):
+            return folder
+    raise AssertionError("count() does not end")
+
+
+def default_run_name(config: RunConfig) -> str:
+    """`cartpole-v1-ppo-s1`"""
+    return f"{_name_without_seed(config)}-s{config.seed}"
+
+
+def _name_without_seed(config: RunConfig) -> str:
+    """Return environment and algorithm as one name; an algorithm `module:name` is its folder."""
+    module, _, name = config.algorithm.name.rpartition(":")
+    folder = module.removesuffix(".spec").rpartition(".")[2]
+    tasks = " ".join(task.rpartition(":")[2] for task in config.env_name.split(" + "))
+    parts = (tasks, folder or name)
+    words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
+    return "-".join(words)
+
+
+def _make_named(name: str, base: Path) -> Path:
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise UsageError(
+            f"run = {name!r}: must be the name of a folder under '{base}/', not a path."
+        )
+    folder = base / name
+    if _made(folder):
+        return folder
+    if not folder.is_dir():
+        raise UsageError(
+            f"Cannot make the run folder '{folder}': it is {_what_is_there(folder)}. Choose "
+            "another name with --run."
+        )
+    raise UsageError(
+        f"Run '{name}' exists. Continue it with `tianji resume {shlex.quote(name)}`, or choose "
+        "another name with --run."
+    )
+
+
+def _made(folder: Path) -> bool:
+    """Make a folder and its parents; return False if the name exists already."""
+    base = folder.parent
+    try:
+        if os.path.lexists(base) and not base.is_dir():
+            raise NotADirectoryError(f"'{base}' is {_what_is_there(base)}. Remove or rename it.")
+        base.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UsageError(f"Cannot make the run folder '{folder}': {error}") from error
+    return True
+
+
+def _what_is_there(path: Path) -> str:
+    if path.is_symlink():
+        return f"a symbolic link to '{path.readlink()}', which does not exist"
+    return "a file"

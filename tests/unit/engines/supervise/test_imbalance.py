@@ -1,0 +1,79 @@
+"""The supervisor's look at the balance: what lasts is reported, and may lead to another plan."""
+
+import pytest
+
+from tests.fakes.roles import ONE_ACTOR
+from tests.unit.planning.plans import config, plan_for
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.config.plan import Prediction
+from tianji.engines.supervise.imbalance import Imbalances
+
+SECOND_NS = 10**9
+
+
+class Run:
+    """A run in which a version of ten steps is made ten times a second."""
+
+    def __init__(self, promised, replan=None):
+        prediction = Prediction(
+            produced=promised, received=promised, trained=promised, lag_versions=1.0,
+            bottleneck="training",
+        )  # fmt: skip
+        self.gauges = Gauges(ONE_ACTOR)
+        self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
+        self.now_ns = 0
+        plan = plan_for(config()).model_copy(update={"prediction": prediction})
+        self.imbalances = Imbalances(plan, 2, self.gauges, replan, lambda: self.now_ns)
+
+    def goes(self, seconds, steps_per_s):
+        """The reports of that time."""
+        reports = []
+        for _ in range(seconds):
+            self.now_ns += SECOND_NS
+            self.gauges.rows["learner"][Gauge.VERSION] += 10
+            self.gauges.rows["buffer"][Gauge.RECEIVED_STEPS] += steps_per_s
+            reports.append(self.imbalances.look())
+        return [report for report in reports if report is not None]
+
+
+def test_a_run_as_promised_is_not_reported():
+    assert Run(promised=1000).goes(60, steps_per_s=900) == []
+
+
+def test_a_slow_run_is_reported_with_its_rates_and_shares():
+    (report,) = Run(promised=1000).goes(60, steps_per_s=500)
+    assert (report["kind"], report["record"]["is_over"]) == ("imbalance", False)
+    assert report["record"]["rates_per_s"]["received"] == pytest.approx(500)
+    assert {"busy_share", "paced_share", "role", "text"} <= set(report["record"])
+    assert "500 steps/s instead of 1,000" in report["text"]
+
+
+def test_it_is_looked_at_once_a_second_however_often_it_is_asked():
+    run = Run(promised=1000)
+    run.goes(1, steps_per_s=500)
+    run.now_ns += SECOND_NS // 2
+    run.gauges.rows["buffer"][Gauge.RECEIVED_STEPS] += 10**9
+    run.imbalances.look()
+    assert run.imbalances._watch.now()["rates_per_s"]["received"] == 0, "it looked again"
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_better_plan_is_asked_for_with_the_record_and_its_answer_counts(answer):
+    asked = []
+    run = Run(promised=1000, replan=lambda record: asked.append(record) or answer)
+    (report,) = run.goes(25, steps_per_s=500)
+    assert asked[0] == report["record"]
+    assert run.imbalances.is_replan_due is answer
+
+
+def test_it_is_asked_for_again_now_and_then_while_the_imbalance_lasts():
+    asked = []
+    run = Run(promised=1000, replan=lambda record: bool(asked.append(record)))
+    run.goes(16, steps_per_s=500)
+    assert not asked
+    run.goes(30, steps_per_s=500)
+    assert len(asked) == 3, "every ten seconds"
+    run.goes(60, steps_per_s=1000)
+    before = len(asked)
+    run.goes(60, steps_per_s=1000)
+    assert len(asked) == before, "it is over"

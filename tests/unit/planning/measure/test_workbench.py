@@ -1,0 +1,142 @@
+"""The actor and the learner's side on channels of their own, in this process."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.system.runs import DQN, PPO
+from tianji.channels.layout import Layout
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.engines.spec import RunSpec
+from tianji.envs.build import probe
+from tianji.planning.measure import sampler as sampling
+from tianji.planning.measure.feeder import tiled
+from tianji.planning.measure.measurement import bounded
+from tianji.planning.measure.readings import Span
+from tianji.planning.measure.sampler import Sampler
+from tianji.planning.measure.trainer import Trainer
+from tianji.planning.resolve.resolve import resolve
+from tianji.types import Field
+
+COUNTING = "tianji.envs.worlds:Counting"
+
+
+def spec(algorithm, env=COUNTING, **values):
+    settings = {"env": env, "num_envs": 4, "num_actors": 2, "algorithm": algorithm, **values}
+    config = RunConfig.model_validate({**settings, "checkpoint": {"replay": False}})
+    found = probe(config.env, config.env_kwargs)
+    plan = resolve(config, Machine((0, 1), 1 << 33), found)
+    return RunSpec(config, plan, found.spaces, config.env, None)
+
+
+def span(seconds, is_alone=True):
+    now_ns = time.monotonic_ns()
+    return Span(begin_ns=now_ns, end_ns=now_ns + int(seconds * 1e9), is_alone=is_alone)
+
+
+@pytest.fixture
+def build():
+    made = []
+
+    def build(asked):
+        made.append(Sampler(asked))
+        return made[-1]
+
+    yield build
+    for sampler in made:
+        sampler.close()
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
+def test_an_actor_makes_unrolls_and_its_costs_add_up(build, algorithm):
+    reading = build(spec(algorithm)).work(span(0.1))
+    assert 0 < reading.send_s < reading.unroll_s
+    assert 0 < reading.environment_share < 1
+    assert reading.cpu_s < 3 * reading.unroll_s
+    in_steps = 2 * algorithm["unroll_length"] * reading.step_s
+    assert in_steps < reading.unroll_s
+
+
+def test_a_slow_environment_is_measured_by_the_steps_it_manages(build, monkeypatch):
+    monkeypatch.setattr(sampling, "SLOW_S", 0.2)
+    slow = spec(PPO | {"unroll_length": 64}, "tianji.envs.worlds:Slow")
+    reading = build(slow).work(span(0.05))
+    assert reading.step_s >= 0.01
+    assert reading.unroll_s >= 64 * 2 * 0.01
+    assert reading.cpu_s < 0.7 * reading.unroll_s, "it sleeps, so it leaves the core to others"
+
+
+def test_steps_with_a_reset_are_told_apart(build):
+    sampler = build(spec(PPO))
+    num_steps = 20 * 11  # episodes of ten steps and a reset
+    for _ in range(num_steps):
+        sampler._tick()
+    ticks = sampler._ticks.raw()
+    _, env_s, has_reset = ticks.T
+    assert np.flatnonzero(has_reset).tolist() == list(range(10, num_steps, 11))
+    env_s[:] = np.where(has_reset, 5e-3, 1e-4)  # known, whatever else the machine does
+    reading = sampler._summary(ticks)
+    assert reading.reset_factor == pytest.approx(50)
+    assert reading.unevenness == 1
+    assert reading.step_s == pytest.approx(1e-4 / 2)
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
+def test_the_learner_makes_versions_of_a_recorded_unroll(build, tmp_path, algorithm):
+    asked = spec(algorithm)
+    build(asked).record(tmp_path / "unroll")
+    trainer = Trainer(replace(asked, plan=bounded(asked.plan)), tmp_path / "unroll")
+    reading = trainer.work(span(0.1), threads=1)
+    assert reading.receive_s + reading.update_s + reading.publish_s < reading.version_s
+    assert trainer.policy_bytes > 1000
+    assert trainer.memory_bytes() > 1 << 20
+
+
+def test_a_version_too_long_for_its_span_is_put_together_from_its_parts(build, tmp_path):
+    asked = spec(PPO | {"epochs": 500})
+    build(asked).record(tmp_path / "unroll")
+    trainer = Trainer(asked, tmp_path / "unroll")
+    reading = trainer.work(span(0.02), threads=1)
+    num_updates = 500 * 4 * 16 / 64
+    assert reading.version_s == pytest.approx(num_updates * reading.update_s, rel=0.2)
+
+
+def test_a_replay_store_is_filled_before_anything_is_measured(build, tmp_path):
+    asked = spec(DQN)
+    plan = bounded(asked.plan)
+    assert plan.warmup_unrolls == plan.replay_unrolls == 1024 // 8
+    build(asked).record(tmp_path / "unroll")
+    trainer = Trainer(replace(asked, plan=plan), tmp_path / "unroll")
+    trainer.work(span(0.01), threads=1)
+    assert trainer._buffer.metrics()["fill"] == 1.0
+
+
+def test_a_huge_replay_store_is_filled_in_part():
+    plan = spec(DQN | {"replay_size": 10**6}).plan
+    few = bounded(plan.model_copy(update={"slot_bytes": 1 << 20}))
+    assert few.replay_unrolls == few.warmup_unrolls == 256
+    assert few.num_slots == plan.num_slots - plan.replay_unrolls + 256
+
+
+def test_a_recording_that_was_cut_is_repeated(build, tmp_path, monkeypatch):
+    monkeypatch.setattr(sampling, "RECORD_S", 0.05)
+    asked = spec(PPO | {"unroll_length": 64}, "tianji.envs.worlds:Slow")
+    build(asked).record(tmp_path / "unroll")
+    recorded = dict(np.load(tmp_path / "unroll"))
+    num_rows = len(recorded["reward"])
+    assert 1 <= num_rows < 64
+    assert len(recorded["obs"]) == num_rows + 1
+    whole = tiled(Layout.from_json(asked.plan.layout), recorded)
+    assert whole["reward"].shape == (64, 2)
+    assert whole["valid"].all() == recorded["valid"].all()
+
+
+def test_rows_and_environments_are_repeated_to_fit():
+    layout = Layout((Field("reward", "float32"), Field("state", "float32", per="unroll")), 5, 3)
+    recorded = {"reward": np.array([[1, 2], [3, 4]]), "state": np.array([7, 8])}
+    whole = tiled(layout, recorded)
+    assert whole["reward"].tolist() == [[1, 2, 1], [3, 4, 3], [1, 2, 1], [3, 4, 3], [1, 2, 1]]
+    assert whole["state"].tolist() == [7, 8, 7]

@@ -1,0 +1,71 @@
+"""How many actors the rule gives, by a first look at the environment."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.fakes.scripted import SPACES
+from tests.unit.planning.plans import GIB, config
+from tianji.config.machine import Machine
+from tianji.envs.build import Probe
+from tianji.envs.timing import StepTimes, summarise
+from tianji.planning.resolve.resolve import resolve
+
+CHEAP = summarise([40e-6] * 100, 1, cpu_s=40e-6)
+BUSY = summarise([5e-3] * 100, 1, cpu_s=5e-3)
+WAITING = summarise([20e-3] * 100, 1, cpu_s=100e-6)
+RARE_SLEEPS = summarise([10e-6] * 49 + [0.2], 1, cpu_s=15e-6)
+PPO = {"name": "ppo", "unroll_length": 256}
+
+
+def actors(times: StepTimes, cores: int, more_step_s: float | None = None, **values) -> int:
+    more = times.mean_s if more_step_s is None else more_step_s
+    seen = Probe(SPACES, False, "in words", False, None, times=times, more_step_s=more)
+    asked = config(values.pop("algorithm", PPO), **values)
+    return resolve(asked, Machine(tuple(range(cores)), 64 * GIB), seen).num_actors
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 16, 64])
+def test_a_cheap_vector_environment_has_one_actor_on_any_machine(cores):
+    assert actors(CHEAP, cores, more_step_s=1e-6) == 1
+    assert actors(CHEAP, cores, more_step_s=1e-6, num_envs=64) == 1
+
+
+def test_a_cheap_environment_has_few_actors_where_there_are_many_cores():
+    assert actors(CHEAP, 16) <= 4
+    assert actors(CHEAP, 2) == 1
+
+
+@pytest.mark.parametrize(("cores", "num_actors"), [(1, 1), (2, 1), (3, 2), (5, 4), (16, 8)])
+def test_an_environment_that_keeps_a_core_busy_has_the_cores_that_the_learner_leaves(
+    cores, num_actors
+):
+    assert actors(BUSY, cores) == num_actors
+
+
+@pytest.mark.parametrize("times", [WAITING, RARE_SLEEPS])
+@pytest.mark.parametrize("cores", [1, 2, 16])
+def test_an_environment_that_mostly_waits_has_several_actors_per_core(times, cores):
+    assert actors(times, cores) == 8
+    assert actors(times, cores, num_envs=16) == (8 if cores == 1 else 16)
+
+
+def test_a_short_run_does_not_wait_for_many_actors_to_start():
+    assert actors(RARE_SLEEPS, 2, max_env_steps=1000, algorithm={**PPO, "unroll_length": 32}) < 8
+
+
+def test_a_number_that_was_asked_for_stays():
+    assert actors(RARE_SLEEPS, 2, num_actors=2) == 2
+
+
+def test_long_steps_are_told_with_what_they_cost():
+    seen = Probe(SPACES, False, "in words", False, None, times=RARE_SLEEPS, more_step_s=4e-3)
+    machine = Machine((0, 1), 64 * GIB)
+    short = resolve(config({**PPO, "unroll_length": 32}), machine, seen)
+    told = " ".join(short.notes)
+    assert "2.0% of the steps take up to 200 ms, a typical one takes 0.01 ms" in told
+    assert "versions of 256 steps and max_lag = 1" in told
+    assert "to 1,280 of 1,995 possible steps/s" in told
+    assert "hold the run" not in " ".join(resolve(config(PPO), machine, seen).notes)
+    even = replace(seen, times=BUSY)
+    assert "uneven" not in " ".join(resolve(config(PPO), machine, even).notes)
