@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 
 from tianji.algorithms.interface import Gather, Rule
@@ -23,10 +23,23 @@ def rounds_of(
     method: str, law: Law, num_actors: int, m: int, num_parameters: int = 0
 ) -> Iterator[Round]:
     """Yield the rounds of a method, endlessly."""
+    size = num_parameters if law.network == "sqrt-size" else 0
+    known, more = _simulation(method, law, num_actors, m, size)
+    for number in count():
+        if number == len(known):
+            known.append(next(more))
+        yield known[number]
+
+
+@cache
+def _simulation(
+    method: str, law: Law, num_actors: int, m: int, num_parameters: int
+) -> tuple[list[Round], Iterator[Round]]:
+    """Return the rounds simulated so far, and the following ones: panels share simulations."""
     gather = Gather(_RULES[method], m, m)
     config = TimesConfig(law=law.compute, compute=law.given, network=law.network)
     times = Times(config, num_actors, num_parameters, seed=0)
-    return simulate_rounds(gather, times, num_actors, 1, _ENDLESS)
+    return [], simulate_rounds(gather, times, num_actors, 1, _ENDLESS)
 
 
 def end_s(rounds: Iterator[Round], num_rounds: int) -> float:

@@ -43,13 +43,8 @@ class Grid:
         seeds: Sequence[int] = SEEDS,
     ) -> None:
         self.seeds = tuple(seeds)
+        self._panels = tuple(panels)
         self._choices = choices
-        self._num_rounds: dict[tuple[Task, int, str, Law, int], int] = {}
-        for panel, method in _pairs(panels):
-            for m in {choice.m for choice in self._tried(panel, method)}:
-                key = (*_key(panel, method), m)
-                longest = self._num_rounds.get(key, 0)
-                self._num_rounds[key] = max(longest, len(work_in(panel, method, m).finish_s))
 
     def _tried(self, panel: Panel, method: str) -> list[Choice]:
         counts = panel.counts if method in COUNTED else panel.counts[:1]
@@ -59,8 +54,14 @@ class Grid:
     def trial(self, panel: Panel, method: str, choice: Choice, seed: int) -> Trial:
         """Return the trial, as long as the longest panel that shows it."""
         key = _key(panel, method)
+        sharing = (
+            other
+            for other, name in _pairs(self._panels)
+            if name == method and _key(other, method) == key
+            if choice.m in {tried.m for tried in self._tried(other, method)}
+        )
+        num_rounds = max(len(work_in(other, method, choice.m).finish_s) for other in sharing)
         task, num_actors, _, order = key
-        num_rounds = self._num_rounds[*key, choice.m]
         return Trial(task, method, num_actors, order, choice, seed, num_rounds)
 
     def wanted(self, panels: Sequence[Panel], runs: Runs) -> list[Trial]:
