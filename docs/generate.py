@@ -28,7 +28,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def settings_table(group: str) -> str:
-    from tianji.cli.settings_help import option_text
+    from tianji.cli.pages.settings import option_text
     from tianji.config.schema import load_algorithm_config
     from tianji.config.settings import list_settings, short_names, value_text
 

@@ -15,7 +15,6 @@ from typing import Any
 from benchmarks.disturbances.slowed import ALGORITHM, Speeds
 from benchmarks.disturbances.tape import Sample, Tape, Told
 from tianji.channels.gauges import Gauge, Gauges
-from tianji.channels.reports import Report
 from tianji.config.machine import read_machine
 from tianji.config.run import RunConfig
 from tianji.engines.interface import Outcome
@@ -25,6 +24,7 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.planning.resolve.resolve import resolve
 from tianji.programs.program import program_for
+from tianji.records import Report
 from tianji.trace.spans import SPANS_FOLDER, Kind, read_spans
 from tianji.types import Clock
 

@@ -1,4 +1,4 @@
-"""The Python door: the same runs as the command line's, in a line of code."""
+"""The Python interface: the same runs as the command line, in a line of code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
     from tianji.envs.build import EnvSources
+    from tianji.records import Summary
     from tianji.trained.policy import LoadedPolicy
 
 Env: TypeAlias = str | Callable[..., Any]
@@ -23,14 +24,14 @@ ALLOWED = (
 class Trained(NamedTuple):
     """What train() returns."""
 
-    summary: dict[str, Any]
+    summary: Summary
     """The same as summary.json of the run."""
     policy: LoadedPolicy
     """The policy as it was at the end of the run."""
 
 
 def make_config(preset: str | None = None, **values: Any) -> RunConfig:
-    """The config that train() would use: a preset, and settings by name."""
+    """Return the config that train() would use: a preset, and settings by name."""
     from tianji.config.overrides import make_config as resolve_values
 
     return resolve_values(preset, **values)
@@ -74,16 +75,16 @@ def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> Loade
 
 
 def _told(policy: LoadedPolicy) -> LoadedPolicy:
-    """Warn where it is not the policy that was asked for."""
+    """Warn if it is not the policy that was asked for."""
     if policy.note:
         warnings.warn(policy.note, stacklevel=3)
     return policy
 
 
 def _name_envs(env: Env | Sequence[Env] | None, values: dict[str, Any]) -> EnvSources | None:
-    """Put names into the config; returns what config.yaml cannot hold, None where it can.
+    """Put names into the config; return what config.yaml cannot hold, None where it can.
 
-    A callable is named after where it was defined, so that a person knows it.
+    A callable is named after the place where it was defined.
     """
     from tianji.envs.build import name_of
 
@@ -101,7 +102,7 @@ def _name_envs(env: Env | Sequence[Env] | None, values: dict[str, Any]) -> EnvSo
 
 
 def _checked_list(env: object) -> tuple[Env, ...]:
-    """A list of environments as a tuple; UsageError for whatever else a person may give."""
+    """Return a list of environments as a tuple; raise UsageError for anything else."""
     from tianji.errors import UsageError
 
     if not isinstance(env, Sequence) or not env:
@@ -115,12 +116,12 @@ def _checked_list(env: object) -> tuple[Env, ...]:
 def _described(env: object) -> str:
     text = f"{env!r:.80} ({type(env).__name__})"
     if hasattr(env, "step") and hasattr(env, "reset"):
-        text += ", an environment that is made already; every actor makes its own"
+        text += ", an environment that exists already; every actor makes its own"
     return text
 
 
 def _distinct(names: Mapping[Env, str], tasks: Sequence[Env]) -> tuple[str, ...]:
-    """Two callables may have one name: the second gets a number."""
+    """Number the callables that have the same name as another one."""
     seen: dict[str, list[Env]] = {}
     for task, name in names.items():
         seen.setdefault(name, []).append(task)

@@ -1,4 +1,4 @@
-"""One run from its first line to its last: plan, start an engine, watch, sum up."""
+"""One run from start to end: plan, start an engine, observe, write the summary."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.orders import Stop
-from tianji.channels.reports import Report
 from tianji.checkpoint.load import list_checkpoints, read_manifest
 from tianji.checkpoint.schema import folder_name
 from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
 from tianji.config.run import RunConfig
+from tianji.display.display import Display
 from tianji.display.waiting import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.interface import Outcome
@@ -26,6 +26,7 @@ from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
 from tianji.errors import UsageError
+from tianji.explain.explain import explain, prediction_error
 from tianji.learner.resumable import check_fits, newest_sound
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
@@ -33,6 +34,7 @@ from tianji.planning.planner import Planned, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
+from tianji.records import Event, GatherRule, Metrics, Summary, without_open_round
 from tianji.run_folder.folder import RunFolder
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
 from tianji.run_folder.plan_file import PlanFile, read_plan
@@ -42,9 +44,12 @@ if TYPE_CHECKING:
     from tianji.costs.profile import Profile
     from tianji.planning.replan import Replanner
 
-REPLAN = "replan"
-"""Why an engine ended that goes on with another plan."""
-Summary = dict[str, Any]
+REPLAN: Final = "replan"
+"""Why an engine ended where the run continues with another plan."""
+NO_REPLAN = (
+    "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
+    "and the same settings."
+)
 
 
 def train_config(
@@ -53,19 +58,21 @@ def train_config(
     started_ns: int | None = None,
     base: Path = RUNS,
 ) -> Summary:
-    """Train as configured, in a new run folder under `base`. `env` may be a callable in place of
-    config.env, or a tuple in place of config.envs; `started_ns` is when the person asked
-    (CLOCK_MONOTONIC), for the start-up time."""
+    """Train as configured, in a new run folder under `base`.
+
+    env: a callable in place of config.env, or a tuple in place of config.envs. started_ns: when the
+    person asked (CLOCK_MONOTONIC), for the start-up time.
+    """
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
         planned = plan_run(config, source, machine, tell)
     _check_network(planned, machine)
-    spec = _spec_of(planned, source, new_run_dir(planned.config, base))
-    replanner = _replanner(planned, source, machine)
-    with RunFolder(spec.run_dir) as folder:
-        return _run(spec, folder, planned, replanner, resume=False, started_ns=started_ns)
+    run_dir = new_run_dir(planned.config, base)
+    with RunFolder(run_dir) as folder:
+        run = _Run(planned, source, machine, folder, run_dir, started_ns)
+        return run.to_end(resume=False)
 
 
 def resume_run(
@@ -76,7 +83,8 @@ def resume_run(
 ) -> Summary:
     """Continue a run from its newest sound checkpoint; `changes` are new limits and the like.
 
-    Whatever speaks against it is found before anything in the folder is changed."""
+    Every obstacle is found before anything in the folder is changed.
+    """
     started_ns = started_ns or time.monotonic_ns()
     if not list_checkpoints(run_dir):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
@@ -90,22 +98,21 @@ def resume_run(
             planned = plan_again(config, changes, source, machine, before, tell)
         _check_network(planned, machine)
         check_fits(checkpoint, before, planned.plan, planned.config, planned.probe.spaces)
-        spec = _spec_of(planned, source, run_dir)
-        replanner = _replanner(planned, source, machine)
-        return _run(spec, folder, planned, replanner, resume=True, started_ns=started_ns)
+        run = _Run(planned, source, machine, folder, run_dir, started_ns)
+        return run.to_end(resume=True)
 
 
 def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
-    """A run that is where it was asked to be has nothing to go on for. done: the environment steps
-    of the checkpoint that it would continue from."""
-    summary = read_summary(run_dir) or {}
+    """Refuse to continue a run that has reached its limit or its target. done: the environment
+    steps of the checkpoint that it would continue from."""
     if done >= config.max_env_steps:
         raise UsageError(
             f"Run {run_dir} has done {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
             f"Raise the limit: --max-env-steps {2 * done}"
         )
-    reached = summary.get("stopped_because") == "target_reached"
-    if reached and config.target_return == summary.get("target_return"):
+    summary = read_summary(run_dir)
+    reached = summary is not None and summary["stopped_because"] == "target_reached"
+    if summary is not None and reached and config.target_return == summary.get("target_return"):
         raise UsageError(
             f"Run {run_dir} has reached target_return = {config.target_return:g}. Set a higher "
             "--target-return, or start a new run."
@@ -113,7 +120,7 @@ def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
 
 
 def _check_network(planned: Planned, machine: Machine) -> None:
-    """The last thing that can be wrong with a run is found here, before anything starts."""
+    """Check the memory that a network of the person's own needs, before anything starts."""
     config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
         model = load_algorithm(config.algorithm.name).build_model(spaces, config)
@@ -121,65 +128,173 @@ def _check_network(planned: Planned, machine: Machine) -> None:
         check_network(config, machine, planned.probe, planned.plan, num_parameters)
 
 
-def _spec_of(planned: Planned, env: EnvSources, run_dir: Path) -> RunSpec:
-    """What the engine is started from; its settings and its plan are in the folder from now on."""
-    save_config(planned.config, run_dir / CONFIG_FILE)
-    PlanFile(run_dir, planned.plan).save()
-    return RunSpec(planned.config, planned.plan, planned.probe.spaces, env, run_dir)
+class _Run:
+    """A planned run in its folder: one engine, or one after the other when the plan changes."""
+
+    def __init__(
+        self,
+        planned: Planned,
+        env: EnvSources,
+        machine: Machine,
+        folder: RunFolder,
+        run_dir: Path,
+        started_ns: int,
+    ) -> None:
+        config, plan = planned.config, planned.plan
+        save_config(config, run_dir / CONFIG_FILE)
+        self._plan_file = PlanFile(run_dir, plan)
+        self._plan_file.save()
+        self._planned = planned
+        self._folder = folder
+        self._started_ns = started_ns
+        self._spec = RunSpec(config, plan, planned.probe.spaces, env, run_dir)
+        self._replanner = _replanner(planned, env, machine)
+        self._display = Display(config, plan, config.observe.display)
+        look = partial(folder.look, config, self._plan_file)
+        gather, on_built = _gather_rule(config), self._plan_file.complete
+        self._observer = RunObserver(config, run_dir, self._display, gather, on_built, look)
+
+    def to_end(self, resume: bool) -> Summary:
+        run_dir = self._spec.run_dir
+        before = read_summary(run_dir) if resume else None
+        self._observer.start()
+        for remark in self._planned.probe.remarks:
+            self._note("environment", remark)
+        for note in _planner_notes(self._planned, self._replanner):
+            self._note("planner", note)
+        self._merge_trace()  # what a supervisor that was killed has left
+        outcome = Outcome(because="interrupted", record=None, restarts=0, first_cause=None)
+        try:
+            extra = self._extra()  # while Ctrl-C still breaks off a measurement
+        except BaseException:
+            self._observer.close()
+            raise
+        with catch_signals() as stop:
+            try:
+                outcome = self._run_engines(extra, stop, resume)
+            except Exception as error:
+                cause = f"{type(error).__name__}: {error}"
+                outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
+                raise
+            finally:
+                self._merge_trace()
+                self._observer.close()
+                did_anything = bool(self._observer.last_record or outcome["record"])
+                summary = self._sum_up(outcome, None if did_anything else before)
+                if self._folder.is_ours and (did_anything or before is None):
+                    _save_summary(run_dir, summary)
+        return summary
+
+    def _note(self, role: str, text: str) -> None:
+        self._observer.report(Event(kind="note", role=role, text=text))
+
+    def _run_engines(self, extra: Mapping[str, Any], stop: StopRequest, resume: bool) -> Outcome:
+        restarts = 0
+        while True:
+            spec = self._spec
+            program = program_for(spec.config, spec.plan)
+            engine = ENGINES[spec.config.engine](spec, program, self._observer, **extra)
+            outcome = engine.run(stop, resume)
+            outcome["restarts"] = restarts = restarts + outcome["restarts"]
+            if outcome["because"] != REPLAN:
+                return outcome
+            if stop.level > Stop.NO:
+                return {**outcome, "because": "interrupted"}
+            self._change_plan(outcome)
+            resume = True
+
+    def _change_plan(self, outcome: Outcome) -> None:
+        assert self._replanner is not None, "only a replanner ends an engine for a new plan"
+        self._tell_if_unsaved(outcome)
+        plan = self._replanner.take()
+        self._plan_file.update(plan)
+        self._display.plan = plan
+        self._note("planner", self._replanner.note)
+        self._spec = replace(self._spec, plan=plan)
+
+    def _tell_if_unsaved(self, outcome: Outcome) -> None:
+        """Tell that what was learned since the last sound checkpoint is lost."""
+        saved = [path.name for path in list_checkpoints(self._spec.run_dir)]
+        version = outcome["record"]["version"] if outcome["record"] is not None else 0
+        if folder_name(version) not in saved:
+            since = saved[-1] if saved else "its beginning"
+            text = f"Version {version} could not be saved; the run goes on from {since}."
+            self._observer.report(Event(kind="checkpoint_failed", role="planner", text=text))
+
+    def _extra(self) -> dict[str, Replanner | Profile | None]:
+        """Return what the engine gets beside the spec, the program and the observer."""
+        if self._spec.config.engine == "virtual":
+            from tianji.planning.profiles import virtual_costs
+
+            return {"profile": virtual_costs(self._spec, partial(self._note, "planner"))}
+        return {} if self._replanner is None else {"replan": self._replanner}
+
+    def _merge_trace(self) -> None:
+        """Join the spans of all roles in one file, however the run ended."""
+        if (self._spec.run_dir / SPANS_FOLDER).is_dir():
+            from tianji.trace.merge import merge_in_words
+
+            self._note("supervisor", merge_in_words(self._spec.run_dir))
+
+    def _sum_up(self, outcome: Outcome, before: Summary | None) -> Summary:
+        """before: the summary that the run had, where this session added nothing to it."""
+        spec, planned, first_ns = self._spec, self._planned, self._observer.first_step_ns()
+        assert outcome["because"] != REPLAN, "the run continues"
+        facts: Summary = {"stopped_because": outcome["because"]}
+        if outcome["first_cause"] is not None:
+            facts["first_cause"] = outcome["first_cause"]
+        if before is not None:
+            return build_summary(spec.config, spec.run_dir, {**before, **facts})
+        saved = list_checkpoints(spec.run_dir)
+        facts |= _speed_facts(self._observer.whole_run(), spec)
+        facts |= {
+            "planning_s": planned.planning_s,
+            "start_up_s": (first_ns - self._started_ns) / 1e9 if first_ns else None,
+            "restarts": outcome["restarts"],
+            "replans": self._replanner.changes if self._replanner is not None else 0,
+            "checkpoint": str(saved[-1]) if saved else None,
+            "can_be_filmed": planned.probe.can_be_filmed,
+        }
+        record = outcome["record"] or self._observer.last_record
+        return build_summary(spec.config, spec.run_dir, facts, record)
+
+
+def _speed_facts(whole: Metrics, spec: RunSpec) -> Summary:
+    """Explain why the run was as fast as it was."""
+    found, prediction = explain(whole, spec.plan, spec.config.engine), spec.plan.prediction
+    facts: Summary = {
+        "critical_path": found.critical_path,
+        "explanation": list(found.sentences),
+        "waited_s": whole["waited_s"],
+    }
+    if "gather" in whole:
+        facts["gather"] = without_open_round(whole["gather"])
+    if prediction is not None:
+        facts["predicted"] = prediction.model_dump()
+        facts["prediction_error"] = prediction_error(prediction, whole["rates_per_s"])
+    return facts
+
+
+def _gather_rule(config: RunConfig) -> GatherRule | None:
+    gather = load_algorithm(config.algorithm.name).cadence(config).gather
+    if gather is None:
+        return None
+    times = config.times
+    return GatherRule(
+        rule=gather.rule,
+        num_gradients=gather.num_gradients,
+        times=times.law,
+        network=times.network,
+    )
 
 
 def _replanner(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
-    """Whoever changes the plan of this run on the way, if that is wanted."""
+    """Return what changes the plan of this run on the way, if that is wanted."""
     if not planned.config.plan.replan or planned.config.engine != "local":
         return None
     from tianji.planning.replan import replanner_for
 
     return replanner_for(planned, env, machine)
-
-
-def _run(
-    spec: RunSpec,
-    folder: RunFolder,
-    planned: Planned,
-    replanner: Replanner | None,
-    resume: bool,
-    started_ns: int,
-) -> Summary:
-    before = read_summary(spec.run_dir) if resume else None
-    plan_file = PlanFile(spec.run_dir, spec.plan)
-    look = partial(folder.look, spec.config, plan_file)
-    observer = RunObserver(spec.config, spec.plan, spec.run_dir, plan_file.complete, look)
-    observer.start()
-    for remark in planned.probe.remarks:
-        observer.report(Report(kind="note", role="environment", text=remark))
-    for note in _planner_notes(planned, replanner):
-        observer.report(Report(kind="note", role="planner", text=note))
-    _merge_trace(spec.run_dir, observer)  # what a supervisor that was killed has left
-    outcome = Outcome(because="interrupted", record={}, restarts=0, first_cause=None)
-    try:
-        extra = _extra(spec, observer, replanner)  # while Ctrl-C still breaks off what measures
-    except BaseException:
-        observer.close()
-        raise
-    with catch_signals() as stop:
-        try:
-            outcome = _run_engines(spec, observer, plan_file, extra, stop, resume)
-        except Exception as error:
-            outcome = _failure(error)
-            raise
-        finally:
-            _merge_trace(spec.run_dir, observer)
-            observer.close()
-            facts = _facts(outcome, observer, started_ns) | {
-                "planning_s": planned.planning_s,
-                "can_be_filmed": planned.probe.can_be_filmed,
-                "replans": replanner.changes if replanner is not None else 0,
-            }
-            did_anything = bool(observer.last_record or outcome["record"])
-            summary = _sum_up(spec, outcome, facts, None if did_anything else before)
-            if folder.is_ours and (did_anything or before is None):
-                _save_summary(spec.run_dir, summary)
-    return summary
 
 
 def _planner_notes(planned: Planned, replanner: Replanner | None) -> list[str]:
@@ -191,110 +306,12 @@ def _planner_notes(planned: Planned, replanner: Replanner | None) -> list[str]:
     return notes
 
 
-def _run_engines(
-    spec: RunSpec,
-    observer: RunObserver,
-    plan_file: PlanFile,
-    extra: Mapping[str, Any],
-    stop: StopRequest,
-    resume: bool,
-) -> Outcome:
-    """One engine, or, when the plan changes on the way, one after the other."""
-    restarts = 0
-    while True:
-        program = program_for(spec.config, spec.plan)
-        engine = ENGINES[spec.config.engine](spec, program, observer, **extra)
-        outcome = engine.run(stop, resume)
-        outcome["restarts"] = restarts = restarts + outcome["restarts"]
-        if outcome["because"] != REPLAN:
-            return outcome
-        if stop.level > Stop.NO:
-            return Outcome(**{**outcome, "because": "interrupted"})
-        replanner: Replanner = extra["replan"]  # nobody else asks an engine to end for a new plan
-        _tell_if_unsaved(spec, outcome, observer)
-        plan = replanner.take()
-        plan_file.update(plan)
-        observer.use_plan(plan)
-        observer.report(Report(kind="note", role="planner", text=replanner.note))
-        spec, resume = replace(spec, plan=plan), True
-
-
-def _tell_if_unsaved(spec: RunSpec, outcome: Outcome, observer: RunObserver) -> None:
-    """What was learned since the last sound checkpoint is lost when the engine ends."""
-    saved = [path.name for path in list_checkpoints(spec.run_dir)]
-    version = outcome["record"].get("version", 0)
-    if folder_name(version) not in saved:
-        since = saved[-1] if saved else "its beginning"
-        text = f"Version {version} could not be saved; the run goes on from {since}."
-        observer.report(Report(kind="checkpoint_failed", role="planner", text=text))
-
-
-def _extra(
-    spec: RunSpec, observer: RunObserver, replanner: Replanner | None
-) -> dict[str, Replanner | Profile | None]:
-    """What the engine is given beside the spec, the program and the observer."""
-    if spec.config.engine == "virtual":
-        from tianji.planning.profiles import virtual_costs
-
-        def tell(text: str) -> None:
-            observer.report(Report(kind="note", role="planner", text=text))
-
-        return {"profile": virtual_costs(spec, tell)}
-    return {} if replanner is None else {"replan": replanner}
-
-
-def _merge_trace(run_dir: Path, observer: RunObserver) -> None:
-    """The spans of all roles become one file, however the run ended."""
-    if not (run_dir / SPANS_FOLDER).is_dir():
-        return
-    from tianji.trace.merge import merge_in_words
-
-    observer.report(Report(kind="note", role="supervisor", text=merge_in_words(run_dir)))
-
-
-def _failure(error: Exception) -> Outcome:
-    """An engine that could not go on itself: the summary says why, and the error goes on."""
-    cause = f"{type(error).__name__}: {error}"
-    return Outcome(because="failed", record={}, restarts=0, first_cause=cause)
-
-
-def _facts(outcome: Outcome, observer: RunObserver, started_ns: int) -> dict[str, Any]:
-    known = {**observer.last_record, **outcome["record"]}
-    record = {k: v for k, v in known.items() if k not in ("learner", "paced_share", "evaluation")}
-    first_ns = observer.first_step_ns()
-    return {
-        **record,
-        **observer.closing_facts(),
-        "stopped_because": outcome["because"],
-        "start_up_s": (first_ns - started_ns) / 1e9 if first_ns else None,
-        "restarts": outcome["restarts"],
-    }
-
-
-def _sum_up(
-    spec: RunSpec, outcome: Outcome, facts: dict[str, Any], before: Summary | None
-) -> Summary:
-    """before: the summary that the run had, where this session added nothing to it."""
-    if before is not None:
-        facts = {**before, "stopped_because": outcome["because"]}
-        return build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
-    saved = list_checkpoints(spec.run_dir)
-    facts["checkpoint"] = str(saved[-1]) if saved else None
-    return build_summary(spec.config, spec.run_dir, facts, outcome["first_cause"])
-
-
 def _save_summary(run_dir: Path, summary: Summary) -> None:
     try:
         write_summary(run_dir, summary)
         if summary["env_steps"]:
-            from tianji.observe.curve import draw_curve
+            from tianji.display.curve import draw_curve
 
             draw_curve(run_dir)
     except OSError as error:  # a full disk must not hide what was reached
         logging.getLogger("tianji").warning("The summary is not on disk: %s", error)
-
-
-NO_REPLAN = (
-    "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
-    "and the same settings."
-)

@@ -71,6 +71,24 @@ def test_acting_is_a_function_of_the_generator(name, observation, action):
     assert (rig.unroll(5)["action"] != rig.unroll(6)["action"]).any()
 
 
+@every_algorithm
+def test_two_halves_can_wait_for_inference_at_once(name):
+    """Both submit their observations before either collects its actions."""
+    whole = Rig(name)
+    halves = [Rig(name) for _ in range(2)]
+    unrolls = [rig.unroll(seed) for seed, rig in enumerate(halves)]
+    expected = [whole.unroll(seed)["action"] for seed in range(2)]
+    for seed, (rig, unroll) in enumerate(zip(halves, unrolls, strict=True)):
+        unroll["action"][:] = -1
+        rig.acting.begin(np.random.default_rng(seed), unroll, 0, 0)
+    for t in range(8):
+        for rig, unroll in zip(halves, unrolls, strict=True):
+            rig.acting.submit(unroll, t)
+        for rig, unroll in zip(halves, unrolls, strict=True):
+            rig.acting.collect(unroll, t)
+    np.testing.assert_array_equal([unroll["action"] for unroll in unrolls], expected)
+
+
 @every_case
 def test_training_moves_the_parameters_and_reports_finite_numbers(name, observation, action):
     rig = Rig(name, observation, action)

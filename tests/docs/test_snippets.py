@@ -13,7 +13,7 @@ import tianji
 from tests.docs import pages
 from tests.docs.pages import DOCS, PAGES
 from tianji.cli.main import VERBS, build_app, main
-from tianji.cli.seeds import take_seeds
+from tianji.cli.pages.seeds import take_seeds
 from tianji.cli.simulate_options import take_options
 from tianji.config.changes import resume_changes
 from tianji.config.overrides import preset_and_assignments, resolve

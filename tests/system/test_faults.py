@@ -250,7 +250,7 @@ def test_a_full_disk_costs_checkpoints_not_the_run(tiny_disk):
     command.process.send_signal(signal.SIGINT)
     code, _, err = command.finish()
     assert code == 130
-    assert "is full" in err and "Training goes on" in err
+    assert "is full" in err and "Training continues" in err
 
 
 def test_a_small_dev_shm_does_not_matter(tmp_path):

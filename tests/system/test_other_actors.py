@@ -7,10 +7,10 @@ import pytest
 
 from tests.system.runs import DQN, PPO, resume, run, saved_state
 from tianji.channels.gauges import Gauge
-from tianji.channels.reports import Report
 from tianji.config.machine import read_machine
 from tianji.engines.supervise.imbalance import Imbalances
 from tianji.planning.resolve.resolve import resolve
+from tianji.records import ImbalanceReport
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,9 @@ def imbalance_at_once(monkeypatch):
         if self.is_replan_due or self._replan is None or not self._learner[Gauge.VERSION]:
             return None
         self.is_replan_due = self._replan({"is_over": False})
-        return Report(kind="imbalance", role="supervisor", text="It is slow.", record={})
+        return ImbalanceReport(
+            kind="imbalance", role="supervisor", text="It is slow.", record={"is_over": False}
+        )
 
     monkeypatch.setattr(Imbalances, "look", look_and_find)
     monkeypatch.setattr(

@@ -153,7 +153,7 @@ def test_a_resume_with_damaged_manifests_leaves_a_finished_run_as_it_was(finishe
     for manifest in damaged.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{}")
     before = files_of(damaged)
-    with pytest.raises(UsageError, match="has no sound checkpoint"):
+    with pytest.raises(UsageError, match="has no valid checkpoint"):
         resume(damaged, max_env_steps=600)
     assert files_of(damaged) == before
 

@@ -23,7 +23,7 @@ OBSERVATION = np.zeros(4, np.float32)
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tianji.observe.curve.draw_curve", lambda _run_dir: None)
+    monkeypatch.setattr("tianji.display.curve.draw_curve", lambda _run_dir: None)
 
 
 def test_training_returns_the_summary_and_the_policy_of_the_last_version():
@@ -93,7 +93,7 @@ def test_a_wrong_setting_is_told_before_anything_starts():
         ([], r"env is \[\] \(list\), but it must be .* or a list of these"),
         ({"a": 1}, r"env is \{'a': 1\} \(dict\)"),
         ([Counting, None], r"env\[1\] is None \(NoneType\)"),
-        (Counting(), r"\(Counting\), an environment that is made already; every actor makes"),
+        (Counting(), r"\(Counting\), an environment that exists already; every actor makes"),
     ],
 )
 def test_what_is_no_environment_is_refused_in_words(env, words):

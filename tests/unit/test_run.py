@@ -39,7 +39,7 @@ def config(**values):
 class Engine:
     """In place of a real one: keeps what it was given and ends as the test says."""
 
-    outcome = {"because": "max_env_steps", "record": {}, "restarts": 0, "first_cause": None}
+    outcome = {"because": "max_env_steps", "record": None, "restarts": 0, "first_cause": None}
 
     def __init__(self, spec, program, observer):
         self.spec, self.program, self.observer = spec, program, observer
@@ -123,7 +123,7 @@ def test_an_observation_that_is_converted_is_an_event_of_the_run(engine):
 
 def test_the_summary_says_how_it_ended_and_what_only_the_engine_knows(engine, monkeypatch):
     drawn = []
-    monkeypatch.setattr("tianji.observe.curve.draw_curve", drawn.append)
+    monkeypatch.setattr("tianji.display.curve.draw_curve", drawn.append)
     record = {"env_steps": 0, "version": 3, "learner": {"loss": 1.0}}
     engine.outcome = {
         "because": "failed", "record": record, "restarts": 5, "first_cause": "actor-0: it broke",
@@ -153,7 +153,7 @@ def test_an_engine_that_raises_leaves_the_terminal_in_order(engine):
     class Watched(engine):
         def __init__(self, spec, program, observer):
             super().__init__(spec, program, observer)
-            observer._display.stop = lambda: closed.append(True)
+            observer._screen.stop = lambda: closed.append(True)
 
     run.ENGINES["inline"] = Watched
     with pytest.raises(RuntimeError, match="it broke"):
@@ -189,7 +189,7 @@ def test_a_resume_that_did_nothing_leaves_the_summary_of_the_finished_run(engine
     summary.write_text(json.dumps({**json.loads(summary.read_text()), "env_steps": 100}))
     before = summary.read_text()
     cause = "actor-0: it broke" if because == "failed" else None
-    engine.outcome = {"because": because, "record": {}, "restarts": 1, "first_cause": cause}
+    engine.outcome = {"because": because, "record": None, "restarts": 1, "first_cause": cause}
     told = run.resume_run(Path("runs/it"), {"max_env_steps": 200})
     assert (told["stopped_because"], told["env_steps"]) == (because, 100)
     assert told.get("first_cause") == cause
@@ -253,7 +253,7 @@ class Replanned(Engine):
 
     def run(self, stop, resume):
         self.plans.append((self.spec.plan.num_actors, len(self.program.roles), resume))
-        self.explained_by.append(self.observer._plan.num_actors)
+        self.explained_by.append(self.observer._screen.plan.num_actors)
         if len(self.plans) > 1:
             return {**self.outcome, "restarts": 1}
         self.interrupt(stop)

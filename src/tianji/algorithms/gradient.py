@@ -1,4 +1,4 @@
-"""The gradient of a loss, into the flat gradient of a model.
+"""The gradient of a loss, written into the flat gradient of a model.
 
 gradient = Autograd(flatten(model), loss)          # or a closed form of algorithms/accelerators
 prepared = gradient.prepare(batch, terms)          # once for a batch
@@ -15,12 +15,11 @@ from torch import Tensor
 
 from tianji.models.flat import FlatParameters
 
+# Rows are what a loss is computed from, Terms its coefficients, Found what it reports beside its
+# value, without gradient.
 Rows = TypeVar("Rows")
-"""What the loss is computed from."""
 Terms_contra = TypeVar("Terms_contra", contravariant=True)
-"""Coefficients of the loss."""
 Found_co = TypeVar("Found_co", covariant=True)
-"""What the loss reports beside its value; without gradient."""
 
 
 class Gradient(Protocol[Rows, Terms_contra, Found_co]):

@@ -1,4 +1,4 @@
-"""What makes an algorithm: a record of functions, nothing about processes.
+"""An algorithm: a record of functions, without anything about processes.
 
 algorithm = load_algorithm("ppo")
 model  = algorithm.build_model(spaces, config)            # in actors, learner, evaluator alike
@@ -84,20 +84,37 @@ class Cadence:
 
 
 class Acting(Protocol):
-    """The actor's side of a policy: observations to actions, in place, without autograd."""
+    """The actor's side of a policy: observations to actions, in place, without autograd.
+
+    acting.begin(rng, unroll, first_row, steps_before)
+    for t in ...:
+        world.step(acting.act(unroll, t), unroll, t)
+    acting.finish(unroll, first_row)
+
+    act() is submit() and collect() at once. Whoever calls them apart can do something else while
+    inference runs, such as the same for another half of the environments.
+    """
 
     def begin(
         self, rng: np.random.Generator, unroll: Unroll, first_row: int, steps_before: int
     ) -> None:
         """Prepare for one unroll: draw its noise at once, set schedules.
 
-        steps_before: environment steps of the whole run before this unroll, derived from the
-        round (never from arrival), so that schedules are the same in every engine.
+        steps_before: the place in the run, in environment steps of all actors before this unroll.
+        It is derived from the round, never from arrival: schedules are the same in every engine.
         """
         ...
 
+    def submit(self, unroll: Unroll, t: int) -> None:
+        """Start inference on row t of the observations."""
+        ...
+
+    def collect(self, unroll: Unroll, t: int) -> Array:
+        """Wait for that inference, write action row t (and own fields), return the actions."""
+        ...
+
     def act(self, unroll: Unroll, t: int) -> Array:
-        """Read obs row t, write action row t (and own fields), return actions for the world."""
+        """Submit and collect row t."""
         ...
 
     def finish(self, unroll: Unroll, first_row: int) -> None:
@@ -105,12 +122,12 @@ class Acting(Protocol):
         ...
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
-        """The actions evaluation uses, for a batch of observations by leaf name."""
+        """Return the actions that evaluation uses, for a batch of observations by leaf name."""
         ...
 
 
 class Estimator(Protocol):
-    """An actor's gradients at one point: their sum, which is its contribution to a version.
+    """Computes an actor's gradients at one point; their sum is its contribution to a version.
 
     estimator.begin()                            # the model is at the point of a version
     if estimator.is_complete(unroll, t): ...     # asked after every row t
@@ -123,19 +140,19 @@ class Estimator(Protocol):
     count: int
 
     def look_ahead(self) -> None:
-        """The policy was read: move the model to the point that gradients are taken at."""
+        """Move the model, whose policy was just read, to the point that gradients are taken at."""
         ...
 
     def begin(self) -> None:
-        """The model has moved: nothing has been added yet."""
+        """Start a new sum: the model has moved."""
         ...
 
     def load(self, sum_P: Array, count: int) -> None:
-        """Go on from what an actor that died has left at this version."""
+        """Continue from the sum that an actor which died has left at this version."""
         ...
 
     def is_complete(self, unroll: Unroll, t: int) -> bool:
-        """Whether rows up to and with t already make the gradient; the last row always does."""
+        """Return whether rows up to and including t complete the gradient; the last always does."""
         ...
 
     def add(self, unroll: Unroll, num_rows: int) -> None: ...

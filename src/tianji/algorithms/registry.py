@@ -21,7 +21,7 @@ BUILT_IN = (
 
 
 def load_algorithm(name: str) -> Algorithm:
-    """The record for a name; a `module:attribute` is imported."""
+    """Return the record for a name; import a `module:attribute`."""
     if ":" in name:
         module_name, _, attribute = name.partition(":")
     elif name in BUILT_IN:

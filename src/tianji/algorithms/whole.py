@@ -1,6 +1,6 @@
-"""A model and the state of its update as bytes: whoever reads them can take the next step itself.
+"""A model and the state of its update as bytes, from which a reader can take the next step itself.
 
-The policy comes first, so that readers who only act or evaluate read the beginning alone.
+The policy comes first: readers that only act or evaluate read the beginning alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tianji.models.flat import Snapshot
 
 
 class WholeSnapshot:
-    """As Snapshot, with update.state() behind it."""
+    """A Snapshot of the model followed by update.state()."""
 
     def __init__(self, model: nn.Module, update: Update) -> None:
         self._policy = Snapshot(model)

@@ -14,52 +14,11 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import TypeAlias
+
+from tianji.records import Event, Report
 
 MAX_WAITING = 1000
-
-ReportKind: TypeAlias = Literal[
-    "built",
-    "metrics",
-    "evaluation",
-    "note",
-    "checkpoint_written",
-    "checkpoint_failed",
-    "error",
-    "restart",
-    "restored",
-    "env_failure",
-    "imbalance",
-    "done",
-    "answer",
-]
-
-
-class Report(TypedDict, total=False):
-    """One line from a role. By `kind`:
-
-    built               the learner has built the network (record: bytes of its boards)
-    metrics             a record for the log and the display
-    evaluation          the result of an evaluation (record)
-    note                something a person should know (text)
-    checkpoint_written  (text), checkpoint_failed (text)
-    error               an exception: text is its last line, traceback the rest
-    restart             a worker is started again (text)
-    restored            the learner continues from a checkpoint (text, record: the version and
-                        env_steps that it was saved at)
-    env_failure         an environment failed and was replaced (text; traceback of the first)
-    imbalance           the run is slower than it should be, or no longer (text, record: is_over)
-    done                the learner is finished (because, record)
-    answer              a process of a profile has done what it was told (record)
-    """
-
-    kind: ReportKind
-    role: str
-    text: str
-    traceback: str
-    because: str
-    record: dict[str, Any]
-
 
 Reports: TypeAlias = Callable[[Report], None]
 """Where reports go. Never waits."""
@@ -83,7 +42,7 @@ class ReportPipe:
     def __call__(self, report: Report) -> None:
         line = self._encode(report)
         with self._lock:
-            if report.get("kind") == "metrics":
+            if report["kind"] == "metrics":
                 self._metrics = line
             else:
                 self._keep(line)
@@ -124,7 +83,7 @@ class ReportPipe:
         if self._num_dropped:
             count, self._num_dropped = self._num_dropped, 0
             text = f"The supervisor did not read for a while: {count} older reports are missing."
-            return self._encode(Report(kind="note", text=text))
+            return self._encode(Event(kind="note", text=text))
         if self._waiting:
             return self._waiting.popleft()
         line, self._metrics = self._metrics, b""

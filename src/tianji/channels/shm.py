@@ -9,9 +9,9 @@ Either end may die at any instruction:
 
 - A sender that dies leaves at most one slot half written. It never counted it as sent, so nobody
   reads it; the receiver takes back what the lane held (reset_lane).
-- A receiver that dies forgets who holds which slot. The new one raises every lane's epoch; what a
-  sender sends before it has acknowledged the new epoch is void, and the slot that it may still be
-  writing stays out of use until then.
+- A receiver that dies forgets who holds which slot. The new one raises every lane's generation.
+  Whatever a sender sends before it has acknowledged the new generation is void, and the slot that
+  it may still be writing stays out of use until then.
 - What a receiver keeps for long is noted in the memory (notes.py). The new one finds every slot
   whose note was complete, and treats all others as free.
 """
@@ -34,7 +34,7 @@ from tianji.types import Stamp, Unroll
 
 # Words of a lane, in three cache lines: what hardly ever changes, what the receiver writes, and
 # what the sender writes.
-_LAYOUT, _EPOCH = 0, 1
+_LAYOUT, _GENERATION = 0, 1
 _GRANTED, _WAKE_AT = 8, 9
 _ACK, _SENT, _SKIPPED = 16, 17, 18
 _HEAD_WORDS = 24
@@ -138,7 +138,7 @@ class ShmSender:
         self._seat = Seat(memory.lanes, 1 + index, f"a sender on lane {index}")
         lane = memory.lane(index)
         self._head, self._granted, self._sent = lane.head, lane.granted, lane.sent
-        self._epoch = -1
+        self._generation = -1
         self._num_sent = self._num_granted = self._num_announced = 0
         self._grants: deque[Grant] = deque()
         self.arrays = memory.layout.arrays(memory.slots.memory, memory.num_slots)
@@ -147,26 +147,28 @@ class ShmSender:
         self.attach()
 
     def attach(self) -> None:
-        """Does nothing in an epoch in which a sender attached already, this one or one that has
-        died since: what was granted to that one is not for us."""
+        """Join the current generation, unless a sender has joined it before.
+
+        That sender may have died since; the slots that were granted to it are not ours.
+        """
         head = self._head
-        epoch = head[_EPOCH]
-        if epoch == head[_ACK]:
+        generation = head[_GENERATION]
+        if generation == head[_ACK]:
             return
-        self._fence()  # no slot of an older epoch is touched from here on; all its grants are seen
-        self._epoch, self._num_granted = epoch, head[_GRANTED]
+        self._fence()  # from here on we touch no slot of an older generation and see all its grants
+        self._generation, self._num_granted = generation, head[_GRANTED]
         self._num_sent = self._num_announced = head[_SENT]
         self._grants.clear()  # older ones are void
         head[_SKIPPED] = self._num_granted - self._num_sent
         self._fence()
-        head[_ACK] = epoch
+        head[_ACK] = generation
         self._bell.ring()
 
     def is_stale(self) -> bool:
-        return self._head[_EPOCH] != self._epoch
+        return self._head[_GENERATION] != self._generation
 
     def reserve(self) -> Grant | None:
-        if self._head[_EPOCH] != self._epoch:
+        if self._head[_GENERATION] != self._generation:
             return None
         if not self._grants and not self._read_grants():
             return None
@@ -200,7 +202,7 @@ class ShmSender:
         if not IS_ORDERED:
             self._fence()  # everything that was written is seen before the count
         self._head[_SENT] = sent
-        self._fence()  # the count is seen before we look whom to wake, and at the epoch in reserve
+        self._fence()  # the count is seen before we look whom to wake and read the generation
         if sent >= self._head[_WAKE_AT]:
             self._num_announced = sent
             self._bell.wake()
@@ -233,16 +235,16 @@ class ShmReceiver:
         for slot in self.kept:
             self._entries[slot] = (slot, *self._notes.stamp(slot))
         for index in range(self.num_lanes):
-            self._raise_epoch(index)
+            self._raise_generation(index)
             if self._held[index] in self.kept:  # the grant is old, its slot was sent and stored
                 self._held[index] = -1
         taken = {*self._held, *self.kept}
         self._free.extend(slot for slot in range(memory.num_slots) if slot not in taken)
 
-    def _raise_epoch(self, index: int) -> None:
+    def _raise_generation(self, index: int) -> None:
         """Make everything on the lane void, and note the slot its sender may be writing now."""
         head = self._lanes[index].head
-        head[_EPOCH] += 1
+        head[_GENERATION] += 1
         self._fence()
         self._is_attached[index] = False
         self._arrived[index].clear()
@@ -253,7 +255,7 @@ class ShmReceiver:
     def _slot_in_work(self, index: int) -> int:
         """The slot that the lane's sender may be writing, -1 if none. It uses its grants in order,
         and before it goes on to the next one it counts the last as sent and then looks at the
-        epoch: so either we see that count here, or it sees the epoch that we raised."""
+        generation: so either we see that count here, or it sees the generation that we raised."""
         unsent = self._granted_since(index, self._lanes[index].head[_SENT])
         return unsent[0] if unsent else -1
 
@@ -267,10 +269,10 @@ class ShmReceiver:
         if self._is_attached[lane]:
             return True
         head = self._lanes[lane].head
-        if head[_ACK] != head[_EPOCH]:
+        if head[_ACK] != head[_GENERATION]:
             return False
         self._fence()
-        # What was sent until now is of an older epoch, for nothing was granted since.
+        # What was sent until now is of an older generation, for nothing was granted since.
         self._num_read[lane] = head[_SENT]
         held, self._held[lane] = self._held[lane], -1
         if held >= 0 and held not in self._held:  # an old entry may name what another lane writes
@@ -356,9 +358,9 @@ class ShmReceiver:
             unsent = self._granted_since(lane, self._num_read[lane])
         else:  # what is held since an earlier reset is the lane's still
             unsent = [slot for slot in (self._held[lane],) if slot >= 0]
-        self._raise_epoch(lane)
+        self._raise_generation(lane)
         if self._held[lane] not in unsent:  # the entry is old, its slot somebody else's by now
             self._held[lane] = -1
         self._free.extend(slot for slot in unsent if slot != self._held[lane])
-        self._fence()  # whoever is told that the lane was reset sees its new epoch
+        self._fence()  # whoever is told that the lane was reset sees its new generation
         return arrived

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a crash or a power cut."""
+"""Writes files that are complete or absent, also after a crash or a power cut."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 CHUNK_BYTES = 4 << 20
-"""Hashing and writing let other threads run; small pieces keep the page cache from bursting."""
+"""Size of one write. Other threads can run between two of them."""
 
 
 class Stored(NamedTuple):
-    """What a file must look like to be the one that was written."""
+    """Size and hash of a file: Stored(size_bytes=81920, sha256="9f86d0...")."""
 
     size_bytes: int
     sha256: str
 
 
 def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> Stored:
-    """Write the pieces one after another, hash them in passing, and wait for the disk."""
+    """Write and hash the pieces one after another, and wait for the disk."""
     digest, size_bytes = hashlib.sha256(), 0
     with path.open("xb", buffering=0) as file:
         for piece in pieces:
@@ -39,13 +39,13 @@ def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> Stored:
 
 
 def _write_all(descriptor: int, chunk: memoryview) -> None:
-    # A nearly full disk takes a part of a write first and refuses the next one.
+    # On a nearly full disk, write() may write only a part.
     while chunk:
         chunk = chunk[os.write(descriptor, chunk) :]
 
 
 def measure_file(path: Path) -> Stored:
-    """Size and hash of a file as it is now."""
+    """Return the size and hash of a file."""
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(CHUNK_BYTES):
@@ -54,7 +54,7 @@ def measure_file(path: Path) -> Stored:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Flush the names in a folder to the disk, so that they survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -63,7 +63,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put a small file in the place of the one of that name, in one step."""
+    """Write a small file and replace the one of that name in one step."""
     beside = path.with_name(f".{path.name}.writing")
     beside.unlink(missing_ok=True)
     try:
@@ -76,7 +76,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def to_plain(value: Any) -> Any:
-    """The same value as JSON can say it: numpy numbers become numbers, NaN and infinity null."""
+    """Return a value for JSON: NumPy numbers become numbers, NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(key): to_plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -91,6 +91,6 @@ def to_plain(value: Any) -> Any:
 
 
 def replace_json(path: Path, value: Any) -> None:
-    """`replace_file` with the value as indented JSON."""
+    """Write a value as indented JSON with replace_file()."""
     text = json.dumps(to_plain(value), indent=2, allow_nan=False)
     replace_file(path, f"{text}\n".encode())

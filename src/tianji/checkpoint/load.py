@@ -1,4 +1,4 @@
-"""Finding, checking and reading checkpoints."""
+"""Finds, verifies and reads checkpoints."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from tianji.errors import CheckpointError, UsageError
 
 
 class Choice(NamedTuple):
-    """A checkpoint that verifies."""
+    """A verified checkpoint: Choice(path, note="")."""
 
     path: Path
     note: str
-    """Why it is not the one that was asked for; "" where it is."""
+    """The reason why it is not the requested one; "" if it is."""
 
 
 def list_checkpoints(run_dir: Path) -> list[Path]:
-    """Finished checkpoints of a run, oldest first; nothing is opened."""
+    """Return the finished checkpoints of a run, oldest first, without opening them."""
     folder = checkpoints_folder(run_dir)
     found = [] if not folder.is_dir() else [(version_of(p.name), p) for p in folder.iterdir()]
     return [path for _, path in sorted((v, p) for v, p in found if v is not None)]
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of one checkpoint, or a CheckpointError that says what is wrong with it."""
+    """Return the manifest of one checkpoint; CheckpointError if it is missing or altered."""
     content = _parse(path)
     written = content.get("format")
     if isinstance(written, int) and written > FORMAT:
@@ -52,7 +52,7 @@ def read_manifest(path: Path) -> Manifest:
             f"up to {FORMAT}). Upgrade with: pip install --upgrade tianji"
         )
     if not is_unaltered(content):
-        raise CheckpointError(f"Checkpoint {path} was altered: {MANIFEST} is not as written.")
+        raise CheckpointError(f"Checkpoint {path} was altered: checksum mismatch in {MANIFEST}.")
     return Manifest(
         version=content["version"],
         facts=content["facts"],
@@ -73,12 +73,12 @@ def _parse(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"Checkpoint {path} cannot be read: {MANIFEST}: {error}") from error
     if not isinstance(content, dict):
-        raise CheckpointError(f"Checkpoint {path} was altered: {MANIFEST} holds no object.")
+        raise CheckpointError(f"Checkpoint {path} was altered: {MANIFEST} is not a JSON object.")
     return content
 
 
 def verify(path: Path, *, weights_only: bool = False) -> Manifest:
-    """Check the manifest and the hash of every file (or of the weights alone)."""
+    """Check the manifest and the hash of every file, or of the weights only."""
     manifest = read_manifest(path)
     for name in (WEIGHTS,) if weights_only else (WEIGHTS, STATE):
         try:
@@ -104,29 +104,28 @@ def _in_words(stored: Stored | None) -> str:
 
 
 def read_checkpoint(path: Path, *, weights_only: bool = False) -> Snapshot:
-    """Verify a checkpoint and read it; `weights_only` leaves the (possibly large) state out."""
+    """Verify and read a checkpoint; `weights_only` skips the state, which may be large."""
     manifest = verify(path, weights_only=weights_only)
     state = {} if weights_only else unflatten(manifest.tree, TensorReader(path / STATE))
     return Snapshot(manifest.version, read_tensors(path / WEIGHTS), state, manifest.facts)
 
 
 def latest(run_dir: Path, *, weights_only: bool = False) -> Choice:
-    """The newest checkpoint that verifies."""
-    return _first_sound(run_dir, reversed(list_checkpoints(run_dir)), weights_only)
+    """Return the newest checkpoint that passes verification."""
+    return _first_valid(run_dir, reversed(list_checkpoints(run_dir)), weights_only)
 
 
 def best(run_dir: Path, *, weights_only: bool = False) -> Choice:
-    """The checkpoint marked as best. The newest that verifies where none is marked, because no
-    checkpoint has a return yet, and where the marked one is damaged."""
+    """Return the best checkpoint; the newest one if none has a return or the best is damaged."""
     candidates = list(reversed(list_checkpoints(run_dir)))
     marked = _marked(run_dir) or _highest_return(candidates)
     if marked is not None:
         candidates.insert(0, marked)
-    return _first_sound(run_dir, candidates, weights_only)
+    return _first_valid(run_dir, candidates, weights_only)
 
 
 def choose(run_dir: Path, which: str, *, weights_only: bool = False) -> Choice:
-    """`best`, `latest`, or one by its name (`v00000160`) or version (`160`)."""
+    """Return `best`, `latest`, or one by its name (`v00000160`) or version (`160`)."""
     if which in {"best", "latest"}:
         find = best if which == "best" else latest
         return find(run_dir, weights_only=weights_only)
@@ -151,7 +150,7 @@ def _marked(run_dir: Path) -> Path | None:
 
 
 def _highest_return(candidates: Iterable[Path]) -> Path | None:
-    """The checkpoint that best.json would name: it may be damaged while they are sound."""
+    """Return the checkpoint with the highest return, for the case that best.json is damaged."""
     rated: dict[Path, tuple[float, int]] = {}
     for path in candidates:
         with contextlib.suppress(CheckpointError):
@@ -161,7 +160,7 @@ def _highest_return(candidates: Iterable[Path]) -> Path | None:
     return max(rated, key=rated.__getitem__, default=None)
 
 
-def _first_sound(run_dir: Path, candidates: Iterable[Path], weights_only: bool) -> Choice:
+def _first_valid(run_dir: Path, candidates: Iterable[Path], weights_only: bool) -> Choice:
     problems: list[str] = []
     for path in candidates:
         try:
@@ -171,7 +170,7 @@ def _first_sound(run_dir: Path, candidates: Iterable[Path], weights_only: bool) 
         else:
             return Choice(path, _fallback_note(manifest, problems))
     if problems:
-        raise CheckpointError(f"Run {run_dir} has no sound checkpoint. {' '.join(problems)}")
+        raise CheckpointError(f"Run {run_dir} has no valid checkpoint. {' '.join(problems)}")
     raise CheckpointError(
         f"Run {run_dir} has no checkpoint yet. One is written every checkpoint.period_s seconds "
         "and at the end of a run."
@@ -183,5 +182,5 @@ def _fallback_note(manifest: Manifest, problems: list[str]) -> str:
         return ""
     name = folder_name(manifest.version)
     untrained = ", which is untrained (0 updates)" if manifest.facts.get("updates") == 0 else ""
-    problem = " ".join(dict.fromkeys(problems))  # the best may be the newest too
-    return f"{problem} The newest sound checkpoint is used instead: {name}{untrained}."
+    problem = " ".join(dict.fromkeys(problems))  # the best one may also be the newest
+    return f"{problem} The newest valid checkpoint is used instead: {name}{untrained}."

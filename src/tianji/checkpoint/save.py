@@ -1,4 +1,4 @@
-"""Writing checkpoints: whole or not at all, and only as many as are wanted."""
+"""Writes checkpoints that are complete or absent, and removes old ones."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ LOCK = ".lock"
 
 
 def write_checkpoint(run_dir: Path, snapshot: Snapshot) -> Path:
-    """Write RUN/checkpoints/vNNNNNNNN and return it; the name appears when all of it is on disk."""
+    """Write RUN/checkpoints/vNNNNNNNN and return it; the name appears once it is complete."""
     folder = checkpoints_folder(run_dir)
-    folder.mkdir(exist_ok=True)  # a run folder that is gone is not for us to make again
+    folder.mkdir(exist_ok=True)  # no parents: a deleted run folder is recreated elsewhere
     content = _encode(snapshot)
     with _only_writer(folder):
         _clear_leftovers(folder)
@@ -49,9 +49,12 @@ def write_checkpoint(run_dir: Path, snapshot: Snapshot) -> Path:
 
 @contextlib.contextmanager
 def _only_writer(folder: Path) -> Iterator[None]:
-    """Wait until no other process or thread writes here: what looks like a leftover may be its
-    unfinished checkpoint. The kernel releases the lock of a writer that dies."""
-    with (folder / LOCK).open("w") as lock:  # NFS locks no file that is open for reading alone
+    """Wait until no other process or thread writes here.
+
+    Without the lock, its unfinished checkpoint would look like a leftover. The kernel releases the
+    lock of a writer that dies.
+    """
+    with (folder / LOCK).open("w") as lock:  # NFS cannot lock a file that is open only for reading
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -98,7 +101,7 @@ def _encode(snapshot: Snapshot) -> _Content:
 
 
 def needed_bytes(snapshot: Snapshot) -> int:
-    """What its tensors take on disk, which is nearly all of it."""
+    """Return the size of its tensors, which is nearly the size on disk."""
     return _encode(snapshot).size_bytes
 
 
@@ -106,13 +109,13 @@ def _weight_leaf(name: str, tensor: object) -> Leaf:
     leaf = to_leaf(tensor, name)
     if leaf.raw_dtype:
         raise CheckpointError(
-            f"Weight '{name}' is of type {leaf.raw_dtype}, which safetensors files cannot hold."
+            f"Weight '{name}' has type {leaf.raw_dtype}, which safetensors does not support."
         )
     return leaf
 
 
 def _check_space(folder: Path, needed_bytes: int) -> None:
-    # Finding out by filling the disk would also stop the metrics.
+    # Filling the disk would also stop the metrics.
     if shutil.disk_usage(folder).free < needed_bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
@@ -136,17 +139,17 @@ def _give_name(writing: Path, final: Path) -> Path:
 
 
 def _clear_leftovers(folder: Path) -> None:
-    """Remove what a writer that died left behind; the caller is the only writer."""
+    """Remove the files of a writer that died; the caller holds the lock."""
     for path in sorted(folder.glob(".*-v*")):
         name = path.name.removeprefix(REPLACED)
         if name != path.name and not (folder / name).exists():
-            path.rename(folder / name)  # killed between the two renames that replace a folder
+            path.rename(folder / name)  # the writer died between the two renames
         else:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def rotate(run_dir: Path, keep_last: int) -> list[Path]:
-    """Mark the best, remove all readable checkpoints but it and the newest `keep_last`."""
+    """Mark the best checkpoint; remove all others except the newest `keep_last`."""
     with _only_writer(checkpoints_folder(run_dir)):
         return _rotate(run_dir, keep_last)
 
@@ -157,7 +160,7 @@ def _rotate(run_dir: Path, keep_last: int) -> list[Path]:
         try:
             readable.append(read_manifest(path))
         except CheckpointError:
-            continue  # damaged, or of a newer format: not ours to delete
+            continue  # damaged or of a newer format: leave it
     keep = {manifest.version for manifest in readable[-keep_last:]}
     rated = [manifest for manifest in readable if manifest.mean_return_100 is not None]
     if rated:

@@ -1,12 +1,12 @@
-"""What a checkpoint is: a folder with two files of tensors and a manifest that vouches for them.
+"""The format of a checkpoint: a folder with two tensor files and a manifest with their hashes.
 
-    RUN/checkpoints/v00000160/weights.safetensors   the policy, as any safetensors reader opens it
+    RUN/checkpoints/v00000160/weights.safetensors   the policy, for any safetensors reader
                               state.safetensors     every other tensor and array
                               manifest.json         counters, the state tree, sizes and hashes
     RUN/checkpoints/best.json                       which of them had the best return
 
-The state tree is JSON in which a tensor is a reference by name into state.safetensors. Nothing is
-pickled, so that opening a checkpoint runs no code.
+The state tree is JSON that refers to tensors in state.safetensors by name. Nothing is pickled, so
+that opening a checkpoint runs no code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import torch
 
 FORMAT = 1
-"""Raised when an older TianJi could no longer read what a newer one writes."""
+"""Increased when older versions of TianJi cannot read new checkpoints."""
 WEIGHTS, STATE, MANIFEST, BEST = (
     "weights.safetensors",
     "state.safetensors",
@@ -37,7 +37,7 @@ _NAME = re.compile(r"v(\d{8,})")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything a run needs to go on, as it was at one version.
+    """Everything that a run needs to continue from one version.
 
     >>> Snapshot(160, model.state_dict(), {"rng": rng.bit_generator.state}, {"env_steps": 41000})
     """
@@ -47,13 +47,13 @@ class Snapshot:
     state: Mapping[str, Any] = field(default_factory=dict)
     """Nested dicts, lists and tuples of plain values, numpy arrays and torch tensors."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Plain figures for people and for the choice of the best: `updates`, `env_steps`, `wall_s`,
+    """Figures for people and for choosing the best: `updates`, `env_steps`, `wall_s`,
     `mean_return_100`."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """manifest.json, read and found to be unaltered."""
+    """The content of a manifest.json whose hash is right."""
 
     version: int
     facts: dict[str, Any]
@@ -77,13 +77,13 @@ def folder_name(version: int) -> str:
 
 
 def version_of(name: str) -> int | None:
-    """The version in a folder's name, or None where the folder is no finished checkpoint."""
+    """Return the version in a folder's name; None if it is not a finished checkpoint."""
     match = _NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The manifest as JSON, with the hash of its own content as the last entry."""
+    """Return the manifest as JSON, with the hash of its content as the last entry."""
     content = {
         "format": FORMAT,
         "version": manifest.version,
@@ -98,7 +98,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def is_unaltered(content: dict[str, Any]) -> bool:
-    """Whether a parsed manifest still has the hash that was written with it."""
+    """Return whether the content of a manifest matches its hash."""
     rest = {key: value for key, value in content.items() if key != "sha256"}
     return content.get("sha256") == _hash(rest)
 

@@ -1,8 +1,8 @@
-"""Tensors and arrays as safetensors files.
+"""Writes and reads tensors and arrays as safetensors files.
 
-Reading is left to the safetensors library. Writing is done here, the format being a JSON header
-before the raw bytes: one pass writes and hashes without a copy, a full disk keeps its error number,
-and tensors may be views into one vector.
+The safetensors library reads them. This module writes them, a JSON header and the raw bytes, so
+that one pass writes and hashes without a copy, a full disk raises its own error number, and tensors
+may be views of one vector.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ _CODES = {
 
 
 class Leaf(NamedTuple):
-    """One tensor on its way to a file."""
+    """The bytes and type of one tensor: Leaf("F32", (64, 4), 4, data)."""
 
     code: str
     shape: tuple[int, ...]
     item_bytes: int
     data: memoryview
     raw_dtype: str = ""
-    """Set where the format has no such type: the bytes are stored, and this says what they are."""
+    """The real type, if the format does not have it; the bytes are then stored as U8."""
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it is a torch tensor, without importing torch where nobody has."""
+    """Return whether a value is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def to_leaf(value: Any, name: str) -> Leaf:
-    """The bytes of an array or a tensor, in place where they lie together in main memory."""
+    """Return an array or tensor as a leaf; contiguous values in main memory are not copied."""
     return _tensor_leaf(value) if is_tensor(value) else _array_leaf(np.asarray(value), name)
 
 
 def _array_leaf(array: np.ndarray[Any, Any], name: str) -> Leaf:
     if array.dtype.hasobject or array.dtype.fields is not None:
         raise CheckpointError(
-            f"State '{name}' is an array of {array.dtype}, which cannot be kept in a checkpoint. "
+            f"State '{name}' is an array of {array.dtype}, which a checkpoint cannot store. "
             "Use arrays of numbers, booleans or text, one per field."
         )
     array = np.asarray(array, order="C")
@@ -87,7 +87,7 @@ def _tensor_leaf(tensor: Any) -> Leaf:
 
 def write_tensors(path: Path, leaves: Mapping[str, Leaf]) -> Stored:
     """Write one safetensors file."""
-    # Wide types first keep every tensor aligned, which readers that map the file need.
+    # Wide types first: every tensor is aligned, as readers that map the file need it.
     ordered = sorted(leaves.items(), key=lambda entry: (-entry[1].item_bytes, entry[0]))
     return write_file(path, _pieces(ordered))
 
@@ -107,7 +107,7 @@ def _pieces(ordered: list[tuple[str, Leaf]]) -> Iterator[bytes | memoryview]:
 
 
 def read_tensors(path: Path) -> dict[str, Any]:
-    """All tensors of a file, as torch tensors in memory of their own."""
+    """Return all tensors of a file as torch tensors with their own memory."""
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as file:
@@ -115,7 +115,7 @@ def read_tensors(path: Path) -> dict[str, Any]:
 
 
 def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of a file; no tensor is read."""
+    """Return the shape of every tensor of a file without reading the tensors."""
     from safetensors import safe_open
 
     with safe_open(path, framework="np") as file:
@@ -123,7 +123,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 class TensorReader:
-    """Single tensors of a file by name, each as what it was before it was written."""
+    """Reads single tensors of a file by name, with their original types."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -140,7 +140,7 @@ class TensorReader:
         import torch
 
         dtype = getattr(torch, raw_dtype)
-        # An empty tensor has no bytes to look at with other eyes.
+        # An empty tensor cannot be viewed as another type.
         empty = math.prod(shape) == 0
         return torch.empty(shape, dtype=dtype) if empty else found.view(dtype).reshape(shape)
 

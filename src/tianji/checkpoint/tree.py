@@ -1,6 +1,6 @@
-"""A state tree as JSON beside named tensors, and back, without losing a bit.
+"""Converts a state tree to JSON and named tensors and back, without loss.
 
-What JSON cannot say is an object with the key `$`, which names the kind:
+Values that JSON does not have become an object with the key `$`, which names the kind:
 
     {"$": "tensor", "name": "optimiser.moment"}      also "array", "scalar" (numpy), "bytes"
     {"$": "float", "text": "nan"}                    numbers that are not finite
@@ -22,7 +22,7 @@ KIND = "$"
 
 
 def flatten(state: Mapping[str, Any]) -> tuple[Any, dict[str, Leaf]]:
-    """The tree as JSON values, and the tensors that it refers to by name."""
+    """Return the tree as JSON values, and the tensors that it refers to by name."""
     leaves: dict[str, Leaf] = {}
     return _encode(state, "", leaves), leaves
 
@@ -41,7 +41,7 @@ def _encode(value: Any, name: str, leaves: dict[str, Leaf]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise CheckpointError(
-        f"State '{name}' is a {type(value).__name__}, which cannot be kept in a checkpoint. Use "
+        f"State '{name}' is a {type(value).__name__}, which a checkpoint cannot store. Use "
         "numbers, text, None, bytes, numpy arrays, torch tensors, and dicts, lists or tuples of "
         "them."
     )
@@ -81,7 +81,7 @@ def _encode_mapping(value: Mapping[Any, Any], name: str, leaves: dict[str, Leaf]
 
 
 def unflatten(tree: Any, reader: TensorReader) -> Any:
-    """The state as it was given to `flatten`."""
+    """Return the state that was given to flatten()."""
     if isinstance(tree, list):
         return [unflatten(entry, reader) for entry in tree]
     if not isinstance(tree, dict):

@@ -1,8 +1,8 @@
-"""Writes checkpoints beside training.
+"""Writes checkpoints in a thread while training continues.
 
-Takes       snapshots that hold copies, at most one waiting: a newer one replaces it
-Gives       checkpoint folders, rotated, and an event in words for every one or its failure
-Waits for   the disk, in a thread of its own
+Takes       snapshots with copied data; at most one waits, and a newer one replaces it
+Gives       checkpoint folders, and an event for each one that is written or fails
+Waits for   the disk
 Unblocked by submit() and close()
 Stops when  close() is called and the last snapshot is written
 """
@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import needed_bytes, rotate, write_checkpoint
 from tianji.checkpoint.schema import Snapshot, folder_name
 from tianji.errors import CheckpointError
 
-OnEvent = Callable[[str, str], None]
+OnEvent = Callable[[Literal["checkpoint_written", "checkpoint_failed"], str], None]
 """(kind, text), called in the writer's thread: `checkpoint_written` or `checkpoint_failed`."""
 
 WAIT_S = 1.0
@@ -29,7 +30,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Writer:
-    """One per run.
+    """The checkpoint writer of one run.
 
     >>> writer = Writer(run_dir, keep_last=3, on_event=print)
     >>> writer.submit(snapshot)  # returns at once
@@ -46,10 +47,10 @@ class Writer:
         self._thread: threading.Thread | None = None
         self.last_written: Path | None = None
         self.last_error: str | None = None
-        """Why the newest snapshot is not on disk; None when it is."""
+        """The reason why the newest snapshot is not on disk; None if it is."""
 
     def submit(self, snapshot: Snapshot) -> None:
-        """Write this as soon as the disk is free; an older one that still waits is dropped."""
+        """Write this snapshot soon; an older one that still waits is dropped."""
         with self._changed:
             if self._closing:
                 raise CheckpointError("The checkpoint writer is closed.")
@@ -60,8 +61,10 @@ class Writer:
                 self._thread.start()
 
     def finds_loss(self) -> bool:
-        """Return whether somebody has deleted the newest checkpoint; True once for each loss, and
-        not before the run's folder is there again."""
+        """Return whether the newest checkpoint was deleted.
+
+        True once for each loss, and only when the run folder exists again.
+        """
         written = self.last_written
         if written is None or written.exists() or not self._run_dir.is_dir():
             return False
@@ -69,8 +72,10 @@ class Writer:
         return True
 
     def close(self, while_waiting: Callable[[], None] = lambda: None) -> None:
-        """Wait until the last submitted snapshot is written or has failed; a slow disk may take
-        long, and `while_waiting` is called now and then."""
+        """Wait until the last snapshot is written or has failed.
+
+        while_waiting: called from time to time, because a slow disk may take long.
+        """
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -109,19 +114,19 @@ def _in_words(run_dir: Path, snapshot: Snapshot, error: Exception) -> str:
     start = f"Checkpoint {folder_name(snapshot.version)} was not written"
     older = list_checkpoints(run_dir)
     kept = f"the newest on disk is {older[-1].name}" if older else "none is on disk yet"
-    end = f"Training goes on; {kept}."
+    end = f"Training continues; {kept}."
     if not (isinstance(error, OSError) and error.errno in _FULL):
         return f"{start}: {error or type(error).__name__}. {end}"
     free = shutil.disk_usage(run_dir).free
     return (
-        f"{start}: the disk of {run_dir} is full or at its limit ({error.strerror}). It needs "
-        f"{to_size(needed_bytes(snapshot))}, {to_size(free)} are free. {end} "
+        f"{start}: the disk of {run_dir} is full or over its quota ({error.strerror}). The "
+        f"checkpoint needs {to_size(needed_bytes(snapshot))}; {to_size(free)} are free. {end} "
         "Free some space, or save less with checkpoint.keep_last or checkpoint.replay=false."
     )
 
 
 def to_size(num_bytes: int) -> str:
-    """A number of bytes as people read it.
+    """Return a number of bytes as text with a unit.
 
     >>> to_size(3_400_000)
     '3.4 MB'

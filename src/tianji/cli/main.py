@@ -31,26 +31,32 @@ EPILOGUE = (
     "and everything else to standard error."
 )
 VERBS = {
-    "train": ("tianji.cli.train:train", "Train a policy; without arguments, PPO on CartPole."),
+    "train": (
+        "tianji.cli.verbs.train:train",
+        "Train a policy; without arguments, PPO on CartPole.",
+    ),
     "plan": (
-        "tianji.cli.plan:plan",
+        "tianji.cli.verbs.plan:plan",
         "Measure a run on this machine and plan its shares of the cores.",
     ),
-    "resume": ("tianji.cli.resume:resume", "Continue a run from its last checkpoint."),
+    "resume": ("tianji.cli.verbs.resume:resume", "Continue a run from its last checkpoint."),
     "simulate": (
         "tianji.cli.simulate:simulate",
         "Predict how fast a run would be at another size.",
     ),
     "status": (
-        "tianji.cli.status:status",
+        "tianji.cli.verbs.status:status",
         "Show what a run is doing or did, and what limits its speed.",
     ),
-    "eval": ("tianji.cli.evaluate:evaluate", "Evaluate a trained policy, and film it."),
-    "export": ("tianji.cli.export:export", "Write a trained policy as ONNX."),
-    "figure": ("tianji.cli.figure:figure", "Draw a figure of the papers or of a run."),
-    "bench": ("tianji.cli.bench:bench", "Measure how fast experience moves on this machine."),
-    "presets": ("tianji.cli.presets:presets", "List the presets."),
-    "doctor": ("tianji.cli.doctor:doctor", "Check this machine and, with --env, an environment."),
+    "eval": ("tianji.cli.verbs.evaluate:evaluate", "Evaluate a trained policy, and film it."),
+    "export": ("tianji.cli.verbs.export:export", "Write a trained policy as ONNX."),
+    "figure": ("tianji.cli.verbs.figure:figure", "Draw a figure of the papers or of a run."),
+    "bench": ("tianji.cli.verbs.bench:bench", "Measure how fast experience moves on this machine."),
+    "presets": ("tianji.cli.verbs.presets:presets", "List the presets."),
+    "doctor": (
+        "tianji.cli.verbs.doctor:doctor",
+        "Check this machine and, with --env, an environment.",
+    ),
 }
 OPEN_ENDED = ("train", "plan", "simulate", "resume")
 """Verbs that take any `--key value` of the schema and show their own help."""

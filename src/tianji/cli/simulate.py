@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
-from tianji.cli.settings_help import asks_for_help, train_settings_page, without_help
+from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
 from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
@@ -155,7 +155,7 @@ def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
 
 
 def _table(sizes: list[Size], found: list[Simulated]) -> Table:
-    from tianji.display.numbers import to_count, to_percent
+    from tianji.wording import to_count, to_percent
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     columns = ("nodes", "actors", *(f"{name}\nsteps/s" for name in RATES), "lag", *BUSY)

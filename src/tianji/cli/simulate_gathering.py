@@ -14,9 +14,9 @@ from tianji.cli.output import Outcome, people
 from tianji.cli.simulate_options import SimulateOptions
 from tianji.config.machine import read_machine
 from tianji.config.run import RunConfig, TimesConfig
-from tianji.display.numbers import to_percent, to_value
 from tianji.errors import UsageError
 from tianji.virtual.rounds import Gathered, simulate_rounds, total
+from tianji.wording import to_percent, to_value
 
 MOST_ROWS = 20
 """Actors in the table; of more, the first and the last ones."""

@@ -1,6 +1,6 @@
-"""What a person sees while a run goes on, all of it on standard error.
+"""What a person sees during a run, on standard error.
 
-On a terminal a live panel, elsewhere a plain line now and then, with `off` errors alone.
+On a terminal a live panel, elsewhere a line every few seconds, with `off` only errors.
 """
 
 from __future__ import annotations
@@ -8,28 +8,24 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from tianji.checkpoint.durable import to_plain
-from tianji.display.numbers import (
-    on_clock,
-    to_count,
-    to_duration,
-    to_percent,
-    to_value,
-)
 from tianji.display.outlook import Outlook
-from tianji.display.rounds import cost_in_words, waited_for
-from tianji.display.stalled import waits_for, waits_for_version
-from tianji.display.stream import standard_error
+from tianji.display.phrases import clock_text, progress_phrases
+from tianji.display.stalled import next_version, silent_roles
+from tianji.display.stream import say
+from tianji.explain.explain import explain
+from tianji.explain.rounds import cost_in_words, late_actors
+from tianji.records import NO_METRICS, Level, Metrics
+from tianji.wording import to_duration, to_value
 
 if TYPE_CHECKING:
+    from tianji.config.plan import RunPlan
     from tianji.config.run import RunConfig
     from tianji.display.live import LiveLines
     from tianji.display.panel import Panel
 
-Level = Literal["info", "warning", "error"]
 Mode = Literal["auto", "live", "plain", "off"]
 
 REFRESH_S = 0.25
@@ -37,10 +33,12 @@ REFRESH_S = 0.25
 PLAIN_PERIOD_S = 5.0
 QUIET_PERIOD_S = 10.0
 """After this long without news a plain line says what the run waits for."""
+WHY_PERIOD_S = 2.0
+"""An explanation stays on the screen for this long, so that people can read it."""
 
 
 def what_can_be_shown(mode: Mode) -> Mode:
-    """`auto` becomes `live` on a terminal, `plain` elsewhere."""
+    """Turn `auto` into `live` on a terminal and into `plain` elsewhere."""
     if mode != "auto":
         return mode
     can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -49,7 +47,7 @@ def what_can_be_shown(mode: Mode) -> Mode:
 
 class _Screen(Protocol):
     def start(self) -> None: ...
-    def update(self, record: Mapping[str, Any]) -> None: ...
+    def update(self, record: Metrics, why: Sequence[str]) -> None: ...
     def event(self, text: str, level: Level) -> None: ...
     def stop(self) -> None: ...
 
@@ -57,24 +55,39 @@ class _Screen(Protocol):
 class Display:
     """One per run, in the process that supervises it.
 
-    >>> display = Display(config, "auto")
+    >>> display = Display(config, plan, "auto")
     >>> display.start()
     >>> display.update(record)  # the same record as metrics.jsonl
     >>> display.event("actor-1 was killed by signal 9; started again", "warning")
     >>> display.stop()
     """
 
-    def __init__(self, config: RunConfig, mode: Mode = "auto") -> None:
+    def __init__(self, config: RunConfig, plan: RunPlan, mode: Mode = "auto") -> None:
         screens: dict[str, type[_Live] | type[_Plain] | type[_Off]]
         screens = {"live": _Live, "plain": _Plain, "off": _Off}
         self._screen: _Screen = screens[what_can_be_shown(mode)](config)
+        self._engine = config.engine
+        self.plan = plan
+        """Explanations refer to it; a run may get another one on the way."""
+        self._record: Metrics | None = None
+        self._why: tuple[str, ...] = ()
+        self._explained_at = float("-inf")
 
     def start(self) -> None:
         self._screen.start()
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def update(self, record: Metrics) -> None:
         """Show a new record; drawing more often than a person can read is skipped."""
-        self._screen.update(to_plain(record))
+        self._record = record
+        if time.monotonic() - self._explained_at >= WHY_PERIOD_S:
+            self._explain(record)
+        self._screen.update(record, self._why)
+
+    def _explain(self, record: Metrics) -> None:
+        found = explain(record, self.plan, self._engine)
+        if found.critical_path is not None:
+            self._explained_at = time.monotonic()
+            self._why = tuple(filter(None, (found.sentences[0], found.gain)))
 
     def event(self, text: str, level: Level = "info") -> None:
         """Show what happened once; warnings and errors stay on the screen."""
@@ -82,6 +95,9 @@ class Display:
 
     def stop(self) -> None:
         """Draw the last state and give the terminal back."""
+        if self._record is not None:
+            self._explain(self._record)
+            self._screen.update(self._record, self._why)
         self._screen.stop()
 
 
@@ -104,9 +120,9 @@ class _Live:
         self._screen.start()
         self._draw()
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def update(self, record: Metrics, why: Sequence[str]) -> None:
         assert self._panel is not None, "start() comes first"
-        self._panel.update(record)
+        self._panel.update(record, why)
         if time.monotonic() - self._drawn_at >= REFRESH_S:
             self._draw()
 
@@ -127,7 +143,8 @@ class _Live:
             self._screen = None
 
     def _draw(self) -> None:
-        assert self._screen is not None and self._panel is not None, "start() comes first"
+        if self._screen is None or self._panel is None:
+            return
         panel, self._drawn_at = self._panel, time.monotonic()
         self._screen.draw(lambda width: panel.lines(width, self._event))
 
@@ -139,94 +156,82 @@ class _Plain:
         self._config = config
         self._printed_at = float("-inf")
         self._quiet_since = time.monotonic()
-        self._record: Mapping[str, Any] = {}
-        self._printed: Mapping[str, Any] = {}
+        self._record = self._printed = NO_METRICS
+        self._why: Sequence[str] = ()
         self._outlook = Outlook(config)
 
     def start(self) -> None:
         config = self._config
         facts = (config.env_name, config.algorithm.name, f"{config.engine} engine")
-        _print(f"{', '.join(facts)}, seed {config.seed}")
+        say(f"{', '.join(facts)}, seed {config.seed}")
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def update(self, record: Metrics, why: Sequence[str]) -> None:
         self._outlook.update(record)
-        self._record = record
+        self._record, self._why = record, why
         now = time.monotonic()
-        if record.get("env_steps") and now - self._printed_at >= PLAIN_PERIOD_S:
+        if record["env_steps"] and now - self._printed_at >= PLAIN_PERIOD_S:
             self._print_line()
         if now - self._quiet_since >= QUIET_PERIOD_S:
             self._quiet_since = now
-            _print(f"{self._clock_text()}  {self._waiting_text()}")
+            limit_s = self._config.supervise.heartbeat_timeout_s
+            awaited = silent_roles(record, limit_s) or next_version(record)
+            say(f"{clock_text(record, self._config.engine)}  waiting for {awaited}")
 
     def event(self, text: str, level: Level) -> None:
-        _print(text if level == "info" else f"{level}: {text}")
+        say(text if level == "info" else f"{level}: {text}")
 
     def stop(self) -> None:
         self._print_line()
-        if why := " ".join(self._record.get("why", ())):
-            _print(why)
+        if self._why:
+            say(" ".join(self._why))
 
     def _print_line(self) -> None:
-        record, printed = self._record, self._printed
-        keys = ("env_steps", "episodes", "version", "restarts")
-        if not record or all(record.get(key) == printed.get(key) for key in keys):
+        if _news(self._record) == _news(self._printed):
             return
         self._printed_at = self._quiet_since = time.monotonic()
-        self._printed = record
-        _print("  ".join(self._phrases(record)))
+        self._printed = self._record
+        say("  ".join(self._phrases(self._record)))
 
-    def _clock_text(self) -> str:
-        seconds = to_duration(self._record.get("wall_s") or 0.0)
-        return on_clock(f"{seconds:>7}", self._config.engine)
-
-    def _waiting_text(self) -> str:
-        limit_s = self._config.supervise.heartbeat_timeout_s
-        return waits_for(self._record, limit_s) or waits_for_version(self._record)
-
-    def _phrases(self, record: Mapping[str, Any]) -> list[str]:
-        config = self._config
-        steps = record.get("env_steps") or 0
-        target = f" of {config.target_return:g}" if config.target_return is not None else ""
-        rates = record.get("rates_per_s", {})
+    def _phrases(self, record: Metrics) -> list[str]:
         phrases = [
-            self._clock_text(),
-            f"{to_count(steps)} steps ({to_percent(min(1.0, steps / config.max_env_steps))})",
-            f"return {to_value(record.get('mean_return_100'), 4)}{target}",
-            f"{to_count(rates.get('trained'))} trained/s",
-            *self._between_the_roles(record),
+            clock_text(record, self._config.engine),
+            *progress_phrases(record, self._config),
+            *_between_the_roles(record),
         ]
-        counts = {"restarts": "restarts", "env_failures": "environment failures"}
-        phrases += [f"{words} {record[key]}" for key, words in counts.items() if record.get(key)]
+        if record["restarts"]:
+            phrases.append(f"restarts {record['restarts']}")
+        if record["env_failures"]:
+            phrases.append(f"environment failures {record['env_failures']}")
         left_s = self._outlook.left_s()
         return phrases if left_s is None else [*phrases, f"{to_duration(left_s)} left"]
 
-    def _between_the_roles(self, record: Mapping[str, Any]) -> list[str]:
-        gather, lag = record.get("gather"), record.get("lag_versions", {})
-        if not gather:
-            return [f"lag {to_value(lag.get('mean'))} (max {to_value(lag.get('max'))})"]
-        told = [f"{to_value(gather.get('rounds_per_s'))} rounds/s", cost_in_words(record)]
-        waited = waited_for(gather)
-        return [*told, f"waits for {waited}"] if waited else told
+
+def _news(record: Metrics) -> tuple[int, ...]:
+    """Return what a new plain line needs a change of."""
+    return record["env_steps"], record["episodes"], record["version"], record["restarts"]
+
+
+def _between_the_roles(record: Metrics) -> list[str]:
+    gather, lag = record.get("gather"), record["lag_versions"]
+    if gather is None:
+        return [f"lag {to_value(lag['mean'])} (max {to_value(lag['max'])})"]
+    told = [f"{to_value(gather['rounds_per_s'])} rounds/s", cost_in_words(gather, lag)]
+    late = late_actors(gather)
+    return [*told, f"waiting for {late}"] if late else told
 
 
 class _Off:
-    """Errors alone."""
+    """Only errors."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
 
     def start(self) -> None: ...
 
-    def update(self, record: Mapping[str, Any]) -> None: ...
+    def update(self, record: Metrics, why: Sequence[str]) -> None: ...
 
     def event(self, text: str, level: Level) -> None:
         if level == "error":
-            _print(f"error: {text}")
+            say(f"error: {text}")
 
     def stop(self) -> None: ...
-
-
-def _print(text: str) -> None:
-    stream = standard_error()
-    stream.write(f"{text}\n")
-    stream.flush()

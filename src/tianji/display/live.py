@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tianji.display.frame import Frame
-from tianji.display.numbers import ASCII, UNICODE, Marks
+from tianji.display.marks import ASCII, UNICODE, Marks
 from tianji.display.stream import standard_error
 
 

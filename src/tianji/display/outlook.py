@@ -1,10 +1,11 @@
-"""What a single record of metrics does not say: how far the run has come and how long it takes."""
+"""What a single record of metrics does not show: the way to the target and the time left."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tianji.records import Metrics
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -14,7 +15,7 @@ RATE_WINDOW = 20
 
 
 class Outlook:
-    """Fed with every record of a run, or with its first return and the newest record."""
+    """Takes every record of a run, or its first return and its newest record."""
 
     def __init__(self, config: RunConfig, first_return: float | None = None) -> None:
         self._config = config
@@ -23,19 +24,19 @@ class Outlook:
         self._return: float | None = None
         self.best_return: float | None = None
 
-    def update(self, record: Mapping[str, Any]) -> None:
-        self._recent.append((record.get("wall_s") or 0.0, record.get("env_steps") or 0))
-        self._return = record.get("mean_return_100")
+    def update(self, record: Metrics) -> None:
+        self._recent.append((record["wall_s"], record["env_steps"]))
+        self._return = record["mean_return_100"]
         if self._return is None:
             return
         if self._first_return is None:
             self._first_return = self._return
-        known = (self.best_return, record.get("best_mean_return_100"), self._return)
+        known = (self.best_return, record["best_mean_return_100"], self._return)
         self.best_return = max(value for value in known if value is not None)
 
     def left_s(self) -> float | None:
-        """Seconds until the first limit is reached, at the rate of the last records."""
-        if not self._recent:
+        """Return the seconds to the nearest limit, at the recent rate; None with one record."""
+        if len(self._recent) < 2:
             return None
         (first_s, first_steps), (last_s, last_steps) = self._recent[0], self._recent[-1]
         limits = [] if self._config.max_wall_s is None else [self._config.max_wall_s - last_s]
@@ -45,7 +46,7 @@ class Outlook:
         return max(0.0, min(limits)) if limits else None
 
     def return_share(self) -> float | None:
-        """How much of the way from the first return to the target is behind us."""
+        """Return the share of the way from the first return to the target that is done."""
         now, first, target = self._return, self._first_return, self._config.target_return
         if now is None or first is None or target is None:
             return None

@@ -6,34 +6,34 @@ steps     410k of 1.00M   ━━━━━━━━━━━───────
 steps/s   produced 33.1k  received 33.1k  trained 662k  unique 33.1k
 lag       mean 1.1  p95 2  max 3 of 4  ▁█▃▁ 0-3 versions
 ratio     1 of 1  version 160  updates 3,200  discarded 0  restarts 0
-actor-0   ━━━━━━━─────  57 % busy  43 % paced    212 MB  stepping
-learner   ━━━━━━━━━━━━  99 % busy                310 MB  updating
+actor-0   ━━━━━━━─────  57 % busy  43 % waiting    212 MB  acting
+learner   ━━━━━━━━━━━━  99 % busy                  310 MB  updating
 metrics   approx_kl 0.0123  clip_fraction 0.11  entropy 0.54
 why       The learner is the bottleneck: it is busy 99 % of the time, the actor 57 %. ...
 event     12:01:33 Checkpoint v00000160: 0.2 MB in 0.01 s.
+
+A run that gathers gradients has two other lines in place of `lag` and `ratio`:
+
+rounds    12.3/s  first 20 gradients  version 160  waiting for actor-3
+gradients 246/s  █▆▃▁ 12 % to 41 % by actor  4 % of steps discarded
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from tianji.checkpoint.writer import to_size
-from tianji.display.numbers import (
-    Marks,
-    on_clock,
-    to_columns,
-    to_count,
-    to_duration,
-    to_percent,
-    to_value,
-)
+from tianji.display.marks import Marks, to_columns
 from tianji.display.outlook import Outlook
-from tianji.display.rounds import gradients_parts, rounds_parts, short_name
-from tianji.display.stalled import waits_for
+from tianji.display.phrases import NO_EPISODE, short_env_name
+from tianji.display.stalled import silent_roles
+from tianji.explain.rounds import MUCH_DROPPED, cost_in_words, late_actors, named, rule_in_short
+from tianji.records import Gathering, Metrics, is_actor
+from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -45,6 +45,7 @@ NAME_WIDTH = 10
 MAX_ROLE_LINES = 8
 MAX_METRIC_LINES = 2
 MAX_WHY_LINES = 4
+MAX_COLUMNS = 24
 
 
 class Panel:
@@ -55,38 +56,40 @@ class Panel:
         self._config = config
         self._marks = marks
         self._outlook = Outlook(config, first_return)
-        self._record: Mapping[str, Any] = {}
+        self._record: Metrics | None = None
+        self._why: Sequence[str] = ()
 
-    def update(self, record: Mapping[str, Any]) -> None:
-        self._record = record
+    def update(self, record: Metrics, why: Sequence[str] = ()) -> None:
+        """why: sentences that explain the speed of the run."""
+        self._record, self._why = record, why
         self._outlook.update(record)
 
     def lines(self, width: int, event: Parts) -> Iterator[Text]:
-        """All lines of the display, none wider than `width` (wider ones are cut when drawn)."""
-        yield self._title(width)
-        if not self._record:
+        """Yield all lines of the display; those wider than `width` are cut when drawn."""
+        record = self._record
+        yield self._title(width, record["wall_s"] if record is not None else 0.0)
+        if record is None:
             yield _line("", [("starting ...", "dim")])
         else:
             bar_width = max(10, min(60, width - 53))
-            yield self._return_line(bar_width, width)
-            yield self._steps_line(bar_width)
-            yield self._rates_line()
-            yield from self._lane_lines()
-            yield from self._role_lines(width)
-            yield from self._waiting_lines()
-            yield from self._metric_lines(width)
+            yield self._return_line(record, bar_width, width)
+            yield self._steps_line(record, bar_width)
+            yield self._rates_line(record)
+            yield from self._lane_lines(record)
+            yield from self._role_lines(record, width)
+            if words := silent_roles(record, self._config.supervise.heartbeat_timeout_s):
+                yield _line("waiting", [(f"for {words}", "yellow")])
+            yield from _metric_lines(record["learner"], width)
             yield from self._why_lines(width)
         if event:
             yield _line("event", event)
 
-    def _title(self, width: int) -> Text:
+    def _title(self, width: int, wall_s: float) -> Text:
         config, dot = self._config, f" {self._marks.dot} "
         facts = (config.env_name, config.algorithm.name, config.engine, f"seed {config.seed}")
         left = dot.join(facts)
-        right = on_clock(to_duration(self._record.get("wall_s") or 0.0), config.engine)
-        right = f"{config.run}{dot}{right}" if config.run else right
-        gap = " " * max(1, width - len(left) - len(right) - 1)
-        return Text.assemble((left, "bold"), gap, (right, "dim"))
+        right = on_clock(to_duration(wall_s), config.engine)
+        return title_line(left, f"{config.run}{dot}{right}" if config.run else right, width)
 
     def _bar(self, share: float | None, width: int, style: str) -> Parts:
         filled = round(width * min(1.0, max(0.0, share or 0.0)))
@@ -95,148 +98,175 @@ class Panel:
             (self._marks.rest * (width - filled), "bright_black"),
         ]
 
-    def _return_line(self, bar_width: int, width: int) -> Text:
-        record, target = self._record, self._config.target_return
-        now = record.get("mean_return_100")
+    def _return_line(self, record: Metrics, bar_width: int, width: int) -> Text:
+        now, target = record["mean_return_100"], self._config.target_return
         if now is None:
-            return _line("return", [("no episode has finished yet", "dim")])
+            return _line("return", [(NO_EPISODE, "dim")])
         best = ("  best ", "dim"), (to_value(self._outlook.best_return, 4), "")
-        episodes = ("  episodes ", "dim"), (to_count(record.get("episodes")), "")
+        episodes = ("  episodes ", "dim"), (to_count(record["episodes"]), "")
         if target is None:
             return _line("return", [(f"{to_value(now, 4)}", "bold"), *best, *episodes])
         share = self._outlook.return_share()
         text = f"{to_value(now, 4)} of {target:g}"
         bar = self._bar(share, bar_width, "green")
         parts = [(f"{text:<16}", "bold"), *bar, (f"{to_percent(share):>6}", ""), *best]
-        used = NAME_WIDTH + sum(len(words) for words, _ in [*parts, *episodes])
+        used = NAME_WIDTH + sum(len(part) for part, _ in (*parts, *episodes))
         return _line("return", [*parts, *episodes] if used <= width else parts)
 
-    def _steps_line(self, bar_width: int) -> Text:
-        steps, limit = self._record.get("env_steps") or 0, self._config.max_env_steps
+    def _steps_line(self, record: Metrics, bar_width: int) -> Text:
+        steps, limit = record["env_steps"], self._config.max_env_steps
         share = min(1.0, steps / limit)
         text = f"{to_count(steps)} of {to_count(limit)}"
-        left = self._outlook.left_s()
-        ending = [(f"  {to_duration(left)}", ""), (" left", "dim")] if left is not None else []
         bar = self._bar(share, bar_width, "cyan")
-        return _line("steps", [(f"{text:<16}", ""), *bar, (f"{to_percent(share):>6}", ""), *ending])
+        parts = [(f"{text:<16}", "bold"), *bar, (f"{to_percent(share):>6}", "")]
+        if (left_s := self._outlook.left_s()) is not None:
+            parts += [(f"  {to_duration(left_s)} left", "dim")]
+        return _line("steps", parts)
 
-    def _rates_line(self) -> Text:
-        rates = self._record.get("rates_per_s", {})
-        names = {"produced": "produced", "received": "received", "trained": "trained"}
-        names["unique_trained"] = "unique"
-        pairs = {name: to_count(rates.get(key)) for key, name in names.items()}
-        return _line("steps/s", _pairs(pairs))
+    def _rates_line(self, record: Metrics) -> Text:
+        rates = record["rates_per_s"]
+        shown = {
+            "produced": rates["produced"],
+            "received": rates["received"],
+            "trained": rates["trained"],
+            "unique": rates["unique_trained"],
+        }
+        return _line("steps/s", _pairs({name: to_count(rate) for name, rate in shown.items()}))
 
-    def _lane_lines(self) -> Iterator[Text]:
-        """What is between actors and learner: lag and ratio, or rounds of gradients."""
-        if not self._record.get("gather"):
-            yield self._lag_line()
-            yield self._counts_line()
+    def _lane_lines(self, record: Metrics) -> Iterator[Text]:
+        """Yield what is between actors and learner: lag and ratio, or rounds of gradients."""
+        if "gather" not in record:
+            yield self._lag_line(record)
+            yield _counts_line(record)
             return
-        yield _line("rounds", rounds_parts(self._record))
-        yield _line("gradients", gradients_parts(self._record, self._marks))
-        by_env = self._record.get("returns_by_env") or {}
-        if by_env:
-            names = {short_name(name): to_value(mean, 4) for name, mean in by_env.items()}
+        yield _rounds_line(record, record["gather"])
+        yield self._gradients_line(record, record["gather"])
+        if by_env := record["returns_by_env"]:
+            names = {short_env_name(name): to_value(mean, 4) for name, mean in by_env.items()}
             yield _line("by env", _pairs(names))
 
-    def _lag_line(self) -> Text:
-        record, bound = self._record, self._config.max_lag
-        lag = record.get("lag_versions", {})
-        highest = lag.get("max")
+    def _lag_line(self, record: Metrics) -> Text:
+        lag, bound = record["lag_versions"], self._config.max_lag
+        highest = lag["max"]
         over = highest is not None and highest > bound
-        parts = _pairs({"mean": to_value(lag.get("mean")), "p95": to_value(lag.get("p95"))})
+        parts = _pairs({"mean": to_value(lag["mean"]), "p95": to_value(lag["p95"])})
         parts += [("  max ", "dim"), (f"{to_value(highest)} of {bound}", "red" if over else "")]
-        counts = record.get("lag_histogram") or []
+        counts = record["lag_histogram"]
         if any(counts):
             counts = counts[: 1 + max(i for i, count in enumerate(counts) if count)]
             parts += [("  ", ""), (to_columns(counts, self._marks), "cyan")]
             parts += [(f" 0-{len(counts) - 1} versions", "dim")]
         return _line("lag", parts)
 
-    def _counts_line(self) -> Text:
-        record = self._record
-        ratio = record.get("ratio", {})
-        actual, target = ratio.get("actual"), ratio.get("target")
-        restarts, discarded = record.get("restarts") or 0, record.get("discarded_items") or 0
-        return _line(
-            "ratio",
-            [
-                (f"{to_value(actual)} of {to_value(target)}", ""),
-                *_pairs({"  version": f"{record.get('version') or 0:,}"}),
-                *_pairs({"  updates": f"{record.get('updates') or 0:,}"}),
-                ("  discarded ", "dim"),
-                (to_count(discarded), "yellow" if discarded else ""),
-                ("  restarts ", "dim"),
-                (str(restarts), "yellow" if restarts else ""),
-                *_failures(record.get("env_failures") or 0),
-            ],
-        )
+    def _gradients_line(self, record: Metrics, gather: Gathering) -> Text:
+        """Show which actors make the gradients, and how many are dropped."""
+        parts = [(f"{to_value(gather['gradients_per_s'])}/s", "")]
+        counts, total = gather["counts"], sum(gather["counts"])
+        if len(counts) > 1 and total:
+            columns = to_columns(counts[:MAX_COLUMNS], self._marks)
+            low, high = to_percent(min(counts) / total), to_percent(max(counts) / total)
+            parts += [("  ", ""), (columns, "magenta"), (f" {low} to {high} by actor", "dim")]
+        is_much = (gather["discarded_step_share"] or 0.0) > MUCH_DROPPED
+        cost = cost_in_words(gather, record["lag_versions"])
+        return _line("gradients", [*parts, (f"  {cost}", "yellow" if is_much else "")])
 
-    def _role_lines(self, width: int) -> Iterator[Text]:
-        roles = list(self._record.get("busy_share", {}))
-        actors = [role for role in roles if role.startswith("actor")]
+    def _role_lines(self, record: Metrics, width: int) -> Iterator[Text]:
+        roles = list(record["busy_share"])
         if len(roles) > MAX_ROLE_LINES:
-            yield self._actors_line(actors, width)
+            actors = [role for role in roles if is_actor(role)]
+            yield self._actors_line(record, actors, width)
             roles = [role for role in roles if role not in actors]
         for role in roles:
-            yield self._role_line(role)
+            yield self._role_line(record, role)
 
-    def _role_line(self, role: str) -> Text:
-        record = self._record
-        busy, paced = record["busy_share"][role], record.get("paced_share", {}).get(role)
-        memory = record.get("rss_bytes", {}).get(role)
+    def _role_line(self, record: Metrics, role: str) -> Text:
+        busy, waiting = record["busy_share"][role], record["paced_share"].get(role)
+        memory = record["rss_bytes"].get(role)
         return _line(
             role,
             [
                 *self._bar(busy, 12, "magenta"),
                 (f"{to_percent(busy):>6}", ""),
                 (" busy", "dim"),
-                (f"{to_percent(paced):>6} paced" if paced else " " * 12, "dim"),
+                (f"{to_percent(waiting):>6} waiting" if waiting else " " * 14, "dim"),
                 (f"{to_size(memory) if memory else '':>10}", "dim"),
-                (f"  {record.get('activity', {}).get(role, '')}", ""),
+                (f"  {record['activity'].get(role, '')}", ""),
             ],
         )
 
-    def _actors_line(self, actors: list[str], width: int) -> Text:
-        """Many actors in one line: a column for each, their mean, and what they are at."""
-        shares = [self._record["busy_share"][role] or 0.0 for role in actors]
-        activities = [self._record.get("activity", {}).get(role, "") for role in actors]
+    def _actors_line(self, record: Metrics, actors: list[str], width: int) -> Text:
+        """Show many actors in one line: a column for each, their mean, and what they do."""
+        shares = [record["busy_share"][role] for role in actors]
+        activities = [record["activity"].get(role, "") for role in actors]
         names = sorted(set(activities), key=lambda name: -activities.count(name))
-        at = ", ".join(f"{activities.count(name)} {name}" for name in names if name)
+        doing = ", ".join(f"{activities.count(name)} {name}" for name in names if name)
         columns = to_columns(shares[: max(8, width - 60)], self._marks, highest=1.0)
         mean = sum(shares) / len(shares)
         spread = f"({to_percent(min(shares))} to {to_percent(max(shares))})"
         parts = [(columns, "magenta"), (f"{to_percent(mean):>6}", ""), (f" busy {spread}", "dim")]
-        return _line(f"{len(actors)} actors", [*parts, (f"  {at}", "")])
-
-    def _waiting_lines(self) -> Iterator[Text]:
-        if words := waits_for(self._record, self._config.supervise.heartbeat_timeout_s):
-            yield _line("waiting", [(words.removeprefix("waiting "), "yellow")])
-
-    def _metric_lines(self, width: int) -> Iterator[Text]:
-        found = self._record.get("learner", {})
-        line: list[tuple[str, str]] = []
-        used, name, num_lines = NAME_WIDTH, "metrics", 0
-        for key, value in found.items():
-            text = to_value(value)
-            if line and used + len(key) + len(text) + 3 > width:
-                num_lines += 1
-                yield _line(name, line)
-                if num_lines == MAX_METRIC_LINES:
-                    return
-                line, used, name = [], NAME_WIDTH, ""
-            line += [(f"{key} ", "dim"), (f"{text}  ", "")]
-            used += len(key) + len(text) + 3
-        if line:
-            yield _line(name, line)
+        return _line(f"{len(actors)} actors", [*parts, (f"  {doing}", "")])
 
     def _why_lines(self, width: int) -> Iterator[Text]:
-        text = " ".join(self._record.get("why", ()))
         room = max(20, width - NAME_WIDTH)
-        lines = textwrap.wrap(text, room, max_lines=MAX_WHY_LINES, placeholder=self._marks.more)
+        lines = textwrap.wrap(
+            " ".join(self._why), room, max_lines=MAX_WHY_LINES, placeholder=self._marks.more
+        )
         for number, line in enumerate(lines):
             yield _line("" if number else "why", [(line, "")])
+
+
+def title_line(left: str, right: str, width: int) -> Text:
+    """Lay out the first line of a screen: what is trained, and where and for how long."""
+    gap = " " * max(1, width - len(left) - len(right) - 1)
+    return Text.assemble((left, "bold"), gap, (right, "dim"))
+
+
+def _counts_line(record: Metrics) -> Text:
+    ratio, restarts = record["ratio"], record["restarts"]
+    parts = [
+        (f"{to_value(ratio['actual'])} of {to_value(ratio['target'])}", ""),
+        *_pairs({"  version": f"{record['version']:,}"}),
+        *_pairs({"  updates": f"{record['updates']:,}"}),
+        *_warned("discarded", record["discarded_items"]),
+        *_warned("restarts", restarts),
+    ]
+    if record["env_failures"]:
+        parts += _warned("environment failures", record["env_failures"])
+    return _line("ratio", parts)
+
+
+def _rounds_line(record: Metrics, gather: Gathering) -> Text:
+    """Show how fast rounds are made, and which actors they wait for."""
+    parts = [
+        (f"{to_value(gather['rounds_per_s'])}/s", ""),
+        (f"  {rule_in_short(gather)}", "dim"),
+        ("  version ", "dim"),
+        (f"{record['version']:,}", ""),
+    ]
+    if names := late_actors(gather):
+        parts += [(f"  waiting for {names}", "yellow")]
+    if gather["absent"]:
+        parts += [(f"  without {named(gather['absent'])}", "yellow")]
+    if record["restarts"]:
+        parts += _warned("restarts", record["restarts"])
+    return _line("rounds", parts)
+
+
+def _metric_lines(found: Mapping[str, float], width: int) -> Iterator[Text]:
+    line: list[tuple[str, str]] = []
+    used, name, num_lines = NAME_WIDTH, "metrics", 0
+    for key, value in found.items():
+        text = to_value(value)
+        if line and used + len(key) + len(text) + 3 > width:
+            num_lines += 1
+            yield _line(name, line)
+            if num_lines == MAX_METRIC_LINES:
+                return
+            line, used, name = [], NAME_WIDTH, ""
+        line += [(f"{key} ", "dim"), (f"{text}  ", "")]
+        used += len(key) + len(text) + 3
+    if line:
+        yield _line(name, line)
 
 
 def _line(name: str, parts: Parts) -> Text:
@@ -253,6 +283,6 @@ def _pairs(pairs: Mapping[str, str]) -> list[tuple[str, str]]:
     return parts
 
 
-def _failures(count: int) -> list[tuple[str, str]]:
-    """Environments that failed and were replaced; nothing where there were none."""
-    return [("  environment failures ", "dim"), (f"{count:,}", "yellow")] if count else []
+def _warned(name: str, count: int) -> list[tuple[str, str]]:
+    """Return a count that should be 0, in yellow where it is not."""
+    return [(f"  {name} ", "dim"), (to_count(count), "yellow" if count else "")]

@@ -1,4 +1,4 @@
-"""Streams for people: a closed terminal, or a pipe that nobody reads, costs words and no run."""
+"""Streams for people: a closed terminal or an unread pipe costs words, and does not end a run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ import sys
 from typing import Any, TextIO, cast
 
 _GONE = {errno.EIO, errno.EPIPE}
-"""What a write to a terminal that was closed, or to a pipe without a reader, fails with."""
+"""Errors of a write to a closed terminal, or to a pipe without a reader."""
 
 
 def standard_error() -> TextIO:
     """Standard error, where everything for people goes, as a stream whose writes never fail."""
     return unfailing(sys.stderr)
+
+
+def say(text: str) -> None:
+    """Print a line for people."""
+    stream = standard_error()
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 def unfailing(stream: TextIO) -> TextIO:

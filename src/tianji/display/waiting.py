@@ -1,4 +1,4 @@
-"""Sentences for people while something takes its time before a run, on standard error."""
+"""Sentences for people while something before a run takes long, on standard error."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tianji.display.display import Mode, what_can_be_shown
-from tianji.display.stream import standard_error
+from tianji.display.stream import say, standard_error
 
 
 @contextmanager
 def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
-    """A line that changes on a terminal, lines elsewhere, nothing when the display is off.
+    """Show a line that changes on a terminal, lines elsewhere, nothing when the display is off.
 
     >>> with tell_progress() as tell:
     ...     tell("Measuring actors with 4 environments.")
     """
     shown = what_can_be_shown(mode)
     if shown != "live":
-        yield _say if shown == "plain" else lambda _text: None
+        yield say if shown == "plain" else lambda _text: None
         return
     from rich.console import Console
     from rich.status import Status
@@ -62,9 +62,3 @@ def tell_while_slow(
     finally:
         is_over.set()
         thread.join()
-
-
-def _say(text: str) -> None:
-    stream = standard_error()
-    stream.write(f"{text}\n")
-    stream.flush()

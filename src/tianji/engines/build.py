@@ -19,7 +19,7 @@ from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer, BufferPlan
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
-from tianji.channels.reports import Report, Reports
+from tianji.channels.reports import Reports
 from tianji.engines.env_failures import EnvFailures
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
@@ -27,6 +27,7 @@ from tianji.envs.interface import World
 from tianji.evaluator.role import Evaluator
 from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot
+from tianji.records import EvaluationReport
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,
@@ -200,6 +201,8 @@ def build_evaluator(
         Snapshot(model).read_beginning,
         policy,
         gauges,
-        lambda record: reports(Report(kind="evaluation", role="evaluator", record=dict(record))),
+        lambda record: reports(
+            EvaluationReport(kind="evaluation", role="evaluator", record=record)
+        ),
         now_ns,
     )

@@ -6,8 +6,9 @@ import time
 import traceback
 
 from tianji.channels.gauges import Gauge
-from tianji.channels.reports import Report, Reports
+from tianji.channels.reports import Reports
 from tianji.envs.mending import EnvFailure, in_words
+from tianji.records import Event
 from tianji.types import Clock
 
 TELL_PERIOD_NS = 60 * 10**9
@@ -41,7 +42,7 @@ class EnvFailures:
         if self._tell_ns is not None and now_ns < self._tell_ns:
             return
         self._tell_ns = now_ns + TELL_PERIOD_NS
-        report = Report(kind="env_failure", role=self._role, text=self._in_words(failure))
+        report = Event(kind="env_failure", role=self._role, text=self._in_words(failure))
         if is_first:
             report["traceback"] = "".join(traceback.format_exception(failure.error))
         self._reports(report)

@@ -14,6 +14,7 @@ from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
 from tianji.engines.wiring import build_stream
 from tianji.programs.program import Program
+from tianji.records import StoppedBecause
 
 
 class InlineEngine:
@@ -27,7 +28,7 @@ class InlineEngine:
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self._roles.run(self._loop, stop, resume)
 
-    def _loop(self, stop: StopRequest) -> str:
+    def _loop(self, stop: StopRequest) -> StoppedBecause:
         training, rows = self._roles.side, self._roles.gauges.rows
         while True:
             use_threads(self._threads)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypedDict
+from typing import Literal, Protocol, TypedDict
 
 from tianji.channels.gauges import Gauges
-from tianji.channels.reports import Report
 from tianji.engines.signals import StopRequest
+from tianji.records import Report, SessionMetrics, StoppedBecause
 from tianji.types import Clock
 
 
@@ -37,8 +37,10 @@ class Observer(Protocol):
 class Outcome(TypedDict):
     """How a run ended: the learner's last record, and what only the engine knows."""
 
-    because: str
-    record: dict[str, Any]
+    because: StoppedBecause | Literal["replan"]
+    """`replan`: the run continues with another plan."""
+    record: SessionMetrics | None
+    """None where the learner could not report."""
     restarts: int
     first_cause: str | None
 

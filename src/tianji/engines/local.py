@@ -12,10 +12,10 @@ import os
 import selectors
 import time
 from collections import deque
+from typing import Literal
 
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.orders import Stop
-from tianji.channels.reports import Report
 from tianji.config.machine import read_machine
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
@@ -26,6 +26,7 @@ from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
 from tianji.engines.wiring import SharedMemory
 from tianji.programs.program import Program
+from tianji.records import DoneReport, Event, Report, StoppedBecause
 
 TICK_S = 0.25
 FINISH_S = 2.0
@@ -68,7 +69,7 @@ class LocalEngine:
         self._stop_level = Stop.NO
         """How urgently the workers were told to stop."""
         self._selector = selectors.DefaultSelector()
-        self._done: Report | None = None
+        self._done: DoneReport | None = None
         self._last_check_ns = self._awake_ns = time.monotonic_ns()
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
@@ -170,7 +171,8 @@ class LocalEngine:
         self._selector.unregister(process.pid_fd)
         worker.process = None
         process.close()
-        cause = (worker.health.last_error.get("text") or process.how_it_ended()).rstrip(".")
+        error = worker.health.last_error
+        cause = (error["text"] if error else process.how_it_ended()).rstrip(".")
         if self._done is None and self._stop_level == Stop.NO:
             self._recovery.after_end(worker, cause)
         elif self._done is None and worker.has_learner:
@@ -197,7 +199,7 @@ class LocalEngine:
         if stop.level > self._stop_level:
             self._finish_by_s = time.monotonic() + FINISH_S
             self._tell_to_stop(stop.level)
-            self._observer.report(Report(kind="note", role="supervisor", text=FINISHING))
+            self._observer.report(Event(kind="note", role="supervisor", text=FINISHING))
 
     def _tell_to_stop(self, level: Stop) -> None:
         self._stop_level = level
@@ -229,6 +231,7 @@ class LocalEngine:
 
     def _outcome(self, stop: StopRequest) -> Outcome:
         recovery = self._recovery
+        because: StoppedBecause | Literal["replan"]
         if recovery.has_failed:
             because = "failed"
         elif self._done is not None:
@@ -239,7 +242,7 @@ class LocalEngine:
             because = "interrupted" if stop.level > Stop.NO else "failed"
         return Outcome(
             because=because,
-            record=self._done["record"] if self._done else {},
+            record=self._done["record"] if self._done else None,
             restarts=recovery.restarts,
             first_cause=recovery.first_cause,
         )

@@ -30,7 +30,7 @@ from tianji.channels.interface import Batches, Receiver
 from tianji.channels.layout import Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.reduce import GlooReduce
-from tianji.channels.reports import Report, Reports
+from tianji.channels.reports import Reports
 from tianji.engines.build import build_actor, build_buffer, build_evaluator, build_model, spans_of
 from tianji.engines.gradients import build_gathering, build_gradient_actor, gather_of
 from tianji.engines.gradients import num_parameters as parameters_of
@@ -44,6 +44,7 @@ from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.learner.training import Training
 from tianji.programs.program import Program, Role
+from tianji.records import BoardBytes, BuiltReport
 from tianji.trace.parts import trace_batches, trace_checkpoints, trace_update, trace_writer
 from tianji.trace.spans import Spans
 from tianji.types import Clock
@@ -203,11 +204,11 @@ class Roles:
         return reduce
 
     def _tell_sizes(self, learner: Role, model: torch.nn.Module, policy_bytes: int) -> None:
-        built = {"policy_board_bytes": to_pages(board_bytes(policy_bytes))}
+        built: BoardBytes = {"policy_board_bytes": to_pages(board_bytes(policy_bytes))}
         if self._gather is not None:
             one = board_bytes(contribution_bytes(parameters_of(model)))
             built["sum_boards_bytes"] = self._spec.plan.num_actors * to_pages(one)
-        self._reports(Report(kind="built", role=learner.name, record=built))
+        self._reports(BuiltReport(kind="built", role=learner.name, record=built))
 
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a buffer's saved state as the present number of actors would have left it."""

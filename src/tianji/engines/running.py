@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tianji.buffer.interface import BufferRole
 from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
-from tianji.channels.reports import Report, Reports
+from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.loop import run_loop
 from tianji.engines.roles import AnyActor, Roles
@@ -19,6 +19,7 @@ from tianji.evaluator.role import Evaluator
 from tianji.learner.restored import begun_anew_report
 from tianji.learner.training import Training
 from tianji.programs.program import Program, Role
+from tianji.records import DoneReport, Event, StoppedBecause
 from tianji.trace.parts import trace_bell
 
 
@@ -128,7 +129,7 @@ class WorkerRun:
         """Return one part for buffer and learner, or one each where they run on threads. The
         learner's ends when the run has."""
         orders, group = self._ends.supervision.rows[learner.name], training.group
-        reasons: list[str] = []
+        reasons: list[StoppedBecause] = []
 
         def is_over() -> bool:
             if (because := training.ended(orders[Order.STOP])) is not None:
@@ -137,7 +138,7 @@ class WorkerRun:
 
         def close() -> None:
             record = training.close(save=orders[Order.STOP] < Stop.NOW)
-            self._reports(Report(kind="done", because=reasons[0], record=record))
+            self._reports(DoneReport(kind="done", because=reasons[0], record=record))
 
         rest = is_over, close, lambda: training.due_ns
         if not self._has_threads:
@@ -162,11 +163,11 @@ class WorkerRun:
             if is_restart:
                 reports(begun_anew_report(highest + 1))
         if resume:
-            reports(Report(kind="note", text=NEW_EPISODES))
+            reports(Event(kind="note", text=NEW_EPISODES))
         row = ends.gauges.rows[role.name]
         if is_restart:
             if kept := ends.num_kept:
-                reports(Report(kind="note", text=KEPT_STORE.format(count=kept)))
+                reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
             training.progress.wall_before_s = row[Gauge.WALL_BEFORE_NS] / 1e9
         row[Gauge.WALL_BEFORE_NS] = int(training.progress.wall_before_s * 1e9)
         training.start()

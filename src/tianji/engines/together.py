@@ -8,7 +8,6 @@ from typing import Any
 
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.orders import Stop
-from tianji.channels.reports import Report
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.gradients import gather_of
 from tianji.engines.interface import Observer, Outcome
@@ -17,6 +16,7 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.wiring import InprocEnds
 from tianji.programs.program import Program
+from tianji.records import Event, StoppedBecause
 from tianji.types import Clock
 
 
@@ -56,7 +56,7 @@ class Together:
 
     def run(
         self,
-        loop: Callable[[StopRequest], str],
+        loop: Callable[[StopRequest], StoppedBecause],
         stop: StopRequest,
         resume: bool,
         settle: Callable[[], None] | None = None,
@@ -73,7 +73,7 @@ class Together:
             self.close()
         return Outcome(because=because, record=record, restarts=0, first_cause=None)
 
-    def ended(self, stop: StopRequest) -> str | None:
+    def ended(self, stop: StopRequest) -> StoppedBecause | None:
         """Return why the run is over, if it is."""
         return self.side.ended(stop.level)
 
@@ -97,7 +97,7 @@ class Together:
             for name, actor in self.actors.items():
                 actor.load_state(states[name])
         elif self._lost:
-            self._observer.report(Report(kind="note", role="actor", text=self._lost))
+            self._observer.report(Event(kind="note", role="actor", text=self._lost))
 
 
 LOST_EPISODES = (

@@ -25,6 +25,7 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
 from tianji.programs.program import Program
+from tianji.records import StoppedBecause
 from tianji.virtual.channels import VirtualBoard, VirtualStream
 from tianji.virtual.clock import VirtualClock
 from tianji.virtual.cluster import Cluster, Machines
@@ -108,7 +109,7 @@ class VirtualEngine:
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self._roles.run(self._loop, stop, resume, self._settle)
 
-    def _loop(self, stop: StopRequest) -> str:
+    def _loop(self, stop: StopRequest) -> StoppedBecause:
         self._cluster.start()
         while (because := self._roles.ended(stop)) is None:
             self._observer.tick()

@@ -22,8 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tianji.channels.reports import Report, ReportPipe
+from tianji.channels.reports import ReportPipe
 from tianji.display.stream import unfailing
+from tianji.records import Event
 
 if TYPE_CHECKING:
     from tianji.engines.spec import RunSpec
@@ -68,7 +69,7 @@ def main(work: Work) -> None:
         reports.flush()
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
         text = f"{type(error).__name__}: {error}"
-        reports(Report(kind="error", text=text, traceback=traceback.format_exc()))
+        reports(Event(kind="error", text=text, traceback=traceback.format_exc()))
         reports.flush()
         sys.exit(1)
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tianji.algorithms.interface import Acting
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import BoardReader, Bytes
 from tianji.config.run import EvaluateConfig
-from tianji.envs.build import make_rows
 from tianji.envs.interface import World
-from tianji.types import Array, Clock
+from tianji.evaluator.play import Played, Player, combine, mean_returns
+from tianji.records import Evaluation
+from tianji.types import Clock
 
-OnResult = Callable[[dict[str, Any]], None]
+OnResult = Callable[[Evaluation], None]
 
 
 class Evaluator:
@@ -53,54 +53,20 @@ class Evaluator:
         self._gauges = gauges
         self._on_result = on_result
         self._now_ns = now_ns
-        self._rows: dict[str, Array] = {}
-        self._observations: list[str] = []
-        self._to_play: list[str] = []
-        """Tasks of this evaluation, the first one being played; none between two evaluations."""
+        self._played: dict[str, Played] = {}
+        """The tasks of this evaluation that are done."""
+        self._player: Player | None = None
+        """Plays the next task; None between two evaluations."""
         self._next_ns = 0
         self._version = -1
-        self._returns: dict[str, list[float]] = {}
-        self._return = 0.0
-        self._num_steps = 0
-        self._num_cut = 0
 
     def tick(self) -> bool:
-        if not self._to_play and not self._begin():
+        if self._player is None and not self._begin():
             return False
-        rows = self._rows
-        actions = self._acting.greedy({name: rows[name][0] for name in self._observations})
-        self._tasks[self._to_play[0]].step(actions, rows, 0)
-        for name in self._observations:
-            rows[name][0] = rows[name][1]
-        if rows["valid"][0, 0]:
-            self._return += float(rows["reward"][0, 0])
-            self._num_steps += 1
-        if rows["terminated"][0, 0] or rows["truncated"][0, 0]:
-            self._end_episode()
-        elif self._num_steps >= self._config.cut_after_steps:
-            self._cut_episode()
+        assert self._player is not None
+        if not self._player.step():
+            self._end_task(self._player)
         return True
-
-    def _cut_episode(self) -> None:
-        """Count an episode that does not end as it is, and begin the next one by hand."""
-        self._num_cut += 1
-        tasks_left = len(self._to_play)
-        self._end_episode()
-        if len(self._to_play) == tasks_left:
-            world = self._tasks[self._to_play[0]]
-            world.reset(self._seed + self._num_cut, self._rows)
-
-    def _end_episode(self) -> None:
-        played = self._returns[self._to_play[0]]
-        played.append(self._return)
-        self._return, self._num_steps = 0.0, 0
-        if len(played) < self._config.episodes:
-            return
-        self._to_play.pop(0)
-        if self._to_play:
-            self._begin_task()
-        else:
-            self._finish()
 
     def _begin(self) -> bool:
         now_ns = self._now_ns()
@@ -110,32 +76,42 @@ class Evaluator:
         self._gauges[Gauge.ACTIVITY] = Activity.EVALUATING
         self._next_ns = now_ns + int(self._config.period_s * 1e9)
         self._version = self._policy.latest(self._read_policy)
-        self._to_play = list(self._tasks)
-        self._returns = {name: [] for name in self._tasks}
-        self._return, self._num_steps, self._num_cut = 0.0, 0, 0
+        self._played = {}
         self._begin_task()
         return True
 
     def _begin_task(self) -> None:
-        world = self._tasks[self._to_play[0]]
-        self._rows = make_rows(world, 1)
-        self._observations = [n for n in self._rows if n == "obs" or n.startswith("obs.")]
-        world.reset(self._seed, self._rows)  # the same episodes each time: comparable
+        """Play the same episodes in every evaluation, so that they can be compared."""
+        world = list(self._tasks.values())[len(self._played)]
+        self._player = Player(
+            self._acting.greedy,
+            world,
+            self._config.episodes,
+            self._seed,
+            self._config.cut_after_steps,
+        )
+
+    def _end_task(self, player: Player) -> None:
+        self._played[list(self._tasks)[len(self._played)]] = player.played()
+        if len(self._played) < len(self._tasks):
+            self._begin_task()
+        else:
+            self._player = None
+            self._finish()
 
     def _finish(self) -> None:
-        returns = [value for played in self._returns.values() for value in played]
-        result: dict[str, Any] = {
+        returns, _, num_cut = combine(self._played.values())
+        result: Evaluation = {
             "version": self._version,
             "episodes": len(returns),
-            "cut_episodes": self._num_cut,
+            "cut_episodes": num_cut,
             "mean_return": statistics.fmean(returns),
             "std_return": statistics.pstdev(returns),
             "min_return": min(returns),
             "max_return": max(returns),
         }
-        if len(self._returns) > 1:
-            by_env = {name: statistics.fmean(played) for name, played in self._returns.items()}
-            result["returns_by_env"] = by_env
+        if means := mean_returns(self._played):
+            result["returns_by_env"] = means
         self._gauges[Gauge.ITEMS] += 1
         self._on_result(result)
 

@@ -4,16 +4,17 @@ Both sides of a run hand each other work, so its pace is that of the slower one:
 
     time per version = max(sampling, training)         serial runs: sampling + training
 
-A side that is busy for a share u of the time would need only that, left alone: a run can become up
-to (busy share of the slower side) / (busy share of the faster) times as fast before the faster side
-is the limit. All gains told here are bounded by that.
+A side that is busy for a share u of the time would need only that share if it never waited. A run
+can become (busy share of the slower side) / (busy share of the faster side) times as fast before
+the faster side is the limit. Every gain is bounded by that.
 """
 
 from __future__ import annotations
 
 from tianji.config.plan import RunPlan
-from tianji.display.numbers import to_percent
-from tianji.explain.account import Account, Side
+from tianji.observe.account import Account, Side
+from tianji.records import CriticalPath
+from tianji.wording import to_percent
 
 TIMES = {
     "environment": "the time of environment steps",
@@ -26,14 +27,17 @@ TIMES = {
 }
 """What to halve, by the part of a side's work."""
 TAKEN = 0.5
-"""Unused cores that are more than chance, while somebody lacks one."""
+"""Unused cores from which on other programs use them, while a side lacks a core."""
 LEAST_GAIN = 1.05
-"""Below it a factor would be rounded to nothing, or say that less is gained than nothing."""
+"""A smaller factor would be rounded to no gain."""
 LEAST_BUSY = 0.01
-"""A side that does less than this bounds nothing that anyone could reach."""
+"""A smaller busy share sets no useful bound."""
+LEAST_PART = 0.05
+"""A smaller share in a denominator would give a gain that is noise."""
 
 
 def serial_gain(account: Account, engine: str) -> str:
+    """Say what sampling and training at the same time would gain."""
     actors, learner = account.actors.busy, account.learner.busy
     faster = (actors + learner) / max(actors, learner, LEAST_BUSY)
     how = "The local engine with max_lag 1" if engine == "inline" else "max_lag 1"
@@ -43,32 +47,30 @@ def serial_gain(account: Account, engine: str) -> str:
     )
 
 
-def gain_of_both() -> str:
-    return "More cores, or less work on both sides, would help most; one faster side would not."
+def gain(account: Account, path: CriticalPath, plan: RunPlan) -> str:
+    """Say which change would help a run most whose actors and learner work at the same time."""
+    if path == "both":
+        return "More cores, or less work on both sides, would help most; one faster side would not."
+    if path == "neither":
+        return _gain_of_neither(account)
+    if path == "actors":
+        return gain_of_actors(account) + _more_actors(account, plan)
+    who = "the actor" if account.num_actors == 1 else "the actors"
+    return _gain(account, account.learner, account.actors, who) + _more_threads(account, plan)
 
 
-def gain_of_neither(account: Account) -> str:
+def gain_of_actors(account: Account) -> str:
+    """Say which change would help the actors most, as far as the learner keeps up."""
+    return _gain(account, account.actors, account.learner, "the learner")
+
+
+def _gain_of_neither(account: Account) -> str:
     if account.lacks_cores:
         return f"{_core(account)} would help most: both sides sometimes lack one."
     return (
         "More even work or a higher max_lag would help most: the two sides wait for each other in "
         "turn."
     )
-
-
-def gain_of_part(account: Account) -> str:
-    """The gain of the actors, where nothing that they wait for can be faster."""
-    return _gain(account, account.actors, account.learner, "the learner")
-
-
-def gain_of_actors(account: Account, plan: RunPlan) -> str:
-    return gain_of_part(account) + _more_actors(account, plan)
-
-
-def gain_of_learner(account: Account, plan: RunPlan) -> str:
-    who = "the actor" if account.num_actors == 1 else "the actors"
-    gain = _gain(account, account.learner, account.actors, who)
-    return gain + _more_threads(account, plan)
 
 
 def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
@@ -88,16 +90,18 @@ def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
 
 
 def _core(account: Account) -> str:
-    """Where this run lacks a core and still leaves some unused, other programs use those."""
+    """Other programs use the cores that a run lacks and does not use itself."""
     if account.unused_cores < TAKEN:
         return "Another core"
     return f"Freeing the {account.unused_cores:.1f} cores that other programs use"
 
 
 def _with_cores(side: Side, more: float) -> float:
-    """How much faster: until none of its processes lacks a core, or the new ones are used up."""
-    alone = 1 / max(0.05, 1 - side.no_core)
-    return min(alone, 1 + more / max(side.on_core, 0.05)) if side.on_core is not None else alone
+    """Return the gain of more cores, until no process lacks one or all new ones are in use."""
+    alone = 1 / max(LEAST_PART, 1 - side.no_core)
+    if side.on_core is None:
+        return alone
+    return min(alone, 1 + more / max(side.on_core, LEAST_PART))
 
 
 def _room(slow: Side, fast: Side) -> float:
@@ -105,22 +109,24 @@ def _room(slow: Side, fast: Side) -> float:
 
 
 def _more_actors(account: Account, plan: RunPlan) -> str:
-    """More of them help while cores are free, or where they wait inside their environments."""
+    """More actors help while cores are free, or where actors wait inside their environments."""
     now, num_envs = plan.num_actors, plan.num_actors * plan.envs_per_actor
     more = next((m for m in range(now + 1, num_envs + 1) if num_envs % m == 0), None)
     if more is None or account.idle_cores < (more - now) * _core_share(account.actors):
         return ""
-    gain = to_percent(min(more / now, _room(account.actors, account.learner)) - 1)
-    return f" {account.idle_cores:.1f} cores are idle: {more} actors could be up to {gain} faster."
+    faster = to_percent(min(more / now, _room(account.actors, account.learner)) - 1)
+    return (
+        f" {account.idle_cores:.1f} cores are idle: {more} actors could be up to {faster} faster."
+    )
 
 
 def _core_share(side: Side) -> float:
-    """Of its time at work, what needs a core; the rest it waits for a simulator or a device."""
+    """Return the share of its work that needs a core; the rest waits for a simulator or device."""
     return min(1.0, side.on_core / max(side.busy, LEAST_BUSY)) if side.on_core is not None else 1.0
 
 
 def _more_threads(account: Account, plan: RunPlan) -> str:
-    """A measured plan has tried them."""
+    """A measured plan has already tried more threads."""
     if plan.source == "measured" or account.idle_cores < 1:
         return ""
     return (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
-CriticalPath: TypeAlias = Literal["actors", "learner", "buffer", "both", "neither"]
+from tianji.records import CriticalPath
 
 LIMIT = 0.85
-"""Whoever works this share of the time sets the pace; the rest is hand-over and noise."""
+"""A side that works this share of the time sets the pace; the rest is hand-over and noise."""
 NOTHING_YET = "There is nothing to explain yet: no role has done any work."
 
 
@@ -17,7 +16,7 @@ class Explanation:
     """Explanation("learner", sentences=("The learner is ...", ...), gain="Halving ...")"""
 
     critical_path: CriticalPath | None
-    """The role that sets the pace; `both` work all the time, `neither` does always."""
+    """None where no role has worked yet."""
     sentences: tuple[str, ...]
     """The first names the bottleneck."""
     gain: str = ""

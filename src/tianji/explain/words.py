@@ -1,11 +1,12 @@
-"""Sentences about where the time of a run went, whatever kind of run it is. Pure."""
+"""Sentences about where the time of a run went, for every kind of run. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tianji.display.numbers import on_clock, to_percent
-from tianji.explain.account import LEAST_S, Account, Side
+from tianji.observe.account import LEAST_S, Account, Side
+from tianji.records import CriticalPath
+from tianji.wording import listed, on_clock, to_percent, to_seconds
 
 PARTS = {
     "environment": "environment steps",
@@ -18,8 +19,26 @@ WORTH_TELLING = 0.01
 """Shares of time below it are left out."""
 
 
+def bottleneck_sentence(account: Account, path: CriticalPath) -> str:
+    """Name the side that sets the pace, with the busy shares of both."""
+    actors, learner = to_percent(account.actors.busy), to_percent(account.learner.busy)
+    is_one = account.num_actors == 1
+    who = "actor" if is_one else "actors"
+    if path == "actors":
+        are = "is the bottleneck: it is" if is_one else "are the bottleneck: they are"
+        return f"The {who} {are} busy {actors} of the time, the learner {learner}."
+    of_each = f"the learner is busy {learner} of the time, the {who} {actors}"
+    if path == "both":
+        return f"Both sides are at their limit: {of_each}."
+    if path == "neither":
+        is_told = account.lacks_cores and account.usable_cores
+        cores = f" (they share {account.usable_cores} cores)" if is_told else ""
+        return f"Neither side is the bottleneck all the time: {of_each}{cores}."
+    return f"The {path} is the bottleneck: it is busy {learner} of the time, the {who} {actors}."
+
+
 def waits_sentence(account: Account, words: Mapping[str, str], engine: str) -> str:
-    """words: what each wait is called; those that are not in it are left out."""
+    """words: the words for each wait; waits that are not in it are left out."""
     each = "the actor" if account.num_actors == 1 else "each actor"
     told = [
         *_waits(each, account.actors, account.span_s, words),
@@ -37,34 +56,30 @@ def _waits(who: str, side: Side, span_s: float, words: Mapping[str, str]) -> lis
         for cause, share in sorted(side.waits.items(), key=lambda wait: -wait[1])
         if _is_worth_telling(share, span_s) and cause in words
     ])  # fmt: skip
-    lacked = f"had no free core for {to_seconds(side.no_core * span_s)}"
     told = [f"waited {waits}"] if waits else []
-    told += [lacked] if _is_worth_telling(side.no_core, span_s) else []
+    if _is_worth_telling(side.no_core, span_s):
+        told.append(f"had no free core for {to_seconds(side.no_core * span_s)}")
     return [f"{who} {' and '.join(told)}"] if told else []
 
 
 def _is_worth_telling(share: float, span_s: float) -> bool:
-    """Of a short time even a large share may be 0.0 s."""
+    """Over a short time span, even a large share may round to 0.0 s."""
     return share >= WORTH_TELLING and share * span_s >= LEAST_S
 
 
-def parts_in_words(side: Side) -> str:
-    """What its work consists of, the largest part first."""
+def parts_sentences(account: Account, path: CriticalPath) -> str:
+    """Say what the busy time of the limiting side, or of both sides, consists of."""
+    who = "actor spends its" if account.num_actors == 1 else "actors spend their"
+    actors = f"The {who} busy time on {_parts(account.actors)}."
+    learner = f"The learner spends its busy time on {_parts(account.learner)}."
+    if path == "actors":
+        return actors
+    return f"{actors} {learner}" if path in ("both", "neither") else learner
+
+
+def _parts(side: Side) -> str:
+    """List the parts of a side's work, the largest first."""
     whole = side.worked or 1.0
     shares = sorted(((share / whole, name) for name, share in side.parts.items()), reverse=True)
     told = [(to_percent(share), name) for share, name in shares if share >= WORTH_TELLING]
     return listed([f"{PARTS.get(name, name)} ({share})" for share, name in told])
-
-
-def actors_parts_sentence(account: Account) -> str:
-    who = "actor spends its" if account.num_actors == 1 else "actors spend their"
-    return f"The {who} busy time on {parts_in_words(account.actors)}."
-
-
-def to_seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:,.0f} s"
-
-
-def listed(words: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

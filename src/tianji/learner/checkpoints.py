@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.reports import Report, Reports
+from tianji.channels.reports import Reports
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.schema import Snapshot
 from tianji.checkpoint.writer import Writer
@@ -16,6 +16,7 @@ from tianji.config.run import CheckpointConfig
 from tianji.learner.group import Group
 from tianji.learner.progress import Progress
 from tianji.learner.restored import restored_report, version_after
+from tianji.records import Event, EventKind
 from tianji.types import Clock
 
 ActorStates: TypeAlias = Callable[[], dict[str, Any] | None]
@@ -49,8 +50,8 @@ class Checkpoints:
         self._writer = Writer(run_dir, config.keep_last, self._on_event)
         self._next_ns = 0
 
-    def _on_event(self, kind: Any, text: str) -> None:
-        self._reports(Report(kind=kind, role="learner", text=text))
+    def _on_event(self, kind: EventKind, text: str) -> None:
+        self._reports(Event(kind=kind, role="learner", text=text))
 
     def is_due(self, now_ns: int) -> bool:
         return now_ns >= self._next_ns

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tianji.config.run import RunConfig
+from tianji.records import StoppedBecause
 from tianji.types import Episode
 
 WINDOW = 100
@@ -75,7 +76,7 @@ class Progress:
     def time_to_target_s(self) -> float | None:
         return self.wall_s(self.target_ns) if self.target_ns else None
 
-    def stop_reason(self, now_ns: int) -> str | None:
+    def stop_reason(self, now_ns: int) -> StoppedBecause | None:
         if self.target_ns:
             return "target_reached"
         if self.env_steps >= self._config.max_env_steps:

@@ -10,14 +10,15 @@ Stops      when the run has reached a target or a limit, or is told to
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, cast
 
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.orders import Stop
-from tianji.channels.reports import Report, Reports
+from tianji.channels.reports import Reports
 from tianji.learner.checkpoints import Checkpoints
 from tianji.learner.group import Group
 from tianji.learner.progress import Progress
+from tianji.records import Event, LearnerMetrics, MetricsReport, SessionMetrics, StoppedBecause
 from tianji.types import Clock
 
 PATIENCE_S = 1.0
@@ -92,7 +93,7 @@ class Training:
         """Report what the buffer has to say. A round that waits for an actor makes no versions,
         after which it would be reported otherwise."""
         for text in self.group.buffer.news():
-            self._reports(Report(kind="note", role="buffer", text=text))
+            self._reports(Event(kind="note", role="buffer", text=text))
             self._report(self._now_ns())
 
     def _after_version(self, now_ns: int) -> None:
@@ -105,9 +106,9 @@ class Training:
 
     def _report(self, now_ns: int) -> None:
         self._next_report_ns = now_ns + self._report_period_ns
-        self._reports(Report(kind="metrics", role="learner", record=self.record(now_ns)))
+        self._reports(MetricsReport(kind="metrics", role="learner", record=self.record(now_ns)))
 
-    def ended(self, stop: int) -> str | None:
+    def ended(self, stop: int) -> StoppedBecause | None:
         """Return why the run is over; None while it goes on. A run ends between two versions, or
         at once when it must. stop: how urgently it is asked to stop (Stop)."""
         if not self.group.learner.is_between_versions:
@@ -124,16 +125,17 @@ class Training:
         if not self._is_cut_short:
             self._is_cut_short = True
             self.group.learner.cut_short()
-            self._reports(Report(kind="note", role="learner", text=CUT_SHORT))
+            self._reports(Event(kind="note", role="learner", text=CUT_SHORT))
 
     def _note_first_step(self) -> None:
         if not self.progress.started_ns:
             self.progress.started_ns = self.group.first_step_ns()
 
-    def record(self, now_ns: int) -> dict[str, Any]:
+    def record(self, now_ns: int) -> LearnerMetrics:
         """Return where the run stands, as the learner knows it."""
         self._note_first_step()
-        return {**self.progress.record(now_ns), **self.group.record()}
+        record = {**self.progress.record(now_ns), **self.group.record()}
+        return cast("LearnerMetrics", record)
 
     def _whole_session(self, now_ns: int) -> dict[str, Any]:
         """Return rates and shares since the session began; steps of a checkpoint do not count."""
@@ -152,12 +154,12 @@ class Training:
             "busy_share": {name: min(1.0, ns / elapsed_ns) for name, ns in busy.items()},
         }
 
-    def close(self, save: bool) -> dict[str, Any]:
+    def close(self, save: bool) -> SessionMetrics:
         """Write the last checkpoint, wait for it, and return the last record, with the rates and
         shares of the whole session."""
         now_ns = self._now_ns()
-        record = {**self.record(now_ns), **self._whole_session(now_ns)}
-        self._reports(Report(kind="metrics", role="learner", record=record))
+        record = cast("SessionMetrics", {**self.record(now_ns), **self._whole_session(now_ns)})
+        self._reports(MetricsReport(kind="metrics", role="learner", record=record))
         if save and self.group.learner.is_between_versions:
             self._checkpoints.save(self._now_ns())
         self._checkpoints.close(self._show_life)

@@ -1,4 +1,4 @@
-"""How a policy's outputs become actions, by action space. No torch in here: planning needs it.
+"""Layouts of a policy's outputs and actions, by action space. Planning imports it, so no torch.
 
 Discrete, MultiDiscrete and MultiBinary are K choices among n_k each, with one logit per choice, all
 side by side. Box is a Gaussian with one mean per number; squashed into its bounds, it has one mean
@@ -21,12 +21,14 @@ from tianji.types import Array, Field
 
 @dataclass(frozen=True)
 class Choices:
-    """K categorical choices: Choices((3, 2), (2,)) for MultiDiscrete([3, 2])."""
+    """K categorical choices: Choices((3, 2), (2,)) for MultiDiscrete([3, 2]).
+
+    shape: of one action as stored, () for Discrete. Choices are stored from 0; the world adds the
+        space's `start`.
+    """
 
     sizes: tuple[int, ...]
     shape: tuple[int, ...]
-    """Of one action as stored: () for Discrete. Choices are stored from 0, whatever the space's
-    `start`; the world adds it."""
 
     @property
     def num_outputs(self) -> int:
@@ -39,12 +41,14 @@ class Choices:
 
 @dataclass(frozen=True)
 class Continuous:
-    """A vector of real numbers: Continuous((3,), low, high)."""
+    """A vector of real numbers: Continuous((3,), low, high).
+
+    low, high: flat float32, infinite where the space is not bounded
+    """
 
     shape: tuple[int, ...]
     low: Array
     high: Array
-    """Flat float32, infinite where the space is not bounded."""
 
     @property
     def num_outputs(self) -> int:
@@ -52,7 +56,7 @@ class Continuous:
 
     @property
     def field(self) -> Field:
-        """What the Gaussian gave, before it is cut to the bounds for the world."""
+        """Return the field of what was drawn, before it is cut to the bounds for the world."""
         return Field("action", "float32", self.shape)
 
 
@@ -62,7 +66,7 @@ class Squashed(Continuous):
 
     @property
     def num_outputs(self) -> int:
-        """All means, then all spreads."""
+        """Count all means, then all spreads."""
         return 2 * self.num_numbers
 
     @property
@@ -75,11 +79,11 @@ class Squashed(Continuous):
 
     @property
     def half(self) -> Array:
-        """Half the width, rounded down so that middle +- half stays within the bounds."""
+        """Return half the width, rounded down so that middle +- half stays within the bounds."""
         middle = self.middle.astype(np.float64)
-        room = np.minimum(self.high - middle, middle - self.low)
-        half = _float32(room)
-        return np.where(half > room, np.nextafter(half, np.float32(0.0)), half)
+        largest = np.minimum(self.high - middle, middle - self.low)
+        half = _float32(largest)
+        return np.where(half > largest, np.nextafter(half, np.float32(0.0)), half)
 
 
 def _float32(array: Array) -> Array:
@@ -87,7 +91,7 @@ def _float32(array: Array) -> Array:
 
 
 def squashed_layout(space: gym.Space[Any]) -> Choices | Squashed:
-    """The layout of a space whose numbers are squashed into their bounds; choices are as ever."""
+    """Return the layout of a space whose numbers are squashed into their bounds."""
     layout = action_layout(space)
     if isinstance(layout, Choices):
         return layout
@@ -101,7 +105,7 @@ def squashed_layout(space: gym.Space[Any]) -> Choices | Squashed:
 
 
 def action_layout(space: gym.Space[Any]) -> Choices | Continuous:
-    """The layout of a space; UsageError where there is none."""
+    """Return the layout of a space; UsageError where there is none."""
     if isinstance(space, spaces.Discrete):
         return Choices((int(space.n),), ())
     if isinstance(space, spaces.MultiDiscrete):

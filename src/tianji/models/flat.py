@@ -1,4 +1,4 @@
-"""One flat vector behind all parameters of a module, one behind all gradients.
+"""One flat vector for all parameters of a module, and one for all gradients.
 
 Publishing is then one copy, the gradient's norm one kernel, and an optimiser step a few.
 """
@@ -61,7 +61,7 @@ def _views(vector_P: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
 
 
 def _shared_vector(tensors: list[Tensor], size: int) -> Tensor | None:
-    """The vector behind tensors that lie one after the other in one storage, if they do."""
+    """Return the vector behind tensors that lie one after the other in one storage, or None."""
     if not tensors:
         return None
     storage, offset = tensors[0].untyped_storage(), 0
@@ -76,7 +76,7 @@ def _shared_vector(tensors: list[Tensor], size: int) -> Tensor | None:
 
 
 class Snapshot:
-    """The whole published policy of a module as bytes: flat parameters, then every buffer.
+    """The published policy of a module as bytes: flat parameters, then every buffer.
 
     >>> Snapshot(learner_model).write_to(buffer)
     >>> Snapshot(actor_model).read_from(buffer)    # the same class of module: an exact copy
@@ -87,7 +87,7 @@ class Snapshot:
         for buffer in module.buffers():
             if not buffer.is_contiguous():
                 buffer.data = buffer.data.contiguous()
-        # Zero-size tensors cannot be viewed as bytes and have nothing to say.
+        # Empty tensors cannot be viewed as bytes.
         tensors = [vector_P, *(buffer.detach() for buffer in module.buffers())]
         self._parts = [t.reshape(-1).view(torch.uint8) for t in tensors if t.numel()]
         self._sizes = [part.numel() for part in self._parts]
@@ -104,7 +104,7 @@ class Snapshot:
             target.copy_(part)
 
     def read_beginning(self, buffer: NDArray[np.uint8]) -> None:
-        """The same, from a buffer in which more follows."""
+        """Copy the state in from a buffer in which more follows."""
         self.read_from(buffer[: self.nbytes])
 
     def _split(self, buffer: NDArray[np.uint8]) -> tuple[Tensor, ...]:

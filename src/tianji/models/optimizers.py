@@ -17,7 +17,7 @@ from tianji.models.flat import FlatParameters
 
 
 class Rule(Protocol):
-    """How a gradient moves the parameters. `moments` and `count` are its whole memory."""
+    """Moves the parameters by a gradient. `moments` and `count` are its whole state."""
 
     moments: dict[str, Tensor]
     count: Tensor
@@ -41,8 +41,8 @@ class Adam:
         self._epsilon, self._beta1, self._beta2 = epsilon, beta1, beta2
 
     def step(self, vector_P: Tensor, gradient_P: Tensor, learning_rate: float) -> None:
-        # What torch.optim.Adam(fused=True) calls, without the 30 microseconds around it: a tenth of
-        # a whole update of a small network.
+        # torch.optim.Adam(fused=True) calls this, after 30 microseconds of other work: a tenth of a
+        # whole update of a small network.
         self.count.add_(1.0)
         torch._fused_adam_(
             [vector_P], [gradient_P], [self.moments["m"]], [self.moments["v"]], [], [self.count],
@@ -67,7 +67,7 @@ class RMSProp:
 
 
 class Optimizer:
-    """One update: look at the gradient's norm, clip it, apply the rule."""
+    """Makes one update: checks the gradient's norm, clips it, applies the rule."""
 
     def __init__(self, flat: FlatParameters, rule: Rule, max_grad_norm: float) -> None:
         self._flat = flat
@@ -75,10 +75,10 @@ class Optimizer:
         self._max_grad_norm = max_grad_norm
 
     def step(self, learning_rate: float, suspects: Callable[[], Mapping[str, Tensor]]) -> float:
-        """Move the parameters by the flat gradient; returns its norm before clipping.
+        """Move the parameters by the flat gradient; return its norm before clipping.
 
         A norm that is not finite raises TrainingDiverged and leaves the parameters as they are.
-        `suspects` gives what the gradient came from, first causes first, to name the culprit.
+        suspects: returns what the gradient was computed from, first causes first, to name one.
         """
         gradient_P = self._flat.gradient_P
         norm = float(torch.linalg.vector_norm(gradient_P))

@@ -1,4 +1,4 @@
-"""Actions drawn in the actor, with NumPy: noise once for an unroll, then two calls a step.
+"""Actions drawn in the actor with NumPy: noise once for an unroll, then two calls a step.
 
     sampler.begin(rng, num_rows, num_envs)
     for t in ...:
@@ -26,14 +26,14 @@ TINY = np.finfo(np.float32).tiny
 
 
 class Sampler(Protocol):
-    """One per actor; `outputs_RNA` is where the network writes."""
+    """Draws the actions of one actor; the network writes to `outputs_RNA`."""
 
     outputs_RNA: Floats
 
     def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None: ...
 
     def sample(self, t: int, action: Array) -> Array:
-        """Draw row t from its outputs into `action`; return what the world is to get."""
+        """Draw row t from its outputs into `action`; return the actions for the world."""
         ...
 
     def log_prob(self, action: Array, log_prob_RN: Array, rows: slice) -> None:
@@ -41,7 +41,7 @@ class Sampler(Protocol):
         ...
 
     def mode(self, outputs_NA: Floats) -> Array:
-        """The most likely actions, as the world is to get them."""
+        """Return the most likely actions, as the world takes them."""
         ...
 
 
@@ -180,7 +180,7 @@ class SquashedSampler:
 
 
 def _softplus(spread: Array, out: Array) -> Array:
-    """log(1 + exp(x)), from the smallest spread on."""
+    """Return log(1 + exp(x)), with x at least the smallest spread."""
     np.maximum(spread, np.float32(SMALLEST_SPREAD), out=out)
     result: Array = np.logaddexp(out, np.float32(0.0), out=out)
     return result

@@ -1,4 +1,4 @@
-"""Settings of networks that contradict each other. No torch in here: planning needs it."""
+"""Checks of contradicting settings of networks. Planning imports it, so no torch."""
 
 from __future__ import annotations
 

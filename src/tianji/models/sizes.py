@@ -1,4 +1,4 @@
-"""How many numbers the networks of a run have, before torch is loaded."""
+"""The number of parameters of a run's networks, without torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUM_NETWORKS = 2
 
 
 def most_parameters(spaces: Spaces, config: RunConfig) -> int:
-    """An upper bound of the network's parameters; 0 for a network of the person's own
+    """Return an upper bound of the network's parameters; 0 for a network of the user's own
     (model.factory), which only torch can count."""
     if config.model.factory is not None:
         return 0
@@ -45,7 +45,7 @@ def _num_actions(space: Space[object]) -> int:
 
 
 def _options(space: Space[object]) -> int:
-    """Choices of a space of choices, one-hot; 0 for others."""
+    """Return the one-hot size of a space of choices; 0 for other spaces."""
     if isinstance(space, gym_spaces.Discrete):
         return int(space.n)
     if isinstance(space, gym_spaces.MultiDiscrete):

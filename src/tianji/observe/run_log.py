@@ -1,6 +1,6 @@
-"""The files that grow while a run goes on: metrics.jsonl, events.jsonl and TensorBoard events.
+"""The files that grow during a run: metrics.jsonl, events.jsonl and TensorBoard events.
 
-Nothing here may stop a run: a disk that is full costs lines, which are counted and reported.
+Nothing here may stop a run: a full disk costs lines, which are counted and reported.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from tianji.checkpoint.durable import to_plain
 from tianji.observe.scalars import to_scalars
+from tianji.records import NO_METRICS, Metrics, with_defaults
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -27,14 +28,14 @@ LOST_FILE = "metrics-lost.jsonl"
 """Records of what a run did after the checkpoint that it went back to."""
 EVENTS_FILE = "events.jsonl"
 TAIL_BYTES = 64 << 10
-"""What is read first of a file whose last line is wanted; a record is a few kilobytes."""
+"""Size of the first read from the end of a file; a record is a few kilobytes."""
 
 
 class RunLog:
     """One per run, in the process that supervises it.
 
     >>> log = RunLog(run_dir, config, on_problem=print)
-    >>> log.metrics({"wall_s": 1.0, "env_steps": 8192, "rates_per_s": {"produced": 8190.0}})
+    >>> log.metrics(metrics)
     >>> log.event("restart", "actor-1", "killed by signal 9; started again")
     >>> log.close()
     """
@@ -49,16 +50,16 @@ class RunLog:
         self._with_tensorboard = config.observe.tensorboard
         self._tensorboard: TensorBoardLog | None = None
 
-    def metrics(self, record: Mapping[str, Any]) -> None:
+    def metrics(self, record: Metrics) -> None:
         """Append one record; its quantities become TensorBoard scalars over environment steps."""
         self._metrics.append({"time": _now(), **record})
         if self._with_tensorboard:
-            step = int(record.get("env_steps") or 0)
-            self._open_tensorboard().add(time.time(), step, to_scalars(record))
+            scalars = to_scalars(record)
+            self._open_tensorboard().add(time.time(), int(record["env_steps"]), scalars)
 
     def go_back(self, version: int, env_steps: int) -> int:
-        """The run continues from there: move the records of what it did later to another file, so
-        that counters never fall in metrics.jsonl; returns how many there were."""
+        """Move the records after this point to another file, because the run continues from there
+        and counters in metrics.jsonl must not fall; return how many there were."""
         moved = self._metrics.move_tail(
             lambda r: (r.get("version") or 0) > version or (r.get("env_steps") or 0) > env_steps,
             self._run_dir / LOST_FILE,
@@ -79,8 +80,8 @@ class RunLog:
         self._events.append({"time": _now(), "kind": kind, "role": role, "text": text})
 
     def reopen(self) -> None:
-        """The run's folder was made again: the files are there again, too. TensorBoard begins anew
-        with what comes next."""
+        """Make the files again in a run folder that was made again. TensorBoard starts over with
+        the next record."""
         self._metrics.reopen()
         self._events.reopen()
         if self._tensorboard is not None:
@@ -129,9 +130,8 @@ class JsonLines:
         self._torn = written != len(data)
 
     def reopen(self) -> None:
-        """Write to whatever file has the path now. Where there is none, because it was deleted or
-        moved, it begins with the lines of the one that is still open; that one stays open while
-        the folder is missing."""
+        """Write to the file that has the path now. If it was deleted or moved, a new one starts
+        with the lines of the file that is still open, as soon as the folder exists again."""
         with self._lock:
             old = self._file
             if old is None or not self._path.parent.is_dir():
@@ -143,12 +143,12 @@ class JsonLines:
                         with self._path.open("xb") as new:
                             shutil.copyfileobj(lines, new)
             except OSError as error:
-                self._on_problem(f"{self._path.name} begins anew: {error.strerror}.")
+                self._on_problem(f"{self._path.name} starts over: {error.strerror}.")
             finally:
                 old.close()
 
     def move_tail(self, is_lost: Callable[[dict[str, Any]], bool], to: Path) -> int:
-        """Move the last records, as far back as they are lost, to another file."""
+        """Move the lost records at the end to another file; return how many."""
         with self._lock:
             try:
                 moved = _move_tail(self._path, is_lost, to)
@@ -166,7 +166,7 @@ class JsonLines:
 
 
 def _ends_torn(path: Path) -> bool:
-    """Whether a process died in the middle of the last line."""
+    """Return whether a process died in the middle of the last line."""
     if not path.exists() or path.stat().st_size == 0:
         return False
     with path.open("rb") as file:
@@ -175,7 +175,7 @@ def _ends_torn(path: Path) -> bool:
 
 
 def read_last(path: Path) -> dict[str, Any] | None:
-    """The newest whole record of a file of JSON lines, read from its end; None without one."""
+    """Return the newest complete record of a file of JSON lines; None without one."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -184,15 +184,27 @@ def read_last(path: Path) -> dict[str, Any] | None:
         return next((record for _, record in _from_the_end(file) if record is not None), None)
 
 
+def last_metrics(run_dir: Path) -> Metrics | None:
+    """Return the newest record of a run's metrics; None before the first."""
+    found = read_last(run_dir / METRICS_FILE)
+    return None if found is None else cast("Metrics", with_defaults(found, NO_METRICS))
+
+
+def all_metrics(run_dir: Path) -> Iterator[Metrics]:
+    """Yield the records of a run's metrics, oldest first."""
+    for found in read_lines(run_dir / METRICS_FILE):
+        yield cast("Metrics", with_defaults(found, NO_METRICS))
+
+
 def highest_version(run_dir: Path) -> int:
-    """The highest version that any record of a run tells of, lost ones included; -1 without one."""
+    """Return the highest version in the records of a run, lost ones included; -1 without one."""
     last = [read_last(run_dir / name) or {} for name in (METRICS_FILE, LOST_FILE)]
     return max(int(record.get("version", -1)) for record in last)
 
 
 def _from_the_end(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """The lines of a file from the last to the first: where each begins, and its record; None where
-    it is torn."""
+    """Yield the lines of a file from the last to the first: where each begins, and its record, or
+    None if it is torn."""
     start = end = file.seek(0, os.SEEK_END)
     rest, size = b"", TAIL_BYTES
     while start:
@@ -224,7 +236,7 @@ def _move_tail(path: Path, is_lost: Callable[[dict[str, Any]], bool], to: Path) 
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file of JSON lines; torn lines are passed over."""
+    """Yield the records of a file of JSON lines; torn lines are skipped."""
     if not path.exists():
         return
     with path.open("rb") as file:

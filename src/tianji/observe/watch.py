@@ -5,20 +5,48 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
 from tianji.observe.processes import ProcessTimes
+from tianji.records import (
+    NOTHING_GATHERED,
+    NOTHING_MEASURED,
+    GatherShares,
+    Measured,
+    Rates,
+    Spent,
+)
 from tianji.types import Clock
 
 WINDOW_S = 3.0
-Spent: TypeAlias = dict[str, dict[str, float]]
-"""Seconds by role and by what they went to."""
+Rows = dict[str, tuple[int, ...]]
+
+
+class Seen(NamedTuple):
+    """What the gauges showed over a stretch of time."""
+
+    measured: Measured
+    gathered: GatherShares
+    """Zeros in a run that gathers no gradients."""
+
+
+class _Names(NamedTuple):
+    """The roles of a group, by kind."""
+
+    actors: tuple[str, ...]
+    buffer: str
+    learner: str
+
+    @staticmethod
+    def of(gauges: Gauges) -> _Names:
+        (buffer,), (learner,) = gauges.of_kind("buffer"), gauges.of_kind("learner")
+        return _Names(tuple(gauges.of_kind("actor")), buffer, learner)
 
 
 class _Sample(NamedTuple):
     at_ns: int
-    rows: dict[str, tuple[int, ...]]
+    rows: Rows
     core_ns: dict[str, int]
     no_core_ns: dict[str, int]
     parked_ns: int
@@ -26,19 +54,16 @@ class _Sample(NamedTuple):
 
 
 class Watch:
-    """Looks at the gauges now and then; rates are over the last few seconds."""
+    """Reads the gauges from time to time; rates are over the last few seconds."""
 
-    def __init__(
-        self, gauges: Gauges, now_ns: Clock = time.monotonic_ns, gathers: bool = False
-    ) -> None:
-        """gathers: the actors hand over gradients; what they do is told in a group of its own."""
+    def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
         self._gauges = gauges
-        self._gathers = gathers
+        self._names = _Names.of(gauges)
         self._now_ns = now_ns
         self._samples: deque[_Sample] = deque()
         self._first: _Sample | None = None
         self._steady: _Sample | None = None
-        """The first look after the first version: start-up and warm-up say nothing of the rest."""
+        """The first sample after the first version: start-up says nothing about the rest."""
         self._times = ProcessTimes()
         self._parked_ns = 0
 
@@ -46,56 +71,54 @@ class Watch:
         return gauges is self._gauges
 
     def first_step_ns(self) -> int:
-        """When the first environment step of all began; 0 before it."""
-        rows = self._gauges.rows
-        begun = [row[Gauge.FIRST_STEP_NS] for name, row in rows.items() if is_actor(name)]
-        return min(filter(None, begun), default=0)
+        """Return when the first environment step of the run began; 0 before it."""
+        actors = self._gauges.of_kind("actor").values()
+        return min(filter(None, (row[Gauge.FIRST_STEP_NS] for row in actors)), default=0)
 
     def look(self, pids: Mapping[str, int] | None = None) -> None:
-        """pids: the processes behind the workers, where they have their own."""
+        """Take a sample. pids: the processes behind the workers, where they have their own."""
         if pids is not None:
             self._times.look(pids)
         sample = self._sample()
         if not self.first_step_ns():
-            self._samples.clear()  # while everybody starts up, nothing could be made
+            self._samples.clear()  # nothing is produced while the roles start up
         elif len(self._samples) > 1 and self._samples[-1].at_ns == sample.at_ns:
-            self._samples.pop()  # simulated time may stand still between two looks
+            self._samples.pop()  # simulated time may stand still between two samples
         self._samples.append(sample)
         self._first = self._first or sample
-        updates = sample.rows["learner"][Gauge.UPDATES]
+        learner = self._names.learner
         if self._steady is not None:
             self._forget_before(self._steady.at_ns)
-        elif updates > self._first.rows["learner"][Gauge.UPDATES]:
+        elif sample.rows[learner][Gauge.UPDATES] > self._first.rows[learner][Gauge.UPDATES]:
             self._steady = sample
         self._forget_before(sample.at_ns - int(WINDOW_S * 1e9))
 
     def _forget_before(self, at_ns: int) -> None:
-        """Two looks stay, however old, so that there is something to compare with."""
+        """Two samples stay, however old, so that there is something to compare."""
         while len(self._samples) > 2 and self._samples[1].at_ns <= at_ns:
             self._samples.popleft()
 
     def _sample(self) -> _Sample:
         at_ns = self._now_ns()
         rows = {name: tuple(row) for name, row in self._gauges.rows.items()}
-        rows["learner"] = _counted(rows["learner"])
+        rows[self._names.learner] = _counted(rows[self._names.learner])
         if self._samples:
-            self._parked_ns += int(_parked_share(rows) * (at_ns - self._samples[-1].at_ns))
+            share = _parked_share(rows[self._names.buffer], len(self._names.actors))
+            self._parked_ns += int(share * (at_ns - self._samples[-1].at_ns))
         core_ns, no_core_ns = dict(self._times.core_ns), dict(self._times.no_core_ns)
         return _Sample(at_ns, rows, core_ns, no_core_ns, self._parked_ns)
 
-    def now(self) -> dict[str, Any]:
-        """Rates, shares and where the time went, over the last few seconds."""
-        return self._between(self._samples[0], self._samples[-1]) if self._samples else {}
+    def now(self) -> Seen:
+        """Return rates, shares and where the time went, over the last few seconds."""
+        if not self._samples:
+            return Seen(NOTHING_MEASURED, NOTHING_GATHERED)
+        return _between(self._names, self._samples[0], self._samples[-1])
 
-    def whole(self) -> dict[str, Any]:
-        """The same since the first version was made, up to the last look."""
+    def whole(self) -> Seen:
+        """Return the same since the first version, up to the last sample."""
         if self._steady is None or self._samples[-1].at_ns <= self._steady.at_ns:
             return self.now()
-        return self._between(self._steady, self._samples[-1])
-
-    def _between(self, first: _Sample, last: _Sample) -> dict[str, Any]:
-        found = _between(first, last)
-        return found | {"gather": _gathered(first, last)} if self._gathers else found
+        return _between(self._names, self._steady, self._samples[-1])
 
     def activities(self) -> dict[str, str]:
         return {
@@ -104,8 +127,9 @@ class Watch:
         }
 
     def silent_s(self) -> dict[str, float]:
-        """Seconds since the last sign of life of every actor and of the learner."""
-        rows = {name: self._gauges.rows[name] for name in self._gauges.rows if _is_watched(name)}
+        """Return the seconds since the last sign of life of every actor and of the learner. The
+        buffer shares the learner's process, and no role waits for an evaluator."""
+        rows = self._gauges.of_kind("actor") | self._gauges.of_kind("learner")
         now_ns = self._now_ns()
         return {
             name: max(0, now_ns - row[Gauge.HEARTBEAT_NS]) / 1e9
@@ -114,52 +138,39 @@ class Watch:
         }
 
     def resident_bytes(self) -> dict[str, int]:
-        """Memory of every process that was there at the last look."""
+        """Return the memory of every process that was running at the last sample."""
         return self._times.resident_bytes
 
 
-def is_actor(role: str) -> bool:
-    return role.startswith("actor-")
-
-
-def _is_watched(role: str) -> bool:
-    """The buffer shares the learner's process, and nobody waits for an evaluator."""
-    return is_actor(role) or role == "learner"
-
-
 def _counted(row: tuple[int, ...]) -> tuple[int, ...]:
-    """The learner's row without what a checkpoint has set."""
+    """Return the learner's row without the counts that a checkpoint has set."""
     return tuple(
         count - row[CARRIED[Gauge(gauge)]] if gauge in CARRIED else count
         for gauge, count in enumerate(row)
     )
 
 
-def _parked_share(rows: Mapping[str, tuple[int, ...]]) -> float:
-    """Of the actors, how many are parked; a buffer that parks nobody leaves the gauge at 0."""
-    num_actors, active = sum(map(is_actor, rows)), rows["buffer"][Gauge.ACTIVE]
+def _parked_share(buffer: tuple[int, ...], num_actors: int) -> float:
+    """Return the share of actors that are parked; a buffer that never parks leaves 0 there."""
+    active = buffer[Gauge.ACTIVE]
     return 1 - min(active, num_actors) / num_actors if active and num_actors else 0.0
 
 
-def _between(first: _Sample, last: _Sample) -> dict[str, Any]:
+def _between(names: _Names, first: _Sample, last: _Sample) -> Seen:
     passed_ns = max(1, last.at_ns - first.at_ns)
-    passed_s = passed_ns / 1e9
-    grown = _grown(first, last)
+    grown = {name: tuple(map(_growth, first.rows[name], row)) for name, row in last.rows.items()}
+    core_ns = _growths(first.core_ns, last.core_ns)
     no_core_ns = _growths(first.no_core_ns, last.no_core_ns)
-    core_s = {n: ns / 1e9 for n, ns in _growths(first.core_ns, last.core_ns).items()}
-    return {
-        "rates_per_s": {name: steps / passed_s for name, steps in _steps(grown).items()},
-        "busy_share": {n: min(1.0, row[Gauge.BUSY_NS] / passed_ns) for n, row in grown.items()},
-        "paced_share": {n: min(1.0, row[Gauge.WAIT_NS] / passed_ns) for n, row in grown.items()},
-        "span_s": passed_s,
-        "worked_s": _worked_s(grown),
-        "waited_s": _waited_s(grown, no_core_ns, last.parked_ns - first.parked_ns),
-        "core_s": core_s,
-    }
-
-
-def _grown(first: _Sample, last: _Sample) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(map(_growth, first.rows[name], row)) for name, row in last.rows.items()}
+    measured = Measured(
+        rates_per_s=_rates(names, grown, passed_ns / 1e9),
+        busy_share={n: min(1.0, row[Gauge.BUSY_NS] / passed_ns) for n, row in grown.items()},
+        paced_share={n: min(1.0, row[Gauge.WAIT_NS] / passed_ns) for n, row in grown.items()},
+        span_s=passed_ns / 1e9,
+        worked_s=_worked_s(names, grown),
+        waited_s=_waited_s(names, grown, no_core_ns, last.parked_ns - first.parked_ns),
+        core_s={name: ns / 1e9 for name, ns in core_ns.items()},
+    )
+    return Seen(measured, _gathered(names, grown, passed_ns / 1e9))
 
 
 def _growth(before: int, after: int) -> int:
@@ -167,72 +178,72 @@ def _growth(before: int, after: int) -> int:
 
 
 def _growths(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """Only of what was there before: what came later had its start in between."""
+    """Leave out a process that started in between: part of its time was its start."""
     return {name: _growth(before[name], ns) for name, ns in after.items() if name in before}
 
 
-def _steps(grown: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    return {
-        "produced": sum(row[Gauge.STEPS] for name, row in grown.items() if is_actor(name)),
-        "received": grown["buffer"][Gauge.RECEIVED_STEPS],
-        "trained": grown["learner"][Gauge.STEPS],
-        "unique_trained": grown["learner"][Gauge.UNIQUE_STEPS],
-    }
+def _rates(names: _Names, grown: Rows, passed_s: float) -> Rates:
+    learner = grown[names.learner]
+    return Rates(
+        produced=sum(grown[name][Gauge.STEPS] for name in names.actors) / passed_s,
+        received=grown[names.buffer][Gauge.RECEIVED_STEPS] / passed_s,
+        trained=learner[Gauge.STEPS] / passed_s,
+        unique_trained=learner[Gauge.UNIQUE_STEPS] / passed_s,
+    )
 
 
-def _gathered(first: _Sample, last: _Sample) -> dict[str, float]:
-    """Of actors that hand over gradients: how many, and how much of their work was dropped."""
-    grown, passed_s = _grown(first, last), max(1, last.at_ns - first.at_ns) / 1e9
-    actors = [row for name, row in grown.items() if is_actor(name)]
-    done, steps = (sum(row[gauge] for row in actors) for gauge in (Gauge.ITEMS, Gauge.STEPS))
-    dropped = sum(row[Gauge.DISCARDED] for row in actors)
-    dropped_steps = sum(row[Gauge.DISCARDED_STEPS] for row in actors)
-    late, late_steps = (grown["buffer"][g] for g in (Gauge.DISCARDED, Gauge.DISCARDED_STEPS))
-    return {
-        "rounds_per_s": grown["learner"][Gauge.UPDATES] / passed_s,
-        "gradients_per_s": max(0, done - late) / passed_s,
-        "discarded_share": _share(dropped + late, done + dropped),
-        "discarded_step_share": _share(dropped_steps + late_steps, steps + dropped_steps),
-        "overdue_share": _share(sum(row[Gauge.OVERDUE] for row in actors), done),
-    }
+def _gathered(names: _Names, grown: Rows, passed_s: float) -> GatherShares:
+    def total(gauge: Gauge) -> int:
+        return sum(grown[name][gauge] for name in names.actors)
+
+    done, dropped, buffer = total(Gauge.ITEMS), total(Gauge.DISCARDED), grown[names.buffer]
+    steps, dropped_steps = total(Gauge.STEPS), total(Gauge.DISCARDED_STEPS)
+    late, late_steps = buffer[Gauge.DISCARDED], buffer[Gauge.DISCARDED_STEPS]
+    return GatherShares(
+        rounds_per_s=grown[names.learner][Gauge.UPDATES] / passed_s,
+        gradients_per_s=max(0, done - late) / passed_s,
+        discarded_share=_share(dropped + late, done + dropped),
+        discarded_step_share=_share(dropped_steps + late_steps, steps + dropped_steps),
+        overdue_share=_share(total(Gauge.OVERDUE), done),
+    )
 
 
 def _share(part: int, whole: int) -> float:
-    """Of counts that are not read in the same moment, so that a part may be ahead of the whole."""
+    """Return at most 1: counts are not read in the same moment, so the part may be ahead."""
     return min(1.0, part / max(1, whole))
 
 
-def _worked_s(grown: Mapping[str, tuple[int, ...]]) -> Spent:
+def _worked_s(names: _Names, grown: Rows) -> Spent:
     found = {}
-    for name, row in grown.items():
-        busy_ns, env_ns, publish_ns = row[Gauge.BUSY_NS], row[Gauge.ENV_NS], row[Gauge.PUBLISH_NS]
-        if is_actor(name):
-            found[name] = _seconds(environment=env_ns, inference=busy_ns - env_ns)
-        elif name == "learner":
-            buffer_ns = grown["buffer"][Gauge.BUSY_NS]
-            parts = {"updates": busy_ns - publish_ns, "publishing": publish_ns, "buffer": buffer_ns}
-            found[name] = _seconds(**parts)
+    for name in names.actors:
+        busy_ns, env_ns = grown[name][Gauge.BUSY_NS], grown[name][Gauge.ENV_NS]
+        found[name] = _seconds(environment=env_ns, inference=busy_ns - env_ns)
+    learner, buffer = grown[names.learner], grown[names.buffer]
+    publish_ns = learner[Gauge.PUBLISH_NS]
+    found[names.learner] = _seconds(
+        updates=learner[Gauge.BUSY_NS] - publish_ns,
+        publishing=publish_ns,
+        buffer=buffer[Gauge.BUSY_NS],
+    )
     return found
 
 
-def _waited_s(
-    grown: Mapping[str, tuple[int, ...]], no_core_ns: Mapping[str, int], parked_ns: int
-) -> Spent:
-    """`core` overlaps with the rest: one may lack a core at work and on waking up."""
+def _waited_s(names: _Names, grown: Rows, no_core_ns: Mapping[str, int], parked_ns: int) -> Spent:
+    """`core` overlaps with the rest: a role may lack a core at work and on waking up."""
     found = {}
-    for name, row in grown.items():
-        wait_ns = row[Gauge.WAIT_NS]
-        if is_actor(name):
-            parked = min(wait_ns, parked_ns)
-            found[name] = _seconds(grant=wait_ns - parked, parked=parked)
-        elif name == "learner":
-            late = min(wait_ns, grown["buffer"][Gauge.LATE_NS])
-            found[name] = _seconds(
-                unrolls=wait_ns - late, late_unrolls=late, saving=row[Gauge.SAVE_NS]
-            )
-        else:
-            continue
-        found[name] |= _seconds(core=no_core_ns.get(name, 0))
+    for name in names.actors:
+        wait_ns = grown[name][Gauge.WAIT_NS]
+        parked = min(wait_ns, parked_ns)
+        core = no_core_ns.get(name, 0)
+        found[name] = _seconds(grant=wait_ns - parked, parked=parked, core=core)
+    wait_ns = grown[names.learner][Gauge.WAIT_NS]
+    late = min(wait_ns, grown[names.buffer][Gauge.LATE_NS])
+    found[names.learner] = _seconds(
+        unrolls=wait_ns - late,
+        late_unrolls=late,
+        saving=grown[names.learner][Gauge.SAVE_NS],
+        core=no_core_ns.get(names.learner, 0),
+    )
     return found
 
 

@@ -1,4 +1,4 @@
-"""Outer steps: how an aggregated policy gradient moves the parameters. P: flat parameters.
+"""Steps that an aggregated policy gradient makes the parameters take. P: flat parameters.
 
 Normalised ascent with implicit gradient transport (NIGT), for t = 1, 2, ...:
 
@@ -44,31 +44,35 @@ class Pace:
 
 
 class Point(NamedTuple):
-    """Where the method is; written in place. All but the last have one dtype."""
+    """The state of the method, written in place.
+
+    previous_P:  theta before the last step
+    ahead_P:     where the next gradient is taken
+    direction_P: d of the last step
+    eta:         float64 [1], the share of the next gradient in the next direction
+    """
 
     theta_P: torch.Tensor
     previous_P: torch.Tensor
-    """theta before the last step."""
     ahead_P: torch.Tensor
-    """Where the next gradient is taken."""
     direction_P: torch.Tensor
-    """d of the last step."""
     eta: torch.Tensor
-    """float64 [1]: the share of the next gradient in the next direction."""
 
     @staticmethod
     def at(theta_P: torch.Tensor) -> Point:
-        """Before the first step; the rest is new."""
+        """Return the state before the first step from theta_P."""
         direction_P, eta = torch.zeros_like(theta_P), torch.ones(1, dtype=torch.float64)
         return Point(theta_P, theta_P.clone(), theta_P.clone(), direction_P, eta)
 
 
 class Moved(NamedTuple):
-    """One step, for the metrics."""
+    """Metrics of one step.
+
+    step_size: length of the step, or alpha_t where it is not normalised
+    """
 
     direction_norm: float
     step_size: float
-    """Length of the step, or alpha_t where it is not normalised."""
 
 
 class Nigt:
@@ -90,7 +94,7 @@ class Nigt:
         return moved
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Beyond theta; fresh copies."""
+        """Return fresh copies of all but theta."""
         return {
             "previous": self.point.previous_P.clone(),
             "direction": self.point.direction_P.clone(),
@@ -98,7 +102,7 @@ class Nigt:
         }
 
     def load_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """theta has been loaded before."""
+        """Continue from a state; theta must have been loaded before."""
         self.point.previous_P.copy_(state["previous"])
         self.point.direction_P.copy_(state["direction"])
         self.num_steps = int(state["num_steps"])
@@ -118,7 +122,7 @@ class Nigt:
         if norm == 0.0:
             return Moved(0.0, 0.0)
         step_size = self._pace.step_size(self.num_steps)
-        # Divided first: step_size / norm is beyond float32 where the momentum has nearly died down.
+        # Divided first: step_size / norm overflows float32 where the momentum is nearly 0.
         theta_P.add_(direction_P / norm, alpha=step_size)
         return Moved(norm, step_size)
 
@@ -131,10 +135,10 @@ class Nigt:
 
 
 class Federated(Nigt):
-    """AFedPG, our reconstruction: what arrives is a direction, not a gradient.
+    """AFedPG, our reconstruction: a direction arrives, not a gradient.
 
-    The actor has made it of the direction it was given and of its gradient,
-    d = (1 - eta_t) d_received + eta_t g, with t - 1 the steps taken when it was given.
+    The actor computes it from the direction that it received and its gradient,
+    d = (1 - eta_t) d_received + eta_t g, with t - 1 the steps taken when it was published.
     """
 
     def _turn(self, gradient_P: torch.Tensor) -> None:

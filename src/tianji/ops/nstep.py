@@ -16,17 +16,19 @@ Indices = NDArray[np.integer]
 
 
 class NStepReturn(NamedTuple):
-    """One entry per sampled item."""
+    """One entry per sampled item.
+
+    reward_B:   discounted sum of the first m rewards, 1 <= m <= n
+    discount_B: gamma^m, the weight of the bootstrap value; 0 where the episode terminated
+    next_row_B: row + m, the row of `obs` to bootstrap from
+    ended_B:    the episode ended with step row + m - 1; a world that keeps final observations apart
+                has the one to bootstrap from in row next_row - 1 of `final_obs`
+    """
 
     reward_B: Floats
-    """Discounted sum of the first m rewards, 1 <= m <= n."""
     discount_B: Floats
-    """gamma^m, the weight of the bootstrap value; 0 where the episode terminated."""
     next_row_B: NDArray[np.int64]
-    """row + m: the row of `obs` to bootstrap from."""
     ended_B: Bools
-    """The episode ended with step row + m - 1, so that a world which keeps final observations
-    apart has the one to bootstrap from in row next_row - 1 of `final_obs`."""
 
 
 def n_step_return(

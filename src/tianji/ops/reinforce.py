@@ -16,8 +16,8 @@ from tianji.ops.gae import Bools, Floats
 
 
 def first_episode(done_TN: Bools, valid_TN: Bools) -> Bools:
-    """The steps up to and with the first end of an episode, in each environment. A step that is not
-    valid ends it too: the environment failed there."""
+    """Mark the steps of each environment up to and including its first end of an episode. A step
+    that is not valid ends it, too: the environment failed there."""
     is_over_TN = np.zeros_like(valid_TN)
     np.logical_or.accumulate((done_TN | ~valid_TN)[:-1], 0, out=is_over_TN[1:])
     first_TN: Bools = valid_TN & ~is_over_TN
@@ -25,18 +25,18 @@ def first_episode(done_TN: Bools, valid_TN: Bools) -> Bools:
 
 
 def discounted_to_go(reward_TN: Floats, counts_TN: Bools, gamma: float) -> Floats:
-    """sum_{h >= t} gamma^h r_h over the steps that count, in double precision."""
+    """Return sum_{h >= t} gamma^h r_h over the steps that count, in double precision."""
     discount_T1 = np.power(gamma, np.arange(len(reward_TN), dtype=np.float64))[:, None]
     discounted_TN = np.where(counts_TN, reward_TN, 0.0) * discount_T1
     return np.cumsum(discounted_TN[::-1], 0)[::-1]
 
 
 def without_peers(to_go_TN: Floats, counts_TN: Bools) -> Floats:
-    """Minus the mean of the other environments that are still in their episode at that step.
+    """Subtract the mean of the other environments that are still in their episode at that step.
 
-    Those know nothing of this environment's actions, so the mean of the gradient stays as it is.
-    Only differences matter; they are taken first, so that equal returns give 0 and no rounding
-    error, which a normalised step would blow up to its full length. Who plays on alone keeps all.
+    Those do not depend on this environment's actions, so the mean of the gradient does not change.
+    Differences are taken first, so that equal returns give exactly 0: a normalised step would blow
+    a rounding error up to its full length. An environment without others keeps its return.
     """
     best_T1 = np.where(counts_TN, to_go_TN, -np.inf).max(1, keepdims=True)
     behind_TN = np.where(counts_TN, to_go_TN - best_T1, 0.0)

@@ -35,7 +35,7 @@ class RunningMoments:
         return cls(0.0, np.zeros(num_features), np.zeros(num_features))
 
     def update(self, values_BF: Array) -> None:
-        """Take in a batch; an empty one changes nothing."""
+        """Count a batch; an empty one changes nothing."""
         num_values = len(values_BF)
         if not num_values:
             return
@@ -53,7 +53,7 @@ class RunningMoments:
 
     @property
     def variance_F(self) -> Doubles:
-        """Of the values themselves (divided by the count); 1 before the first value."""
+        """Return the variance of the values (divided by the count); 1 before the first value."""
         if not self.count:
             return np.ones_like(self.mean_F)
         return self.m2_F / self.count

@@ -1,4 +1,4 @@
-"""Values that change while a run goes on; pure functions of a counter carried with the data."""
+"""Values that change during a run; pure functions of a counter that is carried with the data."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def linear(start: float, final: float | None, share: float) -> float:
 
 
 def linear_by_steps(start: float, final: float | None, step: int, num_steps: int) -> float:
-    """From start at step 0 to final at num_steps, and final from there on."""
+    """Return start at step 0, final from num_steps on, and a straight line between them."""
     return linear(start, final, step / num_steps if num_steps else 1.0)

@@ -13,14 +13,16 @@ from tianji.ops.gae import Bools, Floats
 
 
 class VTrace(NamedTuple):
-    """What the two losses of IMPALA regress on; all 0 where a step is not valid."""
+    """Targets and weights of IMPALA's losses; all 0 where a step is not valid.
+
+    target_TN:    v_t, what the value of s_t should be
+    advantage_TN: rho_pg_t * (r_t + gamma_t v_t+1 - V(s_t)), the weight of grad log pi(a_t)
+    ratio_TN:     pi / mu, unclipped
+    """
 
     target_TN: Floats
-    """v_t, what the value of s_t should be."""
     advantage_TN: Floats
-    """rho_pg_t * (r_t + gamma_t v_t+1 - V(s_t)), the weight of grad log pi(a_t)."""
     ratio_TN: Floats
-    """pi / mu, unclipped."""
 
 
 def vtrace(

@@ -11,7 +11,6 @@ from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.costs.profile import Profile
-from tianji.display.numbers import counted
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.keep import kept_profile
@@ -20,6 +19,7 @@ from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.rescale import Observed, rescaled
 from tianji.planning.solve.solve import Solution, solve
 from tianji.types import Clock
+from tianji.wording import counted
 
 WORTH_SHARE = 0.10
 """A new plan costs a restart of the workers; it must promise this much more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,6 @@ class PlanFile:
         with contextlib.suppress(OSError):  # on a full disk the old file stays
             self.save()
 
-    def complete(self, built: dict[str, Any]) -> None:
+    def complete(self, built: Mapping[str, Any]) -> None:
         """Add the values that are known once the network is built."""
         self.update(self._plan.model_copy(update=built))

@@ -1,4 +1,4 @@
-"""One seed of several, as the process that starts them all sees it."""
+"""One seed of several, seen from the process that starts them all."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tianji.config.run import RunConfig
-from tianji.observe.run_log import METRICS_FILE, read_last
+from tianji.observe.run_log import last_metrics
 from tianji.observe.summary import build_summary, read_summary
+from tianji.records import Metrics, Summary
 
 
 class SeedRun:
@@ -26,7 +25,7 @@ class SeedRun:
         self.config = config
         self.folder = base / config.run
         self.log = base / f"{config.run}.log"
-        """What the run says; it has no terminal of its own."""
+        """The output of the run, which has no terminal of its own."""
         self._base = base
         self._process: subprocess.Popen[bytes] | None = None
         self._was_asked_to_stop = False
@@ -53,7 +52,7 @@ class SeedRun:
         return self._process is not None and self._process.poll() is None
 
     def ask_to_stop(self) -> None:
-        """As one Ctrl-C: the first time it finishes and saves, the second time it stops at once."""
+        """Act as one Ctrl-C: the first lets the run finish and save, the second stops it."""
         if self._process is not None and self.is_running:
             self._was_asked_to_stop = True
             self._process.send_signal(signal.SIGINT)
@@ -63,22 +62,23 @@ class SeedRun:
             self._process.kill()
             self._process.wait()
 
-    def record(self) -> Mapping[str, Any]:
-        """Its newest line of metrics; empty before the first."""
-        return read_last(self.folder / METRICS_FILE) or {}
+    def record(self) -> Metrics | None:
+        """Return the newest record of the run; None before the first."""
+        return last_metrics(self.folder)
 
-    def summary(self) -> dict[str, Any]:
-        """What the ended run did, also where it could not sum up itself."""
+    def summary(self) -> Summary:
+        """Return what the ended run did, even if it could not write a summary itself."""
         assert self._process is not None and not self.is_running
         found = read_summary(self.folder)
         if found is not None:
             return found
-        because = "interrupted" if self._was_asked_to_stop else "failed"
-        facts = {**self.record(), "stopped_because": because}
-        cause = self.last_line() or f"ended with exit code {self._process.returncode}"
-        return build_summary(self.config, self.folder, facts, cause)
+        facts: Summary = {
+            "stopped_because": "interrupted" if self._was_asked_to_stop else "failed",
+            "first_cause": self.last_line() or f"ended with exit code {self._process.returncode}",
+        }
+        return build_summary(self.config, self.folder, facts, self.record())
 
     def last_line(self) -> str:
-        """What the run printed last; empty before that."""
+        """Return what the run printed last; empty before that."""
         lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
         return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,39 +1,43 @@
 """What a person sees while several seeds train, on standard error.
 
 CartPole-v1 · ppo · local · 5 seeds, 2 at a time                  cartpole-v1-ppo-5-seeds · 0:42
-seed 1    target reached    return 480.2   41.0k steps in 0:03
-seed 2    41 %              return 212.3   410k of 1.00M steps   33.1k steps/s   0:18
+seed 1    target reached     0:03  41.0k steps (4 %)  return 480.2 of 475  33.0k steps/s
+seed 2    training           0:18  410k steps (41 %)  return 212.3 of 475  33.1k steps/s
 seed 3    waiting for cores
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
 from tianji.display.display import Mode, what_can_be_shown
-from tianji.display.numbers import to_count, to_duration, to_percent, to_value
-from tianji.display.stream import standard_error
+from tianji.display.live import LiveLines
+from tianji.display.panel import title_line
+from tianji.display.phrases import ENDINGS, clock_text, progress_phrases
+from tianji.display.stream import say
+from tianji.records import Metrics, Summary
 from tianji.seeds.one import SeedRun
+from tianji.wording import to_duration
 
 if TYPE_CHECKING:
-    from tianji.display.live import LiveLines
     from tianji.seeds.train import Screen, Shares
 
 REFRESH_S, PLAIN_PERIOD_S = 0.5, 10.0
 MOST_LINES = 16
 """Seeds that the live screen lists at most: a terminal may have no more than 24 lines."""
-ENDINGS = {
-    "target_reached": "target reached",
-    "max_env_steps": "all steps done",
-    "max_wall": "time is up",
-    "interrupted": "interrupted",
-    "failed": "failed",
-}
+
+
+class SeedState(NamedTuple):
+    """What a seed is doing: a few words, their style, and more about it."""
+
+    words: str
+    style: str
+    more: str = ""
 
 
 def make_screen(mode: Mode) -> Screen:
@@ -46,7 +50,7 @@ class _Seeds:
 
     def __init__(self) -> None:
         self._runs: Sequence[SeedRun] = ()
-        self._endings: dict[int, dict[str, Any]] = {}
+        self._endings: dict[int, Summary] = {}
         self._folder, self._at_once = Path(), 0
         self._began_s = self._drawn_at = time.monotonic()
         self._is_over = False
@@ -60,14 +64,11 @@ class _Seeds:
         self._drawn_at = time.monotonic()
         return True
 
-    def title(self) -> tuple[str, str]:
-        """What is trained, and where and for how long."""
+    def title(self) -> str:
         config, num_seeds = self._runs[0].config, len(self._runs)
         at_once = "" if self._at_once == num_seeds else f", {self._at_once} at a time"
         facts = (config.env_name, config.algorithm.name, config.engine)
-        passed_s = time.monotonic() - self._began_s
-        what = " · ".join((*facts, f"{num_seeds} seeds{at_once}"))
-        return what, f"{self._folder.name} · {to_duration(passed_s)}"
+        return " · ".join((*facts, f"{num_seeds} seeds{at_once}"))
 
     def newly_ended(self) -> list[SeedRun]:
         runs = (run for run in self._runs if run.is_started and not run.is_running)
@@ -78,45 +79,23 @@ class _Seeds:
     def going(self) -> list[SeedRun]:
         return [run for run in self._runs if run.is_running]
 
-    def listed(self) -> list[SeedRun]:
-        """All seeds, in order; if they are too many, those that run and the last that ended."""
-        chosen = list(self._runs)
-        if len(chosen) > MOST_LINES:
-            ended = [run for run in self._runs if run.config.seed in self._endings]
-            first = (self.going() + ended[::-1])[:MOST_LINES]
-            chosen = [run for run in self._runs if run in first]
-        return chosen
-
-    def state(self, run: SeedRun) -> tuple[str, str, str]:
-        """A word, its style, and the rest."""
-        if run.config.seed in self._endings:
-            return ended_in_words(self._endings[run.config.seed])
+    def state(self, run: SeedRun) -> SeedState:
+        summary = self._endings.get(run.config.seed)
+        if summary is not None:
+            ending = ENDINGS[summary["stopped_because"]]
+            is_failed = summary["stopped_because"] == "failed"
+            return SeedState(*ending, summary["first_cause"] if is_failed else _told(run, summary))
         if not run.is_started:
-            return ("not started" if self._is_over else "waiting for cores"), "dim", ""
+            return SeedState("not started" if self._is_over else "waiting for cores", "dim")
         record = run.record()
-        if not record:
-            return "starting", "dim", run.last_line()  # a plan may be measured first
-        steps, limit = record.get("env_steps") or 0, run.config.max_env_steps
-        rate = (record.get("rates_per_s") or {}).get("received")
-        rest = (
-            f"return {to_value(record.get('mean_return_100'), 4):<7} "
-            f"{to_count(steps)} of {to_count(limit)} steps   {to_count(rate)} steps/s   "
-            f"{to_duration(record.get('wall_s') or 0.0)}"
-        )
-        return to_percent(min(1.0, steps / limit)), "cyan", rest
+        if record is None:
+            return SeedState("starting", "dim", run.last_line())  # a plan may be measured first
+        return SeedState("training", "cyan", _told(run, record))
 
 
-def ended_in_words(summary: Mapping[str, Any]) -> tuple[str, str, str]:
-    """How a seed ended: a word, its style, and the rest."""
-    because = summary["stopped_because"]
-    style = {"target_reached": "green", "failed": "bold red"}.get(because, "yellow")
-    if because == "failed":
-        return ENDINGS[because], style, str(summary.get("first_cause", ""))
-    rest = (
-        f"return {to_value(summary['mean_return_100'], 4):<7} "
-        f"{to_count(summary['env_steps'])} steps in {to_duration(summary['wall_s'])}"
-    )
-    return ENDINGS[because], style, rest
+def _told(run: SeedRun, record: Metrics | Summary) -> str:
+    clock = clock_text(record, run.config.engine)
+    return "  ".join([clock, *progress_phrases(record, run.config)])
 
 
 class _Live(_Seeds):
@@ -124,13 +103,10 @@ class _Live(_Seeds):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: LiveLines | None = None
+        self._lines = LiveLines()
 
     def start(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None:
-        from tianji.display.live import LiveLines
-
         self.begin(runs, shares, folder)
-        self._lines = LiveLines()
         self._lines.start()
         self._draw()
 
@@ -139,33 +115,38 @@ class _Live(_Seeds):
             self._draw()
 
     def event(self, text: str) -> None:
-        if self._lines is not None:
-            self._lines.print(text, "yellow")
+        self._lines.print(text, "yellow")
 
     def stop(self) -> None:
         self._is_over = True
-        if self._lines is not None:
-            self._draw()
-            self._lines.stop()
+        self._draw()
+        self._lines.stop()
 
     def _draw(self) -> None:
-        assert self._lines is not None
         self.newly_ended()
         self._lines.draw(self._seed_lines)
 
     def _seed_lines(self, width: int) -> Iterator[Text]:
-        left, right = self.title()
-        gap = " " * max(1, width - len(left) - len(right) - 1)
-        yield Text.assemble((left, "bold"), gap, (right, "dim"))
-        listed = self.listed()
+        passed = to_duration(time.monotonic() - self._began_s)
+        yield title_line(self.title(), f"{self._folder.name} · {passed}", width)
+        listed = self._listed()
         for run in listed:
-            word, style, rest = self.state(run)
-            name = f"seed {run.config.seed}"
-            yield Text.assemble((f"{name:<10}", "dim"), (f"{word:<18}", style), rest)
+            state, name = self.state(run), f"seed {run.config.seed}"
+            yield Text.assemble(
+                (f"{name:<10}", "dim"), (f"{state.words:<18}", state.style), state.more
+            )
         if len(listed) < len(self._runs):
             running, ended = len(self.going()), len(self._endings)
             other = len(self._runs) - running - ended
             yield Text(f"all seeds {ended} ended, {running} running, {other} not started", "dim")
+
+    def _listed(self) -> list[SeedRun]:
+        """Return all seeds in order; of too many, those that run and the last that ended."""
+        if len(self._runs) <= MOST_LINES:
+            return list(self._runs)
+        ended = [run for run in self._runs if run.config.seed in self._endings]
+        chosen = (self.going() + ended[::-1])[:MOST_LINES]
+        return [run for run in self._runs if run in chosen]
 
 
 class _Plain(_Seeds):
@@ -177,28 +158,21 @@ class _Plain(_Seeds):
 
     def start(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None:
         self.begin(runs, shares, folder)
-        self._say(f"{self.title()[0]}, in {folder}/")
+        self.event(f"{self.title()}, in {folder}/")
 
     def update(self) -> None:
-        self._say_ended()
+        self._say_states(self.newly_ended())
         if self.is_due(PLAIN_PERIOD_S):
-            for run in self.going():
-                word, _, rest = self.state(run)
-                self._say(f"seed {run.config.seed}: {word} {rest}")
+            self._say_states(self.going())
 
     def event(self, text: str) -> None:
-        self._say(text)
+        if not self._is_silent:
+            say(" ".join(text.split()))
 
     def stop(self) -> None:
-        self._say_ended()
+        self._say_states(self.newly_ended())
 
-    def _say_ended(self) -> None:
-        for run in self.newly_ended():
-            word, _, rest = self.state(run)
-            self._say(f"seed {run.config.seed}: {word}: {rest}")
-
-    def _say(self, text: str) -> None:
-        if not self._is_silent:
-            stream = standard_error()
-            stream.write(f"{' '.join(text.split())}\n")
-            stream.flush()
+    def _say_states(self, runs: Sequence[SeedRun]) -> None:
+        for run in runs:
+            state = self.state(run)
+            self.event(f"seed {run.config.seed}: {state.words} {state.more}")

@@ -1,4 +1,4 @@
-"""Which cores each of several runs gets. Pure."""
+"""The cores that each of several runs gets. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 def share_cores(
     cores: Sequence[int], num_runs: int, cores_wanted: int
 ) -> tuple[tuple[int, ...], ...]:
-    """The cores of every run that goes on at the same time; all of them differ.
+    """Return the cores of every run that goes on at the same time; no core is shared.
 
-    As many runs go on as have `cores_wanted` cores each, but at least one. Where they cannot all go
-    on at once, they are spread evenly over as few turns as possible.
+    As many runs go on as get `cores_wanted` cores each, but at least one. If they cannot all go on
+    at once, they are spread evenly over as few turns as possible.
 
     >>> share_cores(range(8), num_runs=5, cores_wanted=2)
     ((0, 1), (2, 3), (4, 5))
@@ -28,7 +28,7 @@ def share_cores(
 
 
 def cores_wanted(config: RunConfig) -> int:
-    """One for every process and thread that a run needs at least."""
+    """Return one core for every process and thread that a run needs at least."""
     if config.engine != "local":
         return 1
     actors, threads = config.num_actors, config.learner_threads

@@ -2,8 +2,8 @@
 
     train_seeds(config, num_seeds=5, show=show)     # runs/NAME/seed-1, seed-2, ...
 
-Every seed is a run of its own, in a process of its own, on its own cores: what happens to one does
-not touch the others. As many go on at the same time as cores and memory allow.
+Every seed is a run of its own, in its own process and on its own cores: a failure of one does not
+touch the others. As many run at the same time as cores and memory allow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import select
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from tianji.channels.orders import Stop
 from tianji.checkpoint.durable import replace_json
@@ -26,14 +26,14 @@ from tianji.planning.planner import plan_run
 from tianji.run_folder.paths import RUNS, SEED_PREFIX, new_seeds_dir
 from tianji.seeds.one import SeedRun
 from tianji.seeds.shares import cores_wanted, share_cores
-from tianji.seeds.summary import SUMMARY_FILE, sum_up
+from tianji.seeds.summary import SUMMARY_FILE, SeedsSummary, sum_up
 
 LOOK_S = 0.25
 Shares = tuple[tuple[int, ...], ...]
 
 
 class Screen(Protocol):
-    """Where people see how far the seeds are."""
+    """Shows people how far the seeds are."""
 
     def start(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None: ...
 
@@ -48,12 +48,12 @@ class Screen(Protocol):
 
 def train_seeds(
     config: RunConfig, num_seeds: int, screen: Screen, base: Path = RUNS
-) -> dict[str, Any]:
-    """Train with the seeds config.seed, config.seed + 1, ...; returns what all of them did."""
+) -> SeedsSummary:
+    """Train with the seeds config.seed, config.seed + 1, ...; return what all of them did."""
     began_s = time.monotonic()
     if config.seed + num_seeds > SEED_LIMIT:
         raise UsageError(
-            f"{num_seeds} seeds from {config.seed} on: the last one must be below {SEED_LIMIT}. "
+            f"{num_seeds} seeds from {config.seed}: the last one must be below {SEED_LIMIT}. "
             "Use a smaller --seed."
         )
     shares = _shares(config, num_seeds, read_machine())
@@ -79,7 +79,7 @@ def train_seeds(
 
 
 def _run_all(runs: Sequence[SeedRun], shares: Shares, stop: StopRequest, screen: Screen) -> None:
-    """Run until all have ended. A run that has ended leaves its cores to the next."""
+    """Run until all seeds have ended. A seed that has ended leaves its cores to the next."""
     waiting, free = list(runs), list(shares)
     going: dict[SeedRun, tuple[int, ...]] = {}
     told = Stop.NO
@@ -108,8 +108,8 @@ def _pass_on(stop: StopRequest, going: dict[SeedRun, tuple[int, ...]], screen: S
 
 
 def _shares(config: RunConfig, num_seeds: int, machine: Machine) -> Shares:
-    """The cores of the runs that go on at the same time: fewer runs where cores or memory are
-    short. UsageError where not even one run is possible, before any process starts."""
+    """Return the cores of the runs that go on at the same time: fewer runs where cores or memory
+    are short. Raises UsageError where not even one run fits, before any process starts."""
     wanted = cores_wanted(config)
     while True:
         shares = share_cores(machine.cores, num_seeds, wanted)
@@ -130,7 +130,7 @@ def _check(config: RunConfig, machine: Machine, shares: Shares) -> None:
 
 
 def _planned_by_rule(config: RunConfig) -> RunConfig:
-    """Runs that measure at the same time would measure each other."""
+    """Plan by rule: runs that measure at the same time would disturb each other."""
     if config.plan.source != "auto":
         return config
     plan = config.plan.model_copy(update={"source": "rule"})
@@ -141,12 +141,11 @@ def _with_seed(config: RunConfig, seed: int) -> RunConfig:
     return config.model_copy(update={"seed": seed, "run": f"{SEED_PREFIX}{seed}"})
 
 
-def _saved(report: dict[str, Any], config: RunConfig, run_dirs: Sequence[Path]) -> dict[str, Any]:
-    """The report on disk, with the picture drawn."""
-    from tianji.seeds.picture import draw_seeds
+def _saved(report: SeedsSummary, config: RunConfig, run_dirs: Sequence[Path]) -> SeedsSummary:
+    """Draw the picture and write the report."""
+    from tianji.display.curve import draw_seeds
 
-    folder = Path(report["run_dir"])
     picture = draw_seeds(config, run_dirs)
-    report = {**report, "picture": None if picture is None else str(picture)}
-    replace_json(folder / SUMMARY_FILE, report)
+    report["picture"] = None if picture is None else str(picture)
+    replace_json(Path(report["run_dir"]) / SUMMARY_FILE, report)
     return report

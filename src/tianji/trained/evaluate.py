@@ -1,16 +1,15 @@
-"""Measuring a trained policy: whole episodes, greedy or sampled actions, mean and spread."""
+"""Evaluation of a trained policy: whole episodes, greedy or sampled actions, mean and spread."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tianji.envs.build import EnvSource, EnvSources, build_world, to_tasks
-from tianji.trained.play import Act, Played, play_episodes
+from tianji.evaluator.play import Act, Played, combine, mean_returns, play_episodes
 from tianji.trained.policy import LoadedPolicy, load_policy
 from tianji.trained.video import film_episode, import_ffmpeg
 
@@ -28,8 +27,8 @@ def evaluate_run(
     stochastic: bool = False,
     cut_after_steps: int | None = None,
 ) -> dict[str, Any]:
-    """Play `episodes` episodes of each environment with a run's policy, and film one of the first
-    where a video is asked for.
+    """Play `episodes` episodes of each environment with a run's policy; film one of the first
+    environment if a video is asked for.
 
     stochastic: draw actions as in training; otherwise they are greedy.
     cut_after_steps: cut episodes that have not ended by then; evaluate.cut_after_steps of the run
@@ -52,8 +51,8 @@ def evaluate_run(
         "seed": seed,
         "stochastic": stochastic,
         "cut_after_steps": limit,
-        **to_report(_together(played.values())),
-        **_by_env(played),
+        **to_report(combine(played.values())),
+        **({"returns_by_env": means} if (means := mean_returns(played)) else {}),
         "video": None,
     }
     if video is not None:
@@ -64,7 +63,7 @@ def evaluate_run(
 
 
 def _act(policy: LoadedPolicy, stochastic: bool, seed: int) -> Act:
-    """The same seed gives the same draws, whatever else the policy was used for."""
+    """Return how the policy acts; the same seed gives the same draws."""
     rng = np.random.default_rng(seed)
     return (lambda leaves: policy.sample(leaves, rng)) if stochastic else policy.greedy
 
@@ -84,19 +83,8 @@ def _play(
         world.close()
 
 
-def _together(played: Iterable[Played]) -> Played:
-    returns, lengths, num_cut = zip(*played, strict=True)
-    return Played(list(itertools.chain(*returns)), list(itertools.chain(*lengths)), sum(num_cut))
-
-
-def _by_env(played: Mapping[str, Played]) -> dict[str, Any]:
-    """Nothing where there is one."""
-    means = {name: float(np.mean(one.returns)) for name, one in played.items()}
-    return {"returns_by_env": means} if len(means) > 1 else {}
-
-
 def to_report(played: Played) -> dict[str, Any]:
-    """Figures about the episodes; `std` is the deviation between episodes."""
+    """Return figures about the episodes; `std` is the deviation between episodes."""
     returns, lengths = np.array(played.returns), np.array(played.lengths)
     return {
         "episodes": len(returns),

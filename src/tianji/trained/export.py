@@ -1,4 +1,4 @@
-"""A trained policy as ONNX, checked against itself before anybody relies on it."""
+"""A trained policy as ONNX, checked against the policy before the file is kept."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def export_run(
     checkpoint: str = "best",
     env: EnvSources | None = None,
 ) -> dict[str, Any]:
-    """Write the greedy policy of a run as ONNX: observation leaves by name in, actions out, as
-    its environment takes them.
+    """Write the greedy policy of a run as ONNX, from observation leaves by name to the actions that
+    its environment takes.
 
     The file is only kept if it acts as the policy does, on observations of its environment and
     for several batch sizes.
@@ -75,7 +75,7 @@ def export_run(
 
 
 def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
-    """Observations that random actions lead to: unbounded spaces cannot be sampled sensibly."""
+    """Collect observations with random actions: unbounded spaces cannot be sampled sensibly."""
     world = build_world(env, policy.config.env_kwargs, CHECK_ENVS)
     rng = np.random.default_rng(0)
     try:
@@ -90,7 +90,7 @@ def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
 
 
 def _random_actions(space: gym.Space[Any], rng: np.random.Generator) -> Array:
-    """As policies give them: counted from 0, which environments may not do."""
+    """Return random actions as policies give them: counted from 0."""
     space.seed(int(rng.integers(2**31)))
     start = getattr(space, "start", 0)
     return np.stack([np.asarray(space.sample()) - start for _ in range(CHECK_ENVS)])
@@ -117,12 +117,12 @@ def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: P
 
 
 def _capture(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> Any:
-    """The module as a graph for any batch size. Left to itself, the ONNX exporter would turn a
-    batch size that it cannot keep open into a constant."""
+    """Return the module as a graph for any batch size. The ONNX exporter alone would turn a batch
+    size that it cannot keep open into a constant."""
     import torch
 
     class Positional(torch.nn.Module):
-        """Whatever the names of the module's parameters, its inputs are now `*leaves`."""
+        """Gives the module inputs without names."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -134,7 +134,7 @@ def _capture(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> Any:
     batch = torch.export.Dim("batch", min=1)
     shapes = (tuple({0: batch} for _ in example),)
     causes = []
-    for strict in (False, True):  # the second reads Python and understands `len(tensor)`, too
+    for strict in (False, True):  # the second understands `len(tensor)`, too
         try:
             return torch.export.export(Positional(), example, dynamic_shapes=shapes, strict=strict)
         except (RuntimeError, ValueError, AssertionError) as error:
@@ -145,7 +145,7 @@ def _capture(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> Any:
 
 @contextmanager
 def _quiet(*names: str) -> Iterator[None]:
-    """Keep what exporters log for their own developers off the screen."""
+    """Silence the exporters' logging."""
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -158,7 +158,7 @@ def _quiet(*names: str) -> Iterator[None]:
 
 
 def _compare(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path) -> float:
-    """The largest difference between the two; TianjiError where they do not act alike."""
+    """Return the largest difference between the two; TianjiError where they do not act alike."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

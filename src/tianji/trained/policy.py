@@ -1,4 +1,4 @@
-"""A trained policy in hand: what `tianji.load(RUN)` returns."""
+"""A trained policy: what `tianji.load(RUN)` returns."""
 
 from __future__ import annotations
 
@@ -35,25 +35,26 @@ class LoadedPolicy:
     >>> policy = load_policy(Path("runs/cartpole-v1-ppo-s1"))
     >>> observation, _ = env.reset()
     >>> env.step(policy.act(observation))
+
+    note: why it is not the checkpoint that was asked for; "" where it is
+    num_env_steps: environment steps before the checkpoint; exploration may depend on them
+    rng: act(deterministic=False) draws from it; seeded with the seed of the run
     """
 
     config: RunConfig
     version: int
     checkpoint: Path
     note: str
-    """Why it is not the checkpoint that was asked for; "" where it is."""
     spaces: Spaces
     algorithm: Algorithm
     model: torch.nn.Module
     acting: Acting
     num_env_steps: int
-    """Environment steps behind the checkpoint; exploration may depend on them."""
     rng: np.random.Generator
-    """What act(deterministic=False) draws from; seeded with the seed of the run."""
 
     def act(self, obs: Any, deterministic: bool = True) -> Any:
-        """The action for one observation as the environment gives it, or the actions for a batch
-        of them (a leading axis in every array).
+        """Return the action for one observation as the environment gives it, or the actions for a
+        batch of them (a leading axis in every array).
 
         deterministic: the greedy action, the best or most likely one. Otherwise an action is drawn
         as in training: from the policy's distribution, or epsilon-greedily for DQN.
@@ -65,8 +66,8 @@ class LoadedPolicy:
         return actions[0] if batch_size is None else actions
 
     def value(self, obs: Any) -> Any:
-        """The value of one observation, a float, or an array of the values of a batch: the
-        discounted return that the policy expects from there on, in the environment's rewards.
+        """Return the value of one observation, or an array of the values of a batch: the expected
+        discounted return from there on, in the environment's rewards.
 
         PPO and IMPALA: the value network, scaled back where normalize.rewards is on. DQN: the
         largest Q value. Algorithms that gather gradients learn no values.
@@ -76,11 +77,11 @@ class LoadedPolicy:
         return float(values[0]) if batch_size is None else values
 
     def greedy(self, leaves: Mapping[str, Array]) -> Array:
-        """Greedy actions for a batch in arrays by leaf name; actions as the policy has them."""
+        """Return the greedy actions for a batch in arrays by leaf name, as the policy has them."""
         return self.acting.greedy(leaves)
 
     def sample(self, leaves: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """Actions drawn as in training, for a batch in arrays by leaf name."""
+        """Draw actions as in training, for a batch in arrays by leaf name."""
         num_envs = len(next(iter(leaves.values())))
         unroll = {name: array[None] for name, array in leaves.items()} | {
             field.name: np.zeros((1, num_envs, *field.shape), field.dtype)
@@ -91,7 +92,7 @@ class LoadedPolicy:
 
     @cached_property
     def _value(self) -> ValueFunction:
-        """Built when it is asked for: the state of the update is only read where it is needed."""
+        """Build the value function at its first use; read the update's state if it is needed."""
         build = self.algorithm.build_value
         if build is None:
             raise UsageError(
@@ -140,7 +141,7 @@ def load_policy(
 
 
 def _batch_size(space: gym.Space[Any], obs: Any) -> int | None:
-    """Length of the leading axis; None for a single observation."""
+    """Return the length of the leading axis; None for a single observation."""
     try:
         while isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
             key: Any = next(iter(space.spaces)) if isinstance(space, gym.spaces.Dict) else 0

@@ -1,4 +1,4 @@
-"""Filming one episode."""
+"""Videos of episodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from tianji.envs.build import EnvSource, build_world, make_rows
 from tianji.envs.interface import World
 from tianji.errors import UsageError
-from tianji.trained.play import Act, play
+from tianji.evaluator.play import Act, play
 from tianji.types import Array
 
 DEFAULT_FPS = 30
@@ -23,7 +23,7 @@ INSTALL = "Install what it needs with: pip install 'tianji[video]'"
 
 
 def import_ffmpeg() -> Any:
-    """The extra, or how to get it; asked for before any work is done."""
+    """Return the extra package, or say how to install it; called before any work is done."""
     try:
         return importlib.import_module("imageio_ffmpeg")
     except ImportError as error:
@@ -86,7 +86,7 @@ def _frames(act: Act, world: World, seed: int, cut_after_steps: int) -> Iterator
 
 
 def _render(world: Any) -> Array:
-    """The picture of the world's only environment."""
+    """Return the picture of the world's only environment."""
     picture = world.env.render() if hasattr(world, "env") else world.envs[0].render()
     frame = np.asarray(picture[0] if isinstance(picture, tuple | list) else picture)
     frame = frame[0] if frame.ndim == 4 else frame

@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
-from tianji.cli.closing import show_closing
 from tianji.cli.main import main
+from tianji.cli.pages.closing import show_closing
 from tianji.config.files import save_config
 from tianji.config.overrides import make_config
 from tianji.config.run import RunConfig
 from tianji.errors import TianjiError
+from tianji.records import NOTHING_DONE
 
 SUMMARY: dict[str, Any] = {
+    **NOTHING_DONE,
     "stopped_because": "target_reached",
     "run_dir": "runs/one",
     "env": "CartPole-v1",
@@ -30,6 +32,7 @@ SUMMARY: dict[str, Any] = {
     "engine": "local",
     "env_steps": 41000,
     "updates": 3200,
+    "checkpoint": "runs/one/checkpoints/v00000160",
 }
 
 

@@ -102,7 +102,7 @@ def test_the_next_run_uses_it(measured, monkeypatch):
     from tianji import run
 
     plans = []
-    monkeypatch.setattr(run, "_run", lambda spec, *_, **__: plans.append(spec.plan) or {})
+    monkeypatch.setattr(run._Run, "to_end", lambda self, resume: plans.append(self._spec.plan))
     plan()
     run.train_config(measured[0])
     assert plans[0].source == "measured"
@@ -134,7 +134,7 @@ def test_a_mistake_is_told_before_anything_is_measured(measured, capfd, words, s
 def test_a_run_that_does_not_fit_is_refused_with_the_arithmetic(capfd, monkeypatch):
     from tianji.config.machine import Machine
 
-    monkeypatch.setattr("tianji.cli.plan.read_machine", lambda: Machine((0, 1), 400 << 20))
+    monkeypatch.setattr("tianji.cli.verbs.plan.read_machine", lambda: Machine((0, 1), 400 << 20))
     assert plan("--json") == 2
     assert "does not fit" in told(capfd)["error"]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tianji.cli import seeds as module
 from tianji.cli.main import main
-from tianji.cli.seeds import show_seeds, take_seeds
+from tianji.cli.pages import seeds as module
+from tianji.cli.pages.seeds import show_seeds, take_seeds
 from tianji.config.run import RunConfig
 from tianji.config.tokens import split_tokens
 from tianji.observe.summary import build_summary
@@ -16,7 +16,8 @@ from tianji.seeds.summary import sum_up
 
 def summary_of(seed, **facts):
     config = RunConfig(algorithm="ppo", seed=seed, target_return=475.0)
-    return build_summary(config, Path(f"runs/five/seed-{seed}"), facts, "actor-0: it broke")
+    cause = {"first_cause": "actor-0: it broke"}
+    return build_summary(config, Path(f"runs/five/seed-{seed}"), {**facts, **cause})
 
 
 REACHED = {

@@ -40,8 +40,8 @@ def log(folder, age_s=3.0, **changes):
 
 
 def end(folder, because, cause=None, **facts):
-    facts = {"env_steps": 1000, "stopped_because": because, **facts}
-    write_summary(folder, build_summary(CONFIG, folder, facts, cause))
+    facts = {"env_steps": 1000, "stopped_because": because, "first_cause": cause, **facts}
+    write_summary(folder, build_summary(CONFIG, folder, facts))
 
 
 def ask(capfd, *words):
@@ -96,7 +96,9 @@ def test_a_run_that_ended_says_how(folder, capfd, because, state):
     end(folder, because, "actor-0: it broke")
     _, report, seen = ask(capfd)
     assert report["state"] == state and report["summary"]["stopped_because"] == because
-    assert ("actor-0: it broke" if because == "failed" else because) in seen
+    words = {"target_reached": "target reached", "max_env_steps": "step limit reached",
+             "max_wall": "time limit reached", "interrupted": "interrupted"}  # fmt: skip
+    assert f"{state} ({words.get(because, 'actor-0: it broke')})." in seen
 
 
 def test_the_explanation_of_a_run_that_ended_is_that_of_the_whole_run(folder, capfd):
@@ -114,7 +116,7 @@ def test_a_run_that_was_killed_is_lost(folder, capfd):
     (folder / ".lock").touch()
     _, report, seen = ask(capfd)
     assert report["state"] == "lost" and report["gauges"]["env_steps"] == 1000
-    assert "not running" in seen and "last sign of life was 2.0 h ago" in seen
+    assert "not running" in seen and "Last record 2.0 h ago" in seen
 
 
 def test_a_run_that_was_killed_after_a_resume_is_lost_though_it_once_ended_well(folder, capfd):

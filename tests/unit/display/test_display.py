@@ -4,22 +4,16 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
+from tests.unit.observe import accounts
+from tests.unit.observe.accounts import make_plan
 from tianji.display import display
-from tianji.display.display import Display
-from tianji.display.numbers import (
-    ASCII,
-    UNICODE,
-    to_ago,
-    to_columns,
-    to_count,
-    to_duration,
-    to_value,
-)
+from tianji.display.display import WHY_PERIOD_S, Display
+from tianji.display.marks import ASCII, UNICODE, to_columns
 from tianji.display.outlook import Outlook
 from tianji.display.panel import Panel
+from tianji.records import NO_METRICS
 
 
 def make_config(**changes):
@@ -55,12 +49,12 @@ def make_record(num_actors=2, **changes):
         "learner": {"approx_kl": 0.01234, "entropy": 0.5432, "explained_variance": 0.91,
                     "clip_fraction": 0.1, "grad_norm": 0.4, "policy_loss": -0.01, "v_loss": 12.0},
     }  # fmt: skip
-    return {**values, **changes}
+    return {**NO_METRICS, **values, **changes}
 
 
-def draw(record, width=80, config=None, marks=UNICODE):
+def draw(record, width=80, config=None, marks=UNICODE, why=()):
     panel = Panel(config or make_config(), marks)
-    panel.update(record)
+    panel.update(record, why)
     return [line.plain for line in panel.lines(width, [("12:01:33 checkpoint", "")])]
 
 
@@ -71,7 +65,7 @@ def test_the_panel_tells_everything_in_80_by_24():
         "CartPole-v1", "ppo", "seed 1", "cartpole-v1-ppo-s1", "0:12", "312.4 of 475",
         "410k of 1.00M", "41 %", "produced 33.1k", "received 33.0k", "trained 662k",
         "unique 32.9k", "mean 1.12", "p95 2", "max 3 of 2", "▁█▄▁ 0-3 versions", "0.998 of 1",
-        "version 160", "updates 3,200", "restarts 1", "57 % busy", "43 % paced", "stepping",
+        "version 160", "updates 3,200", "restarts 1", "57 % busy", "43 % waiting", "stepping",
         "99 % busy", "310 MB", "updating", "approx_kl 0.0123", "12:01:33 checkpoint",
     ):  # fmt: skip
         assert part in text
@@ -84,7 +78,7 @@ WHY = ("The learner is the bottleneck: 98 % busy; the actor is 22 %.", "This hel
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_why_has_four_lines_at_most_cut_between_words(width):
-    lines = draw(make_record(why=WHY), width)
+    lines = draw(make_record(), width, why=WHY)
     first, event = (
         next(number for number, line in enumerate(lines) if line.startswith(name))
         for name in ("why", "event")
@@ -93,7 +87,7 @@ def test_why_has_four_lines_at_most_cut_between_words(width):
     assert event - first <= 4
     assert max(map(len, lines[first:event])) <= width
     assert lines[event - 1].endswith("…") == (width < 80)
-    assert draw(make_record(why=WHY), width, marks=ASCII)[event - 1].isascii()
+    assert draw(make_record(), width, marks=ASCII, why=WHY)[event - 1].isascii()
 
 
 @pytest.mark.parametrize("width", [80, 100, 105, 113, 120, 140])
@@ -104,16 +98,41 @@ def test_the_line_of_the_return_fits_and_has_the_episodes_where_there_is_room(wi
 
 
 def test_a_record_without_a_reason_has_no_line_for_it():
-    assert not any(line.startswith("why") for line in draw(make_record(why=())))
+    assert not any(line.startswith("why") for line in draw(make_record()))
 
 
 def test_plain_says_why_at_the_end_and_only_there(clock, capsys):
-    shown = Display(make_config(), "plain")
+    shown = Display(make_config(), make_plan(), "plain")
     shown.start()
-    shown.update(make_record(why=("The learner is the limit.",)))
-    assert "limit" not in capsys.readouterr().err
+    shown.update(accounts.make_record(env_steps=1))
+    assert "bottleneck" not in capsys.readouterr().err
     shown.stop()
-    assert capsys.readouterr().err.endswith("The learner is the limit.\n")
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("The learner is the bottleneck: it is busy 97 % of the time")
+    assert last.endswith("Halving the update time would help most (up to 1.8 x as fast).")
+
+
+def test_an_explanation_stays_long_enough_to_be_read(clock, monkeypatch):
+    told = []
+    monkeypatch.setattr(display._Plain, "update", lambda _, record, why: told.append(why))
+    shown = Display(make_config(), make_plan(), "plain")
+    shown.update(NO_METRICS)
+    for learner in (0.97, 0.92, 0.92):
+        shown.update(accounts.make_record(learner=learner))
+        clock.s += WHY_PERIOD_S / 2
+    assert told[0] == (), "there is nothing to explain yet"
+    assert told[1] == told[2] != told[3]
+    assert "97 %" in told[1][0] and "92 %" in told[3][0]
+
+
+def test_explanations_follow_the_plan_in_use(clock):
+    shown = Display(make_config(), make_plan(), "off")
+    shown.update(accounts.make_record(cores=4))
+    assert "`tianji plan` measures" in shown._why[1]
+    shown.plan = make_plan(promised=40_000)
+    clock.s += WHY_PERIOD_S
+    shown.update(accounts.make_record(cores=4))
+    assert "`tianji plan` measures" not in shown._why[1], "a measured plan has done that"
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -136,8 +155,7 @@ def test_a_terminal_without_unicode_gets_plain_characters():
 
 
 def test_a_record_with_nothing_in_it_can_be_drawn():
-    assert draw({})
-    assert draw({"env_steps": 1})
+    assert draw(NO_METRICS)
 
 
 def test_the_time_left_follows_the_recent_rate_and_the_nearer_limit():
@@ -145,15 +163,15 @@ def test_the_time_left_follows_the_recent_rate_and_the_nearer_limit():
     assert steady.left_s() is None
     for second in range(40):
         rate = 1_000 if second < 15 else 10_000
-        steady.update({"wall_s": float(second), "env_steps": rate * second})
+        steady.update(make_record(wall_s=float(second), env_steps=rate * second))
     assert steady.left_s() == pytest.approx((1_000_000 - 390_000) / 10_000)
 
     limited = Outlook(make_config(max_wall_s=60.0))
-    limited.update({"wall_s": 50.0, "env_steps": 1})
-    assert limited.left_s() == 10.0
-    limited.update({"wall_s": 51.0, "env_steps": 500_001})
+    limited.update(make_record(wall_s=50.0, env_steps=1))
+    assert limited.left_s() is None, "one record has no rate, and its run may be over"
+    limited.update(make_record(wall_s=51.0, env_steps=500_001))
     assert limited.left_s() == pytest.approx(1.0, rel=1e-3)
-    limited.update({"wall_s": 59.9, "env_steps": 500_002})
+    limited.update(make_record(wall_s=59.9, env_steps=500_002))
     assert limited.left_s() == pytest.approx(0.1)
 
 
@@ -161,7 +179,7 @@ def test_the_way_to_the_target_begins_at_the_first_return():
     outlook = Outlook(make_config(target_return=-100.0))
     shares = []
     for mean_return in (None, -500.0, -400.0, -450.0, -100.0):
-        outlook.update({"mean_return_100": mean_return})
+        outlook.update(make_record(mean_return_100=mean_return))
         shares.append(outlook.return_share())
     assert shares == [None, 0.0, 0.25, 0.125, 1.0]
     assert outlook.best_return == -100.0
@@ -175,12 +193,12 @@ def clock(monkeypatch):
 
 
 def test_plain_lines_come_every_few_seconds_and_only_with_news(clock, capsys):
-    shown = Display(make_config(), "plain")
+    shown = Display(make_config(), make_plan(), "plain")
     shown.start()
     capsys.readouterr()
     shown.update(make_record(env_steps=0))
     assert capsys.readouterr().err == ""
-    shown.update(make_record(env_steps=np.int64(100_000), mean_return_100=float("nan")))
+    shown.update(make_record(env_steps=100_000, mean_return_100=None))
     assert "100k steps (10 %)  return - of 475" in capsys.readouterr().err
     clock.s += 1
     shown.update(make_record(env_steps=200_000))
@@ -196,10 +214,10 @@ def test_plain_lines_come_every_few_seconds_and_only_with_news(clock, capsys):
 
 
 def test_plain_goes_on_while_an_environment_hangs_and_says_what_it_waits_for(clock, capsys):
-    shown = Display(make_config(), "plain")
+    shown = Display(make_config(), make_plan(), "plain")
     shown.start()
     capsys.readouterr()
-    hanging = {"activity": {"actor-0": "acting", "learner": "waiting"}}
+    hanging = {**NO_METRICS, "activity": {"actor-0": "acting", "learner": "waiting"}}
     for second in range(1, 22):
         clock.s += 1
         shown.update({**hanging, "wall_s": second, "silent_s": {"actor-0": second, "learner": 0.1}})
@@ -211,14 +229,14 @@ def test_plain_goes_on_while_an_environment_hangs_and_says_what_it_waits_for(clo
 
 
 def test_plain_goes_on_while_a_version_takes_long(clock, capsys):
-    shown = Display(make_config(), "plain")
+    shown = Display(make_config(), make_plan(), "plain")
     record = make_record(version=4, activity={"actor-0": "paced", "learner": "updating"})
     shown.update(record)
     capsys.readouterr()
     clock.s += 11
     shown.update({**record, "wall_s": 23.0})
     assert capsys.readouterr().err == (
-        "   0:23  waiting for version 5: actor-0 paced, learner updating\n"
+        "   0:23  waiting for version 5: actor-0 paced and learner updating\n"
     )
 
 
@@ -239,14 +257,14 @@ def test_no_more_than_all_steps_are_done():
 
 
 def test_plain_says_what_happens_at_once(capsys):
-    shown = Display(make_config(), "plain")
+    shown = Display(make_config(), make_plan(), "plain")
     shown.event("checkpoint v00000160", "info")
     shown.event("actor-1 was killed", "warning")
     assert capsys.readouterr().err == "checkpoint v00000160\nwarning: actor-1 was killed\n"
 
 
 def test_off_shows_errors_alone(capsys):
-    shown = Display(make_config(), "off")
+    shown = Display(make_config(), make_plan(), "off")
     shown.start()
     shown.update(make_record())
     shown.event("a", "info")
@@ -257,13 +275,13 @@ def test_off_shows_errors_alone(capsys):
 
 
 def test_without_a_terminal_auto_is_plain(capsys):
-    shown = Display(make_config())
+    shown = Display(make_config(), make_plan())
     shown.start()
     assert capsys.readouterr().err == "CartPole-v1, ppo, local engine, seed 1\n"
 
 
 def test_the_live_display_leaves_its_last_state_and_warnings_on_standard_error(clock, capsys):
-    shown = Display(make_config(), "live")
+    shown = Display(make_config(), make_plan(), "live")
     shown.start()
     shown.update(make_record(version=1))
     shown.event("actor-1 [was] killed", "warning")
@@ -276,7 +294,7 @@ def test_the_live_display_leaves_its_last_state_and_warnings_on_standard_error(c
 
 
 def test_the_live_display_is_drawn_four_times_a_second_at_most(clock, monkeypatch):
-    shown = Display(make_config(), "live")
+    shown = Display(make_config(), make_plan(), "live")
     shown.start()
     drawn = []
     monkeypatch.setattr(Panel, "lines", lambda *_: drawn.append(clock.s) or iter(()))
@@ -292,24 +310,19 @@ def test_showing_imports_no_torch(mode):
     code = f"""if True:
         import sys, types
         from tianji.display.display import Display
+        from tianji.records import NO_METRICS
         import tianji.observe.summary, tianji.observe.run_log
         config = types.SimpleNamespace(env_name="a", algorithm=types.SimpleNamespace(name="b"),
             engine="c", seed=1, run=None, max_wall_s=None, max_env_steps=9, target_return=None,
-            max_lag=1)
-        shown = Display(config, {mode!r}); shown.start(); shown.update({{}}); shown.stop()
+            max_lag=1, supervise=types.SimpleNamespace(heartbeat_timeout_s=1.0))
+        plan = types.SimpleNamespace(lag_target=1, prediction=None)
+        shown = Display(config, plan, {mode!r}); shown.start(); shown.update(NO_METRICS)
+        shown.stop()
         sys.exit("torch" in sys.modules)
     """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert run.returncode == 0, run.stderr
 
 
-def test_numbers_are_short():
-    assert [to_count(n) for n in (None, 950.4, 41_000, 999_600, 1_234_567, 3e9)] == [
-        "-", "950", "41.0k", "1.00M", "1.23M", "3.00G"
-    ]  # fmt: skip
-    assert [to_value(n) for n in (0.01234, -312.4, 123_456.0)] == ["0.0123", "-312", "123k"]
-    assert [to_ago(s) for s in (3.2, 200, 9000, 200_000)] == [
-        "3 s ago", "3 min ago", "2.5 h ago", "2.3 days ago"
-    ]  # fmt: skip
-    assert [to_duration(s) for s in (3.2, 72, 7260)] == ["0:03", "1:12", "2:01:00"]
+def test_columns_show_what_is_not_zero():
     assert to_columns([1, 800, 0, 400], UNICODE) == "▁█ ▄"

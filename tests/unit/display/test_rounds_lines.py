@@ -3,17 +3,12 @@
 import pytest
 
 from tests.unit.display.test_display import draw, make_config, make_record
+from tests.unit.observe.accounts import make_gather, make_plan
 from tianji.display.display import Display
-
-GATHER = {
-    "rule": "first", "num_gradients": 20, "counts": [10, 30], "waiting_for": [], "absent": [],
-    "open_s": 0.1, "rounds_per_s": 1.25, "gradients_per_s": 25.4, "discarded_share": 0.1,
-    "discarded_step_share": 0.04,
-}  # fmt: skip
 
 
 def shown(**changes):
-    return draw(make_record(gather={**GATHER, **changes}, restarts=0))
+    return draw(make_record(gather=make_gather(**changes), restarts=0))
 
 
 def line(name, **changes):
@@ -31,7 +26,7 @@ def test_rounds_take_the_place_of_lag_and_ratio():
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("harmonic", "every actor, worth 20"),
+        ("harmonic", "every actor, harmonic count 20"),
         ("barrier", "one of every actor"),
         ("every", "every gradient"),
     ],
@@ -42,9 +37,9 @@ def test_each_rule_has_its_words(rule, words):
 
 def test_a_round_that_waits_for_longer_than_it_should_says_for_whom():
     slow = line("rounds", waiting_for=[1], open_s=19.0)
-    assert "waits for" not in slow, "gradients may take as long"
-    assert line("rounds", late=[1], open_s=9.0).endswith("waits for actor-1")
-    assert line("rounds", late=[1, 2, 5, 7], open_s=9.0).endswith("actor-2 and 2 more")
+    assert "waiting for" not in slow, "gradients may take as long"
+    assert line("rounds", late=[1], open_s=9.0).endswith("waiting for actor-1")
+    assert line("rounds", late=[1, 2, 5, 7], open_s=9.0).endswith("actor-1, actor-2 and 2 more")
     assert line("rounds", absent=[3]).endswith("without actor-3")
 
 
@@ -58,15 +53,15 @@ def test_where_dropped_steps_are_not_computed_the_gradients_are_told():
 
 def test_returns_of_different_tasks_have_a_line():
     by_env = {"my.tasks:easy": 12.345, "Hard-v1": None}
-    lines = draw(make_record(gather=GATHER, returns_by_env=by_env))
+    lines = draw(make_record(gather=make_gather(), returns_by_env=by_env))
     assert "by env    easy 12.35  Hard-v1 -" in lines
 
 
 def test_the_plain_line_tells_of_rounds(capsys):
-    plain = Display(make_config(), "plain")
+    plain = Display(make_config(), make_plan(), "plain")
     plain.start()
-    plain.update(make_record(gather={**GATHER, "late": [1], "open_s": 8.0}))
+    plain.update(make_record(gather=make_gather(late=[1], open_s=8.0)))
     plain.stop()
     told = capsys.readouterr().err
-    assert "1.25 rounds/s  4 % of steps discarded  waits for actor-1" in told
+    assert "1.25 rounds/s  4 % of steps discarded  waiting for actor-1" in told
     assert "lag" not in told

@@ -3,7 +3,9 @@
 import pytest
 
 from tests.unit.observe.accounts import make_plan, make_record
-from tianji.explain.explain import NOTHING_YET, explain, prediction_error
+from tianji.explain.explain import explain, prediction_error
+from tianji.explain.interface import NOTHING_YET
+from tianji.records import NO_METRICS, NO_RATES
 
 
 def told(record, plan=None, engine="local"):
@@ -196,9 +198,11 @@ def test_no_part_of_the_work_is_more_than_all_of_it():
 
 def test_the_error_of_a_prediction_is_that_of_each_rate():
     prediction = make_plan(promised=50_000).prediction
-    errors = prediction_error(prediction, {"produced": 40_000, "trained": 165_000})
-    assert errors == {"produced": pytest.approx(-0.2), "trained": pytest.approx(0.1)}
-    assert prediction_error(make_plan(promised=0.0).prediction, {"produced": 1.0}) == {}
+    rates = {"produced": 40_000, "received": 50_000, "trained": 165_000}
+    assert prediction_error(prediction, rates) == {
+        "produced": pytest.approx(-0.2), "received": 0.0, "trained": pytest.approx(0.1)
+    }  # fmt: skip
+    assert prediction_error(make_plan(promised=0.0).prediction, NO_RATES) == {}
 
 
 def test_a_long_time_is_told_without_digits():
@@ -208,7 +212,12 @@ def test_a_long_time_is_told_without_digits():
 
 @pytest.mark.parametrize(
     "record",
-    [{}, make_record(span_s=0.0), make_record(0.0, 0.0), {"span_s": 3.0, "rates_per_s": {}}],
+    [
+        NO_METRICS,
+        make_record(span_s=0.0),
+        make_record(0.0, 0.0),
+        {**NO_METRICS, "span_s": 3.0},
+    ],
 )
 def test_without_an_account_of_times_there_is_nothing_to_explain(record):
     found = told(record, make_plan(promised=1.0))

@@ -2,18 +2,13 @@
 
 import pytest
 
-from tests.unit.observe.accounts import make_plan, make_record
+from tests.unit.observe.accounts import make_gather, make_plan, make_record
 from tianji.explain.explain import explain
-
-GATHER = {
-    "rule": "first", "num_gradients": 20, "times": "none", "counts": [10, 30], "waiting_for": [],
-    "open_s": 0.1, "rounds_per_s": 1.25, "gradients_per_s": 25.4, "discarded_share": 0.1,
-    "discarded_step_share": 0.04,
-}  # fmt: skip
+from tianji.records import NO_METRICS
 
 
 def told(actors=0.97, learner=0.02, engine="local", busy_share=None, **gather):
-    record = make_record(actors, learner, num_actors=2, gather={**GATHER, **gather}, version=12)
+    record = make_record(actors, learner, num_actors=2, gather=make_gather(**gather), version=12)
     record["busy_share"] = busy_share or {"actor-0": actors, "actor-1": actors, "learner": learner}
     return explain(record, make_plan(num_actors=2), engine)
 
@@ -78,15 +73,6 @@ def test_a_round_that_waits_says_for_whom_first():
     assert "waiting" not in slow.sentences[0] and "absent_after_s" not in slow.gain
 
 
-def test_of_a_whole_run_no_version_is_named():
-    gather = {**GATHER, "rule": "harmonic", "late": [1], "open_s": 8.4}
-    record = make_record(num_actors=2, gather=gather, busy_share={})
-    found = explain(record, make_plan(num_actors=2), "local")
-    assert found.sentences[0] == (
-        "The round is waiting for actor-1: gradients have been missing for 8 s."
-    )
-
-
 def test_what_another_rule_would_save_in_messages_is_not_guessed():
     busy = {"actor-0": 0.99, "actor-1": 0.21, "learner": 0.01}
     found = told(0.6, 0.01, busy_share=busy, rule="barrier", network="sqrt")
@@ -94,7 +80,7 @@ def test_what_another_rule_would_save_in_messages_is_not_guessed():
 
 
 def test_a_barrier_whose_actors_hold_all_cores_gains_nothing_by_another_rule():
-    gather = {**GATHER, "rule": "barrier"}
+    gather = make_gather(rule="barrier")
     record = make_record(0.6, 0.01, num_actors=2, gather=gather)
     record["busy_share"] = {"actor-0": 0.99, "actor-1": 0.21, "learner": 0.01}
     record["core_s"] = {"actor-0": 9.9, "actor-1": 9.9, "learner": 0.1}
@@ -113,7 +99,7 @@ def test_actors_that_differ_by_less_than_is_told_have_made_the_same():
 
 
 def test_waits_that_would_be_told_as_no_seconds_are_left_out():
-    record = make_record(0.97, 0.02, num_actors=2, gather=GATHER, busy_share={})
+    record = make_record(0.97, 0.02, num_actors=2, gather=make_gather(), busy_share={})
     for name in ("worked_s", "waited_s"):
         record[name] = {
             role: {of_what: seconds / 10 for of_what, seconds in spent.items()}
@@ -181,7 +167,8 @@ def test_equal_actors_are_told_once():
 
 
 def test_before_any_work_there_is_nothing_to_say():
-    found = explain({"gather": {"rule": "first", "num_gradients": 20}}, make_plan(), "local")
+    gather = make_gather(rounds_per_s=0.0, gradients_per_s=0.0)
+    found = explain({**NO_METRICS, "gather": gather}, make_plan(), "local")
     assert found.critical_path is None
     assert found.sentences[0].startswith("There is nothing to explain yet")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tianji.config.plan import Prediction, RunPlan
+from tianji.records import NO_METRICS, NO_RATES
 
 
 def make_plan(
@@ -48,7 +49,9 @@ def make_record(
     values: dict[str, Any] = {
         "span_s": 10.0,
         "usable_cores": cores,
-        "rates_per_s": {"produced": 40_000.0, "received": 40_000.0, "trained": 120_000.0},
+        "rates_per_s": {
+            **NO_RATES, "produced": 40_000.0, "received": 40_000.0, "trained": 120_000.0
+        },
         "worked_s": {
             **{name: dict(of_actor) for name in names},
             "learner": {part: share * learner_s for part, share in of_learner.items()},
@@ -61,5 +64,16 @@ def make_record(
             },
         },
         "core_s": {**dict.fromkeys(names, busy_s), "learner": learner_s - 10 * no_core},
+    }  # fmt: skip
+    return {**NO_METRICS, **values, **changes}
+
+
+def make_gather(**changes: Any) -> dict[str, Any]:
+    """Rounds of the first 20 gradients of two actors."""
+    values = {
+        "rule": "first", "num_gradients": 20, "times": "none", "network": "none",
+        "counts": [10, 30], "discarded_steps": 0, "own_steps": 0, "absent": [], "closing_s": 0.0,
+        "waiting_for": [], "open_s": 0.1, "rounds_per_s": 1.25, "gradients_per_s": 25.4,
+        "discarded_share": 0.1, "discarded_step_share": 0.04, "overdue_share": 0.0,
     }  # fmt: skip
     return {**values, **changes}

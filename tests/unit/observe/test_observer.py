@@ -2,22 +2,25 @@
 
 import pytest
 
-from tests.fakes.roles import ONE_ACTOR
-from tests.unit.observe.accounts import make_plan
+from tests.fakes.roles import ONE_ACTOR, TWO_ACTORS
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import RunConfig
 from tianji.observe import observer as module
-from tianji.observe.observer import WHY_PERIOD_NS, RunObserver
+from tianji.observe.observer import RunObserver
 from tianji.observe.run_log import read_lines
+from tianji.records import NO_ROUNDS, NOTHING_LEARNED
 
 S = 10**9
-RESULT = {"version": 7, "episodes": 10, "mean_return": 300.0, "std_return": 2.5}
+RESULT = {
+    "version": 7, "episodes": 10, "cut_episodes": 0, "mean_return": 300.0, "std_return": 2.5,
+}  # fmt: skip
+RULE = {"rule": "first", "num_gradients": 20, "times": "sqrt", "network": "none"}
 
 
 class Screen:
     """What a person would see."""
 
-    def __init__(self, config, mode):
+    def __init__(self):
         self.records, self.events, self.calls = [], [], []
 
     def start(self):
@@ -34,16 +37,15 @@ class Screen:
 
 
 class Rig:
-    def __init__(self, tmp_path, monkeypatch, **settings):
+    def __init__(self, tmp_path, monkeypatch, gather=None, **settings):
         self.run_dir = tmp_path
         self.now_ns = 10 * S
-        monkeypatch.setattr(module, "Display", Screen)
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now_ns)
         observe = {"period_s": 2.0, "tensorboard": False}
         self.built = []
         config = RunConfig(**{"algorithm": "ppo", "observe": observe, **settings})
-        self.observer = RunObserver(config, make_plan(), tmp_path, self.built.append)
-        self.screen = self.observer._display
+        self.screen = Screen()
+        self.observer = RunObserver(config, tmp_path, self.screen, gather, self.built.append)
         self.gauges = Gauges(ONE_ACTOR)
         self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
 
@@ -59,6 +61,9 @@ class Rig:
 
     def report(self, kind, **more):
         self.observer.report({"kind": kind, "role": "actor-0", **more})
+
+    def learned(self, **facts):
+        self.report("metrics", record={**NOTHING_LEARNED, **facts})
 
     def metrics(self):
         return list(read_lines(self.run_dir / "metrics.jsonl"))
@@ -82,10 +87,10 @@ def test_it_starts_and_stops_what_people_see(rig):
 
 def test_a_record_becomes_a_line_with_what_only_this_process_knows(rig):
     rig.watch()
-    rig.report("metrics", record={"version": 1})
+    rig.learned(version=1)
     rig.gauges.rows["actor-0"][Gauge.STEPS] = 30
     rig.now_ns += 1 * S
-    rig.report("metrics", record={"version": 3, "env_steps": 30})
+    rig.learned(version=3, env_steps=30)
     line = rig.metrics()[-1]
     assert (line["version"], line["env_steps"], line["restarts"]) == (3, 30, 0)
     assert line["rates_per_s"]["produced"] == 30.0
@@ -98,9 +103,9 @@ def test_times_that_are_written_late_are_written_before_they_are_read(rig):
         rig.gauges.rows["actor-0"][Gauge.BUSY_NS] = rig.now_ns // 2
 
     rig.observer.watch(rig.gauges, {}, lambda: rig.now_ns, settle)
-    rig.report("metrics", record={})
+    rig.learned()
     rig.now_ns += 1 * S
-    rig.report("metrics", record={})
+    rig.learned()
     assert rig.metrics()[-1]["busy_share"]["actor-0"] == 0.5
 
 
@@ -114,10 +119,10 @@ def test_the_memory_of_every_process_is_in_the_record_unless_it_is_gone(rig):
     import os
 
     rig.watch(learner=os.getpid(), gone=2**22 + 1)
-    rig.report("metrics", record={})
+    rig.learned()
     assert set(rig.metrics()[0]["rss_bytes"]) == {"learner"}
     rig.observer.watch(rig.gauges, {})
-    rig.report("metrics", record={})
+    rig.learned()
     assert rig.metrics()[1]["rss_bytes"] == {}
 
 
@@ -133,7 +138,7 @@ def test_the_display_is_refreshed_when_it_is_due(rig):
 
 def test_between_two_records_the_display_shows_the_last_one(rig):
     rig.watch()
-    rig.report("metrics", record={"version": 3})
+    rig.learned(version=3)
     rig.observer.tick()
     assert rig.screen.records[-1]["version"] == 3
 
@@ -145,7 +150,6 @@ def test_between_two_records_the_display_shows_the_last_one(rig):
         ("checkpoint_written", "info"),
         ("checkpoint_failed", "warning"),
         ("restart", "warning"),
-        ("imbalance", "warning"),
         ("error", "error"),
     ],
 )
@@ -181,7 +185,7 @@ def test_restarts_are_counted_in_every_later_record(rig):
     rig.watch()
     rig.report("restart", text="killed by SIGKILL. Restart 1 of 5.")
     rig.report("restart", text="killed by SIGKILL. Restart 2 of 5.")
-    rig.report("metrics", record={"version": 3})
+    rig.learned(version=3)
     assert rig.metrics()[0]["restarts"] == 2
 
 
@@ -197,9 +201,9 @@ def test_an_evaluation_is_told_and_logged_in_words(rig):
 
 def test_an_evaluation_is_in_the_next_line_of_metrics(rig):
     rig.watch()
-    rig.report("metrics", record={"version": 7})
+    rig.learned(version=7)
     rig.report("evaluation", record=RESULT)
-    rig.report("metrics", record={"version": 8})
+    rig.learned(version=8)
     assert rig.metrics()[-1]["evaluation"] == RESULT
 
 
@@ -218,19 +222,11 @@ def test_the_first_step_is_known_once_there_is_something_to_watch(rig):
 
 
 def test_an_imbalance_that_is_over_is_good_news(rig):
+    rig.report("imbalance", text="slower than before", record={"is_over": False})
     rig.report("imbalance", text="as fast as before", record={"is_over": True})
-    assert rig.screen.events == [("actor-0: as fast as before", "info")]
-
-
-def test_the_display_says_why_once_there_is_something_to_say(rig):
-    rig.watch()
-    rig.observer.tick()
-    assert rig.screen.records[-1]["why"] == ()
-    rig.work_s(2)
-    rig.observer.tick()
-    path, gain = rig.screen.records[-1]["why"]
-    assert path == "The learner is the bottleneck: it is busy 100 % of the time, the actor 50 %."
-    assert gain.startswith("Halving the update time would help most")
+    assert rig.screen.events == [
+        ("actor-0: slower than before", "warning"), ("actor-0: as fast as before", "info")
+    ]  # fmt: skip
 
 
 def test_the_clock_runs_while_the_first_environment_step_hangs(rig):
@@ -245,11 +241,11 @@ def test_the_clock_runs_while_the_first_environment_step_hangs(rig):
 
 def test_the_clock_runs_on_from_the_last_record_and_stops_with_the_run(rig):
     rig.watch()
-    rig.report("metrics", record={"wall_s": 7.0})
+    rig.learned(wall_s=7.0)
     rig.now_ns += 3 * S
     rig.observer.tick()
     assert rig.screen.records[-1]["wall_s"] == 10.0
-    rig.report("metrics", record={"wall_s": 10.5})
+    rig.learned(wall_s=10.5)
     rig.now_ns += 2 * S
     rig.observer.close()
     assert rig.screen.records[-1]["wall_s"] == 10.5
@@ -272,107 +268,58 @@ def test_the_clock_of_a_resumed_run_begins_where_it_stood(tmp_path, monkeypatch)
     assert rig.screen.records[-1]["wall_s"] == 63.0
 
 
-def test_an_explanation_stands_long_enough_to_be_read(rig):
+def test_the_record_of_the_whole_run_begins_with_the_first_version(rig):
     rig.watch()
-    rig.observer.tick()
-    rig.work_s(2)
-    rig.observer.tick()
-    before = rig.screen.records[-1]["why"]
-    rig.gauges.rows["actor-0"][Gauge.BUSY_NS] += S
-    rig.now_ns += WHY_PERIOD_NS // 2
-    rig.report("metrics", record={})
-    rig.observer._next_ns = 0
-    rig.observer.tick()
-    assert rig.screen.records[-1]["why"] == before
-    rig.now_ns += WHY_PERIOD_NS // 2
-    rig.observer._next_ns = 0
-    rig.observer.tick()
-    assert rig.screen.records[-1]["why"] != before
-
-
-def test_why_is_for_people_and_not_in_the_log(rig):
-    rig.watch()
-    rig.report("metrics", record={"version": 1})
-    rig.work_s(2)
-    rig.report("metrics", record={"version": 2})
-    line = rig.metrics()[-1]
-    assert "why" not in line
-    assert line["waited_s"]["learner"]["unrolls"] == 0.0 and line["usable_cores"] >= 1
-
-
-def test_the_closing_facts_explain_the_whole_run(rig):
-    rig.watch()
-    rig.report("metrics", record={"version": 0})
-    for _ in range(5):
+    rig.learned(version=0)
+    for version in range(1, 6):
         rig.work_s(2)
-        rig.report("metrics", record={"version": 1})
-    facts = rig.observer.closing_facts()
-    assert facts["critical_path"] == "learner"
-    assert facts["explanation"][1].startswith("In 8.0 s, ")
-    assert set(facts["waited_s"]) == {"actor-0", "learner"}
-    assert "predicted" not in facts
+        rig.learned(version=version)
+    whole = rig.observer.whole_run()
+    assert (whole["version"], whole["span_s"]) == (5, 8.0)
+    assert set(whole["waited_s"]) == {"actor-0", "learner"} and whole["usable_cores"] >= 1
 
 
-def test_a_run_with_a_prediction_is_compared_with_it(rig):
-    rig.observer.use_plan(make_plan(promised=100.0))
-    rig.watch()
-    rig.report("metrics", record={})
-    rig.gauges.rows["actor-0"][Gauge.STEPS] += 180
-    rig.work_s(2)
-    rig.report("metrics", record={})
-    facts = rig.observer.closing_facts()
-    assert facts["predicted"]["produced"] == 100.0
-    assert facts["prediction_error"]["produced"] == pytest.approx(-0.1)
-
-
-def test_a_run_of_which_nothing_is_known_has_facts_all_the_same(rig):
-    facts = rig.observer.closing_facts()
-    assert facts["critical_path"] is None and facts["waited_s"] == {}
+def test_a_run_of_which_nothing_is_known_has_a_record_all_the_same(rig):
+    whole = rig.observer.whole_run()
+    assert (whole["span_s"], whole["waited_s"], whole["env_steps"]) == (0.0, {}, 0)
 
 
 def test_another_engine_goes_on_with_other_gauges_and_the_same_first_step(rig):
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 5
     rig.watch()
-    rig.report("metrics", record={})
-    rig.gauges = Gauges(
-        {"actor-0": "actor", "actor-1": "actor", "buffer": "buffer", "learner": "learner"}
-    )
+    rig.learned()
+    rig.gauges = Gauges(TWO_ACTORS)
     rig.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 9
     rig.watch()
-    rig.report("metrics", record={})
+    rig.learned()
     assert "actor-1" in rig.metrics()[-1]["busy_share"]
     assert rig.observer.first_step_ns() == 5
 
 
-GATHERED = {
-    "counts": [4], "waiting_for": [0], "late": [0], "absent": [], "open_s": 0.1,
-    "discarded_steps": 9,
-}  # fmt: skip
+GATHERED = {**NO_ROUNDS, "counts": [4], "waiting_for": [0], "late": [0], "open_s": 0.1}
 
 
 @pytest.mark.parametrize(("engine", "share"), [("local", 0.25), ("virtual", None)])
 def test_what_the_buffer_gathered_is_completed_by_the_gauges(tmp_path, monkeypatch, engine, share):
-    rig = Rig(tmp_path, monkeypatch, algorithm="rennala-nigt", engine=engine, times={"law": "sqrt"})
+    rig = Rig(tmp_path, monkeypatch, RULE, algorithm="rennala-nigt", engine=engine)
     rig.watch()
-    rig.report("metrics", record={"version": 1, "gather": GATHERED})
+    rig.learned(version=1, gather=GATHERED)
     rig.gauges.rows["actor-0"][Gauge.STEPS] += 30
     rig.gauges.rows["actor-0"][Gauge.DISCARDED_STEPS] += 10
     rig.work_s(2)
-    rig.report("metrics", record={"version": 2, "gather": GATHERED})
+    rig.learned(version=2, gather=GATHERED)
     found = list(read_lines(tmp_path / "metrics.jsonl"))[-1]["gather"]
     assert (found["rule"], found["num_gradients"], found["times"]) == ("first", 20, "sqrt")
     assert (found["counts"], found["waiting_for"]) == ([4], [0])
     assert found["late"] == ([] if engine == "virtual" else [0]), "simulated actors are in time"
     assert (found["discarded_step_share"], found["rounds_per_s"]) == (share, 0.5)
-    closing = rig.observer.closing_facts()["gather"]
-    assert closing["counts"] == [4]
-    assert not {"waiting_for", "late", "open_s"} & set(closing), "the run is over"
+    assert rig.observer.whole_run()["gather"]["counts"] == [4]
 
 
 def test_algorithms_that_gather_nothing_have_no_rounds(rig):
     rig.watch()
-    rig.report("metrics", record={"version": 1})
+    rig.learned(version=1)
     rig.work_s(2)
-    rig.report("metrics", record={"version": 2})
+    rig.learned(version=2)
     assert "gather" not in list(read_lines(rig.run_dir / "metrics.jsonl"))[-1]
-    assert "gather" not in rig.observer.closing_facts()
+    assert "gather" not in rig.observer.whole_run()

@@ -23,6 +23,7 @@ from tianji.observe.run_log import (
 )
 from tianji.observe.scalars import to_scalars
 from tianji.observe.summary import build_summary, read_summary, write_summary
+from tianji.records import NO_METRICS
 
 DESIGN_KEYS = {
     "env", "algorithm", "engine", "seed", "stopped_because", "target_return", "mean_return_100",
@@ -30,11 +31,12 @@ DESIGN_KEYS = {
     "lag_versions", "ratio", "discarded_items", "env_failures", "restarts", "busy_share",
 }  # fmt: skip
 RECORD = {
+    **NO_METRICS,
     "wall_s": 1.5,
     "env_steps": 8192,
     "version": 4,
     "mean_return_100": float("nan"),
-    "rates_per_s": {"produced": np.float32(5461.0), "received": 5461.0},
+    "rates_per_s": {**NO_METRICS["rates_per_s"], "produced": np.float32(5461.0)},
     "lag_versions": {"mean": 1.0, "p95": 2, "max": 3},
     "lag_histogram": [1, 2, 1],
     "busy_share": {"actor-0": 0.5, "learner": 0.9},
@@ -89,9 +91,10 @@ def test_tensorboard_is_not_imported_by_the_first_metrics():
     code = """if True:
         import sys, pathlib, types
         from tianji.observe.run_log import RunLog
+        from tianji.records import NO_METRICS
         log = RunLog(pathlib.Path("/nowhere"), types.SimpleNamespace(
             observe=types.SimpleNamespace(tensorboard=True)))
-        log.metrics({})
+        log.metrics(NO_METRICS)
         log.event("kind", "role", "text")
         sys.exit("torch" in sys.modules or "tensorboard" in sys.modules)
     """
@@ -117,11 +120,13 @@ def test_where_the_time_went_is_a_scalar_of_each_side():
 
 def test_rounds_and_tasks_are_scalars():
     gather = {"rule": "first", "rounds_per_s": 2.0, "discarded_step_share": 0.25, "counts": [1]}
-    found = to_scalars({"gather": gather, "returns_by_env": {"easy": 5.0, "hard": None}})
-    assert found == {
+    returns = {"easy": 5.0, "hard": None}
+    found = to_scalars({**NO_METRICS, "gather": gather, "returns_by_env": returns})
+    assert found.items() >= {
         "learner/rounds_per_s": 2.0, "actor/discarded_step_share": 0.25,
         "actor/mean_return_100/easy": 5.0,
-    }  # fmt: skip
+    }.items()  # fmt: skip
+    assert "actor/mean_return_100/hard" not in found
 
 
 def test_events_say_when_what_and_who(tmp_path):
@@ -141,7 +146,7 @@ def test_a_run_that_goes_on_after_a_torn_line_appends_whole_ones(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"env_steps": 1}\n{"env_st')
     log = RunLog(tmp_path, config(tensorboard=False))
-    log.metrics({"env_steps": 2})
+    log.metrics({**NO_METRICS, "env_steps": 2})
     log.close()
     assert [record["env_steps"] for record in read_lines(path)] == [1, 2]
 
@@ -183,10 +188,12 @@ def rows(path):
 def test_records_after_the_checkpoint_are_moved_so_that_counters_never_fall(tmp_path, padding):
     log = RunLog(tmp_path, config(tensorboard=False))
     for version in range(6):
-        log.metrics({"version": version, "env_steps": 10 * version, "text": "x" * padding})
+        log.metrics(
+            {**NO_METRICS, "version": version, "env_steps": 10 * version, "text": "x" * padding}
+        )
     assert log.go_back(3, 30) == 2
     assert log.go_back(3, 30) == 0, "nothing is lost of a run that was stopped in order"
-    log.metrics({"version": 6, "env_steps": 40})
+    log.metrics({**NO_METRICS, "version": 6, "env_steps": 40})
     assert rows(tmp_path / "metrics.jsonl") == [(0, 0), (1, 10), (2, 20), (3, 30), (6, 40)]
     assert rows(tmp_path / "metrics-lost.jsonl") == [(4, 40), (5, 50)]
     assert highest_version(tmp_path) == 6
@@ -198,7 +205,7 @@ def test_records_after_the_checkpoint_are_moved_so_that_counters_never_fall(tmp_
 def test_steps_that_arrived_after_the_checkpoint_of_the_same_version_are_lost(tmp_path):
     log = RunLog(tmp_path, config(tensorboard=False))
     for env_steps in (30, 35):
-        log.metrics({"version": 3, "env_steps": env_steps})
+        log.metrics({**NO_METRICS, "version": 3, "env_steps": env_steps})
     log.go_back(3, 30)
     log.close()
     assert rows(tmp_path / "metrics.jsonl") == [(3, 30)]
@@ -209,7 +216,7 @@ def test_a_torn_line_of_a_killed_run_goes_with_what_is_lost(tmp_path):
     path.write_text('{"version": 1, "env_steps": 10}\n{"version": 2, "env_steps": 20}\n{"vers')
     log = RunLog(tmp_path, config(tensorboard=False))
     log.go_back(1, 10)
-    log.metrics({"version": 3, "env_steps": 20})
+    log.metrics({**NO_METRICS, "version": 3, "env_steps": 20})
     log.close()
     assert rows(path) == [(1, 10), (3, 20)]
 
@@ -264,8 +271,8 @@ def test_a_summary_has_the_keys_that_scripts_rely_on(tmp_path):
 
 def test_a_summary_of_a_run_that_failed_at_once_is_whole_and_names_the_cause(tmp_path):
     cause = "actor-1: environment raised ZeroDivisionError"
-    facts = {"mean_return_100": float("nan"), "ratio": {"target": 1.0}}
-    summary = build_summary(config(), tmp_path, facts, cause)
+    record = {"mean_return_100": float("nan"), "ratio": {"target": 1.0}}
+    summary = build_summary(config(), tmp_path, {"first_cause": cause}, record)
     write_summary(tmp_path, summary)
     text = (tmp_path / "summary.json").read_text()
     assert json.loads(text, parse_constant=pytest.fail) == summary == read_summary(tmp_path)
@@ -279,7 +286,7 @@ def test_a_summary_that_is_not_there_is_none(tmp_path):
 
 
 def test_what_has_no_place_in_a_summary_is_left_out(tmp_path):
-    summary = build_summary(config(), tmp_path, {**RECORD, "stopped_because": "max_wall"})
+    summary = build_summary(config(), tmp_path, {"stopped_because": "max_wall"}, RECORD)
     assert summary["env_steps"] == 8192 and "first_cause" not in summary
     assert "learner" not in summary and "activity" not in summary
 

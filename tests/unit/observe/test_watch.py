@@ -7,6 +7,7 @@ import pytest
 from tests.fakes.roles import TWO_ACTORS
 from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
 from tianji.observe.watch import WINDOW_S, Watch
+from tianji.records import NOTHING_MEASURED
 
 S = 10**9
 
@@ -32,9 +33,9 @@ def rig():
 
 
 def test_there_is_nothing_to_say_before_the_first_look(rig):
-    assert rig.watch.now() == {}
+    assert rig.watch.now().measured == NOTHING_MEASURED
     rig.watch.look()
-    assert set(rig.watch.now()["rates_per_s"].values()) == {0.0}
+    assert set(rig.watch.now().measured["rates_per_s"].values()) == {0.0}
 
 
 def test_each_rate_comes_from_its_own_gauge(rig):
@@ -45,7 +46,7 @@ def test_each_rate_comes_from_its_own_gauge(rig):
     rig.add("learner", Gauge.STEPS, 1000)
     rig.add("learner", Gauge.UNIQUE_STEPS, 120)
     rig.pass_s(2)
-    assert rig.watch.now()["rates_per_s"] == {
+    assert rig.watch.now().measured["rates_per_s"] == {
         "produced": 80.0, "received": 70.0, "trained": 500.0, "unique_trained": 60.0
     }  # fmt: skip
 
@@ -55,7 +56,7 @@ def test_what_was_counted_before_the_first_look_is_no_rate(rig):
     rig.watch.look()
     rig.add("learner", Gauge.STEPS, 10)
     rig.pass_s(1)
-    assert rig.watch.now()["rates_per_s"]["trained"] == 10.0
+    assert rig.watch.now().measured["rates_per_s"]["trained"] == 10.0
 
 
 def test_rates_are_those_of_the_last_seconds(rig):
@@ -64,7 +65,7 @@ def test_rates_are_those_of_the_last_seconds(rig):
     for _ in range(10):
         rig.pass_s(WINDOW_S / 3)
         rig.add("actor-0", Gauge.STEPS, 1)
-    assert rig.watch.now()["rates_per_s"]["produced"] == pytest.approx(1.0)
+    assert rig.watch.now().measured["rates_per_s"]["produced"] == pytest.approx(1.0)
 
 
 def test_a_look_after_a_long_pause_still_has_something_to_compare_with(rig):
@@ -72,7 +73,7 @@ def test_a_look_after_a_long_pause_still_has_something_to_compare_with(rig):
     rig.pass_s(1)
     rig.add("actor-0", Gauge.STEPS, 1000)
     rig.pass_s(100)
-    assert rig.watch.now()["rates_per_s"]["produced"] == pytest.approx(10.0)
+    assert rig.watch.now().measured["rates_per_s"]["produced"] == pytest.approx(10.0)
 
 
 def test_a_counter_that_fell_back_makes_no_negative_rate(rig):
@@ -80,7 +81,7 @@ def test_a_counter_that_fell_back_makes_no_negative_rate(rig):
     rig.watch.look()
     rig.add("learner", Gauge.STEPS, -300)
     rig.pass_s(1)
-    assert rig.watch.now()["rates_per_s"]["trained"] == 0.0
+    assert rig.watch.now().measured["rates_per_s"]["trained"] == 0.0
 
 
 def test_shares_are_the_time_at_work_and_asleep_of_the_time_that_passed(rig):
@@ -90,7 +91,7 @@ def test_shares_are_the_time_at_work_and_asleep_of_the_time_that_passed(rig):
     rig.add("actor-0", Gauge.WAIT_NS, 2 * S)
     rig.add("learner", Gauge.BUSY_NS, 5 * S)
     rig.pass_s(4)
-    found = rig.watch.now()
+    found = rig.watch.now().measured
     assert found["busy_share"] == {"actor-0": 0.25, "actor-1": 0.0, "buffer": 0.0, "learner": 1.0}
     assert found["paced_share"]["actor-0"] == 0.5
 
@@ -117,7 +118,7 @@ def test_the_time_of_an_actor_is_told_by_what_it_went_to(rig):
     rig.add("actor-0", Gauge.ENV_NS, 1 * S)
     rig.add("actor-0", Gauge.WAIT_NS, 5 * S)
     rig.pass_s(8)
-    found = rig.watch.now()
+    found = rig.watch.now().measured
     assert found["span_s"] == 8.0
     assert found["worked_s"]["actor-0"] == {"environment": 1.0, "inference": 2.0}
     assert found["waited_s"]["actor-0"] == {"grant": 5.0, "parked": 0.0, "core": 0.0}
@@ -133,7 +134,7 @@ def test_the_time_of_the_learner_includes_the_buffer_it_shares_a_process_with(ri
     rig.add("buffer", Gauge.BUSY_NS, S // 2)
     rig.add("buffer", Gauge.LATE_NS, 1 * S)
     rig.pass_s(10)
-    found = rig.watch.now()
+    found = rig.watch.now().measured
     assert found["worked_s"]["learner"] == {"updates": 3.0, "publishing": 1.0, "buffer": 0.5}
     waited = {"unrolls": 2.0, "late_unrolls": 1.0, "saving": 2.0, "core": 0.0}
     assert found["waited_s"]["learner"] == waited
@@ -146,7 +147,7 @@ def test_an_actor_that_is_parked_waits_for_that_and_not_for_the_learner(rig):
     rig.add("actor-0", Gauge.WAIT_NS, 3 * S)
     rig.add("actor-1", Gauge.WAIT_NS, S // 2)
     rig.pass_s(4)
-    waited = rig.watch.now()["waited_s"]
+    waited = rig.watch.now().measured["waited_s"]
     assert waited["actor-0"] == {"grant": 1.0, "parked": 2.0, "core": 0.0}, "half of them for 4 s"
     assert waited["actor-1"] == {"grant": 0.0, "parked": 0.5, "core": 0.0}, "it slept no longer"
 
@@ -160,10 +161,10 @@ def test_the_whole_run_begins_with_its_first_version(rig):
     for _ in range(10):
         rig.add("actor-0", Gauge.STEPS, 20)
         rig.pass_s(1)
-    whole = rig.watch.whole()
+    whole = rig.watch.whole().measured
     assert whole["span_s"] == 10.0
     assert whole["rates_per_s"]["produced"] == 20.0, "what warm-up made is no part of it"
-    assert rig.watch.now()["span_s"] < whole["span_s"]
+    assert rig.watch.now().measured["span_s"] < whole["span_s"]
 
 
 def test_once_a_version_is_made_the_start_is_no_part_of_the_last_seconds(rig):
@@ -171,10 +172,10 @@ def test_once_a_version_is_made_the_start_is_no_part_of_the_last_seconds(rig):
     rig.pass_s(0.5)
     rig.add("learner", Gauge.UPDATES, 1)
     rig.pass_s(0.5)
-    assert rig.watch.now()["span_s"] == 1.0, "there is nothing else yet"
+    assert rig.watch.now().measured["span_s"] == 1.0, "there is nothing else yet"
     rig.add("learner", Gauge.BUSY_NS, S // 2)
     rig.pass_s(0.5)
-    assert rig.watch.now()["busy_share"]["learner"] == 1.0
+    assert rig.watch.now().measured["busy_share"]["learner"] == 1.0
 
 
 def test_the_time_before_the_first_step_is_in_no_rate(rig):
@@ -184,7 +185,7 @@ def test_the_time_before_the_first_step_is_in_no_rate(rig):
     rig.add("actor-0", Gauge.FIRST_STEP_NS, rig.now_ns)
     rig.add("actor-0", Gauge.STEPS, 100)
     rig.pass_s(0.5)
-    found = rig.watch.now()
+    found = rig.watch.now().measured
     assert found["span_s"] == 0.5, "three seconds of start-up are no part of it"
     assert found["rates_per_s"]["produced"] == 200.0
 
@@ -195,10 +196,10 @@ def test_what_a_checkpoint_has_set_is_in_no_rate(rig):
         rig.add("learner", gauge, 1000)
         rig.add("learner", carried, 1000)
     rig.pass_s(1)
-    assert rig.watch.now()["rates_per_s"]["trained"] == 0.0
+    assert rig.watch.now().measured["rates_per_s"]["trained"] == 0.0
     rig.add("learner", Gauge.STEPS, 50)
     rig.pass_s(1)
-    whole = rig.watch.whole()
+    whole = rig.watch.whole().measured
     assert whole["span_s"] == 2.0, "no version has been made since"
     assert whole["rates_per_s"]["trained"] == 25.0
 
@@ -209,7 +210,7 @@ def test_a_learner_that_went_back_goes_on_with_its_rates(rig):
     rig.add("learner", Gauge.STEPS, 40 - 300)
     rig.add("learner", Gauge.CARRIED_STEPS, -300)
     rig.pass_s(1)
-    assert rig.watch.now()["rates_per_s"]["trained"] == 40.0
+    assert rig.watch.now().measured["rates_per_s"]["trained"] == 40.0
 
 
 def test_a_second_look_in_the_same_moment_of_simulated_time_takes_nothing_away(rig):
@@ -218,37 +219,37 @@ def test_a_second_look_in_the_same_moment_of_simulated_time_takes_nothing_away(r
     rig.add("learner", Gauge.STEPS, 60)
     rig.pass_s(30)
     rig.watch.look()
-    assert rig.watch.now()["rates_per_s"]["trained"] == 2.0
-    assert rig.watch.whole()["rates_per_s"]["trained"] == 2.0
+    assert rig.watch.now().measured["rates_per_s"]["trained"] == 2.0
+    assert rig.watch.whole().measured["rates_per_s"]["trained"] == 2.0
 
 
 def test_a_run_that_was_looked_at_once_has_no_whole_to_speak_of(rig):
-    assert rig.watch.whole() == {}
+    assert rig.watch.whole().measured == NOTHING_MEASURED
     rig.watch.look()
     rig.add("learner", Gauge.UPDATES, 1)
     rig.pass_s(2)
-    assert rig.watch.whole()["span_s"] == 2.0
+    assert rig.watch.whole().measured["span_s"] == 2.0
 
 
 def test_processor_time_is_that_of_the_processes_behind_the_roles(rig):
     pids = {"learner": os.getpid()}
     rig.watch.look(pids)
     assert rig.watch.resident_bytes()["learner"] > 0
-    assert rig.watch.now()["core_s"] == {"learner": 0.0}
+    assert rig.watch.now().measured["core_s"] == {"learner": 0.0}
     rig.watch.look()
     assert rig.watch.resident_bytes()["learner"] > 0, "kept until the next look at processes"
 
 
 def gathered(rig, seconds, **counts):
     """What is told when the gauges of these roles have grown by so much."""
-    watch = Watch(rig.gauges, lambda: rig.now_ns, gathers=True)
+    watch = Watch(rig.gauges, lambda: rig.now_ns)
     watch.look()
     for role, grown in counts.items():
         for gauge, count in grown.items():
             rig.add(role.replace("_", "-"), Gauge[gauge], count)
     rig.now_ns += seconds * S
     watch.look()
-    return watch.now()["gather"]
+    return watch.now().gathered
 
 
 def test_gathered_gradients_and_what_was_dropped_come_from_the_actors(rig):
@@ -273,8 +274,3 @@ def test_no_share_of_gradients_is_above_all_of_them(rig):
     gather = gathered(rig, 1, actor_0=actor, buffer=late)
     assert gather["overdue_share"] == gather["discarded_share"] == 1.0
     assert gather["discarded_step_share"] == 1.0 and gather["gradients_per_s"] == 0.0
-
-
-def test_runs_that_gather_nothing_say_nothing_of_it(rig):
-    rig.pass_s(1)
-    assert "gather" not in rig.watch.now()

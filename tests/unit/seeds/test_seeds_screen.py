@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from tianji.config.overrides import make_config
+from tianji.records import NOTHING_DONE
 from tianji.seeds.screen import MOST_LINES, _Live, make_screen
 
 
@@ -15,11 +16,9 @@ def seed_run(seed, state):
         config=make_config(seed=seed),
         is_started=state != "waiting",
         is_running=state == "running",
-        record=dict,
+        record=lambda: None,
         last_line=lambda: "An actor with 32 environments: 355,140 steps/s.",
-        summary=lambda: {
-            "stopped_because": "max_env_steps", "mean_return_100": 1.0, "env_steps": 1, "wall_s": 1
-        },
+        summary=lambda: {**NOTHING_DONE, "stopped_because": "max_env_steps", "env_steps": 1},
     )  # fmt: skip
 
 

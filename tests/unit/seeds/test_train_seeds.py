@@ -140,7 +140,7 @@ def test_a_seed_that_was_stopped_before_it_could_sum_up_was_interrupted(tmp_path
 
 def summary_of(seed, **facts):
     config = RunConfig(algorithm="ppo", seed=seed)
-    return build_summary(config, Path(f"runs/n/seed-{seed}"), facts, "it broke")
+    return build_summary(config, Path(f"runs/n/seed-{seed}"), {"first_cause": "it broke", **facts})
 
 
 def test_the_summary_has_centre_and_spread_of_what_is_known():

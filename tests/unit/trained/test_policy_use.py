@@ -23,9 +23,9 @@ from tianji.envs.build import build_world
 from tianji.envs.interface import Spaces
 from tianji.envs.single import SingleWorld
 from tianji.errors import CheckpointError, TianjiError, UsageError
+from tianji.evaluator.play import play_episodes
 from tianji.trained.evaluate import evaluate_run
 from tianji.trained.export import export_run
-from tianji.trained.play import play_episodes
 from tianji.trained.policy import load_policy
 
 ARM = "tests.fakes.small_envs:Arm"
@@ -281,7 +281,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_newest_sound_one_and_an_exit_code
         return
     assert report["version"] == used
     assert bool(report["note"]) == bool(code) == ("Warning: " in err)
-    assert not code or f"The newest sound checkpoint is used instead: v{used:08d}." in err
+    assert not code or f"The newest valid checkpoint is used instead: v{used:08d}." in err
 
 
 def test_loading_warns_where_it_is_not_the_policy_that_was_asked_for(make_run):

@@ -55,18 +55,19 @@ class _Layer(NamedTuple):
 
 
 class _Views(NamedTuple):
-    """The memory of one hidden layer, for one number of rows."""
+    """The memory of one hidden layer, for one number of rows.
+
+    y: the layer's result;  activate: y <- act(y);  trained: the rows of y that get a gradient;
+    e: scratch memory for that gradient
+    """
 
     y_KBF: Tensor
     y_FB: tuple[Tensor, ...]
     activate: Callable[[], object]
-    """y <- act(y)."""
     trained_KBF: Tensor
-    """The rows of y that get a gradient."""
     trained_KFB: Tensor
     trained_BF: tuple[Tensor, ...]
     e_KBF: Tensor
-    """Scratch memory for that gradient."""
     e_BF: tuple[Tensor, ...]
 
 

@@ -28,15 +28,17 @@ PPOGradient: TypeAlias = Gradient[EvaluatedBatch[Any], LossTerms, Diagnostics]
 
 
 class ClosedColumns(NamedTuple):
-    """Columns, with what can be computed before the first update."""
+    """Columns, with what can be computed before the first update.
+
+    slope_B: -w A / m, the derivative of the loss by an unclipped ratio
+    lower_B, upper_B: limits of the ratio, min(r A, clip(r) A) = A clamp(r, lower, upper); positive
+        advantages are bounded from above only, others from below only
+    """
 
     log_prob_B: Tensor
     slope_B: Tensor
-    """-w A / m: the derivative of the loss by an unclipped ratio."""
     lower_B: Tensor
     upper_B: Tensor
-    """Limits of the ratio: min(r A, clip(r) A) = A clamp(r, lower, upper). A positive advantage is
-    bounded from above only, any other from below only."""
     target_B: Tensor
     value_B: Tensor
 

@@ -32,21 +32,24 @@ class RowOrder(NamedTuple):
 
     The first rows are those where valid steps begin, which are trained on. Rows where valid steps
     only end, which are only evaluated, come after them. All others are left out.
+
+    index_R: positions among all (T + 1) * N rows; None for all of them in their own order
     """
 
     num_valid: int
     index_R: NDArray[np.int64] | None
-    """Positions among all (T + 1) * N rows; None for all of them in their own order."""
 
 
 @dataclass(frozen=True)
 class Experience:
-    """Arrays [T, N, ...]; rows that are not valid may hold anything."""
+    """Arrays [T, N, ...]; rows that are not valid may hold anything.
+
+    obs: [T + 1, N, ...] by leaf key; anything in rows that no valid step begins or ends with
+    final_obs: [T, N, ...] by leaf key, empty where obs[t + 1] is the true next observation
+    """
 
     obs: Mapping[str, Array]
-    """[T + 1, N, ...] by leaf key; anything in rows that no valid step begins or ends with."""
     final_obs: Mapping[str, Array]
-    """[T, N, ...] by leaf key, empty where obs[t + 1] is the true next observation."""
     action: Array
     log_prob_TN: Floats
     reward_TN: Floats

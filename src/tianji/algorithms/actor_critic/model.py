@@ -1,4 +1,4 @@
-"""The policy and value networks of PPO and IMPALA, and what acts and exports them.
+"""The policy and value networks of PPO and IMPALA.
 
 B: rows, A: policy outputs.
 """
@@ -33,17 +33,17 @@ class ActorCritic(nn.Module):
         self.head = head
 
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
-        """Policy outputs [B, A] and values [B, 1]."""
+        """Return policy outputs [B, A] and values [B, 1]."""
         outputs: tuple[Tensor, ...] = self.net(obs)
         return outputs
 
     def policy(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """The policy outputs alone, at half the cost."""
+        """Return the policy outputs alone, at half the cost."""
         return self.net.one(obs, POLICY)
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
-    """Nearly uniform policies at the start: the policy's last layer begins a hundredth as large."""
+    """Build the networks. The policy's last layer begins 100 times smaller: nearly uniform."""
     layout = action_layout(spaces.action)
     net = build_net(spaces, config, (layout.num_outputs, 1), (0.01, 1.0))
     model = ActorCritic(net, build_head(layout))

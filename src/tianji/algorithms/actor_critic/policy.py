@@ -1,4 +1,4 @@
-"""The actor's side of PPO and IMPALA: only the policy is evaluated, values are the learner's.
+"""The actor's side of PPO and IMPALA: it evaluates only the policy, the learner computes values.
 Algorithms without values act in the same way.
 
 R: rows of an unroll, N: environments, A: policy outputs.
@@ -52,14 +52,20 @@ class StochasticActing:
         self._inference.refresh()
         self._end_row = first_row
 
-    def act(self, unroll: Unroll, t: int) -> Array:
+    def submit(self, unroll: Unroll, t: int) -> None:
         self._inference(self._reader.row(unroll, t), self._sampler.outputs_RNA[t])
         self._end_row = t + 1
+
+    def collect(self, unroll: Unroll, t: int) -> Array:
         return self._sampler.sample(t, unroll["action"][t])
 
+    def act(self, unroll: Unroll, t: int) -> Array:
+        self.submit(unroll, t)
+        return self.collect(unroll, t)
+
     def finish(self, unroll: Unroll, first_row: int) -> None:
-        """Rows after the last act() hold nothing: an unroll may be handed over short. Where the
-        algorithm keeps no log-probabilities there is nothing to fill."""
+        """Fill log-probabilities, if the algorithm keeps them, up to the last row that was acted:
+        an unroll may be handed over short."""
         if "log_prob" in unroll:
             rows = slice(first_row, self._end_row)
             self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
@@ -72,7 +78,7 @@ class StochasticActing:
 def build_value(
     model: nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, Tensor]
 ) -> ValueFunction:
-    """The value network, in the scale of the environment's rewards."""
+    """Return the value network's function, in the scale of the environment's rewards."""
     assert isinstance(model, ActorCritic)
     inference, reader = build_inference(model.net, VALUE), ObservationReader(spaces.observation)
     scale = reward_deviation(config, state)

@@ -1,4 +1,4 @@
-"""What the records of PPO and IMPALA share. No torch at import: the supervisor reads this."""
+"""The common part of PPO's and IMPALA's records. Imports no torch: the supervisor reads it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tianji.types import Field
 
 
 def cadence(config: RunConfig, epochs: int = 1) -> Cadence:
-    """One version for every round of all environments, trained on so many times."""
+    """Make one version for every round of all environments, from `epochs` passes over it."""
     assert isinstance(config.algorithm, ActorCriticConfig)
     length = config.algorithm.unroll_length
     pool_batches = config.algorithm.pool_batches
@@ -32,7 +32,7 @@ def cadence(config: RunConfig, epochs: int = 1) -> Cadence:
 
 
 def fields(spaces: Spaces) -> tuple[Field, ...]:
-    """The action, and its log-probability under the policy that acted."""
+    """Return the action and its log-probability under the policy that acted."""
     return (action_layout(spaces.action).field, Field("log_prob", "float32"))
 
 

@@ -1,4 +1,4 @@
-"""What a person can ask of PPO and IMPALA alike."""
+"""The settings that PPO and IMPALA share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ActorCriticConfig(AlgorithmConfig):
     )
 
     pool_batches: Count = 1
-    """1 uses every unroll once (P = 1); k draws a batch's unrolls at random from those of the
-    newest k batches (P = 1/k), which are older."""
+    """With 1, every unroll is used once. With k, the unrolls of a batch are drawn at random from
+    those of the newest k batches, so that they are older."""
     max_grad_norm: Positive = 0.5
-    """Gradients are scaled down to this global norm."""
+    """Largest global norm of a gradient; larger gradients are scaled down."""

@@ -1,4 +1,4 @@
-"""What a person can ask of AFedPG."""
+"""The settings of AFedPG."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tianji.algorithms.policy_gradient import settings
 
 
 class AFedPgConfig(settings.MomentumConfig):
-    """AFedPG (our reconstruction): every gradient that arrives makes a version; the actor that
-    sends it mixes it into the momentum that it received, however old that is by then."""
+    """AFedPG (our reconstruction): every gradient that arrives makes a version. The actor mixes it
+    into the momentum that it received, even if that is old by then."""
 
     name: str = "afedpg"

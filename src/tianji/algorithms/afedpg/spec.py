@@ -1,5 +1,5 @@
 """AFedPG's record: our reconstruction of Lan et al. (2024) from what is known of it. What it does
-is in algorithms/policy_gradient. No torch at import.
+is in algorithms/policy_gradient.
 
     learner: theta_{k+1} = theta_k + alpha_k d / |d| for every d that arrives; publishes
              theta_{k+1}, its look-ahead point and d

@@ -17,18 +17,20 @@ from tianji.ops.td import td_loss
 
 
 class Transitions(NamedTuple):
-    """Transitions of all updates of a batch, [U, B, ...], or of one of them, [B, ...]."""
+    """Transitions of all updates of a batch, [U, B, ...], or of one of them, [B, ...].
+
+    reward: R, the discounted sum of n rewards
+    discount: gamma^n, the weight of the next value; 0 where the episode terminated
+    """
 
     obs: Tensors
     next_obs: Tensors
     action: Tensor
     reward: Tensor
-    """Discounted sum of n rewards."""
     discount: Tensor
-    """gamma^n, the weight of the next value; 0 where the episode terminated."""
 
     def update(self, u: int) -> Transitions:
-        """Return those of one update."""
+        """Return the transitions of one update."""
         return Transitions(
             {name: x[u] for name, x in self.obs.items()},
             {name: x[u] for name, x in self.next_obs.items()},

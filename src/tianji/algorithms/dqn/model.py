@@ -22,8 +22,8 @@ from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
 
 SCORES = 0
-"""The network whose largest output names the best action: Q values, or advantages, which differ
-from them by the same number for all actions."""
+"""The network whose largest output is the best action: Q values, or advantages, which differ from
+them by the same number for all actions."""
 
 
 class QNetwork(nn.Module):

@@ -1,4 +1,4 @@
-"""The actor's side of DQN: the best action, or now and then a random one.
+"""The actor's side of DQN: the best action, or with a small probability a random one.
 
 R: rows of an unroll, N: environments, A: actions.
 """
@@ -22,7 +22,7 @@ from tianji.types import Array, Unroll
 
 
 class EpsilonGreedyActing:
-    """Which steps are random, and what they do, is drawn for a whole unroll at once."""
+    """Draws for a whole unroll at once which steps are random and what they do."""
 
     def __init__(self, model: QNetwork, spaces: Spaces, config: DQNConfig) -> None:
         self._config = config
@@ -49,15 +49,21 @@ class EpsilonGreedyActing:
         self._random_RN = rng.integers(self._num_actions, size=shape)
         self._inference.refresh()
 
-    def act(self, unroll: Unroll, t: int) -> Array:
-        action_N: Array = unroll["action"][t]
+    def submit(self, unroll: Unroll, t: int) -> None:
         self._inference(self._reader.row(unroll, t), self._scores_NA)
+
+    def collect(self, unroll: Unroll, t: int) -> Array:
+        action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
         np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
         return action_N
 
+    def act(self, unroll: Unroll, t: int) -> Array:
+        self.submit(unroll, t)
+        return self.collect(unroll, t)
+
     def finish(self, unroll: Unroll, first_row: int) -> None:
-        """Nothing is left to fill."""
+        """Do nothing: nothing is left to fill."""
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
         best_N: Array = evaluate(self._inference, self._reader, obs, self._num_actions).argmax(1)
@@ -67,7 +73,7 @@ class EpsilonGreedyActing:
 def build_value(
     model: nn.Module, spaces: Spaces, config: RunConfig, state: Mapping[str, Tensor]
 ) -> ValueFunction:
-    """The largest Q value."""
+    """Return the function to the largest Q value."""
     assert isinstance(model, QNetwork)
     inference = TorchInference(lambda obs: model(obs).amax(1, keepdim=True))
     reader = ObservationReader(spaces.observation)

@@ -17,7 +17,7 @@ from tianji.types import Field
 
 
 def cadence(config: RunConfig) -> Cadence:
-    """One version, of several updates, for every round of all environments."""
+    """Make one version, of several updates, for every round of all environments."""
     assert isinstance(config.algorithm, DQNConfig)
     algorithm = config.algorithm
     steps = config.num_envs * algorithm.unroll_length

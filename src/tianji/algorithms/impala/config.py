@@ -1,4 +1,4 @@
-"""What a person can ask of IMPALA."""
+"""The settings of IMPALA."""
 
 from __future__ import annotations
 
@@ -18,29 +18,32 @@ class ImpalaConfig(settings.ActorCriticConfig):
 
     name: str = "impala"
     learning_rate: Positive = 1e-3
-    """Step size of the optimiser at the start."""
+    """Learning rate of the optimiser at the start."""
     learning_rate_final: float | None = Field(None, ge=0.0)
-    """Step size at max_env_steps, reached in a straight line; empty keeps it constant."""
+    """Learning rate at max_env_steps, reached linearly; none: it stays constant."""
     unroll_length: TriedCount = 20
-    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
-    the shortest that costs no speed."""
+    """Steps of every environment in one unroll; longer unrolls mean fewer hand-overs and more lag.
+    auto: the shortest at full speed."""
     minibatches: Count = 1
-    """Updates per batch: the environments are cut into this many parts, each used once."""
+    """Updates per batch: the environments are divided into this many parts, and each part is used
+    once."""
     entropy: float = Field(0.01, ge=0.0)
-    """Weight of the entropy bonus; too much keeps the policy random."""
+    """Weight of the entropy bonus; a large weight keeps the policy random."""
     value_loss: float = Field(0.5, ge=0.0)
-    """Weight of half the squared error of the values."""
+    """Weight of the value loss, half a squared error."""
     trace_lambda: Fraction = 1.0
-    """Length of the traces: 0 looks one step ahead, 1 to the end of the unroll."""
+    """Length of the traces: with 0, targets look one step ahead; with 1, to the end of the
+    unroll."""
     clip_rho: Positive = 1.0
-    """Largest importance weight in a value target; it sets which policy's values are learnt."""
+    """Largest importance weight in a value target; it determines which policy's values are
+    learnt."""
     clip_c: Positive = 1.0
-    """Largest importance weight in a trace; it sets how fast, at the cost of variance."""
+    """Largest importance weight in a trace; larger values learn faster with more variance."""
     clip_pg_rho: Positive = 1.0
-    """Largest importance weight in the policy's gradient."""
+    """Largest importance weight in the policy gradient."""
     optimizer: Literal["adam", "rmsprop"] = "adam"
-    """`rmsprop` is the paper's."""
+    """The optimiser; the paper uses `rmsprop`."""
     optimizer_epsilon: Positive = 1e-5
-    """Added to the deviation that gradients are divided by; the paper has 0.1 with rmsprop."""
+    """Epsilon in the optimiser's denominator; the paper uses 0.1 with rmsprop."""
     rmsprop_decay: Fraction = 0.99
-    """How slowly rmsprop forgets; not used by adam."""
+    """Decay of rmsprop's mean square gradient; not used by adam."""

@@ -21,28 +21,30 @@ from tianji.ops.vtrace import vtrace
 
 
 class UnrollPart(NamedTuple):
-    """The unrolls of some environments, as one update takes them."""
+    """The unrolls of some environments, as one update takes them.
+
+    inputs: [R, ...] by name; the first B rows are the valid steps
+    """
 
     experience: Experience
     order: RowOrder
     inputs: Tensors
-    """[R, ...] by name; the first B rows are the valid steps."""
     action_BK: Tensor
     final_value_C: Floats
 
 
 class Diagnostics(NamedTuple):
-    """The valid steps of one minibatch under the learner's policy, before its update."""
+    """The valid steps of one minibatch under the learner's policy, before its update.
+
+    ratio_B: pi / mu, unclipped;  target_B: v;  advantage_B: rho (r + gamma v' - V)
+    """
 
     log_prob_B: Tensor
     ratio_B: Tensor
-    """pi / mu, unclipped."""
     entropy_B: Tensor
     value_B: Tensor
     target_B: Tensor
-    """v"""
     advantage_B: Tensor
-    """rho_pg (r + gamma v' - V)"""
 
 
 def impala_loss(

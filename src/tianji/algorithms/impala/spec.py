@@ -1,4 +1,4 @@
-"""IMPALA's record. Acting and networks are those of algorithms/actor_critic. No torch at import."""
+"""IMPALA's record. Acting and networks are those of algorithms/actor_critic."""
 
 from __future__ import annotations
 

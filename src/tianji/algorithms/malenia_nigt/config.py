@@ -1,4 +1,4 @@
-"""What a person can ask of Malenia NIGT."""
+"""The settings of Malenia NIGT."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from tianji.algorithms.policy_gradient import settings
 
 class MaleniaNigtConfig(settings.MomentumConfig, settings.CountedConfig, settings.WaitingConfig):
     """Malenia NIGT: the mean of the actors' own means, once their harmonic count is m / n each,
-    and a normalised step along its momentum. For actors that have different tasks."""
+    and a normalised step along its momentum. It is for actors with different tasks."""
 
     name: str = "malenia-nigt"

@@ -1,4 +1,4 @@
-"""Malenia NIGT's record. What it does is in algorithms/policy_gradient. No torch at import."""
+"""Malenia NIGT's record. What it does is in algorithms/policy_gradient."""
 
 from __future__ import annotations
 

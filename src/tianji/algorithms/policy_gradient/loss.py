@@ -14,12 +14,14 @@ from tianji.models.tensors import Tensors
 
 
 class WeightedSteps(NamedTuple):
-    """The steps of the first episodes."""
+    """The steps of the first episodes.
+
+    weight_B: sum_{h >= t} gamma^h r_h, minus the baseline, divided by the number of environments
+    """
 
     obs: Tensors
     action_BK: Tensor
     weight_B: Tensor
-    """sum_{h >= t} gamma^h r_h, minus the baseline, divided by the number of environments."""
 
 
 def policy_gradient_objective(

@@ -1,8 +1,8 @@
-"""The policy network of the algorithms that gather gradients, and the points it travels between.
+"""The policy network of the algorithms that gather gradients.
 
 The parameters are theta, the policy that is evaluated, saved and exported. Published beside them
 are `ahead`, the point that gradients are taken at, and `direction`, the momentum, into which the
-actors of AFedPG mix their gradients themselves, by `eta`.
+actors of AFedPG mix their gradients with the share `eta`.
 
 B: rows, A: policy outputs, P: all parameters.
 """
@@ -44,12 +44,12 @@ class PolicyModel(nn.Module):
         self.register_buffer("eta", torch.ones(1, dtype=torch.float64))
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """Policy outputs [B, A]."""
+        """Return policy outputs [B, A]."""
         return self.net.one(obs, 0)
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> PolicyModel:
-    """Nearly uniform policies at the start: the last layer begins a hundredth as large."""
+    """Build the network. Its last layer begins 100 times smaller: nearly uniform policies."""
     layout = squashed_layout(spaces.action)
     net = build_net(spaces, config, (layout.num_outputs,), (0.01,))
     return PolicyModel(net, build_head(layout))

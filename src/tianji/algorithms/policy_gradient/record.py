@@ -1,5 +1,5 @@
-"""What the records of all algorithms that gather gradients share. No torch at import: the
-supervisor reads this."""
+"""The common part of the records of algorithms that gather gradients. Imports no torch: the
+supervisor reads it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tianji.types import Field
 
 
 def cadence(config: RunConfig, rule: Rule) -> Cadence:
-    """One version for every closed round. The steps of a round are those of its gradients; more
-    may be in work when it closes."""
+    """Make one version for every closed round. The steps of a round are those of its gradients;
+    more may be in work when it closes."""
     algorithm = config.algorithm
     assert isinstance(algorithm, PolicyGradientConfig)
     m = algorithm.m if isinstance(algorithm, CountedConfig) else 1
@@ -52,12 +52,12 @@ def cadence(config: RunConfig, rule: Rule) -> Cadence:
 
 
 def num_actors(config: RunConfig) -> int:
-    """Before the machine is known, every environment is taken to have an actor of its own."""
+    """Return the number of actors; one for each environment before the machine is known."""
     return config.num_envs if config.num_actors == "auto" else config.num_actors
 
 
 def fields(spaces: Spaces) -> tuple[Field, ...]:
-    """The action alone: its log-probability is computed with the gradient."""
+    """Return the action alone: its log-probability is computed with the gradient."""
     return (squashed_layout(spaces.action).field,)
 
 

@@ -1,5 +1,4 @@
-"""What a person can ask of the algorithms that gather policy gradients. Each takes the parts that
-mean something for it."""
+"""The settings of algorithms that gather policy gradients; each uses those that apply to it."""
 
 from __future__ import annotations
 
@@ -12,51 +11,51 @@ class PolicyGradientConfig(AlgorithmConfig):
     """Actors that compute gradients, and a learner that takes steps with them."""
 
     learning_rate: Positive = 0.02
-    """Length of the step that the parameters take at every version (alpha)."""
+    """Length of the step of the parameters at every version (alpha)."""
     schedule: Literal["constant", "decaying"] = "constant"
-    """`decaying`: at version t, counted from 1, the step is multiplied by 2 / (t + 2), and eta,
-    where there is one, by (2 / (t + 2))^(4/5)."""
+    """`decaying`: at version t, counted from 1, the step is multiplied by 2 / (t + 2), and eta, if
+    there is one, by (2 / (t + 2))^(4/5)."""
     unroll_length: Count = 200
-    """Steps of every environment in one gradient (the horizon H): what comes later does not count
-    in the objective."""
+    """Steps of every environment in one gradient (the horizon H); later rewards are not part of the
+    objective."""
     estimate: Literal["steps", "episodes"] = "steps"
-    """When a gradient is done. `steps`: after unroll_length steps, always, so that all take
-    equally many; the first episode counts, the rest is let go. `episodes`: when the first episode
-    has ended, sooner where it is short, so that short episodes come first and count too often
-    wherever actors race in real time."""
+    """When a gradient is complete. `steps`: after unroll_length steps, so that all gradients take
+    equally many; the first episode counts, the rest is dropped. `episodes`: when the first episode
+    has ended. Short episodes then finish first and count too often if actors race in real time."""
     baseline: Literal["none", "peers"] = "none"
-    """What is taken off returns to steady the gradient without moving its mean. `peers`: the mean
-    of the actor's other environments at the same step; it needs at least two of them."""
+    """Baseline that is subtracted from returns; it reduces the variance of the gradient without
+    changing its mean. `peers`: the mean of the actor's other environments at the same step; it
+    needs at least two environments."""
 
 
 class MomentumConfig(PolicyGradientConfig):
     """Normalised steps along a momentum, with gradients taken at a look-ahead point."""
 
     eta: PositiveFraction = 0.1
-    """Weight of the new gradient in the momentum: 1 forgets all before. Gradients are taken
-    (1 - eta) / eta times the last step ahead."""
+    """Weight of the new gradient in the momentum; 1 means no momentum. Gradients are taken at a
+    point (1 - eta) / eta times the last step ahead."""
 
 
 class ReducedConfig(PolicyGradientConfig):
     """Rounds, at the end of which all contributions are added up."""
 
     realisation: Literal["server", "all-reduce"] = "server"
-    """Where a round's gradients are added up. `server`: at the learner, which publishes the next
-    parameters; `all-reduce`: among the actors, each of which takes the step itself."""
+    """Where the gradients of a round are added up. `server`: by the learner, which publishes the
+    next parameters; `all-reduce`: by the actors, each of which takes the step itself."""
 
 
 class CountedConfig(ReducedConfig):
     """Rounds that are closed by a number of gradients."""
 
     m: Count = 20
-    """Gradients of a version (M): more of them steady the step and make it wait longer."""
+    """Gradients in one version (M); more gradients mean a less noisy step and a longer wait."""
     m_init: Count | None = None
-    """Gradients of the first version (M_init); empty: as many as of the others."""
+    """Gradients in the first version (M_init); none: the same as m."""
 
 
 class WaitingConfig(ReducedConfig):
     """Rounds that need a gradient of every actor."""
 
     absent_after_s: Positive | None = None
-    """Go on without an actor that has delivered nothing for so many seconds, until it does again;
-    empty: wait for it."""
+    """Seconds without a delivery after which a round continues without an actor, until it delivers
+    again; none: always wait for it."""

@@ -1,4 +1,4 @@
-"""The rows of a batch with all that PPO's updates need, and how they are cut into minibatches.
+"""The rows of a batch with everything that PPO's updates need, and their minibatches.
 
 B: rows, K: choices or numbers of an action.
 """
@@ -15,16 +15,18 @@ from tianji.models.tensors import Tensors
 
 
 class Columns(NamedTuple):
-    """One number for each row, from before the first update."""
+    """One number for each row, from before the first update.
+
+    log_prob_B:           log pi_old(a|s), of the policy that the ratio is taken against
+    weighted_advantage_B: w A
+    target_B:             R, what the value should be
+    value_B:              V_old
+    """
 
     log_prob_B: Tensor
-    """log pi_old(a|s): of the policy that the ratio is taken against."""
     weighted_advantage_B: Tensor
-    """w A."""
     target_B: Tensor
-    """R: what the value should be."""
     value_B: Tensor
-    """V_old."""
 
 
 C = TypeVar("C", bound=tuple[Any, ...])
@@ -32,12 +34,10 @@ C = TypeVar("C", bound=tuple[Any, ...])
 
 
 class EvaluatedBatch(NamedTuple, Generic[C]):
-    """Some rows of a batch."""
+    """Some rows of a batch. Inputs have the rows first, [B, ...]; actions have them last."""
 
     inputs: Tensors
-    """[B, ...] by name."""
     action_KB: Tensor
-    """Rows last, as the columns have them."""
     columns: C
 
     @property

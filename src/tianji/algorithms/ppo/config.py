@@ -1,4 +1,4 @@
-"""What a person can ask of PPO."""
+"""The settings of PPO."""
 
 from __future__ import annotations
 
@@ -13,35 +13,40 @@ class PPOConfig(settings.ActorCriticConfig):
 
     name: str = "ppo"
     learning_rate: Positive = 5e-4
-    """Step size of the optimiser at the start."""
+    """Learning rate of the optimiser at the start."""
     unroll_length: TriedCount = 256
-    """Steps of every environment in one unroll; longer means fewer hand-overs and more lag. auto:
-    the shortest that costs no speed."""
+    """Steps of every environment in one unroll; longer unrolls mean fewer hand-overs and more lag.
+    auto: the shortest at full speed."""
     learning_rate_final: float | None = Field(None, ge=0.0)
-    """Step size at max_env_steps, reached in a straight line; none keeps it constant."""
+    """Learning rate at max_env_steps, reached linearly; none: it stays constant."""
     clip: Positive = 0.2
-    """How far the probability of an action may move in one version before its gradient stops."""
+    """Bound on the relative change of an action's probability in one version; beyond it the
+    gradient is zero."""
     clip_final: Positive | None = None
-    """Clip at max_env_steps, reached in a straight line; empty keeps it constant."""
+    """Clip at max_env_steps, reached linearly; none: it stays constant."""
     gae_lambda: Fraction = 0.95
-    """Advantages: 0 trusts the value network, 1 the rewards; between them, less variance."""
+    """Lambda of generalised advantage estimation: 0 relies on the value network (bias), 1 on the
+    rewards (variance)."""
     epochs: Count = 10
-    """Passes over every batch; more learn more from it and move further from what made it."""
+    """Passes over each batch; more passes learn more from it and move the policy further from the
+    one that acted."""
     minibatch_size: TriedCount = 128
-    """Rows of one update. A batch is cut into the fewest equal parts that are not larger. auto: the
-    smallest that costs no speed."""
+    """Steps in one update. A batch is divided into the fewest equal parts of at most this size.
+    auto: the smallest at full speed."""
     entropy: float = Field(0.0, ge=0.0)
-    """Weight of the entropy bonus; too much keeps the policy random."""
+    """Weight of the entropy bonus; a large weight keeps the policy random."""
     value_loss: float = Field(0.5, ge=0.0)
-    """Weight of the squared error of the values."""
+    """Weight of the value loss, a squared error."""
     value_clip: Positive | None = None
-    """How far a value may move in one version; empty lets it move freely."""
+    """Bound on the change of a value in one version; none: no bound."""
     target_kl: Positive | None = None
-    """Skip the epochs that are left once the policy moved this far; empty never skips."""
+    """Skip the remaining epochs once the KL divergence of the policy exceeds this; none: never
+    skip."""
     normalize_advantage: bool = True
-    """Centre and scale the advantages of every batch."""
+    """Normalise the advantages of each batch to mean 0 and standard deviation 1."""
     decoupled: bool = True
-    """Clip against the learner's policy when it took the batch, and weight rows by how likely
-    their actions were under it; without, clip against the policy that acted."""
+    """Clip relative to the learner's policy when it took the batch, and weight each step by the
+    probability of its action under that policy. If false, clip relative to the policy that
+    acted."""
     max_behaviour_weight: Positive = 2.0
-    """Largest such weight; 1 never counts a row more than once."""
+    """Largest such weight; with 1 no step counts more than once."""

@@ -19,17 +19,20 @@ from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch
 
 @dataclass(frozen=True)
 class LossTerms:
-    """Coefficients of the loss, the same for all minibatches of a batch."""
+    """Coefficients of the loss, the same for all minibatches of a batch.
+
+    clip:           epsilon
+    value_clip:     c
+    value_loss:     c_1
+    entropy:        c_2
+    minibatch_rows: m, on average: minibatches differ by one row, and every row counts equally
+    """
 
     clip: float
-    """epsilon"""
     value_clip: float | None
     value_loss: float
-    """c_1"""
     entropy: float
-    """c_2"""
     minibatch_rows: float
-    """m, on average: minibatches differ by one row, and every row counts equally."""
 
     @cached_property
     def value_slope(self) -> Tensor:
@@ -38,11 +41,10 @@ class LossTerms:
 
 
 class Diagnostics(NamedTuple):
-    """What the metrics need of one minibatch."""
+    """What the metrics need of one minibatch: log r, and V - R after clipping, [B] or [1, B]."""
 
     log_ratio_B: Tensor
     value_error: Tensor
-    """[B] or [1, B]: V - target, after clipping."""
 
 
 def ppo_loss(

@@ -1,4 +1,4 @@
-"""Synchronous NIGT's record. What it does is in algorithms/policy_gradient. No torch at import."""
+"""Synchronous NIGT's record. What it does is in algorithms/policy_gradient."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ again. One that fails without any work in between is given up after a few starts
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from tianji.channels.reports import Report
+from tianji.records import Event
 
 MAX_FRUITLESS = 3
 """Starts in a row without any work after which a worker is given up."""
@@ -54,7 +54,7 @@ class Health:
     is_given_up: bool = False
     first_cause: str = ""
     """Of the failures since it last did some work."""
-    last_error: Report = field(default_factory=Report)
+    last_error: Event | None = None
     """The exception that it reported last."""
     start_at_s: float | None = None
     """When to start it again."""

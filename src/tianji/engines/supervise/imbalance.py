@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tianji.balance.drift import Drift, Finding, Seen
 from tianji.channels.gauges import Gauge, Gauges
-from tianji.channels.reports import Report
 from tianji.config.plan import RunPlan
 from tianji.observe.watch import Watch
+from tianji.records import Imbalance, ImbalanceReport, Measured
 from tianji.types import Clock
 
-Replan: TypeAlias = Callable[[Mapping[str, Any]], bool]
+Replan: TypeAlias = Callable[[Imbalance], bool]
 """Given the record of an imbalance: whether a better plan is known that is worth a new start."""
 
 LOOK_PERIOD_NS = 10**9
@@ -45,14 +45,14 @@ class Imbalances:
         self.is_replan_due = False
         """The run should end at its next version and go on under another plan."""
 
-    def look(self) -> Report | None:
+    def look(self) -> ImbalanceReport | None:
         """What there is to tell, if anything."""
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             return None
         self._next_ns = now_ns + LOOK_PERIOD_NS
         self._watch.look(None if self._replan is None else self._pids())
-        record = self._watch.now()
+        record = self._watch.now().measured
         if record["span_s"] < 0.5 * LOOK_PERIOD_NS / 1e9:
             return None  # the first look: there is nothing to compare with
         seen = Seen(
@@ -69,7 +69,7 @@ class Imbalances:
             self._ask(_record(self._drift.lasting, record), now_ns)
         if finding is None:
             return None
-        return Report(
+        return ImbalanceReport(
             kind="imbalance",
             role="supervisor",
             text=finding.text,
@@ -80,7 +80,7 @@ class Imbalances:
         threads = {"learner": self._plan.learner_threads, "buffer": 1}
         return share * threads.get(role, self._plan.actor_threads)
 
-    def _ask(self, imbalance: Mapping[str, Any], now_ns: int) -> None:
+    def _ask(self, imbalance: Imbalance, now_ns: int) -> None:
         """Now and then while it lasts: what is measured changes, and with it the answer."""
         if self._replan is None or now_ns < self._next_ask_ns:
             return
@@ -88,13 +88,15 @@ class Imbalances:
         self.is_replan_due = self._replan(imbalance)
 
 
-def _record(finding: Finding, seen: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "is_over": finding.is_over,
-        "role": finding.role,
-        "measured": finding.measured,
-        "expected": finding.expected,
-        "text": finding.text,
-        **{name: seen[name] for name in ("rates_per_s", "busy_share", "paced_share")},
-        "core_share": {worker: spent / seen["span_s"] for worker, spent in seen["core_s"].items()},
-    }
+def _record(finding: Finding, seen: Measured) -> Imbalance:
+    return Imbalance(
+        is_over=finding.is_over,
+        role=finding.role,
+        measured=finding.measured,
+        expected=finding.expected,
+        text=finding.text,
+        rates_per_s=seen["rates_per_s"],
+        busy_share=seen["busy_share"],
+        paced_share=seen["paced_share"],
+        core_share={worker: spent / seen["span_s"] for worker, spent in seen["core_s"].items()},
+    )

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import cloudpickle
 
-from tianji.channels.reports import Report
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
+from tianji.records import Report
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from tianji.balance.lost_task import lost_task
 from tianji.channels.control import Control
 from tianji.channels.gauges import Gauge
-from tianji.channels.reports import Report
 from tianji.config.run import RunConfig
 from tianji.engines.interface import Observer
 from tianji.engines.supervise.watched import WatchedWorker
 from tianji.programs.program import Program
+from tianji.records import Event
 
 
 class Recovery:
@@ -45,7 +45,7 @@ class Recovery:
     def after_end(self, worker: WatchedWorker, cause: str) -> None:
         """Deal with a worker whose process ended without being asked to."""
         health, supervise = worker.health, self._config.supervise
-        error, health.last_error = health.last_error, Report()
+        error, health.last_error = health.last_error, None
         health.fail(cause, worker.work())
         if worker.has_learner and error:
             self.fail(worker, cause)  # a new one would meet the same exception
@@ -58,7 +58,7 @@ class Recovery:
         text = f"{cause}. Restart {health.used} of {supervise.max_restarts}" + (
             f" in {wait_s:.1f} s." if wait_s else "."
         )
-        self._observer.report(Report(kind="restart", role=worker.name, text=text))
+        self._observer.report(Event(kind="restart", role=worker.name, text=text))
         self._reset_lanes(worker)
 
     def due(self) -> list[str]:
@@ -90,7 +90,7 @@ class Recovery:
             for actor in other.actors
             if not other.health.is_given_up
         ]
-        self._observer.report(Report(kind="note", role=worker.name, text=text))
+        self._observer.report(Event(kind="note", role=worker.name, text=text))
         if worker.has_learner or not left:
             self.fail(worker, text)
         elif task := lost_task(self._config, left):

@@ -1,4 +1,4 @@
-"""The network that a run asks for: the default one for its spaces, or the person's own."""
+"""The network that a run asks for: the default one for its spaces, or the user's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tianji.models.networks.user import UserNet, build_user_net
 def build_net(
     spaces: Spaces, config: RunConfig, widths: Sequence[int], gains: Sequence[float]
 ) -> StackedNet | UserNet:
-    """One network for each of the widths, behind one encoder."""
+    """Build one network for each of the widths, behind one encoder."""
     if config.model.factory is not None:
         return build_user_net(config.model.factory, spaces, widths)
     normalize = config.normalize

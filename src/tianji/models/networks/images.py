@@ -1,4 +1,4 @@
-"""Which observations are images, and the sizes of the convolutions for them. No torch in here."""
+"""Images among observations, and the sizes of their convolutions. Planning imports it: no torch."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Convolution(NamedTuple):
     padding: int
 
     def out(self, side: int) -> int:
-        """The side of what a picture with this side becomes."""
+        """Return the side of the result for an image with this side."""
         return (side + 2 * self.padding - self.kernel) // self.stride + 1
 
 
 def is_channels_last(shape: tuple[int, ...]) -> bool:
-    """Images have few channels: the smaller of the first and the last axis is theirs."""
+    """Return whether the last axis is smaller than the first: images have few channels."""
     return shape[-1] < shape[0]
 
 
 def is_image(leaf: Leaf) -> bool:
-    """Three axes, channels first or last; bytes are scaled to [0, 1], floats are taken as given."""
+    """Return whether a leaf is an image: three axes, channels first or last."""
     if not isinstance(leaf.space, spaces.Box) or len(leaf.shape) != 3:
         return False
     sides = leaf.shape[:2] if is_channels_last(leaf.shape) else leaf.shape[1:]
@@ -43,7 +43,7 @@ def is_image(leaf: Leaf) -> bool:
 
 
 def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
-    """The three layers for images of this shape."""
+    """Return the three layers for images of this shape."""
     *sides, channels = shape if is_channels_last(shape) else (*shape[1:], shape[0])
     if min(sides) >= SMALLEST_NATURE_IMAGE:
         kernels, strides, padding = (8, 4, 3), (4, 2, 1), 0
@@ -59,7 +59,7 @@ def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
 
 
 def torso_parameters(shape: tuple[int, ...]) -> int:
-    """Numbers in the convolutions and in the dense layer behind them."""
+    """Count the parameters of the convolutions and of the dense layer behind them."""
     sides = shape[:2] if is_channels_last(shape) else shape[1:]
     total = 0
     for layer in convolutions(shape):

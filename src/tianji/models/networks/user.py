@@ -1,4 +1,4 @@
-"""Networks that people bring: `model.factory = "module:name"`.
+"""Networks of users: `model.factory = "module:name"`.
 
 The function gets (observation_space, action_space) and returns an nn.Module. Its forward takes the
 observations, a tensor [B, ...] for a plain space and a dictionary of tensors for others, and gives
@@ -29,7 +29,7 @@ PROBE_ROWS = 3
 
 
 class UserNet(nn.Module):
-    """A module of someone else's in the shape of a StackedNet: named leaves to a tuple [B, A]."""
+    """A user's module with the interface of a StackedNet: named leaves to a tuple [B, A]."""
 
     def __init__(self, module: nn.Module, leaves: Sequence[Leaf], widths: Sequence[int]) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class UserNet(nn.Module):
         return tuple(x.reshape(len(x), -1) for x in outputs)
 
     def one(self, obs: Mapping[str, Tensor], index: int) -> Tensor:
-        """One of the outputs; the first by the module's own policy(), if it has one."""
+        """Return one of the outputs; the first by the module's own policy(), if it has one."""
         policy = getattr(self.module, "policy", None)
         if index == 0 and callable(policy):
             output: Tensor = policy(self._observation(obs))
@@ -65,7 +65,7 @@ class UserNet(nn.Module):
                 given = self.module(self._observation(obs))
                 found = [tuple(x.shape) for x in self.forward(obs)]
                 alone = tuple(self.one(obs, 0).shape)
-        except Exception as error:  # whatever a stranger's code raises, said in one sentence
+        except Exception as error:  # the user's code may raise anything
             raise UsageError(
                 f"The network of model.factory '{name}' fails on {_words(obs)}: "
                 f"{type(error).__name__}: {error}"
@@ -92,7 +92,7 @@ def build_user_net(name: str, spaces: Spaces, widths: Sequence[int]) -> UserNet:
     try:
         factory = getattr(importlib.import_module(module_name), attribute)
         module = factory(spaces.observation, spaces.action)
-    except Exception as error:  # whatever a stranger's code raises, said in one sentence
+    except Exception as error:  # the user's code may raise anything
         raise UsageError(f"model.factory '{name}': {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
         raise UsageError(

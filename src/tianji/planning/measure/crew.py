@@ -64,7 +64,8 @@ class Member:
                     f"{report['text']}\nThis ended {self.name}, a process that measures this run:\n"
                     f"{report['traceback']}"
                 )
-            return report["record"]
+            if report["kind"] == "answer":
+                return report["record"]
         if has_ended:
             raise WorkerLost(
                 f"{self.name}, a process that measures this run, {self._process.how_it_ended()}."

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.schema import Strict
-from tianji.display.numbers import counted
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
 from tianji.planning.measure.choices import (
@@ -29,6 +28,7 @@ from tianji.planning.measure.choices import (
 from tianji.planning.measure.crew import Crew, Member, span_of
 from tianji.planning.measure.readings import SAMPLER, TRAINER, Built, Command, Sampled, Trained
 from tianji.planning.resolve.resolve import resolve
+from tianji.wording import counted
 
 ALONE_S = 0.6
 LOADED_S = 0.6

@@ -16,12 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tianji.channels.reports import Report, ReportPipe
+from tianji.channels.reports import ReportPipe
 from tianji.config.plan import RunPlan
 from tianji.engines.spec import RunSpec
 from tianji.engines.worker import give_way, main, read_run
 from tianji.planning.measure.family import Family
 from tianji.planning.measure.readings import SAMPLER, Built, Command
+from tianji.records import AnswerReport
 
 
 def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
@@ -39,7 +40,7 @@ def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     unroll = Path(f"/proc/self/fd/{head['fds']['unroll']}")
     answers = (_sample if is_sampler else _train)(spec, commands, unroll)
     for answer in answers:
-        reports(Report(kind="answer", record=answer))
+        reports(AnswerReport(kind="answer", record=answer))
         reports.flush()  # whoever asked waits for all of it
 
 

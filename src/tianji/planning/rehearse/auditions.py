@@ -14,13 +14,13 @@ from pathlib import Path
 
 from tianji.config.machine import Machine
 from tianji.costs.profile import Profile, Rehearsal
-from tianji.display.numbers import counted
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
 from tianji.planning.rehearse.rehearsal import ENOUGH_VERSIONS, SETTLE_S, SETTLE_VERSIONS, rehearse
 from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.candidates import Candidate, candidates
+from tianji.wording import counted
 
 REHEARSAL_S = 2.5
 MOST = 3

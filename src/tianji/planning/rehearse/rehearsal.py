@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from tianji.channels.gauges import Gauge, Gauges
-from tianji.channels.reports import Report
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
 from tianji.costs.profile import Rehearsal
-from tianji.display.numbers import counted
 from tianji.engines.interface import Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
 from tianji.programs.program import program_for
+from tianji.records import Report
 from tianji.types import Clock
+from tianji.wording import counted
 
 SETTLE_S = 0.6
 """After the first version: by then actors and learner have found their rhythm."""

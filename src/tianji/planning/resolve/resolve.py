@@ -13,7 +13,6 @@ from tianji.channels.board import NUM_COPIES
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.display.numbers import counted
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
@@ -23,6 +22,7 @@ from tianji.planning.resolve.rule import choose_actors, uneven_note
 from tianji.planning.resolve.slots import Slots, lag_target, plan_slots
 from tianji.planning.solve.demand import Demand
 from tianji.planning.solve.run_memory import RunMemory
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from tianji.algorithms.interface import Algorithm, Cadence

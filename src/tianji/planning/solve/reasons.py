@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from tianji.config.machine import Machine
 from tianji.costs.profile import Profile
 from tianji.costs.work import actor_work, learner_cost
-from tianji.display.numbers import counted
 from tianji.planning.solve.candidates import TIE_SHARE, Candidate
 from tianji.planning.solve.demand import Demand
 from tianji.planning.solve.run_memory import mib
+from tianji.wording import counted
 
 WORTH_SAYING = 0.02  # a smaller gain counts as none
 

@@ -54,7 +54,7 @@ def test_it_is_looked_at_once_a_second_however_often_it_is_asked():
     run.now_ns += SECOND_NS // 2
     run.gauges.rows["buffer"][Gauge.RECEIVED_STEPS] += 10**9
     run.imbalances.look()
-    assert run.imbalances._watch.now()["rates_per_s"]["received"] == 0, "it looked again"
+    assert run.imbalances._watch.now().measured["rates_per_s"]["received"] == 0, "it looked again"
 
 
 @pytest.mark.parametrize("answer", [True, False])

@@ -9,7 +9,6 @@ from tests.unit.planning.measure.profiles import profile
 from tests.unit.planning.plans import REPLAY, config, plan_for
 from tianji.config.machine import Machine
 from tianji.costs.profile import Cost, Rehearsal
-from tianji.display.numbers import counted
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
@@ -17,6 +16,7 @@ from tianji.planning.rehearse import auditions
 from tianji.planning.rehearse.auditions import Auditions
 from tianji.planning.resolve.resolve import demand_of
 from tianji.planning.solve.candidates import candidates
+from tianji.wording import counted
 
 PROBE = Probe(SPACES, False, "in words", offers_state=False, max_episode_steps=None)
 

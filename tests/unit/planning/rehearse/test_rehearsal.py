@@ -6,12 +6,12 @@ from tests.fakes.scripted import SPACES
 from tests.unit.planning.plans import config, plan_for
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.orders import Stop
-from tianji.channels.reports import Report
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
 from tianji.planning.rehearse import rehearsal as module
 from tianji.planning.rehearse.rehearsal import Stage, mean_lag
+from tianji.records import MetricsReport
 
 DONE = {"because": "interrupted", "record": {}, "restarts": 0, "first_cause": None}
 
@@ -39,7 +39,7 @@ class Rig:
         rows["learner"][Gauge.STEPS] += 300
         lags = [0, self.version] if lag else [self.version]
         record = {"version": self.version, "lag_histogram": lags, "ratio": {"actual": 1.0}}
-        self.stage.report(Report(kind="metrics", role="learner", record=record))
+        self.stage.report(MetricsReport(kind="metrics", role="learner", record=record))
         self.stage.tick()
 
     def result(self, outcome=DONE):

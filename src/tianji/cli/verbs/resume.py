@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tianji.cli.clock import process_started_ns
-from tianji.cli.closing import show_closing
 from tianji.cli.output import Outcome
-from tianji.cli.settings_help import asks_for_help, settings_page, without_help
+from tianji.cli.pages.closing import show_closing
+from tianji.cli.pages.settings import asks_for_help, settings_page, without_help
 from tianji.config.changes import is_changeable, resume_changes, with_changes
 from tianji.config.files import load_config
 from tianji.config.schema import AlgorithmConfig

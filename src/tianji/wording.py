@@ -1,25 +1,9 @@
-"""Numbers as people read them, in few characters."""
+"""Numbers and lists as people read them, in few characters."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
-
-
-class Marks(NamedTuple):
-    """Characters to draw with."""
-
-    done: str
-    rest: str
-    levels: str
-    """From nothing to full."""
-    dot: str
-    more: str
-    """Where text was cut."""
-
-
-UNICODE = Marks("━", "─", " ▁▂▃▄▅▆▇█", "·", " …")
-ASCII = Marks("#", "-", " .:-=+*%#", "|", " ...")
 
 
 def to_count(number: float | None) -> str:
@@ -44,13 +28,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def _three_digits(number: float) -> str:
-    return (
-        f"{number:.2f}"
-        if abs(number) < 9.995
-        else f"{number:.1f}"
-        if number < 99.95
-        else f"{number:.0f}"
-    )
+    digits = 2 if abs(number) < 9.995 else 1 if abs(number) < 99.95 else 0
+    return f"{number:.{digits}f}"
 
 
 def to_value(number: float | None, digits: int = 3) -> str:
@@ -59,13 +38,13 @@ def to_value(number: float | None, digits: int = 3) -> str:
     >>> to_value(0.01234), to_value(312.44, 4), to_value(None)
     ('0.0123', '312.4', '-')
     """
-    if number is None:
+    if number is None or not math.isfinite(number):
         return "-"
     return f"{number:.{digits}g}" if abs(number) < 10**digits else to_count(number)
 
 
 def on_clock(seconds: str, engine: str, of: str = "") -> str:
-    """Seconds of the virtual engine are of no clock; others are just that, or of what is said.
+    """Say which time a duration is of: simulated time in the virtual engine, else `of`.
 
     >>> on_clock("39.9 s", "local", of="training"), on_clock("39.9 s", "virtual", of="training")
     ('39.9 s of training', '39.9 s of simulated time')
@@ -75,6 +54,10 @@ def on_clock(seconds: str, engine: str, of: str = "") -> str:
 
 
 def to_percent(share: float | None) -> str:
+    """
+    >>> to_percent(0.654), to_percent(None)
+    ('65 %', '-')
+    """
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
@@ -96,7 +79,7 @@ _AGES = (
     (172_800.0, 3600, 1, "h"),
     (float("inf"), 86_400, 1, "days"),
 )
-"""Up to how many seconds, in which unit, with how many digits behind the point."""
+"""Upper limit in seconds, seconds per unit, decimals, unit."""
 
 
 def to_ago(seconds: float) -> str:
@@ -110,13 +93,21 @@ def to_ago(seconds: float) -> str:
     raise AssertionError("nothing is older than infinity")
 
 
-def to_columns(counts: Sequence[float], marks: Marks, highest: float | None = None) -> str:
-    """A tiny histogram, one character each; what is not zero is never drawn as nothing.
-
-    >>> to_columns([1, 8, 0, 4], UNICODE)
-    '▁█ ▄'
+def to_seconds(seconds: float | None) -> str:
     """
-    top = highest or max(counts, default=0) or 1
-    last = len(marks.levels) - 1
-    heights = (min(last, max(round(last * count / top), count > 0)) for count in counts)
-    return "".join(marks.levels[height] for height in heights)
+    >>> to_seconds(4.44), to_seconds(234.5), to_seconds(None)
+    ('4.4 s', '234 s', '-')
+    """
+    if seconds is None:
+        return "-"
+    return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:,.0f} s"
+
+
+def listed(words: Sequence[str], most: int | None = None) -> str:
+    """
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d"], most=2)
+    ('a, b and c', 'a, b and 2 more')
+    """
+    if most is not None and len(words) > most:
+        words = [*words[:most], f"{len(words) - most} more"]
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

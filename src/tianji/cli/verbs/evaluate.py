@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from tianji.cli.output import Outcome, people, tell_fallback
-from tianji.display.numbers import counted
 from tianji.run_folder.paths import find_run
+from tianji.wording import counted
 
 VIDEO_FILE = "video.mp4"
 GREEDY = "Actions were greedy. Training samples its actions; --stochastic does so here, too."

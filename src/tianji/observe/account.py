@@ -1,35 +1,34 @@
 """Account: where the time of a run went, side by side. Pure; read from a record of metrics.
 
-A run has two sides that work at the same time: the actors, and the learner's worker, which is also
-the buffer's. Whoever works all the time sets the pace.
+A run has two sides that work at the same time: the actors, and the learner's worker, which also
+runs the buffer. The side that works all the time sets the pace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from tianji.observe.watch import is_actor
+from tianji.records import Measured, Metrics, Rates, Spent, is_actor
 
 LACK_OF_CORES = 0.05
-"""Share of its time without a core above which a side has too few of them."""
+"""A side that lacks a core for more than this share of the time has too few of them."""
 LEAST_S = 0.05
-"""Of less time there is nothing to tell."""
+"""The shortest time that is worth an account."""
 NO_WORK = 0.01
-"""Both sides together: what a worker that starts does now and then."""
+"""Busy share of both sides below which the run has not begun to work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side's time, as shares of the time that was looked at; actors: the mean of them."""
+    """The time of one side, as shares of the time span; for the actors, their mean."""
 
     parts: Mapping[str, float]
     """What its work is made of, by name."""
     waits: Mapping[str, float]
     """What it waited for, by name; `core` overlaps with everything else."""
     on_core: float | None
-    """Processor time over time, of all its processes together; None where nobody measured it."""
+    """Cores in use, all its processes together; None where it was not measured."""
 
     @property
     def worked(self) -> float:
@@ -53,7 +52,7 @@ class Account:
     num_actors: int
     actors: Side
     learner: Side
-    rates: Mapping[str, float]
+    rates: Rates
     usable_cores: int | None
 
     @property
@@ -69,13 +68,13 @@ class Account:
 
     @property
     def idle_cores(self) -> float:
-        """Of the unused ones those that are free: who lacks a core has left none."""
+        """Unused cores that are free; none where a side lacks a core."""
         return 0.0 if self.lacks_cores else self.unused_cores
 
 
-def to_account(record: Mapping[str, Any]) -> Account | None:
-    """None where nobody has worked: the run has just begun, or its record says nothing of times."""
-    span_s, worked = record.get("span_s") or 0.0, record.get("worked_s") or {}
+def to_account(record: Metrics) -> Account | None:
+    """Return None where no role has worked yet."""
+    span_s, worked = record["span_s"], record["worked_s"]
     actors = [role for role in worked if is_actor(role)]
     if span_s < LEAST_S or not actors or "learner" not in worked:
         return None
@@ -87,30 +86,26 @@ def to_account(record: Mapping[str, Any]) -> Account | None:
         num_actors=len(actors),
         actors=sampling,
         learner=_with_saving(training),
-        rates=record.get("rates_per_s") or {},
-        usable_cores=record.get("usable_cores"),
+        rates=record["rates_per_s"],
+        usable_cores=record["usable_cores"],
     )
 
 
-def _side(record: Mapping[str, Any], roles: Sequence[str], span_s: float) -> Side:
-    core_s = [record.get("core_s", {}).get(role) for role in roles]
-    known = [seconds for seconds in core_s if seconds is not None]
+def _side(record: Measured, roles: Sequence[str], span_s: float) -> Side:
+    known = [record["core_s"][role] for role in roles if role in record["core_s"]]
     return Side(
         parts=_mean(record["worked_s"], roles, span_s),
-        waits=_mean(record.get("waited_s") or {}, roles, span_s),
+        waits=_mean(record["waited_s"], roles, span_s),
         on_core=sum(known) / span_s if known else None,
     )
 
 
 def _with_saving(side: Side) -> Side:
-    """Saving keeps the learner from its work, and nobody else can do anything about it."""
-    saving = {"saving": side.waits.get("saving", 0.0)}
-    return Side({**side.parts, **saving}, side.waits, side.on_core)
+    """Count saving as work: it keeps the learner from updates, and no other role can help."""
+    return replace(side, parts={**side.parts, "saving": side.waits.get("saving", 0.0)})
 
 
-def _mean(
-    spent_s: Mapping[str, Mapping[str, float]], roles: Sequence[str], span_s: float
-) -> dict[str, float]:
+def _mean(spent_s: Spent, roles: Sequence[str], span_s: float) -> dict[str, float]:
     found = [spent_s[role] for role in roles if role in spent_s]
     names = dict.fromkeys(name for parts in found for name in parts)
     return {

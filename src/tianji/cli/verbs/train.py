@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tianji.cli.clock import process_started_ns
-from tianji.cli.closing import show_closing
 from tianji.cli.output import Outcome, people
-from tianji.cli.seeds import take_seeds, train_with_seeds
-from tianji.cli.settings_help import asks_for_help, train_settings_page, without_help
+from tianji.cli.pages.closing import show_closing
+from tianji.cli.pages.seeds import take_seeds, train_with_seeds
+from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
 from tianji.config.overrides import preset_and_assignments, resolve
 
 USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"

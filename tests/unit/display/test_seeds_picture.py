@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tianji.config.overrides import make_config
-from tianji.observe.curve import Point
-from tianji.seeds.picture import draw_seeds, on_one_grid
+from tianji.display.curve import Point, draw_seeds, on_one_grid
 
 
 def test_curves_meet_at_common_steps_and_ended_seeds_keep_their_last_value():

@@ -7,7 +7,7 @@ import pytest
 
 from tianji.config.files import save_config
 from tianji.config.run import RunConfig
-from tianji.observe.curve import draw_curve, to_points
+from tianji.display.curve import draw_curve, to_points
 
 
 def record(env_steps, mean_return):

@@ -1,0 +1,42 @@
+"""`tianji plan [PRESET] [--key value ...] [--fresh]`."""
+
+from __future__ import annotations
+
+from tianji.cli.output import Outcome, people
+from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
+from tianji.config.machine import read_machine
+from tianji.config.overrides import resolve_tokens
+
+USAGE = "tianji plan [PRESET] [--key value ...] [--fresh]"
+ABOUT = """\
+Measure a run on this machine and find the best shares of its cores. The page shows processes, \
+cores, threads and environments of each role, the expected rates, the bottleneck, and the gain of \
+one more core. It takes less than a minute, and longer if settings of the algorithm are `auto`. \
+The measurement is saved: `tianji train` and `tianji plan` with the same settings use it. --fresh \
+measures again.
+
+All settings of `tianji train` work here. The plan keeps what you set and solves for the rest. \
+Nothing is measured for algorithms that gather gradients (such as rennala-nigt): their page \
+describes a round and its cost. Presets: {presets}.
+
+These are the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
+FRESH_FLAG = "--fresh"
+
+
+def plan(*tokens: str) -> Outcome:
+    """Measure this machine for a run and share its cores."""
+    resolved = resolve_tokens([t for t in without_help(tokens) if t != FRESH_FLAG])
+    if asks_for_help(tokens):
+        return train_settings_page(resolved.config, USAGE, ABOUT)
+    for note in resolved.notes:
+        people().print(f"Note: {note}", markup=False)
+    from tianji.cli.pages.plan import plan_page, plan_report
+    from tianji.display.waiting import tell_progress
+    from tianji.planning.planner import measured_plan
+
+    config, machine = resolved.config, read_machine()
+    with tell_progress() as tell:
+        env = config.envs or config.env
+        planned = measured_plan(config, env, machine, tell, fresh=FRESH_FLAG in tokens)
+    people().print(plan_page(planned, machine))
+    return Outcome(plan_report(planned, machine))

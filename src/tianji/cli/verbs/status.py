@@ -1,0 +1,86 @@
+"""`tianji status RUN`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+
+from tianji.cli.output import Outcome, people
+from tianji.cli.pages.tables import sentence_list
+from tianji.display.marks import ASCII, UNICODE
+from tianji.display.panel import Panel
+from tianji.display.phrases import ENDINGS
+from tianji.explain.explain import explain_status, prediction_error
+from tianji.explain.interface import Explanation
+from tianji.observe.status import RunStatus, State, read_status
+from tianji.records import NO_RATES
+from tianji.run_folder.paths import find_run
+from tianji.wording import to_ago
+
+STYLES: dict[State, str] = {
+    "running": "green",
+    "finished": "green",
+    "interrupted": "yellow",
+    "failed": "red",
+    "lost": "red",
+}
+
+
+def status(run: str) -> Outcome:
+    """Show what a run is doing or did, and what limits its speed.
+
+    Parameters
+    ----------
+    run
+        A name under runs/, or the path of a run folder.
+    """
+    found = read_status(find_run(run))
+    explanation = explain_status(found)
+    console = people()
+    console.print(Text(f"{found.run_dir.name}: {_state_text(found)}", style=STYLES[found.state]))
+    marks = ASCII if console.options.ascii_only else UNICODE
+    if found.record is not None:
+        panel = Panel(found.config, marks, found.first_return)
+        panel.update(found.record)
+        lines = panel.lines(console.width, [])
+        console.print(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))
+    console.print(sentence_list(explanation.sentences, marks.dot))
+    return Outcome(_report(found, explanation))
+
+
+def _report(found: RunStatus, explanation: Explanation) -> dict[str, Any]:
+    """Return what scripts read."""
+    predicted = found.plan.prediction
+    return {
+        "run": found.run_dir.name,
+        "run_dir": found.run_dir,
+        "state": found.state,
+        "age_s": found.age_s,
+        "gauges": found.record or {},
+        "critical_path": explanation.critical_path,
+        "explanation": list(explanation.sentences),
+        "predicted": predicted.model_dump() if predicted is not None else None,
+        "prediction_error": _prediction_error(found),
+        "summary": found.summary,
+    }
+
+
+def _prediction_error(found: RunStatus) -> dict[str, float] | None:
+    """Return the error over the whole run once it has ended, until then over its last seconds."""
+    if found.plan.prediction is None:
+        return None
+    told = found.summary["prediction_error"] if found.summary is not None else None
+    rates = found.record["rates_per_s"] if found.record is not None else NO_RATES
+    return told or prediction_error(found.plan.prediction, rates)
+
+
+def _state_text(found: RunStatus) -> str:
+    ago = None if found.age_s is None else to_ago(found.age_s)
+    if found.state == "running":
+        return "running. " + ("No record yet." if ago is None else f"Last record {ago}.")
+    last = "There is no record." if ago is None else f"Last record {ago}."
+    if found.summary is None:
+        return f"not running; it did not shut down cleanly. {last} `tianji resume` continues it."
+    ending = ENDINGS[found.summary["stopped_because"]].words
+    return f"{found.state} ({found.summary.get('first_cause', ending)}). {last}"

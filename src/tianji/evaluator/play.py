@@ -1,0 +1,127 @@
+"""Playing whole episodes with a policy, outside of training.
+
+player = Player(act, world, num_episodes=20, seed=0, cut_after_steps=27_000)
+while player.step(): ...                                  # one step of all environments
+player.played()
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from tianji.envs.build import make_rows
+from tianji.envs.interface import World
+from tianji.types import Array, Unroll
+
+Act: TypeAlias = Callable[[Mapping[str, Array]], Array]
+"""Observations of all environments by leaf name to their actions."""
+
+
+class Played(NamedTuple):
+    """Returns and lengths of episodes, environment by environment.
+
+    num_cut: how many of them had not ended when they were cut.
+    """
+
+    returns: list[float]
+    lengths: list[int]
+    num_cut: int
+
+
+def play(act: Act, world: World, seed: int) -> Iterator[Unroll]:
+    """Reset, then step without end; every time, row 0 of the arrays holds the newest step."""
+    rows = make_rows(world, 1)
+    names = [field.name for field in world.observation_fields() if field.per == "obs"]
+    world.reset(seed, rows)
+    row = 0  # where a reset writes its observations; a step writes them one row further
+    while True:
+        world.step(act({name: rows[name][row] for name in names}), rows, 0)
+        row = 1
+        yield rows
+
+
+class Player:
+    """Plays exactly a number of episodes, and cuts those that do not end.
+
+    Every environment plays a number of them that is fixed before the start: taking those that end
+    first would favour short episodes. An environment whose episode is cut waits until the others
+    have played theirs or are cut too. Then all are reset, since a world resets as a whole.
+    """
+
+    def __init__(
+        self, act: Act, world: World, num_episodes: int, seed: int, cut_after_steps: int
+    ) -> None:
+        num_envs = world.num_envs
+        self._act, self._world = act, world
+        share, rest = divmod(num_episodes, num_envs)
+        self._wanted = [share + (i < rest) for i in range(num_envs)]
+        self._seeds = itertools.count(seed)
+        self._cut_after_steps = cut_after_steps
+        self._returns: list[list[float]] = [[] for _ in range(num_envs)]
+        self._lengths: list[list[int]] = [[] for _ in range(num_envs)]
+        self._num_cut = 0
+        self._return, self._length = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+        self._is_playing = np.zeros(num_envs, np.bool_)
+        """The environments that still count before the next reset."""
+        self._begin()
+
+    def step(self) -> bool:
+        """Step all environments once; return whether there are episodes left to play."""
+        self._count(next(self._steps))
+        if not self._is_playing.any():
+            if all(self._has_all(i) for i in range(len(self._wanted))):
+                return False
+            self._begin()
+        return True
+
+    def played(self) -> Played:
+        returns = list(itertools.chain(*self._returns))
+        return Played(returns, list(itertools.chain(*self._lengths)), self._num_cut)
+
+    def _begin(self) -> None:
+        """Reset all environments."""
+        self._steps = play(self._act, self._world, next(self._seeds))
+        self._return[:] = self._length[:] = 0
+        self._is_playing[:] = [not self._has_all(i) for i in range(len(self._wanted))]
+
+    def _count(self, rows: Unroll) -> None:
+        valid = rows["valid"][0]
+        self._return += np.where(valid, rows["reward"][0], 0.0)
+        self._length += valid
+        ended = (rows["terminated"][0] | rows["truncated"][0]) & valid
+        cut = (self._length >= self._cut_after_steps) & ~ended
+        for i in np.flatnonzero((ended | cut) & self._is_playing).tolist():
+            self._returns[i].append(float(self._return[i]))
+            self._lengths[i].append(int(self._length[i]))
+            self._num_cut += int(cut[i])
+            self._is_playing[i] = not (cut[i] or self._has_all(i))
+        self._return[ended] = self._length[ended] = 0
+
+    def _has_all(self, i: int) -> bool:
+        return len(self._returns[i]) == self._wanted[i]
+
+
+def play_episodes(
+    act: Act, world: World, num_episodes: int, seed: int, cut_after_steps: int
+) -> Played:
+    """Play this many episodes at once; see Player."""
+    player = Player(act, world, num_episodes, seed, cut_after_steps)
+    while player.step():
+        pass
+    return player.played()
+
+
+def combine(played: Iterable[Played]) -> Played:
+    """Return the episodes of several tasks as one record."""
+    returns, lengths, num_cut = zip(*played, strict=True)
+    return Played(list(itertools.chain(*returns)), list(itertools.chain(*lengths)), sum(num_cut))
+
+
+def mean_returns(played: Mapping[str, Played]) -> dict[str, float]:
+    """Return the mean return of each task; nothing where there is only one."""
+    means = {name: float(np.mean(one.returns)) for name, one in played.items()}
+    return means if len(means) > 1 else {}

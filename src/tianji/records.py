@@ -1,0 +1,432 @@
+"""What is said about a run: the reports of its roles, the lines of metrics.jsonl, summary.json.
+
+All of it is JSON, whether it crosses a pipe or lies in a run folder. Reports form a union: `kind`
+says which record a report is. A worker's pipe adds the worker's name to a report without a role.
+`with_defaults` completes what an older version has written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, cast
+
+StoppedBecause: TypeAlias = Literal[
+    "target_reached", "max_env_steps", "max_wall", "interrupted", "failed"
+]
+CriticalPath: TypeAlias = Literal["actors", "learner", "buffer", "both", "neither"]
+"""The role that sets the pace; `both` work all the time, `neither` does always."""
+Level: TypeAlias = Literal["info", "warning", "error"]
+Spent: TypeAlias = dict[str, dict[str, float]]
+"""Seconds by role and by what they went to."""
+
+
+class Rates(TypedDict):
+    """Environment steps per second."""
+
+    produced: float
+    received: float
+    trained: float
+    unique_trained: float
+
+
+class Lag(TypedDict):
+    """Lag of the items taken, in versions; None before the first."""
+
+    mean: float | None
+    p95: float | None
+    max: int | None
+
+
+class Ratio(TypedDict):
+    """Items taken per item put."""
+
+    target: float | None
+    actual: float | None
+
+
+class Rounds(TypedDict):
+    """What the buffer of a run that gathers gradients knows of its rounds."""
+
+    counts: list[int]
+    """Gradients used, by actor."""
+    discarded_steps: int
+    own_steps: int
+    absent: list[int]
+    """Actors that rounds no longer wait for."""
+    closing_s: float
+    """Given time to collect the sums of a closed round."""
+    waiting_for: NotRequired[list[int]]
+    late: NotRequired[list[int]]
+    """Actors that the open round waits for, for longer than they usually take."""
+    open_s: NotRequired[float]
+    """Age of the open round."""
+
+
+class GatherShares(TypedDict):
+    """What the gauges show of the gradients over some seconds."""
+
+    rounds_per_s: float
+    gradients_per_s: float
+    discarded_share: float
+    discarded_step_share: float | None
+    """None where dropped gradients were never computed."""
+    overdue_share: float
+
+
+class GatherRule(TypedDict):
+    """How a run gathers, as it was asked."""
+
+    rule: str
+    num_gradients: int
+    times: str
+    network: str
+
+
+class Gathering(GatherRule, GatherShares, Rounds):
+    """How gradients are gathered: the rule, the rounds, the rates."""
+
+
+class Evaluation(TypedDict):
+    """The result of one evaluation."""
+
+    version: int
+    episodes: int
+    cut_episodes: int
+    mean_return: float
+    std_return: float
+    min_return: float
+    max_return: float
+    returns_by_env: NotRequired[dict[str, float]]
+
+
+class _Progressed(TypedDict):
+    wall_s: float
+    """Training time so far."""
+    env_steps: int
+    updates: int
+    version: int
+    episodes: int
+    mean_return_100: float | None
+    """None before an episode has finished."""
+    best_mean_return_100: float | None
+    returns_by_env: dict[str, float | None]
+    time_to_target_s: float | None
+    lag_versions: Lag
+    lag_histogram: list[int]
+    ratio: Ratio
+    discarded_items: int
+    env_failures: int
+    learner: dict[str, float]
+    """What the algorithm reports of its updates, by name."""
+
+
+class LearnerMetrics(_Progressed):
+    """Where the run stands, as the learner's side knows it."""
+
+    gather: NotRequired[Rounds]
+
+
+class SessionMetrics(LearnerMetrics):
+    """The last record of the learner's side, with the means over the whole session."""
+
+    rates_per_s: Rates
+    busy_s: dict[str, float]
+    busy_share: dict[str, float]
+
+
+class Measured(TypedDict):
+    """What the gauges and the system show over some seconds, by role."""
+
+    rates_per_s: Rates
+    busy_share: dict[str, float]
+    paced_share: dict[str, float]
+    span_s: float
+    worked_s: Spent
+    waited_s: Spent
+    core_s: dict[str, float]
+    """Processor time of its processes."""
+
+
+class Metrics(_Progressed, Measured):
+    """A line of metrics.jsonl: all that is known of a run at one moment."""
+
+    gather: NotRequired[Gathering]
+    evaluation: NotRequired[Evaluation]
+    usable_cores: int | None
+    activity: dict[str, str]
+    restarts: int
+    rss_bytes: dict[str, int]
+    time: NotRequired[str]
+    """When the line was written, ISO 8601."""
+    silent_s: NotRequired[dict[str, float]]
+    """Seconds since the last sign of life; only on the screen."""
+
+
+class Summary(TypedDict, total=False):
+    """summary.json: what a run did. Facts for a summary have some keys, the file has all."""
+
+    env: str
+    algorithm: str
+    engine: str
+    seed: int
+    stopped_because: StoppedBecause
+    target_return: float | None
+    mean_return_100: float | None
+    best_mean_return_100: float | None
+    returns_by_env: dict[str, float | None]
+    time_to_target_s: float | None
+    planning_s: float | None
+    start_up_s: float | None
+    wall_s: float
+    env_steps: int
+    updates: int
+    version: int
+    episodes: int
+    rates_per_s: Rates
+    lag_versions: Lag
+    lag_histogram: list[int]
+    ratio: Ratio
+    discarded_items: int
+    gather: Gathering | None
+    env_failures: int
+    restarts: int
+    replans: int
+    busy_share: dict[str, float]
+    busy_s: dict[str, float]
+    waited_s: Spent
+    critical_path: CriticalPath | None
+    explanation: list[str]
+    predicted: dict[str, Any] | None
+    """The plan's prediction."""
+    prediction_error: dict[str, float] | None
+    checkpoint: str | None
+    can_be_filmed: bool | None
+    run_dir: str
+    first_cause: str
+    """Only of a run that failed."""
+
+
+class BoardBytes(TypedDict):
+    """Sizes that are known once the network is built."""
+
+    policy_board_bytes: int
+    sum_boards_bytes: NotRequired[int]
+
+
+class RestorePoint(TypedDict):
+    """Where a restored learner continues; -1 where it found no checkpoint and begins anew."""
+
+    version: int
+    env_steps: int
+
+
+class Imbalance(TypedDict):
+    """A run is slower than it should be, or no longer is."""
+
+    is_over: bool
+    role: str
+    measured: float
+    expected: float
+    text: str
+    rates_per_s: Rates
+    busy_share: dict[str, float]
+    paced_share: dict[str, float]
+    core_share: dict[str, float]
+
+
+class BuiltReport(TypedDict):
+    """The learner has built the network."""
+
+    kind: Literal["built"]
+    role: NotRequired[str]
+    record: BoardBytes
+
+
+class MetricsReport(TypedDict):
+    """A record for the log and the display."""
+
+    kind: Literal["metrics"]
+    role: NotRequired[str]
+    record: LearnerMetrics
+
+
+class EvaluationReport(TypedDict):
+    """An evaluation has ended."""
+
+    kind: Literal["evaluation"]
+    role: NotRequired[str]
+    record: Evaluation
+
+
+class RestoredReport(TypedDict):
+    """The learner continues from a checkpoint."""
+
+    kind: Literal["restored"]
+    role: NotRequired[str]
+    text: str
+    record: RestorePoint
+
+
+class ImbalanceReport(TypedDict):
+    """The run has become slower than it should be, or is fast again."""
+
+    kind: Literal["imbalance"]
+    role: NotRequired[str]
+    text: str
+    record: Imbalance
+
+
+EventKind: TypeAlias = Literal[
+    "note",
+    "checkpoint_written",
+    "checkpoint_failed",
+    "error",
+    "restart",
+    "env_failure",
+    "folder_lost",
+]
+
+
+class Event(TypedDict):
+    """Something a person should know, in words."""
+
+    kind: EventKind
+    role: NotRequired[str]
+    text: str
+    traceback: NotRequired[str]
+
+
+class DoneReport(TypedDict):
+    """The learner's side is finished."""
+
+    kind: Literal["done"]
+    role: NotRequired[str]
+    because: StoppedBecause
+    record: SessionMetrics
+
+
+class AnswerReport(TypedDict):
+    """A process that measures answers a command."""
+
+    kind: Literal["answer"]
+    role: NotRequired[str]
+    record: dict[str, Any]
+
+
+Report: TypeAlias = (
+    BuiltReport
+    | MetricsReport
+    | EvaluationReport
+    | RestoredReport
+    | ImbalanceReport
+    | Event
+    | DoneReport
+    | AnswerReport
+)
+
+NO_RATES = Rates(produced=0.0, received=0.0, trained=0.0, unique_trained=0.0)
+NOTHING_LEARNED = LearnerMetrics(
+    wall_s=0.0,
+    env_steps=0,
+    updates=0,
+    version=0,
+    episodes=0,
+    mean_return_100=None,
+    best_mean_return_100=None,
+    returns_by_env={},
+    time_to_target_s=None,
+    lag_versions=Lag(mean=None, p95=None, max=None),
+    lag_histogram=[],
+    ratio=Ratio(target=None, actual=None),
+    discarded_items=0,
+    env_failures=0,
+    learner={},
+)
+"""What is true before the learner's first report."""
+NOTHING_MEASURED = Measured(
+    rates_per_s=NO_RATES,
+    busy_share={},
+    paced_share={},
+    span_s=0.0,
+    worked_s={},
+    waited_s={},
+    core_s={},
+)
+NO_ROUNDS = Rounds(counts=[], discarded_steps=0, own_steps=0, absent=[], closing_s=0.0)
+NOTHING_GATHERED = GatherShares(
+    rounds_per_s=0.0,
+    gradients_per_s=0.0,
+    discarded_share=0.0,
+    discarded_step_share=0.0,
+    overdue_share=0.0,
+)
+NO_METRICS = cast(
+    "Metrics",
+    {
+        **NOTHING_LEARNED,
+        **NOTHING_MEASURED,
+        "usable_cores": None,
+        "activity": {},
+        "restarts": 0,
+        "rss_bytes": {},
+    },
+)
+
+
+NOTHING_DONE: Summary = {
+    "stopped_because": "failed",
+    "mean_return_100": None,
+    "best_mean_return_100": None,
+    "returns_by_env": {},
+    "time_to_target_s": None,
+    "planning_s": None,
+    "start_up_s": None,
+    "wall_s": 0.0,
+    "env_steps": 0,
+    "updates": 0,
+    "version": 0,
+    "episodes": 0,
+    "rates_per_s": NO_RATES,
+    "lag_versions": NOTHING_LEARNED["lag_versions"],
+    "lag_histogram": [],
+    "ratio": NOTHING_LEARNED["ratio"],
+    "discarded_items": 0,
+    "gather": None,
+    "env_failures": 0,
+    "restarts": 0,
+    "replans": 0,
+    "busy_share": {},
+    "busy_s": {},
+    "waited_s": {},
+    "critical_path": None,
+    "explanation": [],
+    "predicted": None,
+    "prediction_error": None,
+    "checkpoint": None,
+    "can_be_filmed": None,
+}
+"""What is true of a run that did nothing; a run that failed early has few facts of its own."""
+
+
+_GATHER_DEFAULTS = {"times": "none", "network": "none", **NO_ROUNDS, **NOTHING_GATHERED}
+
+
+def is_actor(role: str) -> bool:
+    """Return whether a record's role is an actor: roles are named KIND or KIND-INDEX."""
+    return role.startswith("actor-")
+
+
+def without_open_round(gather: Gathering) -> Gathering:
+    """Leave out what is said about the open round: a run that is over has none."""
+    open_round = ("waiting_for", "late", "open_s")
+    return cast("Gathering", {k: v for k, v in gather.items() if k not in open_round})
+
+
+def with_defaults(found: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete a record that was read from a file; missing numbers count as nothing done."""
+    whole = {**found, **{key: v for key, v in defaults.items() if found.get(key) is None}}
+    for key in ("rates_per_s", "lag_versions", "ratio"):
+        whole[key] = {**defaults[key], **(found.get(key) or {})}
+    if whole.get("gather"):
+        whole["gather"] = {**_GATHER_DEFAULTS, **whole["gather"]}
+    return whole
