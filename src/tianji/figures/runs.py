@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
+    from tianji.records import Summary
 
 
 class TrainedRun(NamedTuple):
     """What a run left: its summary, and the records of `metrics.jsonl`."""
 
-    summary: dict[str, Any]
+    summary: Summary
     records: list[dict[str, Any]]
 
 
