@@ -15,7 +15,7 @@ from tianji.figures.gathering.grid import Grid, Runs
 from tianji.figures.gathering.panels import ETA, FIGURES, Panel
 from tianji.figures.gathering.pool import make_runs, read_runs
 from tianji.figures.gathering.trial import GAMMA, core_s
-from tianji.figures.style import numbered
+from tianji.wording import counted as numbered
 
 FOLDER = Path("nigt-runs")
 """The folder for runs, in the current one; runs that are there are not repeated."""

@@ -6,18 +6,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
+from tianji.cli.pages.simulated import gradients_table, rates_table, rounds_text, rule_text
 from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.run import RunConfig
 
 if TYPE_CHECKING:
+    from tianji.algorithms.interface import Algorithm
     from tianji.config.plan import RunPlan
+    from tianji.config.run import TimesConfig
     from tianji.costs.profile import Profile
     from tianji.virtual.simulate import Simulated
     from tianji.virtual.sizes import Size
@@ -40,12 +41,10 @@ step is used as often as in the original run. All settings of `tianji train` wor
 Presets: {{presets}}.
 
 These are the settings of {{algorithm}}. Name a preset or --algorithm to see those of another."""
-RATES = ("produced", "received", "trained")
-BUSY = ("actors\nbusy", "learner\nbusy")
 
 
 def simulate(*tokens: str) -> Outcome:
-    """Tell how fast a run would be at another size."""
+    """Predict how fast a run would be at another size."""
     preset, assignments = preset_and_assignments(without_help(tokens))
     options, rest = take_options(assignments)
     resolved = resolve(preset, rest)
@@ -57,12 +56,10 @@ def simulate(*tokens: str) -> Outcome:
     gathers = algorithm.build_estimator is not None
     check_fits(options, algorithm.name, gathers)
     if gathers:
-        from tianji.cli.simulate_gathering import simulate_gathering
-
-        return simulate_gathering(resolved.config, algorithm, options)
+        return _simulate_rounds(resolved.config, algorithm, options)
     machine = read_machine()
     config, plan, profile = _costs(resolved.config, machine, options)
-    return _show(config, profile, _size(options, plan, machine), options.output)
+    return _simulate_sizes(config, profile, _size(options, plan, machine), options.output)
 
 
 def _option_list() -> str:
@@ -76,7 +73,7 @@ def _option_list() -> str:
 def _costs(
     config: RunConfig, machine: Machine, options: SimulateOptions
 ) -> tuple[RunConfig, RunPlan, Profile]:
-    """What is simulated, the plan it starts from, and what its parts cost."""
+    """Return the run to simulate, its plan, and the costs of its parts."""
     config = config.model_copy(update={"engine": "local"})
     if options.times_actor_s is not None and options.times_learner_s is not None:
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
@@ -124,22 +121,23 @@ def _size(options: SimulateOptions, plan: RunPlan, machine: Machine) -> Size:
     return enough_cores(size) if options.nodes > 1 and options.cores_per_node is None else size
 
 
-def _show(config: RunConfig, profile: Profile, size: Size, output: Path | None) -> Outcome:
+def _simulate_sizes(
+    config: RunConfig, profile: Profile, size: Size, output: Path | None
+) -> Outcome:
     from tianji.virtual.sizes import scales, simulate_size
 
     sizes = [size] if output is None else scales(size)
     found = [simulate_size(config, profile, one) for one in sizes]
-    people().print(_table(sizes, found))
-    report = _row(size, found[-1])
-    if output is not None:
-        from tianji.figures.scale import draw_scale
-        from tianji.figures.style import save
+    people().print(rates_table(sizes, found))
+    rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
+    if output is None:
+        return Outcome(rows[-1])
+    from tianji.figures.scale import draw_scale
+    from tianji.figures.style import save
 
-        rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
-        save(draw_scale(f"{config.env}, {config.algorithm.name}", rows), output)
-        people().print(f"Wrote {output}", markup=False)
-        report |= {"scale": rows, "picture": str(output)}
-    return Outcome(report)
+    save(draw_scale(f"{config.env}, {config.algorithm.name}", rows), output)
+    people().print(f"Wrote {output}", markup=False)
+    return Outcome({**rows[-1], "scale": rows, "picture": str(output)})
 
 
 def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
@@ -154,22 +152,50 @@ def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
     return {**asdict(simulated), **sizes}
 
 
-def _table(sizes: list[Size], found: list[Simulated]) -> Table:
-    from tianji.wording import to_count, to_percent
+def _simulate_rounds(config: RunConfig, algorithm: Algorithm, options: SimulateOptions) -> Outcome:
+    from tianji.balance.given_times import Times
+    from tianji.virtual.rounds import simulate_rounds, total
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    columns = ("nodes", "actors", *(f"{name}\nsteps/s" for name in RATES), "lag", *BUSY)
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("limit", no_wrap=True)
-    for size, simulated in zip(sizes, found, strict=True):
-        table.add_row(
-            str(size.num_nodes),
-            str(size.num_actors),
-            *(to_count(getattr(simulated, name)) for name in RATES),
-            f"{simulated.lag_versions:.2f}",
-            to_percent(simulated.busy_share["actors"]),
-            to_percent(simulated.busy_share["learner"]),
-            simulated.bottleneck,
-        )
-    return table
+    law = options.given_times(config.times)
+    num_actors = options.actors or _num_actors(config, law)
+    sized = config.model_copy(update={"num_actors": num_actors, "num_envs": num_actors})
+    cadence = algorithm.cadence(sized)
+    gather = cadence.gather
+    assert gather is not None, "an algorithm that gathers has a rule"
+    num_parameters = options.parameters or 0
+    if law.network == "sqrt-size" and not num_parameters:
+        num_parameters = _count_parameters(config, algorithm)
+    times = Times(law, num_actors, num_parameters, config.seed)
+    num_steps = cadence.unroll_length
+    rounds = simulate_rounds(gather, times, num_actors, num_steps, options.rounds)
+    found = total(rounds, num_actors)
+    rule = rule_text(algorithm.name, gather, num_actors)
+    people().print(rule, markup=False, soft_wrap=True)
+    people().print(gradients_table(found, times, num_steps))
+    people().print(rounds_text(found), markup=False, soft_wrap=True)
+    about = {
+        "algorithm": algorithm.name,
+        "rule": gather.rule,
+        "m": gather.num_gradients,
+        "m_init": gather.first_num_gradients,
+        "law": law.law,
+        "network": law.network,
+        "actors": num_actors,
+    }
+    return Outcome({**about, **asdict(found)})
+
+
+def _num_actors(config: RunConfig, law: TimesConfig) -> int:
+    if law.law == "given":
+        return len(law.compute)
+    if law.network == "given":
+        return len(law.communicate)
+    return len(read_machine().cores) if config.num_actors == "auto" else config.num_actors
+
+
+def _count_parameters(config: RunConfig, algorithm: Algorithm) -> int:
+    from tianji.planning.tasks import probe_tasks
+
+    spaces = probe_tasks(config, config.envs or config.env).spaces
+    model = algorithm.build_model(spaces, config)
+    return sum(parameter.numel() for parameter in model.parameters())
