@@ -57,8 +57,3 @@ def legend_below(figure: Figure, ncols: int, about: str | None = None, size: flo
         list(known.values()), list(known), loc="outside lower left", ncols=ncols, fontsize=9,
         frameon=False, title=about, title_fontsize=size, alignment="left",
     )  # fmt: skip
-
-
-def numbered(count: int, noun: str) -> str:
-    """Return `1 actor`, `4 actors`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -15,6 +15,7 @@ from tianji.figures.transports import (
     finish_axes,
     size_text,
 )
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +50,7 @@ def _draw_sizes(axes: Any, points: Sequence[Point]) -> None:
     for look, num_actors in enumerate(sorted({p["actors"] for p in points})):
         line = [p for p in points if p["actors"] == num_actors]
         if len(line) > 1:
-            label = style.numbered(num_actors, "actor")
+            label = counted(num_actors, "actor")
             _draw_pair(axes, look, line, "size_bytes", label, _mb_per_s, _predicted_mb_per_s)
     ticks = {size: size_text(size) for size in sizes}
     finish_axes(axes, "size of a message", ticks, rotation=30)

@@ -9,6 +9,7 @@ import numpy as np
 from tianji.figures import style
 from tianji.figures.files import Data, Point
 from tianji.types import Array
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,5 +62,5 @@ def _draw_runs(axes: Any, runs: list[Point], along: str, color: str, label: str)
 def _name(data: Data, mapping: str, pool_batches: int) -> str:
     actors, threads = data["mappings"][mapping]
     age = "New: P = 1" if pool_batches == 1 else f"Staleness: P = 1/{pool_batches}"
-    shares = f"{style.numbered(actors, 'actor')} + {style.numbered(threads, 'learner thread')}"
+    shares = f"{counted(actors, 'actor')} + {counted(threads, 'learner thread')}"
     return f"{mapping}, {shares}, {age}"

@@ -13,6 +13,7 @@ from tianji.figures.balance.scaling_picture import (
     equilibrium,
 )
 from tianji.figures.files import Data, Point, read_data
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,8 +53,8 @@ def draw_groups(data: Data) -> Figure:
     axes.set_xticks(groups, [f"{count}\n({count * points[0]['actors']})" for count in groups])
     axes.set_xlabel("groups (actors in all)")
     axes.set_ylabel(THOUSAND_STEPS)
-    threads = style.numbered(data["scaling"]["learner_threads"], "learner thread")
-    actors, cpu = style.numbered(points[0]["actors"], "actor"), data["machine"]["cpu"]
+    threads = counted(data["scaling"]["learner_threads"], "learner thread")
+    actors, cpu = counted(points[0]["actors"], "actor"), data["machine"]["cpu"]
     style.subtitle(
         axes, f"simulated, with costs measured on {cpu}; a group is {threads} and {actors}"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tianji.figures import style
 from tianji.figures.files import Data, Point
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +100,7 @@ def _draw_capacities(axes: Any, data: Data) -> None:
 
 def _mark_equilibrium(axes: Any, actors: int) -> None:
     axes.axvline(actors, color=style.QUIET, linewidth=0.8, zorder=1)
-    text = f" balance at {style.numbered(actors, 'actor')}"
+    text = f" balance at {counted(actors, 'actor')}"
     axes.text(
         actors, 0.02, text, transform=axes.get_xaxis_transform(), fontsize=9, color=style.BLACK
     )
@@ -113,7 +114,7 @@ def _label(above: Any, below: Any, data: Data) -> None:
     below.set_ylabel("lag, versions")
     below.set_xlabel("actors, one environment each")
     below.set_ylim(0, 1.15 * max(1.0, *(p["lag_versions"] for p in data["points"])))
-    learner = f"learner with {style.numbered(scaling['learner_threads'], 'thread')}"
+    learner = f"learner with {counted(scaling['learner_threads'], 'thread')}"
     style.subtitle(
         above,
         f"DQN, CartPole; {learner}, batch {scaling['batch_size']}, ratio {scaling['ratio']:g}; "

@@ -15,7 +15,7 @@ from tianji.figures.gathering.grid import Grid, Runs
 from tianji.figures.gathering.panels import ETA, FIGURES, Panel
 from tianji.figures.gathering.pool import make_runs, read_runs
 from tianji.figures.gathering.trial import GAMMA, core_s
-from tianji.wording import counted as numbered
+from tianji.wording import counted
 
 FOLDER = Path("nigt-runs")
 """The folder for runs, in the current one; runs that are there are not repeated."""
@@ -32,7 +32,7 @@ def measure_panels(name: str) -> Data:
     num_runs, about_s = estimate(grid, panels)
     minutes = math.ceil(about_s / cores / 60)
     sys.stderr.write(
-        f"{name}: about {num_runs} runs and {numbered(minutes, 'minute')} on {cores} cores. "
+        f"{name}: about {num_runs} runs and {counted(minutes, 'minute')} on {cores} cores. "
         f"Runs are kept in {FOLDER}/: after Ctrl-C the same command goes on.\n"
     )
     make_runs(lambda runs: grid.wanted(panels, runs), FOLDER, cores)
