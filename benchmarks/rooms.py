@@ -14,16 +14,17 @@ from typing import Any
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
-from tianji.channels.gauges import Gauges, Ticks, timed_tick
+from tianji.channels.gauges import Ticks, timed_tick
 from tianji.channels.interface import BoardReader, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
+from tianji.channels.orders import BufferRows
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.machine import read_machine
 from tianji.config.overrides import make_config
-from tianji.engines.build import build_actor, build_model
-from tianji.engines.gradients import build_gradient_actor
+from tianji.engines.build import build_actor
 from tianji.engines.loop import run_loop
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot
@@ -59,7 +60,8 @@ class ActorRoom:
         board = os.memfd_create("policy")
         snapshot = Snapshot(build_model(spec))
         ShmBoardWriter(board, snapshot.nbytes).post(0, snapshot.write_to)
-        self._gauges = Gauges({"actor-0": "actor"}).rows["actor-0"]
+        (self._rows,) = BufferRows.private(num_actors=1).actors
+        self._gauges = self._rows.gauges
         sender = ShmSender(memory, 0, buffer_bell)
         self._actor = self._build_actor(spec, sender, ShmBoardReader(board))
         self._bell = actor_bell
@@ -68,7 +70,7 @@ class ActorRoom:
         self.steps_per_unroll = plan.steps_per_unroll
 
     def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Ticks:
-        return build_actor(spec, 0, sender, policy, self._gauges)
+        return build_actor(spec, 0, lambda: sender, policy, self._rows)
 
     def run(self, num_unrolls: int) -> int:
         """Make unrolls and give their slots back; returns the environment steps."""
@@ -103,7 +105,8 @@ class GradientRoom(ActorRoom):
             writer = ShmBoardWriter(board, contribution_bytes(num_parameters))
             return BoardContributionWriter(writer, ShmBoardReader(board))
 
-        return build_gradient_actor(spec, 0, lambda: sender, policy, contributions, self._gauges)
+        parts = spec, 0, lambda: sender, policy, self._rows
+        return build_actor(*parts, open_contributions=contributions)
 
     def run(self, num_unrolls: int) -> int:
         """Environment steps that went into gradients."""

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.grants import Grants
-from tianji.buffer.late import LateUnrolls
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge, Gauges, timed_tick
+from tianji.channels.orders import BufferRows
 from tianji.config.plan import RunPlan
 from tianji.engines.supervise.imbalance import LOOK_PERIOD_NS, Imbalances
-from tianji.types import RoleKind
+from tianji.types import RoleKind, Stamp
 
 CALLS = 20_000
 
@@ -30,6 +30,9 @@ class Lanes:
 
     def is_attached(self, lane: int) -> bool:
         return True
+
+    def expect(self, count: int) -> None:
+        """Nobody sleeps."""
 
 
 class Nothing:
@@ -63,7 +66,7 @@ def unit_costs() -> dict[str, float]:
         row[Gauge.ENV_NS] += 1
 
     def read() -> None:
-        row[Gauge.HURRY]
+        row[Gauge.STEPS]
 
     role = Nothing()
     ticks = each_us(lambda: timed_tick(role, row)) - each_us(role.tick)
@@ -83,30 +86,33 @@ def _gauges(plan: RunPlan) -> Gauges:
 
 def controller_us(plan: RunPlan) -> float:
     """Of one unroll, from its grant to its version, with everything the controller does."""
-    gauges = _gauges(plan)
-    actor_rows = list(gauges.of_kind("actor").values())
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
-    lanes: Any = Lanes(plan.num_actors)
-    grants = Grants(point, plan.shares_cores, lanes, gauges.the("buffer"), actor_rows)
-    late = LateUnrolls(plan.max_lag, actor_rows)
-    grants.look_around()
+    receiver: Any = Lanes(plan.num_actors)
+    window_plan = WindowPlan(point, plan.max_lag, plan.shares_cores)
+    window = RatioWindow(window_plan, receiver, BufferRows.private(plan.num_actors))
+    lanes, turns = window.lanes, window.lanes.turns
+    window.starts_with(plan.warmup_unrolls)
+    lanes.presence.changes()
+    window.tick()
     versions = 0
 
     def version() -> None:
         nonlocal versions
-        held = grants.turns.outstanding
+        held = turns.outstanding
         for _ in range(plan.unrolls_per_version):
-            grants.presence.replaced()
-            grants.look_around()
+            lanes.presence.replaced()
+            lanes.presence.changes()
             actor = held.index(max(held))
-            grants.turns.arrived(actor, grants.turns.rounds[actor] - held[actor])
-            grants.deal(0)
-        late.holds_up(versions, grants.round_in_work)
+            round_number = turns.rounds[actor] - held[actor]
+            turns.arrived(actor, round_number)
+            window.arrived(Stamp(actor, round_number, versions, versions, 1, 0, 0), 0)
+            lanes.has_changed = True
+            window.tick()
+        window.may_take()
+        window.entering()
         versions += 1
-        grants.after_version(is_ahead=False)
-        grants.deal(plan.unrolls_per_version)
+        window.finish(versions)
 
-    grants.deal(plan.unrolls_per_version)
     return each_us(version, CALLS // 10) / plan.unrolls_per_version
 
 

@@ -93,6 +93,11 @@ def leaf_name(prefix: str, key: str) -> str:
     return f"{prefix}.{key}" if key else prefix
 
 
+def observation_names(arrays: Mapping[str, Array]) -> list[str]:
+    """Return the names of the fields that are observations."""
+    return [name for name in arrays if name == OBS or name.startswith(f"{OBS}.")]
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The data that the learner takes at once, for one version.
@@ -110,3 +115,6 @@ class Batch:
     """Number of items, as the algorithm counts them."""
     num_steps: int
     """Number of environment steps (for replay: sampled steps)."""
+    keys: Array | None = None
+    """Where the store finds each item again, so that priorities can be sent back; None where the
+    items are not found again."""

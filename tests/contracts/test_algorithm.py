@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.fakes.experience import ACTIONS, GATHERED, OBSERVATIONS, Rig, queue_batch
+from tianji.algorithms.interface import QueueCadence
 from tianji.envs.spaces import make_action_cast, observation_leaves
 from tianji.errors import TrainingDiverged
 from tianji.models.flat import Snapshot
@@ -45,7 +46,7 @@ def test_a_version_takes_whole_rounds(name):
     rig = Rig(name)
     cadence = rig.algorithm.cadence(rig.config)
     assert cadence.steps_per_version % (rig.config.num_envs * cadence.unroll_length) == 0
-    if cadence.store == "queue":
+    if isinstance(cadence, QueueCadence):
         assert (cadence.ratio, cadence.lookahead, cadence.warmup_steps) == (1.0, 1, 0)
     else:
         items = cadence.ratio * cadence.steps_per_version
@@ -227,13 +228,13 @@ def test_an_unroll_handed_over_short_trains_on_what_it_has(name):
 def test_acting_leaves_rows_alone_that_it_did_not_act(name):
     rig = Rig(name)
     unroll = rig.unroll(2)
-    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces)):
+    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces, rig.config)):
         array[5:] = -77
     rig.acting.begin(np.random.default_rng(0), unroll, 0, 0)
     for t in range(5):
         rig.acting.act(unroll, t)
     rig.acting.finish(unroll, 0)
-    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces)):
+    for array in (unroll[field.name] for field in rig.algorithm.fields(rig.spaces, rig.config)):
         assert (array[5:] == -77).all() and (array[:5] != -77).all()
 
 

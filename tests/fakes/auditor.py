@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tianji.algorithms.interface import Algorithm, Cadence, Minibatch
+from tianji.algorithms.interface import Algorithm, Minibatch, QueueCadence
 from tianji.config.schema import AlgorithmConfig
 from tianji.types import Field
 
@@ -101,17 +101,13 @@ class AuditorConfig(AlgorithmConfig):
 ALGORITHM = Algorithm(
     name="auditor",
     config=AuditorConfig,
-    cadence=lambda config: Cadence(
-        config.algorithm.unroll_length,
-        1,
-        config.num_envs * config.algorithm.unroll_length,
-        0,
-        "queue",
-        1.0,
+    cadence=lambda config: QueueCadence(
+        unroll_length=config.algorithm.unroll_length,
+        steps_per_version=config.num_envs * config.algorithm.unroll_length,
         trained_steps_per_version=config.num_envs * config.algorithm.unroll_length,
     ),
     check=lambda spaces, config: None,
-    fields=lambda spaces: (
+    fields=lambda spaces, config: (
         Field("action", "int64"),
         Field("acted", "float32"),
         Field("steps_before", "int64"),

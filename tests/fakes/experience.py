@@ -8,7 +8,14 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from tianji.algorithms.interface import Acting, Algorithm, Update
+from tianji.algorithms.interface import (
+    Acting,
+    Algorithm,
+    Gather,
+    QueueCadence,
+    ReplayCadence,
+    Update,
+)
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -109,7 +116,9 @@ class Rig:
         """Acted by the current policy, on made-up observations."""
         fields = observation_fields(self.spaces.observation, self.keeps_final)
         unroll = empty_unroll(
-            (*fields, *self.algorithm.fields(self.spaces), *STEP_FIELDS), num_rows, num_envs
+            (*fields, *self.algorithm.fields(self.spaces, self.config), *STEP_FIELDS),
+            num_rows,
+            num_envs,
         )
         random_observations(self.spaces.observation, unroll, seed)
         random_episodes(unroll, seed)
@@ -120,18 +129,21 @@ class Rig:
         return unroll
 
     def batch(self, seed: int) -> Batch:
-        store = self.algorithm.cadence(self.config).store
-        if store == "queue":
-            return queue_batch(self.unroll(seed))
-        return self.gathered_batch(seed) if store == "gather" else self.replay_batch(seed)
+        match self.algorithm.cadence(self.config):
+            case QueueCadence():
+                return queue_batch(self.unroll(seed))
+            case ReplayCadence():
+                return self.replay_batch(seed)
+            case Gather():
+                return self.gathered_batch(seed)
 
     def gathered_batch(self, seed: int) -> Batch:
         """Gradients at the parameters as they are, as many as the cadence says."""
         cadence = self.algorithm.cadence(self.config)
-        assert cadence.gather is not None and self.algorithm.build_estimator is not None
+        assert isinstance(cadence, Gather) and self.algorithm.build_estimator is not None
         estimator = self.algorithm.build_estimator(self.model, self.spaces, self.config)
         estimator.begin()
-        for _ in range(cadence.gather.num_gradients):
+        for _ in range(cadence.num_gradients):
             estimator.add(self.unroll(seed), num_rows=8)
         arrays = {"sum": estimator.sum_P, "weight": np.array([float(estimator.count)])}
         return Batch(arrays, (), estimator.count, cadence.steps_per_version)

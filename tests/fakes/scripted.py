@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tianji.algorithms.interface import Algorithm, Cadence, Minibatch
+from tianji.algorithms.interface import Algorithm, Minibatch, QueueCadence, ReplayCadence
 from tianji.channels.gauges import GAUGE_WORDS
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.config.schema import AlgorithmConfig
@@ -207,16 +207,19 @@ class ScriptedConfig(AlgorithmConfig):
 def _cadence(config):
     asked = config.algorithm
     steps_per_version = asked.steps_per_version or asked.unroll_length * config.num_envs
-    return Cadence(
-        asked.unroll_length,
-        asked.lookahead,
-        steps_per_version,
-        asked.warmup_steps,
-        asked.store,
-        asked.ratio,
-        asked.capacity_steps,
-        asked.num_updates,
-        trained_steps_per_version=round(asked.ratio * steps_per_version),
+    shared = {
+        "unroll_length": asked.unroll_length,
+        "steps_per_version": steps_per_version,
+        "trained_steps_per_version": round(asked.ratio * steps_per_version),
+    }
+    if asked.store == "queue":
+        return QueueCadence(**shared)
+    return ReplayCadence(
+        **shared,
+        capacity_steps=asked.capacity_steps,
+        num_updates=asked.num_updates,
+        warmup_steps=asked.warmup_steps,
+        lookahead=asked.lookahead,
     )
 
 
@@ -225,7 +228,7 @@ ALGORITHM = Algorithm(
     config=ScriptedConfig,
     cadence=_cadence,
     check=lambda spaces, config: None,
-    fields=lambda spaces: (Field("action", "int64"), Field("finished", "int64")),
+    fields=lambda spaces, config: (Field("action", "int64"), Field("finished", "int64")),
     build_model=lambda spaces, config: Tally(),
     build_acting=lambda model, spaces, config: TallyActing(model),
     build_update=lambda model, spaces, config: ScriptedUpdate(config.algorithm.script, model),

@@ -9,21 +9,17 @@ from gymnasium.spaces import Box, Discrete
 
 from reinforce.config import ReinforceConfig
 from tianji.algorithms.actor_critic.record import build_model, export, fields
-from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.interface import Algorithm, QueueCadence
 from tianji.errors import UsageError
 
 
-def cadence(config) -> Cadence:
+def cadence(config) -> QueueCadence:
     """One version for every round of all environments, each item used once."""
     length = config.algorithm.unroll_length
     steps = config.num_envs * length
-    return Cadence(
+    return QueueCadence(
         unroll_length=length,
-        lookahead=1,
         steps_per_version=steps,
-        warmup_steps=0,
-        store="queue",
-        ratio=1.0,
         trained_steps_per_version=steps,
     )
 

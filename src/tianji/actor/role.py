@@ -1,231 +1,234 @@
 """Actor: infers and simulates; the only role that touches environments.
 
 Takes      the latest policy (Board), grants of slots (Stream)
-Gives      unrolls, written in place while it works, each stamped with the versions that acted
-Waits for  a grant, and nothing else
-Unblocked  by the buffer, which grants slots as the balance allows
+Gives      items (unrolls, or gradients with a token for each), stamped with the versions that acted
+Waits for  a grant, and with gradients for the version after a closed round
+Unblocked  by the buffer, which grants slots, and by the learner, which publishes
 Stops      between two ticks
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tianji.actor.assembler import Assembler
 from tianji.actor.episodes import EpisodeLedger
-from tianji.algorithms.interface import Acting
+from tianji.actor.inference import Inference
+from tianji.actor.orders import ActorOrders
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.interface import BoardReader, Bytes, Grant, Sender
+from tianji.channels.interface import Grant, Sender
+from tianji.channels.orders import ActorRows
 from tianji.envs.interface import World
-from tianji.types import Clock, Stamp, Unroll
+from tianji.types import Clock, Stamp, Unroll, observation_names
+
+ENDS = ("valid", "terminated", "truncated")
 
 
 @dataclass(frozen=True, slots=True)
 class ActorPlan:
-    """What one actor is told."""
+    """ActorPlan(index=0, num_rows=32)"""
 
     index: int
-    num_actors: int
     num_rows: int
-    lookahead: int
-    steps_per_unroll: int
-    seed: int
-    row_names: tuple[str, ...]
-    """Fields with one entry for each row, other than the observations; the layout names them."""
+    """Rows of a slot."""
 
 
 class Actor:
     """One loop over its environments; `tick` is one step of all of them."""
 
-    due_ns = 0
-    """It never waits for a point in time."""
-
     def __init__(
         self,
         plan: ActorPlan,
         world: World,
-        acting: Acting,
-        read_policy: Callable[[Bytes], None],
-        policy: BoardReader,
+        inference: Inference,
+        assembler: Assembler,
         sender: Sender,
-        gauges: memoryview[int],
+        rows: ActorRows,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._plan = plan
         self._world = world
-        self._acting = acting
-        self._read_policy = read_policy
-        self._policy = policy
+        self._inference = inference
+        self._assembler = assembler
         self._sender = sender
-        self._gauges = gauges
+        self._gauges = rows.gauges
         self._now_ns = now_ns
-        self._rng = np.random.default_rng()
+        self._orders = ActorOrders(rows)
         self._ledger = EpisodeLedger(world.num_envs)
-        self._carry: dict[str, np.ndarray[Any, Any]] | None = None
         self._grant: Grant | None = None
         self._unroll: Unroll = {}
         self._row = 0
-        self._version = -1
         self._oldest = -1
         self._started_ns = 0
-        self._row_ns: np.ndarray[Any, Any] = np.zeros(0, np.int64)
+        self._is_complete = False
+        """The item in work has all its rows and waits until it is due."""
+        self.index = plan.index
+        self.is_working = False
+        """An item has been begun and is neither sent nor dropped."""
 
     def tick(self) -> bool:
-        """Begin an unroll if one may, then step all environments once."""
-        if self._gauges[Gauge.LANE_RESETS] != self._gauges[Gauge.LANE_RESETS_DONE]:
+        """Begin an item if one may, then step all environments once."""
+        if not self.begin():
+            return False
+        return self._send_when_due(self._now_ns()) if self._is_complete else self._make_row()
+
+    def begin(self) -> bool:
+        """Drop an item that is no longer wanted, begin one if one may; return whether one is in
+        work."""
+        if not self._orders.is_lane_ready():
             return False  # what the lane holds was granted to an actor that is dead
         if self._sender.is_stale():
             self._abandon()
-        if self._grant is None and not self._begin():
-            return False
-        if self._policy.version() != self._version:
-            self._version = self._policy.latest(self._read_policy)
-        row = self._row
-        actions = self._acting.act(self._unroll, row)
-        before_ns = self._now_ns()
-        self._world.step(actions, self._unroll, row)
-        self._row_ns[row] = now_ns = self._now_ns()
-        self._gauges[Gauge.ENV_NS] += now_ns - before_ns
-        self._gauges[Gauge.HEARTBEAT_NS] = now_ns
-        self._row = row + 1
-        if self._row == self._plan.num_rows or self._is_hurried():
-            self._finish(now_ns)
-        return True
+        if self.is_working:
+            if self._assembler.is_wanted():
+                return True
+            self._drop()
+        return self._begin()
 
-    def _abandon(self) -> None:
-        """The buffer was reborn and knows nothing of the slot being written. The environments have
-        moved on, so what the next unroll starts from is saved before the slot is let go."""
-        if self._grant is not None:
-            self._unroll["valid"][self._row :] = False
-            self._ledger.close_unroll(self._unroll, self._first_row, self._row)
-            self._keep_carry(self._unroll, self._row)
-            self._grant = None
-            self._gauges[Gauge.DISCARDED] += 1
-        self._sender.attach()
-
-    def _begin(self) -> bool:
-        version = self._policy.version()
-        if version < 0:
-            self._gauges[Gauge.ACTIVITY] = Activity.WAITING
-            return False
-        # Before the grant is taken, so that the buffer never sees an unroll in work without it.
-        self._gauges[Gauge.STARTED_VERSION] = version + 1
-        grant = self._sender.reserve()
-        if grant is None:
-            self._gauges[Gauge.STARTED_VERSION] = 0
-            self._gauges[Gauge.ACTIVITY] = Activity.PACED
-            return False
-        self._gauges[Gauge.ACTIVITY] = Activity.ACTING
-        self._grant = grant
-        self._unroll = unroll = self._sender.unroll(grant.slot)
-        self._row_ns = unroll["row_ns"]
-        self._started_ns = self._now_ns()
-        if self._gauges[Gauge.FIRST_STEP_NS] == 0:
-            self._gauges[Gauge.FIRST_STEP_NS] = self._started_ns
-        first = self._first_row
-        if self._carry is None:
-            self._begin_episodes(unroll, grant.round)
-        else:
-            for name, rows in self._carry.items():
-                unroll[name][: len(rows)] = rows
-        self._row = first
-        if self._policy.version() != self._version:
-            self._version = self._policy.latest(self._read_policy)
-        self._oldest = self._version
-        self._acting.begin(self._rng, unroll, first, self._steps_before(grant.round))
-        return True
+    def is_wanted(self) -> bool:
+        """Return whether the item in work is still wanted."""
+        return self._assembler.is_wanted()
 
     @property
-    def _first_row(self) -> int:
-        """Rows before it repeat the end of the unroll before (n-step returns look ahead)."""
-        return self._plan.lookahead - 1
+    def due_ns(self) -> int:
+        """When the item in work may be sent; 0 where that is not a matter of time."""
+        return self._assembler.due_ns
 
-    def _steps_before(self, round_number: int) -> int:
-        return round_number * self._plan.num_actors * self._plan.steps_per_unroll
+    def _abandon(self) -> None:
+        """Let the slot go: the buffer was restarted and knows nothing of it."""
+        if self.is_working:
+            self._drop()
+        self._grant = None
+        self._sender.attach()
 
-    def _begin_episodes(self, unroll: Unroll, round_number: int) -> None:
-        """Fresh environments. Their first observation belongs to the first row that is written.
+    def _drop(self) -> None:
+        """Give up the item in work; its slot is used for the next one."""
+        if self._assembler.carries_episodes:
+            self._unroll["valid"][self._row :] = False
+            self._ledger.close_unroll(self._unroll, self._assembler.first_row, self._row)
+        self._assembler.drop(self._unroll, self._row)
+        self._end_work()
+        if self._now_ns() > self._started_ns:  # in simulated time nothing may have happened yet
+            self._gauges[Gauge.DISCARDED] += 1
+            self._gauges[Gauge.DISCARDED_STEPS] += self._num_steps()
 
-        Random numbers follow from the seed and the round, so that an actor that takes over, after
-        a death or a resume, does not live through the same episodes again.
-        """
-        sequence = np.random.SeedSequence(self._plan.seed, spawn_key=(round_number,))
-        self._rng = np.random.default_rng(sequence)
-        self._world.reset(int(self._rng.integers(2**31)), unroll)
-        first = self._first_row
-        for name in self._observation_names(unroll):
-            unroll[name][first] = unroll[name][0]
-        for name in ("valid", "terminated", "truncated"):
-            unroll[name][:first] = False
+    def _end_work(self) -> None:
+        self.is_working = self._is_complete = False
+        self._gauges[Gauge.STARTED_VERSION] = 0
+
+    def _begin(self) -> bool:
+        gauges, assembler = self._gauges, self._assembler
+        newest = self._inference.newest()
+        if not assembler.may_begin(newest):
+            gauges[Gauge.ACTIVITY] = Activity.WAITING
+            return False
+        # Before the grant is taken, so that the buffer never sees an item in work without it.
+        gauges[Gauge.STARTED_VERSION] = newest + 1
+        if self._grant is None:
+            self._grant = self._sender.reserve()
+        if self._grant is None:
+            gauges[Gauge.STARTED_VERSION] = 0
+            gauges[Gauge.ACTIVITY] = Activity.PACED
+            return False
+        gauges[Gauge.ACTIVITY] = Activity.ACTING
+        self._started_ns = started_ns = assembler.start_ns(newest)
+        if gauges[Gauge.FIRST_STEP_NS] == 0:
+            gauges[Gauge.FIRST_STEP_NS] = started_ns
+        self._inference.refresh()
+        self._oldest = self._inference.version
+        self._begin_rows(self._grant)
+        self.is_working = True
+        return True
+
+    def _begin_rows(self, grant: Grant) -> None:
+        self._unroll = unroll = self._sender.unroll(grant.slot)
+        self._row = first = self._assembler.first_row
+        first_step_ns = self._gauges[Gauge.FIRST_STEP_NS]
+        start = self._assembler.begin(unroll, grant.round, self._started_ns, first_step_ns)
+        if start.is_fresh:
+            self._begin_episodes(start.rng, unroll, first)
+        self._inference.begin(start.rng, unroll, first, start.steps_before)
+
+    def _begin_episodes(self, rng: np.random.Generator, unroll: Unroll, first: int) -> None:
+        """Reset the environments. Their first observation belongs to the first row that is made."""
+        self._world.reset(int(rng.integers(2**31)), unroll)
         self._ledger.restart()
+        if first:
+            for name in observation_names(unroll):
+                unroll[name][first] = unroll[name][0]
+            for name in ENDS:
+                unroll[name][:first] = False
 
-    @staticmethod
-    def _observation_names(unroll: Unroll) -> list[str]:
-        return [name for name in unroll if name == "obs" or name.startswith("obs.")]
+    def _make_row(self) -> bool:
+        row, unroll, gauges = self._row, self._unroll, self._gauges
+        self._assembler.before_row()
+        actions = self._inference.act(unroll, row)
+        before_ns = self._now_ns()
+        self._world.step(actions, unroll, row)
+        unroll["row_ns"][row] = now_ns = self._now_ns()
+        gauges[Gauge.ENV_NS] += now_ns - before_ns
+        gauges[Gauge.HEARTBEAT_NS] = now_ns
+        self._row = row + 1
+        if self._row == self._plan.num_rows or self._assembler.is_complete(unroll, row):
+            self._complete()
+            self._send_when_due(now_ns)
+        return True
 
-    def _is_hurried(self) -> bool:
-        """The buffer asks for an unroll that would soon be too old: it is handed over short.
-
-        Not where rows are repeated for n-step returns: the repeated items would be stored twice.
-        """
-        assert self._grant is not None
-        return self._gauges[Gauge.HURRY] > self._grant.round and self._first_row == 0
-
-    def _finish(self, now_ns: int) -> None:
-        assert self._grant is not None
-        unroll, first, end = self._unroll, self._first_row, self._row
+    def _complete(self) -> None:
+        """The rows are made: they become an item."""
+        unroll, first, end = self._unroll, self._assembler.first_row, self._row
         if end < self._plan.num_rows:
-            for name in ("valid", "terminated", "truncated"):
+            for name in ENDS:
                 unroll[name][end:] = False
-        self._acting.finish(unroll, first)
+        self._assembler.close_episodes(unroll, end)
+        self._inference.finish(unroll, first)
         self._ledger.close_unroll(unroll, first, end)
-        steps = int(np.count_nonzero(unroll["valid"][first:end]))
-        self._keep_carry(unroll, end)
+        self._assembler.finish(unroll, end)
+        self._is_complete = True
+
+    def _send_when_due(self, now_ns: int) -> bool:
+        if now_ns < self._assembler.due_ns:
+            self._gauges[Gauge.ACTIVITY] = Activity.WAITING
+            return False
+        self._send(now_ns)
+        return True
+
+    def _send(self, now_ns: int) -> None:
+        assert self._grant is not None, "an item in work has a slot"
+        steps, version = self._num_steps(), self._inference.version
         stamp = Stamp(
-            self._plan.index, self._grant.round, self._oldest, self._version, steps,
+            self._plan.index, self._grant.round, self._oldest, version, steps,
             self._started_ns, now_ns,
         )  # fmt: skip
+        self._assembler.post()
         self._sender.send(self._grant.slot, stamp)
         self._grant = None
-        self._gauges[Gauge.STARTED_VERSION] = 0  # after the send: until then it is in work
+        self._end_work()  # after the send: until then it is in work
         self._gauges[Gauge.STEPS] += steps
         self._gauges[Gauge.ITEMS] += 1
-        self._gauges[Gauge.VERSION] = self._version
+        self._gauges[Gauge.VERSION] = version
 
-    def _keep_carry(self, unroll: Unroll, end: int) -> None:
-        """What the next unroll repeats: the last observation, and for n-step returns the rows
-        before it. It is copied, because the slot belongs to the buffer once it is sent."""
-        first = self._first_row
-        observations = self._observation_names(unroll)
-        self._carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
-        if first:
-            for name in self._plan.row_names:
-                self._carry[name] = unroll[name][end - first : end].copy()
+    def _num_steps(self) -> int:
+        return int(np.count_nonzero(self._unroll["valid"][self._assembler.first_row : self._row]))
 
     def state(self) -> dict[str, Any] | None:
-        """For exact resume, between two unrolls; None before the first one, and where the world
-        does not offer its state."""
-        if self._carry is None:  # environments may have no state before their first reset
-            return None
+        """Return the state for an exact resume, between two items; None where there is none yet, or
+        where the environments do not offer theirs."""
+        state = self._assembler.state()
+        if state is None or not self._assembler.carries_episodes:
+            return state
         world = self._world.get_state()
-        if world is None:
-            return None
-        return {
-            "world": world,
-            "carry": {name: rows.copy() for name, rows in self._carry.items()},
-            "ledger": self._ledger.state(),
-            "rng": self._rng.bit_generator.state,
-        }
+        return None if world is None else {**state, "world": world, "ledger": self._ledger.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self._world.set_state(state["world"])
-        self._carry = {name: np.array(rows) for name, rows in state["carry"].items()}
-        self._ledger.load_state(state["ledger"])
-        self._rng.bit_generator.state = state["rng"]
+        self._assembler.load_state(state)
+        if self._assembler.carries_episodes:
+            self._world.set_state(state["world"])
+            self._ledger.load_state(state["ledger"])
 
     def close(self) -> None:
         self._world.close()

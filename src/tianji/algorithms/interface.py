@@ -12,8 +12,8 @@ for minibatch in update.minibatches(batch, progress):     # one optimiser step e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 from tianji.types import Array, Batch, Field, Unroll
 
@@ -31,14 +31,65 @@ ValueFunction: TypeAlias = Callable[[Mapping[str, Array]], Array]
 Rule: TypeAlias = Literal["first", "harmonic", "barrier", "every"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCadence:
+    """Every unroll is used once, or once on average. All counts are per version.
+
+    PPO, 16 environments, unrolls of 32, 10 epochs:
+        QueueCadence(unroll_length=32, steps_per_version=512, trained_steps_per_version=5120)
+    """
+
+    unroll_length: int
+    steps_per_version: int
+    """Environment steps the learner receives for every version; a multiple of one round."""
+    trained_steps_per_version: int
+    """Environment steps of all updates of a version: every epoch counts."""
+    pool_batches: int = 1
+    """A batch is drawn from the unrolls of so many; 1 takes each as it comes."""
+    lookahead: ClassVar[int] = 1
+    warmup_steps: ClassVar[int] = 0
+    ratio: ClassVar[float] = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayCadence:
+    """Transitions are sampled from the newest steps. All counts are per version.
+
+    DQN, 16 environments, unrolls of 4, 8 updates of 128:
+        ReplayCadence(unroll_length=4, steps_per_version=64, trained_steps_per_version=1024,
+                      capacity_steps=100_000, num_updates=8, warmup_steps=1000)
+    """
+
+    unroll_length: int
+    steps_per_version: int
+    """Environment steps the learner receives for every version; a multiple of one round."""
+    trained_steps_per_version: int
+    """Sampled steps of all updates of a version."""
+    capacity_steps: int
+    """Environment steps kept."""
+    num_updates: int
+    """Minibatches in a batch."""
+    warmup_steps: int = 0
+    """Environment steps in the store before the first batch is taken."""
+    lookahead: int = 1
+    """Rows that an n-step return looks ahead."""
+
+    @property
+    def ratio(self) -> float:
+        """Return the steps sampled per step put."""
+        return self.trained_steps_per_version / self.steps_per_version
+
+
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """When the gradients of a version are enough, for algorithms whose items are gradients.
+    """Actors add up gradients, and a version takes their sums when they are enough.
 
-    first:    so many, from whomever they come (Rennala)
-    harmonic: every actor at least one, and their harmonic count is enough (Malenia)
+    first:    so many, from any actors (Rennala)
+    harmonic: at least one from every actor, and their harmonic count is enough (Malenia)
     barrier:  one from every actor (synchronous)
     every:    each one makes a version (AFedPG)
+
+    An unroll is a token for a gradient that its actor has added to a sum of its own.
     """
 
     rule: Rule
@@ -48,39 +99,23 @@ class Gather:
     """M_init, of the first version."""
     realisation: Literal["server", "all-reduce"] = "server"
     absent_after_s: float | None = None
-    """Go on without an actor that has delivered nothing for so long; None waits for it."""
+    """Continue without an actor that has delivered nothing for so long; None waits for it."""
+    unroll_length: int = 1
+    """Rows of one gradient, at most."""
+    steps_per_version: int = 1
+    """Environment steps of the gradients that a version counts, at most."""
+    lookahead: ClassVar[int] = 1
+    warmup_steps: ClassVar[int] = 0
+    ratio: ClassVar[float] = 1.0
+
+    @property
+    def trained_steps_per_version(self) -> int:
+        """Return the environment steps that a version is trained on: each of them once."""
+        return self.steps_per_version
 
 
-@dataclass(frozen=True, slots=True)
-class Cadence:
-    """How an algorithm's serial form turns steps into versions. All counts are per version.
-
-    PPO, 16 environments, unrolls of 32, 10 epochs:
-        Cadence(32, 1, 512, 0, "queue", 1.0, trained_steps_per_version=5120)
-    DQN, 16 environments, unrolls of 4, 8 updates of 128:
-        Cadence(4, 1, 64, 1000, "replay", 16.0, trained_steps_per_version=1024)
-    """
-
-    unroll_length: int
-    lookahead: int
-    steps_per_version: int
-    """Environment steps the learner receives for every version; a multiple of one round."""
-    warmup_steps: int
-    """Environment steps in the store before the first batch is taken."""
-    store: Literal["queue", "replay", "gather"]
-    ratio: float
-    """Items taken per item put: 1 for a queue, sampled per inserted transition for replay."""
-    capacity_steps: int = 0
-    """Replay only: steps kept."""
-    num_updates: int = 0
-    """Replay only: minibatches in a batch, ratio * steps_per_version / num_updates items each."""
-    pool_batches: int = 1
-    """Queue only: a batch is drawn from the unrolls of so many; 1 takes each as it comes."""
-    gather: Gather | None = None
-    """Only with store "gather": an unroll is a token for a gradient that its actor has added to a
-    sum of its own."""
-    trained_steps_per_version: int = field(kw_only=True)
-    """Environment steps of all updates of a version: every epoch, every sampled step counts."""
+Cadence: TypeAlias = QueueCadence | ReplayCadence | Gather
+"""How an algorithm's serial form turns steps into versions: one record for each kind of store."""
 
 
 class Acting(Protocol):
@@ -203,8 +238,9 @@ class Algorithm:
     cadence: Callable[[RunConfig], Cadence]
     check: Callable[[Spaces, RunConfig], None]
     """Raise UsageError where the algorithm cannot work with these spaces."""
-    fields: Callable[[Spaces], tuple[Field, ...]]
-    """`action` and whatever else the acting side writes (per="step")."""
+    fields: Callable[[Spaces, RunConfig], tuple[Field, ...]]
+    """`action` and what else the acting side writes; per="unroll" for a memory that each
+    environment starts the unroll with."""
     build_model: Callable[[Spaces, RunConfig], torch.nn.Module]
     build_acting: Callable[[torch.nn.Module, Spaces, RunConfig], Acting]
     build_update: Callable[[torch.nn.Module, Spaces, RunConfig], Update]
@@ -217,4 +253,4 @@ class Algorithm:
     """The values that a model has learned, in the scale of the environment's rewards; None where
     it learns none. The mapping is Update.state() where rewards were normalised, else empty."""
     build_estimator: Callable[[torch.nn.Module, Spaces, RunConfig], Estimator] | None = None
-    """In actors, where items are gradients (Cadence.gather)."""
+    """In actors, where items are gradients (cadence: Gather)."""

@@ -44,7 +44,7 @@ class Turns:
         while len(dealt) < budget and (actor := self._next()) is not None:
             is_parking = self.active < len(self.rounds)
             count = min(self._at_once, budget - len(dealt)) if is_parking else 1
-            self._give(actor, count)
+            self.give(actor, count)
             dealt.extend([actor] * count)
         return dealt
 
@@ -61,7 +61,7 @@ class Turns:
         has_place = self.num_at_work < self.active
         return actor if has_place and not self.outstanding[actor] else None
 
-    def _give(self, actor: int, count: int) -> None:
+    def give(self, actor: int, count: int) -> None:
         self.num_at_work += not self.outstanding[actor]
         self.outstanding[actor] += count
         self.rounds[actor] += count

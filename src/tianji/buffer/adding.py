@@ -1,9 +1,9 @@
-"""Adding: how the sums of a closed round come together.
+"""Adding: how the actors' sums of a closed round come together.
 
     counts = adding.add_up(version, actors, sum_P)     # None while they are still on their way
 
 sum_P becomes the sum of factor * sum over these actors, with the factor that the gather rule gives
-for an actor's true count of gradients; `counts` are those, 0 for everybody else.
+for an actor's true count of gradients; `counts` are those, 0 for all other actors.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tianji.types import Array
 
 
 class Adding(Protocol):
-    """At the learner's side."""
+    """How the sums of a closed round come together, at the learner's side."""
 
     def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int] | None: ...
 
     def news(self) -> list[str]:
-        """What a person should know now, each thing once."""
+        """Return what a person should know now, each thing once."""
         ...
 
 
 class AtLearner:
-    """The server realisation: every actor's sum is read where it lies, by the learner."""
+    """The server realisation: the learner reads every actor's sum from its board."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class AtLearner:
         return []
 
 
-class Remembered:
-    """All-reduce inside one process: what was added up is kept, and every actor takes its step with
-    it when its turn comes. Nobody has to be there at the same time as the others."""
+class KeptTotal:
+    """All-reduce inside one process: the total is kept, and every actor takes its step with it when
+    its turn comes. The actors need not be there at the same time."""
 
     def __init__(self, adding: Adding) -> None:
         self._adding = adding

@@ -1,43 +1,60 @@
-"""A store: what is kept, which items are taken, which is given up, in one protocol.
+"""The parts of a buffer: a store keeps items, a gate says when they may be taken.
 
-store.put(slot, stamp)        # index bookkeeping only: the bytes stay where they are
-batch = store.take(version)
-... the learner uses batch ...
-store.finish(batch)           # slots that are free again go back to the receiver
+A store is four choices: what is kept of an item (layout), which items a batch takes (sampler),
+which item is given up (remover), and when a batch may be taken (the gate).
+
+    store     keeps                   takes                     gives up              gate
+    Queue     slots                   all, once                 what was taken        ratio window
+    Pool      slots                   some, at random           the oldest            ratio window
+    Replay    slots                   transitions, at random    the oldest            ratio window
+    Sums      nothing: the sums lie   the sum of all actors     the slot, at once     gather rule
+              on the actors' boards
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
 
-from tianji.buffer.lag import LagGauge
-from tianji.types import Batch, Episode, Stamp
+from tianji.buffer.lanes import Lanes
+from tianji.types import Array, Batch, Episode, Stamp
 
 
 class Store(Protocol):
-    """Holds slots that arrived until their items are used up or pushed out."""
+    """Holds items from their arrival until they are used up or pushed out.
+
+    store.put(slot, stamp)        # index bookkeeping only: the bytes stay where they are
+    batch = store.take(version)
+    ... the learner uses batch ...
+    store.finish(batch)           # slots that are free again go back to the receiver
+    """
 
     def put(self, slot: int, stamp: Stamp) -> int:
-        """Keep an unroll; returns how many items that is."""
+        """Keep an item that arrived; return how many items that is, as the algorithm counts them,
+        and 0 for what only fills the store before the first batch."""
         ...
 
     def num_held(self) -> int:
-        """Unrolls kept now."""
+        """Return the number of slots kept now."""
         ...
 
     def take(self, version: int) -> Batch: ...
 
-    def finish(self, batch: Batch) -> int:
-        """The batch has been used; its slots may be given up. Returns how many environment steps
-        reached a gradient for the first time with it."""
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
+        """The batch has been used; its slots may be given up. Return how many environment steps
+        reached a gradient for the first time with it.
+
+        priorities: new priorities of the batch's items, in the order of `batch.keys`.
+        """
         ...
 
     def metrics(self) -> dict[str, float]:
-        """Figures about what was taken since the last call (reuse, age)."""
+        """Return figures about what was taken since the last call (reuse, age)."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """For the checkpoint: what is held (with the bytes, where worth it), random state."""
+        """Return what a checkpoint keeps: what is held (with the bytes, where worth it), random
+        state."""
         ...
 
     def load_state(self, state: dict[str, Any]) -> None: ...
@@ -49,22 +66,59 @@ class Progress(Protocol):
     def add(self, episodes: list[Episode], env_steps: int) -> None: ...
 
 
-class BufferRole(Protocol):
-    """What the learner's side sees of a buffer: of unrolls (Buffer) or of gradients (Gathering)."""
+class Entry(NamedTuple):
+    """An item that a version takes in."""
 
-    lag: LagGauge
-    items_put: int
-    """Items put, warm-up not counted: what items_taken stands in the serial ratio to."""
-    items_taken: int
+    stamp: Stamp
+    slot: int | None
+    """None where it entered the store when it arrived."""
 
-    def tick(self) -> bool: ...
 
-    def take(self) -> Batch | None: ...
+class Gate(Protocol):
+    """Says when a batch may be taken, and how many items actors may start until then."""
 
-    def finish(self, batch: Batch, version: int) -> int: ...
+    lanes: Lanes
+    version: int
+    """The learner's version."""
 
-    def continue_at(self, version: int) -> None:
-        """The learner goes on at this version, after a resume."""
+    def starts_with(self, num_held: int) -> None:
+        """The store holds this many items from before the start."""
+        ...
+
+    def arrived(self, stamp: Stamp, slot: int) -> bool:
+        """An item has arrived; return whether it enters the store at once."""
+        ...
+
+    def came(self, actor: int) -> None:
+        """The actor has started, for the first time or again."""
+        ...
+
+    def lost(self, actor: int) -> None:
+        """The actor died and its lane was reset; a successor may come."""
+        ...
+
+    def gave_up(self, actor: int) -> None:
+        """The supervisor will not start the actor again."""
+        ...
+
+    def tick(self) -> bool:
+        """Look at what has changed and grant slots; return whether there was work."""
+        ...
+
+    def may_take(self) -> bool:
+        """Return whether a batch may be taken now."""
+        ...
+
+    def entering(self) -> list[Entry] | None:
+        """Return the items that the next batch takes in; None while they are not all there."""
+        ...
+
+    def finish(self, version: int) -> None:
+        """The learner published `version` from the batch that was taken."""
+        ...
+
+    def continue_at(self, version: int, is_first: bool) -> None:
+        """The learner continues at this version. is_first: no batch was ever taken."""
         ...
 
     @property
@@ -72,19 +126,16 @@ class BufferRole(Protocol):
         """When there is something to do although nothing arrives; 0: never."""
         ...
 
-    @property
-    def discarded(self) -> int:
-        """Items given up."""
+    def waiting(self) -> Iterable[Stamp]:
+        """Return items that hold a slot and have not entered the store."""
         ...
 
     def news(self) -> list[str]:
-        """What a person should know now, each thing once."""
+        """Return what a person should know now, each thing once."""
         ...
 
-    def metrics(self) -> dict[str, float]: ...
-
     def record(self) -> dict[str, Any]:
-        """More for the record of the run."""
+        """Return more for the record of the run."""
         ...
 
     def state(self) -> dict[str, Any]: ...

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from tianji.buffer.orders import BufferOrders
 from tianji.channels.gauges import Gauge
+from tianji.channels.orders import ActorRows
 from tianji.types import Clock
 
 PATIENCE_NS = 250_000_000
@@ -26,25 +28,35 @@ class LateUnrolls:
     def __init__(
         self,
         max_lag: int,
-        actor_gauges: Sequence[memoryview[int]],
+        actors: Sequence[ActorRows],
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._max_lag = max_lag
-        self._gauges = actor_gauges
+        self._orders = BufferOrders(actors)
+        self._gauges = [actor.gauges for actor in actors]
         self._now_ns = now_ns
         self._since: dict[int, tuple[int, int]] = {}
         """By actor: the round that was waited for last, and since when."""
+        self._gone: set[int] = set()
+        """Actors that died; what their gauges show is out of date."""
         self._version = -1
         self._awaited: list[tuple[int, int]] = []
         """(actor, round) of those that hold up this version. There are no new ones until the next:
         what is begun now is of this version."""
-        for row in actor_gauges:
-            row[Gauge.HURRY] = 0  # what a buffer before this one asked for, in other rounds
+        for actor in range(len(actors)):
+            self._orders.hurry_no_more(
+                actor
+            )  # what a buffer before this one asked for, in other rounds
 
     def forget(self, actor: int) -> None:
         """The actor died: its unroll is no longer in work, and its round is made again."""
-        self._gauges[actor][Gauge.STARTED_VERSION] = self._gauges[actor][Gauge.HURRY] = 0
+        self._gone.add(actor)
+        self._orders.hurry_no_more(actor)
         self._since.pop(actor, None)
+
+    def came(self, actor: int) -> None:
+        """The actor has started, with nothing in work: its gauges are its own again."""
+        self._gone.discard(actor)
 
     def holds_up(self, version: int, in_work: RoundInWork) -> bool:
         """Whether the next version should wait for one of the unrolls in work."""
@@ -61,10 +73,10 @@ class LateUnrolls:
 
     def _ask(self, in_work: RoundInWork) -> list[tuple[int, int]]:
         asked = []
-        for actor, row in enumerate(self._gauges):
+        for actor in range(len(self._gauges)):
             if not self._is_late(actor) or (round_number := in_work(actor)) is None:
                 continue
-            row[Gauge.HURRY] = round_number + 1
+            self._orders.hurry(actor, round_number)
             if self._since.get(actor, (-1, 0))[0] != round_number:
                 self._since[actor] = round_number, self._now_ns()
             asked.append((actor, round_number))
@@ -72,4 +84,6 @@ class LateUnrolls:
 
     def _is_late(self, actor: int) -> bool:
         started = self._gauges[actor][Gauge.STARTED_VERSION] - 1
-        return started >= 0 and self._version + 1 - started > self._max_lag
+        return (
+            started >= 0 and actor not in self._gone and self._version + 1 - started > self._max_lag
+        )

@@ -15,7 +15,7 @@ import numpy as np
 from tianji.buffer.age import AgeGauge
 from tianji.buffer.queue import lay_side_by_side
 from tianji.channels.interface import Receiver
-from tianji.types import Batch, Stamp
+from tianji.types import Array, Batch, Stamp
 
 
 class Pool:
@@ -69,7 +69,7 @@ class Pool:
             num_steps=sum(stamp.env_steps for stamp in stamps),
         )
 
-    def finish(self, batch: Batch) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
         """Nothing to give back: an unroll stays until newer ones push it out."""
         fresh, self._fresh_steps = self._fresh_steps, 0
         return fresh

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from tianji.channels.gauges import Activity, Gauge
+from tianji.buffer.orders import BufferOrders
 from tianji.channels.interface import Receiver
+from tianji.channels.orders import BufferRows, Order
 
 
 class Changes(NamedTuple):
@@ -22,20 +22,20 @@ class Presence:
     def __init__(
         self,
         receiver: Receiver,
-        gauges: memoryview[int],
-        actor_gauges: Sequence[memoryview[int]],
+        rows: BufferRows,
     ) -> None:
         self._receiver = receiver
-        self._gauges = gauges
-        self._actor_gauges = actor_gauges
-        self._resets_done = sum(row[Gauge.LANE_RESETS_DONE] for row in actor_gauges)
+        self._supervision = rows.supervision
+        self._of_actors = [actor.supervision for actor in rows.actors]
+        self._orders = BufferOrders(rows.actors)
+        self._resets_done = sum(map(self._orders.resets_done, range(len(rows.actors))))
         self.absent = set(range(receiver.num_lanes))
         """Not attached, as far as we know."""
 
     def changes(self) -> Changes:
         changes = Changes([], [])
         for actor in tuple(self.absent):
-            if self._actor_gauges[actor][Gauge.ACTIVITY] == Activity.STOPPED:
+            if self._of_actors[actor][Order.GIVEN_UP]:
                 changes.given_up.append(actor)
             elif self._receiver.is_attached(actor):
                 changes.come.append(actor)
@@ -43,17 +43,19 @@ class Presence:
         return changes
 
     def replaced(self) -> list[tuple[int, int]]:
-        """Actors that were replaced since we looked last, and how often in all. The supervisor
-        counts it in the actors' gauges, and for all of them together in ours."""
-        if self._gauges[Gauge.LANE_RESETS] == self._resets_done:
+        """Return the actors that were replaced since the last look, and how often in all. The
+        supervisor tells each actor its own count, and the buffer the sum of all."""
+        if self._supervision[Order.RESETS] == self._resets_done:
             return []
-        counts = [row[Gauge.LANE_RESETS] for row in self._actor_gauges]
-        done = [row[Gauge.LANE_RESETS_DONE] for row in self._actor_gauges]
-        return [(actor, count) for actor, count in enumerate(counts) if count != done[actor]]
+        counts = [row[Order.RESETS] for row in self._of_actors]
+        return [
+            (actor, count)
+            for actor, count in enumerate(counts)
+            if count != self._orders.resets_done(actor)
+        ]
 
     def lost(self, actor: int, resets: int) -> None:
         """Its lane was reset, after so many replacements."""
         self.absent.add(actor)
-        row = self._actor_gauges[actor]
-        self._resets_done += resets - row[Gauge.LANE_RESETS_DONE]
-        row[Gauge.LANE_RESETS_DONE] = resets  # last: the new actor waits for it
+        self._resets_done += resets - self._orders.resets_done(actor)
+        self._orders.reset_done(actor, resets)  # last: the new actor waits for it

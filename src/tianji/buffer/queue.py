@@ -34,7 +34,7 @@ class Queue:
         steps = sum(stamp.env_steps for stamp in stamps)
         return Batch(arrays, stamps, num_items=len(slots), num_steps=steps)
 
-    def finish(self, batch: Batch) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()

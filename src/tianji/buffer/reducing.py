@@ -5,7 +5,7 @@ step with the total. The learner's side has no gradients of its own. It is in th
 parameters (for checkpoints, evaluation, and actors that come later), and it says who is in it:
 
     REDUCE_READY   gauge of an actor: it can take part
-    REDUCE_CALL    the number of the team, and the version whose sums it shall give now
+    CALL           order to an actor: the team, and the version whose sums it gives now
 
 A new team is made, within the same round, when a member died, fell silent, or a collective failed.
 Whoever is not in the team does not step: it takes the next version from the board. What it had
@@ -21,9 +21,10 @@ from typing import Protocol
 import numpy as np
 
 from tianji.buffer.adding import Adding
+from tianji.buffer.orders import BufferOrders
 from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Gauge
-from tianji.channels.memory import new_fence
+from tianji.channels.orders import ActorRows, Order
 from tianji.channels.reduce import Call, ReduceBroken, Team
 from tianji.types import Array, Clock
 
@@ -53,20 +54,19 @@ class AllReduced:
         rule: GatherRule,
         at_learner: Adding,
         reduce: LeadingReduce,
-        actor_gauges: Sequence[memoryview[int]],
+        actors: Sequence[ActorRows],
         wake_actors: Callable[[], None],
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._rule = rule
         self._at_learner = at_learner
         self._reduce = reduce
-        self._rows = actor_gauges
+        self._rows = actors
+        self._orders = BufferOrders(actors)
         self._wake_actors = wake_actors
         self._now_ns = now_ns
-        self._fence = new_fence()
         # Whoever still waits for a team of a learner before this one is told that it is gone.
-        last = max(Call.of_word(row[Gauge.REDUCE_CALL]).team for row in actor_gauges)
-        self._team = Team(last + 1, ())
+        self._team = Team(Call.of_word(self._orders.last_call()).team + 1, ())
         self._members: dict[int, int] = {}
         """Actors of the team, and how often each had been replaced when it was made."""
         self._version = -1
@@ -98,7 +98,7 @@ class AllReduced:
 
     def _is_broken(self) -> bool:
         """A member died or is silent, or a collective failed some time ago."""
-        if any(self._rows[actor][Gauge.LANE_RESETS] != n for actor, n in self._members.items()):
+        if any(self._resets(actor) != count for actor, count in self._members.items()):
             return True
         if any(map(self._is_silent, self._members)):
             return True
@@ -118,16 +118,20 @@ class AllReduced:
 
     def _ready(self) -> dict[int, int]:
         able = {
-            actor: row[Gauge.LANE_RESETS]
-            for actor, row in enumerate(self._rows)
-            if row[Gauge.REDUCE_READY] == row[Gauge.LANE_RESETS] + 1 and self._rule.takes(actor)
+            actor: self._resets(actor)
+            for actor, rows in enumerate(self._rows)
+            if rows.gauges[Gauge.REDUCE_READY] == self._resets(actor) + 1
+            and self._rule.takes(actor)
         }
         silent = [actor for actor in able if self._is_silent(actor)]
         self._tell_of(silent)
         return {actor: resets for actor, resets in able.items() if actor not in silent}
 
+    def _resets(self, actor: int) -> int:
+        return self._rows[actor].supervision[Order.RESETS]
+
     def _is_silent(self, actor: int) -> bool:
-        return self._now_ns() - self._rows[actor][Gauge.HEARTBEAT_NS] > SILENT_NS
+        return self._now_ns() - self._rows[actor].gauges[Gauge.HEARTBEAT_NS] > SILENT_NS
 
     def _tell_of(self, silent: list[int]) -> None:
         for actor in sorted(set(silent) - self._told):
@@ -155,8 +159,5 @@ class AllReduced:
             return None
 
     def _call(self) -> None:
-        self._fence()  # what was written before is seen by whoever sees this
-        word = Call(self._team.number, self._version).to_word()
-        for row in self._rows:
-            row[Gauge.REDUCE_CALL] = word
+        self._orders.call(Call(self._team.number, self._version).to_word())
         self._wake_actors()

@@ -16,7 +16,7 @@ import numpy as np
 from tianji.buffer.age import AgeGauge
 from tianji.channels.interface import Receiver
 from tianji.ops.nstep import n_step_return
-from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp
+from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp, observation_names
 
 _ROUNDING = 1e-6  # of an item: ratios are seldom exact in binary
 
@@ -81,8 +81,8 @@ class Replay:
         self._used[slot] = False
         if self._warmup_left > 0:
             self._warmup_left -= 1
-        else:
-            self._owed += self._ratio * stamp.env_steps
+            return 0
+        self._owed += self._ratio * stamp.env_steps
         return stamp.env_steps
 
     def take(self, version: int) -> Batch:
@@ -90,12 +90,13 @@ class Replay:
         count = num_updates * self._minibatch
         self._owed -= count
         slots, rows, envs = self._sample(count)
-        self._note_use(slots, rows * self._num_envs + envs, version)
+        keys = slots * self._used.shape[1] + rows * self._num_envs + envs
+        self._note_use(slots, keys, version)
         shaped = {
             name: array.reshape(num_updates, self._minibatch, *array.shape[1:])
             for name, array in self._gather(slots, rows, envs).items()
         }
-        return Batch(shaped, (), num_items=count, num_steps=count)
+        return Batch(shaped, (), num_items=count, num_steps=count, keys=keys)
 
     def _sample(self, count: int) -> tuple[Array, Array, Array]:
         """Uniform over the valid transitions: draw over all rows, draw again for reset rows."""
@@ -122,9 +123,8 @@ class Replay:
             "reward": ahead.reward_B,
             "discount": ahead.discount_B,
         }
-        for name, array in arrays.items():
-            if name != OBS and not name.startswith(f"{OBS}."):
-                continue
+        for name in observation_names(arrays):
+            array = arrays[name]
             gathered[name] = array[slots, rows, envs]
             following = array[slots, ahead.next_row_B, envs]
             final = arrays.get(FINAL_OBS + name[len(OBS) :])
@@ -134,14 +134,14 @@ class Replay:
             gathered[f"next_{name}"] = following
         return gathered
 
-    def _note_use(self, slots: Array, places: Array, version: int) -> None:
-        unused = ~self._used[slots, places]
-        fresh = np.unique(slots[unused] * self._used.shape[1] + places[unused])
-        self._used.reshape(-1)[fresh] = True
+    def _note_use(self, slots: Array, keys: Array, version: int) -> None:
+        used = self._used.reshape(-1)
+        fresh = np.unique(keys[~used[keys]])
+        used[fresh] = True
         self._first_uses += len(fresh)
         self._age.add(int((version - self._oldest_version[slots]).sum()), len(slots))
 
-    def finish(self, batch: Batch) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
         """Nothing to give back: sampling does not use items up."""
         fresh, self._first_uses = self._first_uses, 0
         return fresh

@@ -9,7 +9,7 @@ from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.channels.orders import ORDER_WORDS, Order, Orders, Stop
 from tianji.types import RoleKind
 
-ROLE_BYTES = 8 * (GAUGE_WORDS + ORDER_WORDS)
+ROLE_BYTES = 8 * (GAUGE_WORDS + 2 * ORDER_WORDS)
 
 
 def control_bytes(num_roles: int, num_workers: int) -> int:
@@ -29,6 +29,10 @@ class Control:
         self.gauges = Gauges(kinds, segment.words(0, GAUGE_WORDS * num_roles))
         offset = 8 * GAUGE_WORDS * num_roles
         self.supervision = Orders(kinds, segment.words(offset, ORDER_WORDS * num_roles))
+        """What the supervisor wants of every role."""
+        offset += 8 * ORDER_WORDS * num_roles
+        self.orders = Orders(kinds, segment.words(offset, ORDER_WORDS * num_roles))
+        """What the buffer wants of its actors."""
         self._bells_at = ROLE_BYTES * num_roles
         self._workers = {worker: number for number, worker in enumerate(workers)}
 

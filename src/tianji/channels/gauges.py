@@ -38,48 +38,35 @@ class Gauge(IntEnum):
     RECEIVED_STEPS = 10
     """Buffer: environment steps received."""
     DISCARDED = 11
-    LANE_RESETS = 12
-    """Supervisor: how often the sender of this actor's lane was replaced. Buffer's row: of all
-    lanes together, so that it need not look at each."""
-    LANE_RESETS_DONE = 13
-    """Buffer: how many of those it has carried out."""
-    STARTED_VERSION = 14
+    STARTED_VERSION = 12
     """Actor: version under which the unroll in work was begun, plus 1; 0 when none is."""
-    HURRY = 15
-    """Buffer: unrolls before this round are to be handed over now, short as they are."""
-    ENV_NS = 16
+    ENV_NS = 13
     """Actor: time inside the environments, a part of BUSY_NS."""
-    PUBLISH_NS = 17
+    PUBLISH_NS = 14
     """Learner: time to publish versions, a part of BUSY_NS."""
-    SAVE_NS = 18
+    SAVE_NS = 15
     """Learner: time that checkpoints kept it from learning."""
-    LATE_NS = 19
+    LATE_NS = 16
     """Buffer: time a version that was due waited for unrolls that were about to be too old."""
-    ACTIVE = 20
+    ACTIVE = 17
     """Buffer: how many actors may work at once; the others are parked."""
-    CLOSED = 21
-    """Buffer, in an actor's row and in its own: gradients at versions before this one are no longer
-    wanted."""
-    DISCARDED_STEPS = 22
+    CLOSED = 18
+    """Buffer: gradients at versions before this one are no longer wanted."""
+    DISCARDED_STEPS = 19
     """Actor: environment steps of gradients that were dropped before they were done. Buffer: of
     those that came too late or were left out."""
-    REDUCE_CALL = 23
-    """Learner's side, in an actor's row: who gives its sum to an all-reduce now, and of which
-    version (see channels/reduce.py, Call). One word, so that nobody sees half of it."""
-    REDUCE_READY = 24
-    """Actor: it can take part, as the successor of LANE_RESETS others; that number plus 1."""
-    OPENED_NS = 25
-    """Buffer, in an actor's row: since when gradients at the newest version are wanted."""
-    OVERDUE = 26
+    REDUCE_READY = 20
+    """Actor: it can take part in an all-reduce, as the successor of so many others, plus 1."""
+    OVERDUE = 21
     """Actor: gradients that took longer than the time that was given for them."""
-    CARRIED_UPDATES = 27
+    CARRIED_UPDATES = 22
     """Learner: how much of UPDATES a checkpoint has set, and nobody counted; below 0 where it went
     back. The next two: the same of STEPS and UNIQUE_STEPS."""
-    CARRIED_STEPS = 28
-    CARRIED_UNIQUE_STEPS = 29
-    ENV_FAILURES = 30
+    CARRIED_STEPS = 23
+    CARRIED_UNIQUE_STEPS = 24
+    ENV_FAILURES = 25
     """Actor: environments that failed and were replaced."""
-    WALL_BEFORE_NS = 31
+    WALL_BEFORE_NS = 26
     """Learner: duration of the training before this session, for the learner that replaces it."""
 
 

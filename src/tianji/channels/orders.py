@@ -1,38 +1,50 @@
-"""Orders: a Board of desired state for every role, with one writer.
+"""Orders: boards of desired state, a row of words per role, each board with one writer.
 
-    orders.post("actor-0", Order.RESETS, 1)             # the writer
-    if orders.rows["actor-0"][Order.NUMBER] != seen:    # the role, once per tick
+    supervision.post("actor-0", Order.RESETS, 1)        # the writer
+    if rows.supervision[Order.RESETS] != seen:          # the role
         ...
 
-Each order is one word that says what is wanted now, not what to do: posting it twice changes
-nothing, and a reader that comes late finds the newest. NUMBER counts the changes, so that a role
-looks at one word per tick. A role acknowledges by showing what it has carried out in its own gauges
-or on a board of its own. Words stand alone: a reader may see a new word before its number, and
-looks again when the number has changed.
+A word says what is wanted now, not what to do: posting it twice changes nothing, and a reader that
+comes late finds the newest. NUMBER counts the changes of a row, so that one look tells whether
+there is anything new, for a gateway that forwards it, say. Each word stands alone: a reader may see
+a new word before the new number. A role acknowledges by showing what it has carried out in its own
+gauges, or on the board that it writes itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
-from tianji.channels.memory import new_fence
+from tianji.channels.gauges import GAUGE_WORDS
+from tianji.channels.memory import IS_ORDERED, new_fence
 
 ORDER_WORDS = 8
 
 
 class Order(IntEnum):
-    """The words of a row."""
+    """The words of a row: NUMBER, those of the supervisor, and those of the buffer to actors."""
 
     NUMBER = 0
     """How often anything else in this row was changed."""
     STOP = 1
-    """Supervisor to every role: how urgently to stop (Stop)."""
+    """Supervisor, to every role: how urgently to stop (Stop)."""
     RESETS = 2
-    """Supervisor to an actor: how many processes have run it before this one and are gone. To the
-    buffer: the same for all actors together."""
+    """Supervisor, to an actor: how many processes have run it before and are gone. To the buffer:
+    the sum over all actors. Buffer, to an actor: for how many of those its lane was reset."""
     GIVEN_UP = 3
-    """Supervisor to an actor: 1 if it is not started again."""
+    """Supervisor, to an actor: 1 if it is not started again."""
+    HURRY = 4
+    """Buffer, to an actor: unrolls before this round are to be sent now, short as they are."""
+    CLOSED = 5
+    """Buffer, to an actor: gradients at versions before this one are no longer wanted."""
+    OPENED_NS = 6
+    """Buffer, to an actor: since when gradients at the newest version are wanted. A time of
+    CLOCK_MONOTONIC on the buffer's host, or of the virtual clock."""
+    CALL = 7
+    """Buffer, to an actor: the team of an all-reduce and the version whose sums it gives now
+    (channels/reduce.py, Call). One word, so that nobody sees half of it."""
 
 
 class Stop(IntEnum):
@@ -44,6 +56,28 @@ class Stop(IntEnum):
     NOW = 2
 
 
+class Poster:
+    """The writer of some rows."""
+
+    def __init__(self, rows: Sequence[memoryview[int]]) -> None:
+        self._rows = rows
+        self._fence = new_fence()
+
+    def post(self, row: int, order: Order, value: int) -> None:
+        """Say what is wanted of one role."""
+        self.post_to([row], order, value)
+
+    def post_to(self, rows: Iterable[int], order: Order, value: int) -> None:
+        """Say the same to several roles."""
+        if not IS_ORDERED:
+            self._fence()  # what was written before is seen by a role that sees the order
+        for index in rows:
+            row = self._rows[index]
+            if row[order] != value:
+                row[order] = value
+                row[Order.NUMBER] += 1
+
+
 class Orders:
     """Rows by role name, in the same order in every process."""
 
@@ -52,15 +86,43 @@ class Orders:
         names = tuple(roles)
         if words is None:
             words = memoryview(bytearray(8 * ORDER_WORDS * len(names))).cast("q")
-        self._fence = new_fence()
         self.rows: dict[str, memoryview[int]] = {
             name: words[i * ORDER_WORDS : (i + 1) * ORDER_WORDS] for i, name in enumerate(names)
         }
+        self._indices = {name: index for index, name in enumerate(names)}
+        self._poster = Poster(list(self.rows.values()))
 
     def post(self, role: str, order: Order, value: int) -> None:
         """Say what is wanted of a role."""
-        row = self.rows[role]
-        if row[order] != value:
-            row[order] = value
-            self._fence()  # whoever sees the number sees the word
-            row[Order.NUMBER] += 1
+        self._poster.post(self._indices[role], order, value)
+
+
+class ActorRows(NamedTuple):
+    """An actor's rows of the control lane."""
+
+    gauges: memoryview[int]
+    supervision: memoryview[int]
+    """Orders of the supervisor."""
+    orders: memoryview[int]
+    """Orders of the buffer."""
+
+
+class BufferRows(NamedTuple):
+    """A buffer's rows of the control lane, and those of its actors."""
+
+    gauges: memoryview[int]
+    supervision: memoryview[int]
+    actors: Sequence[ActorRows]
+
+    @staticmethod
+    def private(num_actors: int) -> BufferRows:
+        """Return rows that nobody else sees, for measurements and simulations."""
+
+        def words(count: int) -> memoryview[int]:
+            return memoryview(bytearray(8 * count)).cast("q")
+
+        actors = [
+            ActorRows(words(GAUGE_WORDS), words(ORDER_WORDS), words(ORDER_WORDS))
+            for _ in range(num_actors)
+        ]
+        return BufferRows(words(GAUGE_WORDS), words(ORDER_WORDS), actors)

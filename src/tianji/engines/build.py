@@ -4,23 +4,45 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 
-import numpy as np
 import torch
 
+from tianji.actor.assembler import Assembler
+from tianji.actor.gradients import GradientAssembler, GradientPlan
+from tianji.actor.inference import Inference
+from tianji.actor.orders import ActorOrders
 from tianji.actor.role import Actor, ActorPlan
+from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
+from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.balance.gradient_timing import closing_s
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.interface import Store
+from tianji.buffer.gather import GatherGate, GatherPlan
+from tianji.buffer.interface import Gate, Store
 from tianji.buffer.pool import Pool
 from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
-from tianji.buffer.role import Buffer, BufferPlan
+from tianji.buffer.role import Buffer
+from tianji.buffer.rules import build_rule
+from tianji.buffer.sums import Sums
+from tianji.buffer.window import RatioWindow, WindowPlan
+from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
+from tianji.channels.orders import ActorRows, BufferRows
 from tianji.channels.reports import Reports
 from tianji.engines.env_failures import EnvFailures
+from tianji.engines.gradients import (
+    MakeAdding,
+    OpenContributions,
+    gather_of,
+    is_all_reduce,
+    num_parameters,
+    times_of,
+    timing_of,
+)
+from tianji.engines.model import build_model, seed_for
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.interface import World
@@ -39,25 +61,9 @@ from tianji.trace.parts import (
 from tianji.trace.spans import Spans, open_spans
 from tianji.types import Clock
 
+OpenSender = Callable[[], Sender]
+"""An actor's end of its lane: an actor that has opened it is ready to work."""
 REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
-_SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "evaluator": 4}
-
-
-def seed_for(root: int, kind: str, index: int = 0) -> int:
-    """The only way seeds are derived from the root seed."""
-    sequence = np.random.SeedSequence(root, spawn_key=(_SEED_SPACE[kind], index))
-    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
-
-
-def build_model(spec: RunSpec) -> torch.nn.Module:
-    """The same initial weights in every process, whatever its threads: an orthogonal matrix from
-    two threads differs in its last bits from that of one."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(seed_for(spec.config.seed, "model"))
-    model = load_algorithm(spec.config.algorithm.name).build_model(spec.spaces, spec.config)
-    torch.set_num_threads(threads)
-    return model
 
 
 def spans_of(spec: RunSpec, role: str) -> Spans | None:
@@ -79,37 +85,60 @@ def build_actor_world(
 def build_actor(
     spec: RunSpec,
     index: int,
-    sender: Sender,
+    open_sender: OpenSender,
     policy: BoardReader,
-    gauges: memoryview[int],
+    rows: ActorRows,
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
     reports: Reports | None = None,
+    open_contributions: OpenContributions | None = None,
 ) -> Actor:
+    """Build an actor. open_contributions: its end of the sums, where items are gradients."""
     plan, config = spec.plan, spec.config
     model = build_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
-    world = build_actor_world(spec, index, gauges, reports)
+    world = build_actor_world(spec, index, rows.gauges, reports)
+    rows.gauges[Gauge.STARTED_VERSION] = 0  # a predecessor may have left it
+    sender = open_sender()
     if spans is not None:
         acting, world = trace_acting(acting, spans), trace_world(world, spans)
         policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)
-    return Actor(
-        ActorPlan(
-            index=index,
-            num_actors=plan.num_actors,
-            num_rows=plan.num_rows,
-            lookahead=plan.lookahead,
-            steps_per_unroll=plan.steps_per_unroll,
-            seed=seed_for(config.seed, "actor", index),
-            row_names=Layout.from_json(plan.layout).row_names(),
-        ),
-        world=world,
-        acting=acting,
-        read_policy=Snapshot(model).read_from,
-        policy=policy,
-        sender=sender,
-        gauges=gauges,
-        now_ns=now_ns,
+    inference = Inference(acting, policy, Snapshot(model).read_from)
+    assembler = _build_assembler(spec, index, model, inference, rows, now_ns, open_contributions)
+    parts = world, inference, assembler, sender, rows, now_ns
+    return Actor(ActorPlan(index, plan.num_rows), *parts)
+
+
+def _build_assembler(
+    spec: RunSpec,
+    index: int,
+    model: torch.nn.Module,
+    inference: Inference,
+    rows: ActorRows,
+    now_ns: Clock,
+    open_contributions: OpenContributions | None,
+) -> Assembler:
+    plan, config, orders = spec.plan, spec.config, ActorOrders(rows)
+    seed = seed_for(config.seed, "actor", index)
+    gather = gather_of(spec)
+    if gather is None:
+        steps_per_round = plan.num_actors * plan.steps_per_unroll
+        row_names = Layout.from_json(plan.layout).row_names()
+        unrolls = UnrollPlan(plan.lookahead - 1, steps_per_round, seed, row_names)
+        return UnrollAssembler(unrolls, inference, orders, now_ns)
+    build_estimator = load_algorithm(config.algorithm.name).build_estimator
+    assert build_estimator is not None, "an algorithm that gathers has an estimator"
+    assert open_contributions is not None, "gradients are added up somewhere"
+    size = num_parameters(model)
+    return GradientAssembler(
+        GradientPlan(plan.num_rows, seed, times_rows=config.times.per == "step"),
+        inference,
+        build_estimator(model, spec.spaces, config),
+        open_contributions(size),
+        orders,
+        rows.gauges,
+        now_ns,
+        timing_of(spec, gather, index, size),
     )
 
 
@@ -117,32 +146,54 @@ def build_buffer(
     spec: RunSpec,
     receiver: Receiver,
     progress: Progress,
-    gauges: memoryview[int],
-    actor_gauges: Sequence[memoryview[int]],
+    rows: BufferRows,
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
+    make_adding: MakeAdding | None = None,
+    model_size: int = 0,
 ) -> Buffer:
-    plan = spec.plan
-    store = _build_store(spec, receiver)
+    """Build the buffer of any algorithm. make_adding, model_size: how sums come together and how
+    many parameters they have, where items are gradients."""
     if spans is not None:
-        receiver, store = trace_receiver(receiver, spans), trace_store(store, spans)
+        receiver = trace_receiver(receiver, spans)
+    rest = receiver, rows, now_ns
+    gate: Gate
+    store: Store
+    match load_algorithm(spec.config.algorithm.name).cadence(spec.config):
+        case Gather() as gather:
+            assert make_adding is not None, "gradients are added up somewhere"
+            rule = build_rule(gather, spec.plan.num_actors)
+            adding = make_adding(rule, model_size)
+            gate = GatherGate(_gather_plan(spec, gather, model_size), rule, adding, *rest)
+            store = Sums(gate)
+        case QueueCadence() as queue:
+            gate = RatioWindow(_window_plan(spec), *rest)
+            store = _build_queue(spec, receiver, queue.pool_batches)
+        case ReplayCadence() as replay:
+            gate = RatioWindow(_window_plan(spec), *rest)
+            store = _build_replay(spec, receiver, replay)
+    if spans is not None:
+        store = trace_store(store, spans)
+    return Buffer(gate, store, progress, first_row=spec.plan.lookahead - 1)
+
+
+def _window_plan(spec: RunSpec) -> WindowPlan:
+    plan = spec.plan
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
-    return Buffer(
-        BufferPlan(point, plan.max_lag, first_row=plan.lookahead - 1, may_park=plan.shares_cores),
-        receiver=receiver,
-        store=store,
-        progress=progress,
-        gauges=gauges,
-        actor_gauges=actor_gauges,
-        now_ns=now_ns,
+    return WindowPlan(point, plan.max_lag, may_park=plan.shares_cores)
+
+
+def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:
+    times = times_of(spec, model_size)
+    return GatherPlan(
+        model_size,
+        gather.absent_after_s,
+        closing_s=0.0 if times is None else closing_s(times, gather.rule),
+        calls_absent=is_all_reduce(gather),
     )
 
 
-def _build_store(spec: RunSpec, receiver: Receiver) -> Store:
-    cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
-    if cadence.store == "queue":
-        return _build_queue(spec, receiver, cadence.pool_batches)
-    items = round(cadence.ratio * cadence.steps_per_version)
+def _build_replay(spec: RunSpec, receiver: Receiver, cadence: ReplayCadence) -> Replay:
     return Replay(
         receiver,
         capacity=spec.plan.replay_unrolls,
@@ -150,7 +201,7 @@ def _build_store(spec: RunSpec, receiver: Receiver) -> Store:
         lookahead=cadence.lookahead,
         ratio=cadence.ratio,
         warmup_unrolls=spec.plan.warmup_unrolls,
-        minibatch=items // cadence.num_updates,
+        minibatch=cadence.trained_steps_per_version // cadence.num_updates,
         gamma=spec.config.algorithm.gamma,
         seed=seed_for(spec.config.seed, "store"),
         save_items=_saves_replay(spec),

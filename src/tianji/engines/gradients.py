@@ -1,44 +1,33 @@
-"""Roles of algorithms that gather gradients, from a config and a plan; see build.py."""
+"""The sums of gradients of a run: where they lie, how they are added up, what they may take.
+
+In the all-reduce realisation actors take the learner's steps themselves. In one process they take
+them with the total that the learner's side added up; between processes a collective gives it to
+each of them.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
+from torch import nn
 
-from tianji.actor.gradients import GradientActor, GradientActorPlan
-from tianji.algorithms.interface import Gather
+from tianji.actor.own_policy import OwnPolicy
+from tianji.actor.rank import FollowingReduce, Rank
+from tianji.algorithms.interface import Gather, Update
 from tianji.algorithms.registry import load_algorithm
+from tianji.algorithms.whole import WholeSnapshot
 from tianji.balance.given_times import Times
-from tianji.balance.gradient_timing import Timing, closing_s
+from tianji.balance.gradient_timing import Timing
 from tianji.buffer.adding import Adding
-from tianji.buffer.gathering import Gathering, GatherPlan
 from tianji.buffer.rules import GatherRule, build_rule
-from tianji.channels.interface import (
-    BoardReader,
-    ContributionWriter,
-    Receiver,
-    Sender,
-)
-from tianji.channels.reports import Reports
-from tianji.engines.build import build_actor_world, build_model, seed_for
+from tianji.channels.interface import BoardReader, ContributionWriter, Totals
+from tianji.channels.orders import ActorRows
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
-from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot, flatten
-from tianji.trace.parts import (
-    trace_acting,
-    trace_reader,
-    trace_receiver,
-    trace_sender,
-    trace_world,
-)
-from tianji.trace.spans import Spans
-from tianji.types import Clock
 from tianji.virtual.costs import costs_of
 
-OpenSender = Callable[[], Sender]
-"""An actor's end of its lane: whoever has opened it is ready to work."""
 OpenContributions = Callable[[int], ContributionWriter]
 """An actor's end, for so many parameters."""
 MakeAdding = Callable[[GatherRule, int], Adding]
@@ -46,86 +35,24 @@ MakeAdding = Callable[[GatherRule, int], Adding]
 
 
 def gather_of(spec: RunSpec) -> Gather | None:
-    """How this run gathers gradients; None where its items are experience."""
-    return load_algorithm(spec.config.algorithm.name).cadence(spec.config).gather
+    """Return how this run gathers gradients; None where its items are unrolls."""
+    cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
+    return cadence if isinstance(cadence, Gather) else None
 
 
-def build_gradient_actor(
-    spec: RunSpec,
-    index: int,
-    open_sender: OpenSender,
-    policy: BoardReader,
-    open_contributions: OpenContributions,
-    gauges: memoryview[int],
-    spans: Spans | None = None,
-    now_ns: Clock = time.monotonic_ns,
-    reports: Reports | None = None,
-) -> GradientActor:
-    plan, config = spec.plan, spec.config
-    algorithm = load_algorithm(config.algorithm.name)
-    assert algorithm.build_estimator is not None, "an algorithm that gathers has an estimator"
-    model = build_model(spec)
-    acting = algorithm.build_acting(model, spec.spaces, config)
-    world = build_actor_world(spec, index, gauges, reports)
-    sender = open_sender()
-    if spans is not None:
-        acting, world = trace_acting(acting, spans), trace_world(world, spans)
-        policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)
-    seed = seed_for(config.seed, "actor", index)
-    return GradientActor(
-        GradientActorPlan(index, plan.num_rows, seed, times_rows=config.times.per == "step"),
-        world=world,
-        acting=acting,
-        estimator=algorithm.build_estimator(model, spec.spaces, config),
-        read_policy=Snapshot(model).read_from,
-        policy=policy,
-        sender=sender,
-        contributions=open_contributions(num_parameters(model)),
-        gauges=gauges,
-        now_ns=now_ns,
-        timing=timing_of(spec, index, num_parameters(model)),
-    )
+def is_all_reduce(gather: Gather | None) -> bool:
+    return gather is not None and gather.realisation == "all-reduce"
 
 
-def build_gathering(
-    spec: RunSpec,
-    gather: Gather,
-    receiver: Receiver,
-    make_adding: MakeAdding,
-    model: torch.nn.Module,
-    progress: Progress,
-    gauges: memoryview[int],
-    actor_gauges: Sequence[memoryview[int]],
-    spans: Spans | None = None,
-    now_ns: Clock = time.monotonic_ns,
-) -> Gathering:
-    if spans is not None:
-        receiver = trace_receiver(receiver, spans)
-    times = times_of(spec, num_parameters(model))
-    closing = 0.0 if times is None else closing_s(times, gather.rule)
-    rule = build_rule(gather, spec.plan.num_actors)
-    return Gathering(
-        GatherPlan(
-            num_parameters(model),
-            gather.absent_after_s,
-            closing,
-            calls_absent=gather.realisation == "all-reduce",
-        ),
-        receiver,
-        rule,
-        make_adding(rule, num_parameters(model)),
-        progress,
-        gauges,
-        actor_gauges,
-        now_ns,
-    )
+def num_parameters(model: torch.nn.Module) -> int:
+    return len(flatten(model).vector_P)
 
 
 def times_of(spec: RunSpec, num_parameters: int) -> Times | None:
-    """The times that gradients shall take; None where they take what they take.
+    """Return the times that gradients shall take; None where they take as long as they need.
 
-    Under the virtual clock there must be some: without a law everybody takes what its rows cost by
-    the table of that engine.
+    Under the virtual clock there must be some: without a law every actor takes what its rows cost
+    by the table of that engine.
     """
     config, plan = spec.config.times, spec.plan
     if config.law == "none" and spec.config.engine != "virtual":
@@ -136,10 +63,42 @@ def times_of(spec: RunSpec, num_parameters: int) -> Times | None:
     return Times(config, plan.num_actors, num_parameters, spec.config.seed)
 
 
-def timing_of(spec: RunSpec, actor: int, num_parameters: int) -> Timing | None:
-    gather, times = gather_of(spec), times_of(spec, num_parameters)
-    return Timing(times, actor, gather.rule) if gather and times else None
+def timing_of(spec: RunSpec, gather: Gather, actor: int, num_parameters: int) -> Timing | None:
+    times = times_of(spec, num_parameters)
+    return None if times is None else Timing(times, actor, gather.rule)
 
 
-def num_parameters(model: torch.nn.Module) -> int:
-    return len(flatten(model).vector_P)
+def published(spec: RunSpec, model: nn.Module, update: Update) -> Snapshot | WholeSnapshot:
+    """Return what the learner posts: for actors that take its steps, all that the next step
+    needs."""
+    return WholeSnapshot(model, update) if is_all_reduce(gather_of(spec)) else Snapshot(model)
+
+
+def own_policy(
+    spec: RunSpec, board: BoardReader, totals: Totals, gauges: memoryview[int]
+) -> OwnPolicy:
+    """Return the policy of an actor that takes the learner's steps itself."""
+    model = build_model(spec)
+    algorithm = load_algorithm(spec.config.algorithm.name)
+    update = algorithm.build_update(model, spec.spaces, spec.config)
+    return OwnPolicy(model, update, board, totals, _weigh(spec), gauges)
+
+
+def build_rank(
+    spec: RunSpec,
+    index: int,
+    reduce: FollowingReduce,
+    open_contributions: OpenContributions,
+    rows: ActorRows,
+) -> Rank:
+    """Build an actor's end of the all-reduce between processes."""
+    size = num_parameters(build_model(spec))
+    contributions = open_contributions(size)
+    num_actors = spec.plan.num_actors
+    return Rank(index, num_actors, size, reduce, contributions, _weigh(spec), rows)
+
+
+def _weigh(spec: RunSpec) -> Callable[[int], tuple[float, float]]:
+    gather = gather_of(spec)
+    assert gather is not None, "only sums of gradients are weighed"
+    return build_rule(gather, spec.plan.num_actors).weigh

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeAlias
+from functools import cache, partial
+from typing import Any
 
 import torch
 
-from tianji.actor.gradients import GradientActor
-from tianji.actor.reducing import ReducingActor
+from tianji.actor.rank import Rank
 from tianji.actor.role import Actor
 from tianji.algorithms.interface import Update
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.adding import Adding, AtLearner, Remembered
-from tianji.buffer.interface import BufferRole
+from tianji.buffer.adding import Adding, AtLearner, KeptTotal
 from tianji.buffer.reducing import AllReduced
 from tianji.buffer.regroup import regrouped
+from tianji.buffer.role import Buffer
 from tianji.buffer.rules import GatherRule
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import (
@@ -29,14 +28,21 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, Receiver
 from tianji.channels.layout import Layout
 from tianji.channels.memory import to_pages
+from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.engines.build import build_actor, build_buffer, build_evaluator, build_model, spans_of
-from tianji.engines.gradients import build_gathering, build_gradient_actor, gather_of
-from tianji.engines.gradients import num_parameters as parameters_of
-from tianji.engines.reducing import build_reducing_actor, is_all_reduce, own_policy, published
+from tianji.engines.build import build_actor, build_buffer, build_evaluator, spans_of
+from tianji.engines.gradients import (
+    build_rank,
+    gather_of,
+    is_all_reduce,
+    num_parameters,
+    own_policy,
+    published,
+)
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
-from tianji.engines.wiring import Ends
+from tianji.engines.wiring import Ends, actor_rows, buffer_rows
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.group import Group, GroupGauges
@@ -48,8 +54,6 @@ from tianji.records import BoardBytes, BuiltReport
 from tianji.trace.parts import trace_batches, trace_checkpoints, trace_update, trace_writer
 from tianji.trace.spans import Spans
 from tianji.types import Clock
-
-AnyActor: TypeAlias = Actor | GradientActor | ReducingActor
 
 
 class Roles:
@@ -72,32 +76,42 @@ class Roles:
         self._reduces: list[GlooReduce] = []
         self.spans: dict[str, Spans | None] = {}
         """Where each role's spans go; None without a trace."""
-        self._total: Remembered | None = None
+        self.ranks: dict[str, Rank] = {}
+        """The actors' ends of an all-reduce between processes."""
+        self._total: KeptTotal | None = None
 
     def _open_spans(self, role: Role) -> Spans | None:
         self.spans[role.name] = spans = spans_of(self._spec, role.name)
         return spans
 
-    def actor(self, role: Role, mends: bool) -> AnyActor:
+    def actor(self, role: Role, mends: bool) -> Actor:
         """mends: an environment that fails is replaced; else its error ends the run."""
-        spec, ends, index = self._spec, self._ends, role.index
-        row, spans = ends.gauges.rows[role.name], self._open_spans(role)
-        rest = row, spans, self._now_ns, self._reports if mends else None
-        policy, open_sender = ends.policy_reader(), partial(ends.sender, role)
-        if self._gather is None:
-            return build_actor(spec, index, open_sender(), policy, *rest)
+        spec, ends = self._spec, self._ends
+        rows, spans = actor_rows(ends, role), self._open_spans(role)
+        policy, open_sum = ends.policy_reader(), None
+        if self._gather is not None:
+            open_sum = cache(partial(self._open_sum, role))  # a board has one writer
+            if (reduce := self._open_reduce(role)) is not None:
+                rank = build_rank(spec, role.index, reduce, open_sum, rows)
+                self.ranks[role.name] = rank
+                policy = own_policy(spec, policy, rank, rows.gauges)
+            elif self._total is not None:
+                policy = own_policy(spec, policy, self._total, rows.gauges)
+        return build_actor(
+            spec,
+            role.index,
+            partial(ends.sender, role),
+            policy,
+            rows,
+            spans,
+            self._now_ns,
+            self._reports if mends else None,
+            open_sum,
+        )
 
-        def open_sum(num_parameters: int) -> BoardContributionWriter:
-            return BoardContributionWriter(
-                *ends.sum_writer(role, contribution_bytes(num_parameters))
-            )
-
-        reduce = self._open_reduce(role)
-        if reduce is not None:
-            return build_reducing_actor(reduce, spec, index, open_sender, policy, open_sum, *rest)
-        if self._total is not None:
-            policy = own_policy(spec, self._gather, policy, self._total, row)
-        return build_gradient_actor(spec, index, open_sender, policy, open_sum, *rest)
+    def _open_sum(self, role: Role, num_parameters: int) -> BoardContributionWriter:
+        board = self._ends.sum_writer(role, contribution_bytes(num_parameters))
+        return BoardContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
         row, spans = self._ends.gauges.rows[role.name], self._open_spans(role)
@@ -108,17 +122,18 @@ class Roles:
         self,
         learner: Role,
         actor_states: ActorStates,
-        share: Callable[[BufferRole], BufferRole] = lambda buffer: buffer,
+        share: Callable[[Buffer], Buffer] = lambda buffer: buffer,
     ) -> Training:
         """Build a group's buffer and learner, and what takes them to the end of the run.
 
         share: makes the buffer safe for two threads, where it and its learner have one each."""
         spec, ends, now_ns = self._spec, self._ends, self._now_ns
         (buffer_role,) = self._program.of_kind("buffer")
+        buffer_ends = buffer_rows(ends, buffer_role, self._program.of_kind("actor"))
         rows = GroupGauges(
             ends.gauges.rows[learner.name],
-            ends.gauges.rows[buffer_role.name],
-            list(ends.gauges.of_kind("actor").values()),
+            buffer_ends.gauges,
+            [actor.gauges for actor in buffer_ends.actors],
         )
         spans, buffer_spans = self._open_spans(learner), self._open_spans(buffer_role)
         model = build_model(spec)
@@ -130,7 +145,7 @@ class Roles:
         policy = ends.policy_writer(snapshot.nbytes)
         progress = Progress(spec.config)
         rows.buffer[Gauge.ACTIVITY] = Activity.RECEIVING
-        buffer = share(self._buffer(learner, model, progress, rows, buffer_spans))
+        buffer = share(self._buffer(learner, model, progress, buffer_ends, buffer_spans))
         steps: Update = update
         batches: Batches = buffer
         if spans is not None and buffer_spans is not None:
@@ -166,33 +181,37 @@ class Roles:
         learner: Role,
         model: torch.nn.Module,
         progress: Progress,
-        rows: GroupGauges,
+        rows: BufferRows,
         spans: Spans | None,
-    ) -> BufferRole:
-        spec, receiver = self._spec, self._ends.receiver()
-        rest = progress, rows.buffer, rows.actors, spans, self._now_ns
-        if self._gather is None:
-            return build_buffer(spec, receiver, *rest)
-        make_adding = partial(self._adding, learner, receiver, rows)
-        return build_gathering(spec, self._gather, receiver, make_adding, model, *rest)
+    ) -> Buffer:
+        receiver = self._ends.receiver()
+        return build_buffer(
+            self._spec,
+            receiver,
+            progress,
+            rows,
+            spans,
+            self._now_ns,
+            partial(self._adding, learner, receiver, rows),
+            num_parameters(model),
+        )
 
     def _adding(
         self,
         learner: Role,
         receiver: Receiver,
-        rows: GroupGauges,
+        rows: BufferRows,
         rule: GatherRule,
-        num_parameters: int,
+        size: int,
     ) -> Adding:
-        boards = self._ends.sum_readers(contribution_bytes(num_parameters))
-        contributions = BoardContributionReader(boards)
-        at_learner = AtLearner(rule, contributions, len(boards), num_parameters)
+        boards = self._ends.sum_readers(contribution_bytes(size))
+        at_learner = AtLearner(rule, BoardContributionReader(boards), len(boards), size)
         reduce = self._open_reduce(learner)
         if reduce is not None:
             return AllReduced(rule, at_learner, reduce, rows.actors, receiver.wake_senders)
         if not is_all_reduce(self._gather):
             return at_learner
-        self._total = Remembered(at_learner)
+        self._total = KeptTotal(at_learner)
         return self._total
 
     def _open_reduce(self, role: Role) -> GlooReduce | None:
@@ -206,14 +225,12 @@ class Roles:
     def _tell_sizes(self, learner: Role, model: torch.nn.Module, policy_bytes: int) -> None:
         built: BoardBytes = {"policy_board_bytes": to_pages(board_bytes(policy_bytes))}
         if self._gather is not None:
-            one = board_bytes(contribution_bytes(parameters_of(model)))
+            one = board_bytes(contribution_bytes(num_parameters(model)))
             built["sum_boards_bytes"] = self._spec.plan.num_actors * to_pages(one)
         self._reports(BuiltReport(kind="built", role=learner.name, record=built))
 
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a buffer's saved state as the present number of actors would have left it."""
-        if self._gather is not None:
-            return saved  # nothing in it belongs to one actor
         plan = self._spec.plan
         axes = Layout.from_json(plan.layout).env_axes()
         return regrouped(saved, plan.num_actors, plan.envs_per_actor, axes, plan.replay_unrolls)

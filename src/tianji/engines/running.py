@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tianji.buffer.interface import BufferRole
+from tianji.actor.role import Actor
+from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.loop import run_loop
-from tianji.engines.roles import AnyActor, Roles
+from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
 from tianji.engines.threads import LockedBuffer, run_on_threads
 from tianji.engines.wiring import SharedEnds
@@ -113,13 +114,18 @@ class WorkerRun:
         orders = self._ends.supervision.rows[role.name]
         return lambda: orders[Order.STOP] != Stop.NO
 
-    def _alone(self, role: Role, made: AnyActor | Evaluator) -> Part:
+    def _alone(self, role: Role, made: Actor | Evaluator) -> Part:
         """Return the part of an actor or an evaluator, which ends when it is told to."""
-        row = self._ends.gauges.rows[role.name]
+        row, rank = self._ends.gauges.rows[role.name], self._roles.ranks.get(role.name)
+
+        def tick_with_rank() -> bool:
+            has_given = rank is not None and timed_tick(rank, row)
+            return timed_tick(made, row) or has_given
+
         return Part(
             role,
             [row],
-            tick=lambda: timed_tick(made, row),
+            tick=(lambda: timed_tick(made, row)) if rank is None else tick_with_rank,
             is_over=self._is_told_to_stop(role),
             close=made.close,
             due_ns=lambda: made.due_ns,
@@ -174,7 +180,7 @@ class WorkerRun:
         ends.control.ring_all()  # the first policy is there
         return training
 
-    def _share_buffer(self, learner: Role) -> Callable[[BufferRole], BufferRole]:
+    def _share_buffer(self, learner: Role) -> Callable[[Buffer], Buffer]:
         if not self._has_threads:
             return lambda buffer: buffer
         return lambda buffer: LockedBuffer(buffer, self._ends.bell(learner).ring)

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tianji.buffer.interface import BufferRole
-from tianji.types import Batch
+from tianji.buffer.role import Buffer
+from tianji.types import Array, Batch
 
 
 def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
@@ -29,39 +29,29 @@ def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
             raise error
 
 
-class LockedBuffer:
+class LockedBuffer(Buffer):
     """A buffer that its own thread ticks and the learner's thread takes batches from."""
 
-    def __init__(self, buffer: BufferRole, wake_learner: Callable[[], None]) -> None:
-        self._buffer = buffer
+    def __init__(self, buffer: Buffer, wake_learner: Callable[[], None]) -> None:
+        self.__dict__.update(buffer.__dict__)
         self._wake_learner = wake_learner
         self._lock = threading.Lock()
-        self.lag = buffer.lag
 
     def tick(self) -> bool:
         with self._lock:
-            worked = self._buffer.tick()
+            worked = super().tick()
         if worked:
             self._wake_learner()
         return worked
 
     def take(self) -> Batch | None:
         with self._lock:
-            return self._buffer.take()
+            return super().take()
 
-    def finish(self, batch: Batch, version: int) -> int:
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> int:
         with self._lock:
-            return self._buffer.finish(batch, version)
+            return super().finish(batch, version, priorities)
 
-    def __getattr__(self, name: str) -> Any:
-        """Guard whatever else the learner asks of the buffer between two versions."""
+    def state(self) -> dict[str, Any]:
         with self._lock:
-            found = getattr(self._buffer, name)
-        return self._guarded(found) if callable(found) else found
-
-    def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*args: Any) -> Any:
-            with self._lock:
-                return call(*args)
-
-        return guarded
+            return super().state()

@@ -83,8 +83,10 @@ class Together:
         self.side.start()
 
     def close(self) -> None:
-        for role in (*self.actors.values(), *self.evaluators.values()):
-            role.close()
+        for actor in self.actors.values():
+            actor.close()
+        for evaluator in self.evaluators.values():
+            evaluator.close()
 
     def _actor_states(self) -> dict[str, Any] | None:
         if not self._is_between:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tianji.actor.gradients import GradientActor
 from tianji.channels.gauges import Ticks
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.layout import Layout
@@ -79,7 +78,6 @@ class VirtualEngine:
         """Let gradients take given times, and nothing else take any."""
         rows, now_ns = self._roles.gauges.rows, self._clock.now_ns
         for name, actor in self._roles.actors.items():
-            assert isinstance(actor, GradientActor), "only gradients take given times"
             job = TimedJob(actor, rows[name], now_ns)
             self._cluster.add_actor(job, ranks=actor_ranks(actor.index))
         self._cluster.add_learner(self._learner_job(FREE.learner, 1), 1.0, ranks=LEARNER_RANKS)

@@ -8,7 +8,7 @@ ends = SharedEnds(program, plan, memory.fds)        # ... and each worker attach
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
-from tianji.channels.orders import Orders
+from tianji.channels.orders import ActorRows, BufferRows, Orders
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
@@ -31,6 +31,7 @@ class Ends(Protocol):
 
     gauges: Gauges
     supervision: Orders
+    orders: Orders
 
     def sender(self, actor: Role) -> Sender: ...
 
@@ -53,6 +54,16 @@ class Ends(Protocol):
 
         timeout_s: the longest that one rank may let the others wait."""
         ...
+
+
+def actor_rows(ends: Ends, actor: Role) -> ActorRows:
+    name = actor.name
+    return ActorRows(ends.gauges.rows[name], ends.supervision.rows[name], ends.orders.rows[name])
+
+
+def buffer_rows(ends: Ends, buffer: Role, actors: Iterable[Role]) -> BufferRows:
+    own, orders = ends.gauges.rows[buffer.name], ends.supervision.rows[buffer.name]
+    return BufferRows(own, orders, [actor_rows(ends, actor) for actor in actors])
 
 
 def bell_names(program: Program) -> tuple[str, ...]:
@@ -78,6 +89,7 @@ class InprocEnds:
         kinds = program.kinds()
         self.gauges = Gauges(kinds)
         self.supervision = Orders(kinds)
+        self.orders = Orders(kinds)
         self._stream = stream
         self._make_board = make_board
         self._policy: InprocBoard | None = None
@@ -156,6 +168,7 @@ class SharedEnds:
         self.control = Control(program.kinds(), bell_names(program), Segment.attach(fds["control"]))
         self.gauges = self.control.gauges
         self.supervision = self.control.supervision
+        self.orders = self.control.orders
         self.num_kept = 0
         """Unrolls that a receiver before this one has left in the store."""
         self.highest_version = -1

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from tianji.algorithms.interface import Update
-from tianji.buffer.interface import BufferRole
+from tianji.buffer.role import Buffer
 from tianji.channels.gauges import CARRIED, Gauge, timed_tick
 from tianji.learner.role import Learner
 from tianji.types import Clock
@@ -36,7 +36,7 @@ class Group:
         self,
         model: torch.nn.Module,
         update: Update,
-        buffer: BufferRole,
+        buffer: Buffer,
         learner: Learner,
         gauges: GroupGauges,
         ratio: float,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.envs.build import EnvSources, Probe, probe_all
@@ -20,7 +21,7 @@ def probe_tasks(config: RunConfig, env: EnvSources, timed: bool = False) -> Prob
 
 def gathers(config: RunConfig) -> bool:
     """Return whether the actors compute gradients, so that each may have its own task."""
-    return load_algorithm(config.algorithm.name).cadence(config).gather is not None
+    return isinstance(load_algorithm(config.algorithm.name).cadence(config), Gather)
 
 
 def _check_list(config: RunConfig) -> None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
@@ -127,7 +128,8 @@ def program_for(config: RunConfig, plan: RunPlan) -> Program:
 
 def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tuple[Wire, ...]:
     """Return the wires between the roles of one group, in the order data passes."""
-    gather = load_algorithm(config.algorithm.name).cadence(config).gather
+    cadence = load_algorithm(config.algorithm.name).cadence(config)
+    gather = cadence if isinstance(cadence, Gather) else None
     everybody = tuple(role.name for role in roles)
     actors, buffers, learners, evaluators = (
         tuple(role.name for role in roles if role.kind == kind)

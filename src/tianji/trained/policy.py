@@ -85,7 +85,7 @@ class LoadedPolicy:
         num_envs = len(next(iter(leaves.values())))
         unroll = {name: array[None] for name, array in leaves.items()} | {
             field.name: np.zeros((1, num_envs, *field.shape), field.dtype)
-            for field in self.algorithm.fields(self.spaces)
+            for field in self.algorithm.fields(self.spaces, self.config)
         }
         self.acting.begin(rng, unroll, 0, self.num_env_steps)
         return self.acting.act(unroll, 0)

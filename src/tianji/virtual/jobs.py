@@ -46,15 +46,22 @@ class TimedActor(Protocol):
 
     is_working: bool
     """An item has been begun and is neither sent nor dropped."""
-    due_ns: int
-    """When the item in work may be sent; 0 while that is not known."""
+
+    @property
+    def due_ns(self) -> int:
+        """When the item in work may be sent; 0 while that is not known."""
+        ...
 
     def is_wanted(self) -> bool:
         """Return whether the item in work is still wanted."""
         ...
 
+    def begin(self) -> bool:
+        """Drop an item that is not wanted, begin one if one may; return whether one is in work."""
+        ...
+
     def tick(self) -> bool:
-        """Drop an item that is not wanted, begin one, or work on one."""
+        """Work on the item."""
         ...
 
 
@@ -80,7 +87,7 @@ class TimedJob(Job):
                     actor.tick()
                 self._due_ns = now_ns  # begin the next one after the buffer has seen this one
             return None
-        actor.tick()
+        actor.begin()
         while actor.is_working and not actor.due_ns:  # it depends on the number of steps
             actor.tick()
         self._due_ns = actor.due_ns if actor.is_working else 0

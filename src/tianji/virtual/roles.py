@@ -15,6 +15,7 @@ from tianji.balance.gradient_timing import Timing
 from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Contribution, Grant, Receiver, Sender
+from tianji.channels.orders import ActorRows, Order
 from tianji.costs.work import Work
 from tianji.types import Array, Batch, Clock, Stamp
 from tianji.virtual.node import Job
@@ -47,17 +48,17 @@ class SimulatedUnrolls(Job):
         pace: Pace,
         sender: Sender,
         version: Callable[[], int],
-        gauges: memoryview[int],
+        rows: ActorRows,
         now_ns: Clock,
     ) -> None:
         """version: returns the newest policy on this actor's machine, -1 before the first."""
-        super().__init__(gauges)
+        super().__init__(rows.gauges)
         self._index = index
         self._pace = pace
         self._slice = pace.slice()
         self._sender = sender
         self._version = version
-        self._gauges = gauges
+        self._gauges, self._orders = rows.gauges, rows.orders
         self._now_ns = now_ns
         self._grant: Grant | None = None
         self._done = 0
@@ -91,7 +92,7 @@ class SimulatedUnrolls(Job):
 
     def _is_hurried(self) -> bool:
         assert self._grant is not None
-        return self._pace.can_be_short and self._gauges[Gauge.HURRY] > self._grant.round
+        return self._pace.can_be_short and self._orders[Order.HURRY] > self._grant.round
 
     def _finish(self) -> None:
         assert self._grant is not None
@@ -117,7 +118,7 @@ class SimulatedGradients:
         timing: Timing,
         sender: Sender,
         version: Callable[[], int],
-        gauges: memoryview[int],
+        rows: ActorRows,
         now_ns: Clock,
     ) -> None:
         """num_steps: environment steps of one gradient."""
@@ -126,7 +127,7 @@ class SimulatedGradients:
         self._timing = timing
         self._sender = sender
         self._newest = version
-        self._gauges = gauges
+        self._gauges, self._orders = rows.gauges, rows.orders
         self._now_ns = now_ns
         self._since_ns = now_ns()
         self._version = -1
@@ -140,20 +141,14 @@ class SimulatedGradients:
         self.due_ns = 0
 
     def is_wanted(self) -> bool:
-        return self._gauges[Gauge.CLOSED] <= self._version
+        return self._orders[Order.CLOSED] <= self._version
 
-    def tick(self) -> bool:
-        if self.is_working and self.is_wanted():
-            self._send()
-            return True
+    def begin(self) -> bool:
         if self.is_working:
             self.is_working = False
             self._gauges[Gauge.DISCARDED] += self._now_ns() > self._started_ns
-        return self._begin()
-
-    def _begin(self) -> bool:
         version = self._newest()
-        if version < 0 or self._gauges[Gauge.CLOSED] > version:
+        if version < 0 or self._orders[Order.CLOSED] > version:
             return False
         self._grant = self._grant or self._sender.reserve()
         if self._grant is None:
@@ -166,7 +161,8 @@ class SimulatedGradients:
         self.is_working = True
         return True
 
-    def _send(self) -> None:
+    def tick(self) -> bool:
+        """Send the gradient."""
         assert self._grant is not None, "an item in work has a slot"
         self._count += 1
         self.posted = Contribution(self._version, self._count)
@@ -177,6 +173,7 @@ class SimulatedGradients:
         self._sender.send(self._grant.slot, stamp)
         self._grant = None
         self.is_working = False
+        return True
 
 
 class CountedSums:
@@ -185,13 +182,13 @@ class CountedSums:
     def __init__(self, rule: GatherRule, actors: Sequence[SimulatedGradients]) -> None:
         self._rule = rule
         self._actors = actors
-        self.counts: dict[int, int] = {}
-        """Gradients of the last round, by actor."""
 
     def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int]:
         posted = {a: self._actors[a].posted for a in sorted(actors) if self._rule.takes(a)}
-        self.counts = {a: p.num_gradients for a, p in posted.items() if p.version == version}
-        return [self.counts.get(actor, 0) for actor in range(len(self._actors))]
+        counts = [0] * len(self._actors)
+        for actor, sent in posted.items():
+            counts[actor] = sent.num_gradients if sent.version == version else 0
+        return counts
 
     def news(self) -> list[str]:
         return []
@@ -217,7 +214,7 @@ class CountingStore:
         steps = sum(stamp.env_steps for stamp in stamps)
         return Batch({}, stamps, num_items=len(stamps), num_steps=steps)
 
-    def finish(self, batch: Batch) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()

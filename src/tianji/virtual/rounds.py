@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from tianji.algorithms.interface import Gather
 from tianji.balance.given_times import Times
 from tianji.balance.gradient_timing import Timing, closing_s
-from tianji.buffer.gathering import AHEAD, Gathering, GatherPlan
+from tianji.buffer.gather import AHEAD, GatherGate, GatherPlan
 from tianji.buffer.rules import build_rule
+from tianji.buffer.sums import Sums
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import FREE
 from tianji.virtual.jobs import LEARNER_RANKS, TimedJob, actor_ranks
@@ -70,26 +71,28 @@ def simulate_rounds(
             Timing(times, index, gather.rule),
             group.stream.sender(index),
             group.version_at(index),
-            group.actor_rows[index],
+            group.rows.actors[index],
             now_ns,
         )
         for index in range(num_actors)
     ]
     for index, actor in enumerate(actors):
-        job = TimedJob(actor, group.actor_rows[index], now_ns)
+        job = TimedJob(actor, group.rows.actors[index].gauges, now_ns)
         group.cluster.add_actor(job, ranks=actor_ranks(index))
-    sums, closing = CountedSums(rule, actors), closing_s(times, gather.rule)
+    closing = closing_s(times, gather.rule)
     plan = GatherPlan(num_parameters=0, closing_s=closing)
-    rows = group.buffer_row, group.actor_rows
-    buffer = Gathering(plan, group.stream, rule, sums, group.progress, *rows, now_ns)
-    group.start(buffer, FREE.learner, CountingUpdate(1, num_steps), ranks=LEARNER_RANKS)
+    sums = CountedSums(rule, actors)
+    gate = GatherGate(plan, rule, sums, group.stream, group.rows, now_ns)
+    update = CountingUpdate(1, num_steps)
+    group.start(gate, Sums(gate), FREE.learner, update, ranks=LEARNER_RANKS)
     discarded = 0
     for version in range(num_rounds):
         group.run_to(version + 1)
         finish_ns = group.clock.elapsed_ns()
-        before, discarded = discarded, buffer.discarded
+        before, discarded = discarded, group.buffer.discarded
         closed_s = (finish_ns - round(closing * 1e9)) / 1e9
-        yield Round(version, closed_s, finish_ns / 1e9, sums.counts, discarded - before)
+        counts = {actor: count for actor, count in enumerate(gate.taken) if count}
+        yield Round(version, closed_s, finish_ns / 1e9, counts, discarded - before)
 
 
 def total(rounds: Iterable[Round], num_actors: int) -> Gathered:

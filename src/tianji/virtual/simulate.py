@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from tianji.buffer.role import Buffer, BufferPlan
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
 from tianji.config.plan import Bottleneck
 from tianji.virtual.node import IDLE_NS
@@ -74,40 +74,31 @@ def start_group(scenario: Scenario) -> SimulatedGroup:
             pace,
             group.stream.sender(index),
             group.version_at(index),
-            group.actor_rows[index],
+            group.rows.actors[index],
             group.clock.now_ns,
         )
         group.cluster.add_actor(actor, max(1.0, pace.unroll.cores))
     num_workers = scenario.actors_per_node + scenario.learner.cores
-    plan = BufferPlan(
+    plan = WindowPlan(
         scenario.point,
         scenario.max_lag,
-        first_row=0,
         may_park=machines.num_nodes == 1 and num_workers > machines.cores_per_node,
     )
-    buffer = Buffer(
-        plan,
-        group.stream,
-        CountingStore(group.stream),
-        group.progress,
-        group.buffer_row,
-        group.actor_rows,
-        group.clock.now_ns,
-    )
+    window = RatioWindow(plan, group.stream, group.rows, group.clock.now_ns)
     parts = scenario.learner
     update = CountingUpdate(parts.num_updates, scenario.trained_steps_per_version)
-    group.start(buffer, parts, update, IDLE_NS)
+    group.start(window, CountingStore(group.stream), parts, update, IDLE_NS)
     return group
 
 
 def _count(group: SimulatedGroup, scenario: Scenario) -> _Count:
-    buffer, cluster = group.buffer_row, group.cluster
+    buffer, cluster = group.rows.gauges, group.cluster
     histogram = group.buffer.lag.histogram
     links = (*cluster.network.out, *cluster.network.into)
     nodes = (*cluster.actors[: scenario.actors_per_node], cluster.learner)
     return _Count(
         at_s=group.clock.elapsed_s(),
-        produced=sum(row[Gauge.STEPS] for row in group.actor_rows),
+        produced=sum(actor.gauges[Gauge.STEPS] for actor in group.rows.actors),
         received=buffer[Gauge.RECEIVED_STEPS],
         trained=group.learner.version * scenario.trained_steps_per_version,
         lag_sum=sum(lag * count for lag, count in enumerate(histogram)),

@@ -8,12 +8,15 @@ from tests.fakes.scripted import (
     PAYLOAD_BYTES,
     ScriptedActing,
     ScriptedWorld,
-    gauge_row,
     scripted_layout,
     write_version,
 )
+from tianji.actor.inference import Inference
+from tianji.actor.orders import ActorOrders
 from tianji.actor.role import Actor, ActorPlan
+from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.channels.orders import BufferRows
 
 
 class Rig:
@@ -31,19 +34,21 @@ class Rig:
     ):
         self.world = world or ScriptedWorld()
         self.acting = ScriptedActing()
-        self.gauges = gauge_row()
+        (self.rows,) = BufferRows.private(num_actors=1).actors
+        self.gauges, self.orders = self.rows.gauges, self.rows.orders
         self.board = InprocBoard(PAYLOAD_BYTES)
         num_rows = length + lookahead - 1
         num_envs = self.world.num_envs
         layout = layout or scripted_layout(num_rows, num_envs, self.world.keeps_final)
         self.stream = InprocStream(layout, num_slots=2, num_lanes=1)
         self.poison()
-        plan = ActorPlan(
-            0, num_actors, num_rows, lookahead, length * num_envs, seed, layout.row_names()
-        )
+        inference = Inference(self.acting, self.board, self.acting.read_policy)
+        steps_per_round = num_actors * length * num_envs
+        plan = UnrollPlan(lookahead - 1, steps_per_round, seed, layout.row_names())
+        assembler = UnrollAssembler(plan, inference, ActorOrders(self.rows), now_ns)
         self.actor = Actor(
-            plan, self.world, self.acting, self.acting.read_policy, self.board,
-            self.stream.sender(0), self.gauges, now_ns,
+            ActorPlan(0, num_rows), self.world, inference, assembler, self.stream.sender(0),
+            self.rows, now_ns,
         )  # fmt: skip
         self.first = lookahead - 1
 

@@ -5,6 +5,7 @@ import pytest
 from tests.fakes.scripted import ScriptedWorld
 from tests.unit.actor.rig import Rig
 from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Order
 
 
 def test_after_a_reset_of_its_lane_it_gives_up_the_slot_and_its_environments_go_on():
@@ -64,7 +65,7 @@ def test_a_hurried_unroll_is_handed_over_after_the_current_step():
     rig.publish(0)
     rig.grant(2)
     rig.tick(2)
-    rig.gauges[Gauge.HURRY] = 3
+    rig.orders[Order.HURRY] = 3
     stamp, arrays = rig.finish_unroll()
     assert (stamp.round, stamp.env_steps) == (2, 6)
     assert arrays["valid"][:, 0].tolist() == [True, True, True, False, False]
@@ -76,7 +77,7 @@ def test_a_hurried_unroll_is_handed_over_after_the_current_step():
 def test_after_a_hurried_unroll_nothing_is_missing_or_doubled():
     rig = Rig(length=4, world=ScriptedWorld((9, 7)))
     rig.publish(0)
-    rig.gauges[Gauge.HURRY] = 1
+    rig.orders[Order.HURRY] = 1
     _, short = rig.unroll(0)
     _, long = rig.unroll(1)
     assert short["valid"][:, 0].tolist() == [True, False, False, False]
@@ -89,7 +90,7 @@ def test_after_a_hurried_unroll_nothing_is_missing_or_doubled():
 def test_only_rounds_before_the_hurried_one_are_hurried(hurry):
     rig = Rig(length=4)
     rig.publish(0)
-    rig.gauges[Gauge.HURRY] = hurry
+    rig.orders[Order.HURRY] = hurry
     _, arrays = rig.unroll(2)
     assert arrays["valid"][:, 1].all()
 
@@ -97,6 +98,6 @@ def test_only_rounds_before_the_hurried_one_are_hurried(hurry):
 def test_unrolls_with_repeated_rows_are_never_short():
     rig = Rig(length=4, lookahead=2, world=ScriptedWorld((9, 9)))
     rig.publish(0)
-    rig.gauges[Gauge.HURRY] = 9
+    rig.orders[Order.HURRY] = 9
     stamp, _ = rig.unroll(0)
     assert stamp.env_steps == 8

@@ -1,4 +1,4 @@
-"""A GradientActor makes gradients at the point of the newest version until its round is closed."""
+"""An actor makes gradients at the point of the newest version until its round is closed."""
 
 import numpy as np
 
@@ -6,14 +6,17 @@ from tests.fakes.scripted import (
     PAYLOAD_BYTES,
     ScriptedActing,
     ScriptedWorld,
-    gauge_row,
     scripted_layout,
     write_version,
 )
-from tianji.actor.gradients import GradientActor, GradientActorPlan
+from tianji.actor.gradients import GradientAssembler, GradientPlan
+from tianji.actor.inference import Inference
+from tianji.actor.orders import ActorOrders
+from tianji.actor.role import Actor, ActorPlan
 from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard, InprocStream
+from tianji.channels.orders import BufferRows, Order
 
 P, ROWS = 2, 4
 
@@ -51,15 +54,23 @@ class Rig:
         self.world = world or ScriptedWorld()
         self.acting = ScriptedActing()
         self.estimator = CountingEstimator(complete_after)
-        self.gauges = gauge_row()
+        (self.rows,) = BufferRows.private(num_actors=1).actors
+        self.gauges, self.orders = self.rows.gauges, self.rows.orders
         self.board = InprocBoard(PAYLOAD_BYTES)
         self.sums = sums or InprocBoard(contribution_bytes(P))
         self.stream = InprocStream(scripted_layout(ROWS, 2), num_slots=4, num_lanes=1)
         self.writer = BoardContributionWriter(self.sums, self.sums)
-        self.actor = GradientActor(
-            GradientActorPlan(0, ROWS, seed), self.world, self.acting, self.estimator,
-            self.acting.read_policy, self.board, self.stream.sender(0), self.writer, self.gauges,
-            self.clock,
+        self.actor = self.make_actor(GradientPlan(ROWS, seed))
+
+    def make_actor(self, plan, timing=None):
+        inference = Inference(self.acting, self.board, self.acting.read_policy)
+        assembler = GradientAssembler(
+            plan, inference, self.estimator, self.writer, ActorOrders(self.rows), self.gauges,
+            self.clock, timing,
+        )  # fmt: skip
+        return Actor(
+            ActorPlan(0, ROWS), self.world, inference, assembler, self.stream.sender(0),
+            self.rows, self.clock,
         )  # fmt: skip
 
     def clock(self):
@@ -82,8 +93,8 @@ class Rig:
 
 
 def make(rig):
-    """A whole gradient: one tick to begin, one for every row."""
-    rig.tick(1 + ROWS)
+    """A whole gradient: one tick for every row."""
+    rig.tick(ROWS)
 
 
 def test_nothing_happens_without_a_policy_or_without_a_grant():
@@ -138,7 +149,7 @@ def test_a_gradient_follows_from_its_version_and_place_alone():
     make(one)
     other.tick(2)
     for rig in (one, other):  # the other had not finished when the round was closed
-        rig.gauges[Gauge.CLOSED] = 1
+        rig.orders[Order.CLOSED] = 1
         rig.publish(1)
         make(rig)
     assert one.world.seeds[-1] == other.world.seeds[-1]
@@ -149,8 +160,8 @@ def test_a_closed_round_drops_what_is_in_work_and_counts_it():
     rig = Rig()
     rig.publish(0)
     rig.grant()
-    rig.tick(3)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.tick(2)
+    rig.orders[Order.CLOSED] = 1
     assert not rig.actor.tick()
     assert rig.gauges[Gauge.DISCARDED] == 1
     assert rig.gauges[Gauge.DISCARDED_STEPS] == 4
@@ -162,7 +173,7 @@ def test_it_goes_on_at_the_next_version_in_the_same_slot():
     rig.publish(0)
     rig.grant()
     rig.tick(3)
-    rig.gauges[Gauge.CLOSED] = 1
+    rig.orders[Order.CLOSED] = 1
     rig.actor.tick()
     rig.publish(1)
     make(rig)
@@ -174,7 +185,7 @@ def test_a_new_version_alone_does_not_stop_a_gradient():
     rig = Rig()
     rig.publish(0)
     rig.grant()
-    rig.tick(3)
+    rig.tick(2)
     rig.publish(1)
     rig.tick(2)
     assert rig.stream.stamp(rig.stream.take()).oldest_version == 0
@@ -184,7 +195,7 @@ def test_an_estimator_may_have_enough_before_the_last_row():
     rig = Rig(complete_after=2)
     rig.publish(0)
     rig.grant()
-    rig.tick(3)
+    rig.tick(2)
     slot = rig.stream.take()
     assert rig.stream.stamp(slot).env_steps == 4
     assert not rig.stream.arrays["valid"][slot][2:].any()
@@ -236,3 +247,14 @@ def test_later_episodes_are_not_shown():
     make(rig)
     lengths = rig.stream.arrays["episode_length"][rig.stream.take()]
     assert lengths[:, 0].tolist() == [1, 0, 0, 0]
+
+
+def test_an_item_may_be_begun_and_dropped_without_a_row():
+    rig = Rig()
+    rig.publish(0)
+    rig.grant()
+    assert rig.actor.begin() and rig.actor.is_working
+    assert not rig.world.made.any()
+    rig.orders[Order.CLOSED] = 1
+    assert not rig.actor.begin()
+    assert not rig.actor.is_working and rig.gauges[Gauge.DISCARDED_STEPS] == 0

@@ -2,13 +2,14 @@
 
 import time
 
-from tests.fakes.scripted import gauge_row, scripted_layout
+from tests.fakes.scripted import scripted_layout
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.queue import Queue
 from tianji.buffer.replay import Replay
-from tianji.buffer.role import Buffer, BufferPlan
-from tianji.channels.gauges import Gauge
+from tianji.buffer.role import Buffer
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.inproc import InprocStream
+from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
 from tianji.types import Stamp
@@ -46,8 +47,10 @@ class Rig:
         self.stream = Stream(num_slots, num_actors)
         self.stream.arrays["valid"][:] = True
         self.senders = [self.stream.sender(i) for i in range(num_actors)]
-        self.gauges = gauge_row()
-        self.actor_gauges = [gauge_row() for _ in range(num_actors)]
+        self.rows = BufferRows.private(num_actors)
+        self.gauges = self.rows.gauges
+        self.actor_gauges = [actor.gauges for actor in self.rows.actors]
+        self.orders = [actor.orders for actor in self.rows.actors]
         self.progress = Progress(RunConfig(algorithm="ppo"))
         self.buffer = self.make_buffer(point, max_lag, replay=replay)
         self.version = 0
@@ -56,11 +59,9 @@ class Rig:
         store = Queue(self.stream, scripted_layout(4, 2).env_axes())
         if replay:
             store = Replay(self.stream, 6, 4, 1, 2.0, point[1], 16, 0.9, seed=0, save_items=True)
-        return Buffer(
-            BufferPlan(SetPoint(*point), max_lag, first_row, self.may_park),
-            self.stream, store, self.progress, self.gauges, self.actor_gauges,
-            self.now_ns,
-        )  # fmt: skip
+        plan = WindowPlan(SetPoint(*point), max_lag, self.may_park)
+        self.window = RatioWindow(plan, self.stream, self.rows, self.now_ns)
+        return Buffer(self.window, store, self.progress, first_row)
 
     def granted(self):
         """The rounds that each actor may make."""
@@ -81,8 +82,12 @@ class Rig:
 
     def replace(self, actor):
         """What the supervisor does when an actor died."""
-        self.actor_gauges[actor][Gauge.LANE_RESETS] += 1
-        self.gauges[Gauge.LANE_RESETS] += 1
+        self.rows.actors[actor].supervision[Order.RESETS] += 1
+        self.rows.supervision[Order.RESETS] += 1
+
+    def give_up(self, actor):
+        """What the supervisor does with an actor that it starts no more."""
+        self.rows.actors[actor].supervision[Order.GIVEN_UP] = 1
 
     def take(self):
         self.buffer.tick()

@@ -2,7 +2,7 @@
 
 from tests.unit.buffer.test_gathering import Rig
 from tianji.algorithms.interface import Gather
-from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Order
 
 SECOND = 10**9
 BARRIER = Gather("barrier")
@@ -76,7 +76,7 @@ def test_rounds_close_without_the_silent_one():
 def test_it_may_finish_what_it_has_in_work_and_so_comes_back():
     rig = without_actor_1()
     rig.deliver(0, 2)
-    assert [row[Gauge.CLOSED] for row in rig.actor_gauges] == [2, 0, 2]
+    assert [row[Order.CLOSED] for row in rig.orders] == [2, 0, 2]
     rig.finish(rig.buffer.take())
     rig.add(1, version=0)
     rig.token(1, version=0)

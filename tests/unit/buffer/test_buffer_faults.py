@@ -4,7 +4,8 @@ import itertools
 
 from tests.unit.buffer.rig import Rig, turns
 from tianji.buffer import late
-from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Order
 from tianji.types import Stamp
 
 
@@ -20,7 +21,7 @@ def test_an_actor_that_is_not_there_yet_keeps_its_share():
 
 def test_the_share_of_an_actor_that_was_given_up_goes_to_the_others():
     rig = Rig(point=(2, 0, 0))
-    rig.actor_gauges[0][Gauge.ACTIVITY] = Activity.STOPPED
+    rig.rows.actors[0].supervision[Order.GIVEN_UP] = 1
     rig.buffer.tick()
     assert rig.granted() == [[], [0, 1]]
 
@@ -79,7 +80,7 @@ def test_after_a_reset_what_was_sent_is_kept_and_the_rest_is_made_again():
     rig.senders[0].reserve()
     rig.replace(0)
     assert rig.buffer.tick()
-    assert rig.actor_gauges[0][Gauge.LANE_RESETS_DONE] == 1
+    assert rig.orders[0][Order.RESETS] == 1
     assert rig.granted() == [[1], [0, 1]], "rounds have a gap or a double"
     rig.send(1)
     assert turns(rig.take()) == [(0, 0), (0, 1)]
@@ -122,8 +123,8 @@ def deliver(rig, grant):
 def test_an_unroll_that_would_be_too_old_is_hurried_and_waited_for():
     rig, grant, _ = overtaken()
     assert rig.take() is None
-    assert rig.actor_gauges[0][Gauge.HURRY] == grant.round + 1
-    assert rig.actor_gauges[1][Gauge.HURRY] == 0
+    assert rig.orders[0][Order.HURRY] == grant.round + 1
+    assert rig.orders[1][Order.HURRY] == 0
     deliver(rig, grant)
     assert turns(rig.take()) == [(0, 0)], "the one that would be too old comes first"
     assert rig.buffer.discarded == 0
@@ -162,7 +163,7 @@ def test_an_unroll_that_will_be_in_time_holds_up_nobody():
     in_work_since(rig, 0, version=0)
     rig.send(1)
     assert rig.take() is not None
-    assert rig.actor_gauges[0][Gauge.HURRY] == 0
+    assert rig.orders[0][Order.HURRY] == 0
 
 
 def test_what_arrives_while_the_batch_is_being_made_up_is_seen():
@@ -178,6 +179,7 @@ def test_what_arrives_while_the_batch_is_being_made_up_is_seen():
 def test_a_replaced_actor_does_not_hold_up_the_next_version():
     rig, *_ = overtaken()
     rig.replace(0)
+    rig.actor_gauges[0][Gauge.STARTED_VERSION] = 0  # a successor starts with nothing in work
     rig.senders[0].attach()
     batch = rig.take()
     assert batch is not None, "the version waits for an unroll that died with its actor"
@@ -189,14 +191,14 @@ def test_a_replaced_actor_is_not_hurried_for_what_its_predecessor_did_not_finish
     rig.replace(0)
     rig.buffer.tick()
     assert rig.granted()[0][0] == grant.round
-    assert rig.actor_gauges[0][Gauge.HURRY] <= grant.round
+    assert rig.orders[0][Order.HURRY] <= grant.round
 
 
 def test_a_new_buffer_hurries_nobody_for_what_the_old_one_waited_for():
     rig, *_ = overtaken()
-    rig.actor_gauges[0][Gauge.HURRY] = 180
+    rig.orders[0][Order.HURRY] = 180
     rig.make_buffer((1, 0, 1), max_lag=1)
-    assert rig.actor_gauges[0][Gauge.HURRY] == 0
+    assert rig.orders[0][Order.HURRY] == 0
 
 
 def test_an_unroll_of_a_lost_lane_that_comes_late_is_given_up_and_counted_once():
@@ -211,12 +213,11 @@ def test_an_unroll_of_a_lost_lane_that_comes_late_is_given_up_and_counted_once()
     rig.stream.stamps[slot] = Stamp(0, late.round, 0, 0, 8, 0, 0)
     rig.stream.sent[0].append(slot)
     rig.stream.ready.append(0)
-    before = rig.buffer._started()
-    rig.buffer._grants._owed[1] = 1  # for want of a slot
-    rig.buffer._grants.turns._give(1, 1)
+    before = rig.window._started()
+    rig.window.lanes.give(1)  # and not delivered, for want of a slot
     rig.buffer.tick()
-    assert not rig.buffer._grants._owed, "the slot that is free again is granted"
-    assert rig.buffer._started() == before + 1, "what is under way did not change otherwise"
+    assert not rig.window.lanes._owed, "the slot that is free again is granted"
+    assert rig.window._started() == before + 1, "what is under way did not change otherwise"
     assert rig.gauges[Gauge.ITEMS] == 2
     assert rig.buffer.discarded == 1
     assert turns(rig.take()) == [(0, 0), (0, 1)]

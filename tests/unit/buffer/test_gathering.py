@@ -3,20 +3,22 @@
 import numpy as np
 import pytest
 
-from tests.fakes.scripted import gauge_row
 from tests.unit.buffer.rig import STEPS, Stream
 from tianji.algorithms.interface import Gather
 from tianji.buffer.adding import AtLearner
-from tianji.buffer.gathering import Gathering, GatherPlan
+from tianji.buffer.gather import GatherGate, GatherPlan
+from tianji.buffer.role import Buffer
 from tianji.buffer.rules import build_rule
+from tianji.buffer.sums import Sums
 from tianji.channels.contributions import (
     BoardContributionReader,
     BoardContributionWriter,
     contribution_bytes,
 )
-from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.interface import Contribution
+from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.errors import WorkerLost
 from tianji.learner.progress import Progress
@@ -42,23 +44,24 @@ class Rig:
         self.stream = Stream(4 * num_actors, num_actors)
         self.stream.missing.update(missing)
         self.senders = [self.stream.sender(i) for i in range(num_actors)]
-        self.gauges = gauge_row()
-        self.actor_gauges = [gauge_row() for _ in range(num_actors)]
+        self.rows = BufferRows.private(num_actors)
+        self.gauges = self.rows.gauges
+        self.actor_gauges = [actor.gauges for actor in self.rows.actors]
+        self.orders = [actor.orders for actor in self.rows.actors]
         boards = [InprocBoard(contribution_bytes(P)) for _ in range(num_actors)]
         self.writers = [BoardContributionWriter(board, board) for board in boards]
         self.sums = [(0, np.zeros(P, np.float32), 0)] * num_actors
         self.progress = Progress(RunConfig(algorithm="ppo"))
         rule = build_rule(gather, num_actors)
-        self.buffer = Gathering(
+        gate = GatherGate(
             GatherPlan(P, absent_after_s, closing_s),
-            self.stream,
             rule,
             slow or AtLearner(rule, BoardContributionReader(boards), num_actors, P),
-            self.progress,
-            self.gauges,
-            self.actor_gauges,
+            self.stream,
+            self.rows,
             lambda: self.now,
         )
+        self.buffer = Buffer(gate, Sums(gate), self.progress)
         self.version = 0
         if state is not None:
             self.buffer.load_state(state)  # before anything is granted, as in a resume
@@ -161,9 +164,9 @@ def test_a_token_that_comes_after_its_round_is_counted_as_lost():
 
 def test_closing_tells_every_actor():
     rig = Rig(first(1))
-    assert [row[Gauge.CLOSED] for row in rig.actor_gauges] == [0, 0, 0]
+    assert [row[Order.CLOSED] for row in rig.orders] == [0, 0, 0]
     rig.deliver(1)
-    assert [row[Gauge.CLOSED] for row in rig.actor_gauges] == [1, 1, 1]
+    assert [row[Order.CLOSED] for row in rig.orders] == [1, 1, 1]
 
 
 def test_the_mean_of_means_does_not_lean_to_the_fast():
@@ -196,7 +199,7 @@ def test_every_arrival_makes_a_version_and_shows_its_lag():
         rig.finish(batch)
     assert rig.buffer.take() is None
     assert rig.buffer.lag.histogram[:2] == [1, 1]
-    assert [row[Gauge.CLOSED] for row in rig.actor_gauges] == [0, 0]
+    assert [row[Order.CLOSED] for row in rig.orders] == [0, 0]
 
 
 def test_an_actor_gets_its_next_slot_when_its_version_is_out():
@@ -210,8 +213,8 @@ def test_an_actor_gets_its_next_slot_when_its_version_is_out():
 def test_what_a_dead_actor_had_done_is_not_lost():
     rig = Rig(first(3))
     rig.deliver(1, 1)
-    rig.actor_gauges[1][Gauge.LANE_RESETS] += 1
-    rig.gauges[Gauge.LANE_RESETS] += 1
+    rig.rows.actors[1].supervision[Order.RESETS] += 1
+    rig.rows.supervision[Order.RESETS] += 1
     rig.buffer.tick()
     rig.senders[1].attach()
     rig.deliver(0)
@@ -233,8 +236,8 @@ def work_of(rig, actor, most=50):
 
 def dies(rig, actor):
     rig.stream.missing.add(actor)
-    rig.actor_gauges[actor][Gauge.LANE_RESETS] += 1
-    rig.gauges[Gauge.LANE_RESETS] += 1
+    rig.rows.actors[actor].supervision[Order.RESETS] += 1
+    rig.rows.supervision[Order.RESETS] += 1
     rig.buffer.tick()
 
 
@@ -258,7 +261,7 @@ def test_where_anybody_will_do_nobody_waits_for_a_process_that_starts():
 
 def test_nobody_waits_for_who_was_given_up_or_left_out():
     rig = Rig(Gather("harmonic", 60, 60), absent_after_s=9.0, missing=(1,))
-    rig.actor_gauges[1][Gauge.ACTIVITY] = Activity.STOPPED
+    rig.rows.actors[1].supervision[Order.GIVEN_UP] = 1
     rig.buffer.tick()
     assert work_of(rig, 0) == 50
     rig = Rig(Gather("harmonic", 60, 60), absent_after_s=9.0)
@@ -271,8 +274,8 @@ def test_nobody_waits_for_who_was_given_up_or_left_out():
 def test_whoever_takes_over_is_owed_the_slots_of_the_dead():
     rig = Rig(Gather("barrier"))
     assert rig.senders[1].reserve() is not None  # and it dies with it
-    rig.actor_gauges[1][Gauge.LANE_RESETS] += 1
-    rig.gauges[Gauge.LANE_RESETS] += 1
+    rig.rows.actors[1].supervision[Order.RESETS] += 1
+    rig.rows.supervision[Order.RESETS] += 1
     rig.buffer.tick()
     rig.senders[1].attach()
     rig.buffer.tick()
@@ -332,9 +335,9 @@ def test_an_actor_that_is_back_counts_again():
 
 
 def give_up(rig, actor):
-    rig.actor_gauges[actor][Gauge.ACTIVITY] = Activity.STOPPED
-    rig.actor_gauges[actor][Gauge.LANE_RESETS] += 1
-    rig.gauges[Gauge.LANE_RESETS] += 1
+    rig.rows.actors[actor].supervision[Order.GIVEN_UP] = 1
+    rig.rows.actors[actor].supervision[Order.RESETS] += 1
+    rig.rows.supervision[Order.RESETS] += 1
     rig.stream.missing.add(actor)
 
 
@@ -413,13 +416,13 @@ def test_sums_that_are_on_their_way_are_waited_for_without_haste():
 
 def test_actors_that_sleep_are_woken_when_a_round_is_closed_and_when_the_next_begins(monkeypatch):
     rig, wakes = Rig(first(2)), []
-    monkeypatch.setattr(rig.stream, "wake_senders", lambda: wakes.append(rig.buffer.closed_ns))
+    monkeypatch.setattr(rig.stream, "wake_senders", lambda: wakes.append(rig.buffer.due_ns))
     rig.deliver(0)
     assert wakes == []
     rig.deliver(1)
     assert wakes == [rig.now]
     rig.finish(rig.buffer.take())
-    assert wakes == [rig.now, None]
+    assert wakes == [rig.now, 0]
 
 
 def test_what_was_delivered_by_an_actor_that_is_left_out_is_counted_as_lost():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.fakes.scripted import gauge_row
 from tianji.buffer.late import PATIENCE_NS, LateUnrolls
 from tianji.channels.gauges import Gauge
+from tianji.channels.orders import BufferRows, Order
 
 
 @pytest.fixture
@@ -13,10 +13,10 @@ def clock():
 
 
 def rows(*started):
-    """Gauges of actors whose unrolls began under these versions; None: nothing is in work."""
-    made = [gauge_row() for _ in started]
-    for row, version in zip(made, started, strict=True):
-        row[Gauge.STARTED_VERSION] = 0 if version is None else version + 1
+    """Rows of actors whose unrolls began under these versions; None: nothing is in work."""
+    made = BufferRows.private(len(started)).actors
+    for actor, version in zip(made, started, strict=True):
+        actor.gauges[Gauge.STARTED_VERSION] = 0 if version is None else version + 1
     return made
 
 
@@ -34,9 +34,9 @@ def rows(*started):
 def test_late_is_what_the_next_version_would_make_too_old(
     clock, max_lag, version, started, is_late
 ):
-    gauges = rows(started)
-    assert LateUnrolls(max_lag, gauges, lambda: clock[0]).holds_up(version, {0: 6}.get) is is_late
-    assert gauges[0][Gauge.HURRY] == (7 if is_late else 0)
+    actors = rows(started)
+    assert LateUnrolls(max_lag, actors, lambda: clock[0]).holds_up(version, {0: 6}.get) is is_late
+    assert actors[0].orders[Order.HURRY] == (7 if is_late else 0)
 
 
 def test_patience_is_counted_from_the_first_time_it_waited(clock):
@@ -79,19 +79,20 @@ def test_the_version_goes_on_as_soon_as_the_last_one_it_waits_for_is_there(clock
 
 
 def test_what_was_sent_and_is_not_yet_received_is_waited_for_no_longer(clock):
-    gauges = rows(0)
-    unrolls = LateUnrolls(1, gauges, lambda: clock[0])
+    (actor,) = rows(0)
+    unrolls = LateUnrolls(1, [actor], lambda: clock[0])
     assert unrolls.holds_up(5, {0: 2}.get)
-    gauges[0][Gauge.STARTED_VERSION] = 0
+    actor.gauges[Gauge.STARTED_VERSION] = 0
     assert not unrolls.holds_up(5, {0: 2}.get)
 
 
 def test_the_round_of_an_actor_that_died_is_waited_for_anew(clock):
-    gauges = rows(0)
-    unrolls = LateUnrolls(1, gauges, lambda: clock[0])
+    (actor,) = rows(0)
+    unrolls = LateUnrolls(1, [actor], lambda: clock[0])
     unrolls.holds_up(5, {0: 2}.get)
     clock[0] += PATIENCE_NS
     unrolls.forget(0)
-    assert gauges[0][Gauge.HURRY] == gauges[0][Gauge.STARTED_VERSION] == 0
-    gauges[0][Gauge.STARTED_VERSION] = 6
-    assert unrolls.holds_up(6, {0: 2}.get)
+    assert actor.orders[Order.HURRY] == 0
+    assert not unrolls.holds_up(6, {0: 2}.get), "what its gauges show is out of date"
+    unrolls.came(0)
+    assert unrolls.holds_up(7, {0: 2}.get)

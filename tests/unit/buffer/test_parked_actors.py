@@ -2,7 +2,7 @@
 
 from tests.unit.buffer.rig import Rig
 from tianji.balance.parking import FIRST_PATIENCE
-from tianji.buffer.role import WAKE_PERIOD_NS
+from tianji.buffer.window import WAKE_PERIOD_NS
 from tianji.channels.gauges import Gauge
 
 
@@ -94,4 +94,4 @@ def test_what_a_parked_run_counts_as_started_is_what_the_balance_allows():
     rig = Parking()
     rig.versions_ahead(4 * FIRST_PATIENCE)
     rig.produce_all()
-    assert rig.buffer._started() == rig.buffer._plan.point.allowed(4 * FIRST_PATIENCE)
+    assert rig.window._started() == rig.window._point.allowed(4 * FIRST_PATIENCE)

@@ -6,8 +6,7 @@ Learner's side and actors are the real ends, over a Reduce in which everybody si
 import numpy as np
 import pytest
 
-from tests.fakes.scripted import gauge_row
-from tianji.actor.reducing import Rank
+from tianji.actor.rank import Rank
 from tianji.algorithms.interface import Gather
 from tianji.buffer.adding import AtLearner
 from tianji.buffer.reducing import MAX_ATTEMPTS, RETRY_NS, SILENT_NS, AllReduced
@@ -20,6 +19,7 @@ from tianji.channels.contributions import (
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.interface import Contribution
+from tianji.channels.orders import BufferRows, Order
 from tianji.channels.reduce import Call, ReduceBroken
 
 P = 4
@@ -76,7 +76,7 @@ class Rig:
         self.gather = RULES[rule]
         self.num_actors = num_actors
         self.hub = Hub()
-        self.rows = [gauge_row() for _ in range(num_actors)]
+        self.rows = BufferRows.private(num_actors).actors
         boards = [InprocBoard(contribution_bytes(P)) for _ in range(num_actors)]
         self.writers = [BoardContributionWriter(board, board) for board in boards]
         self.rule = build_rule(self.gather, num_actors)
@@ -122,8 +122,8 @@ class Rig:
 
     def kill(self, actor):
         """As the supervisor and the buffer do."""
-        self.rows[actor][Gauge.LANE_RESETS] += 1
-        self.rows[actor][Gauge.LANE_RESETS_DONE] += 1
+        self.rows[actor].supervision[Order.RESETS] += 1
+        self.rows[actor].orders[Order.RESETS] += 1
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -254,7 +254,7 @@ def test_what_keeps_failing_is_read_from_where_it_lies():
 def pass_time_with(rig, *alive):
     rig.now += SILENT_NS + 1
     for actor in alive:
-        rig.rows[actor][Gauge.HEARTBEAT_NS] = rig.now
+        rig.rows[actor].gauges[Gauge.HEARTBEAT_NS] = rig.now
 
 
 def test_a_member_that_hangs_is_not_waited_for_and_takes_part_again_when_it_is_back():
@@ -272,7 +272,7 @@ def test_a_member_that_hangs_is_not_waited_for_and_takes_part_again_when_it_is_b
     rig.add_up(1)
     assert rig.tick(0, 2) == [True, True]
     rig.assert_same_as_server(1)
-    rig.rows[1][Gauge.HEARTBEAT_NS] = rig.now
+    rig.rows[1].gauges[Gauge.HEARTBEAT_NS] = rig.now
     assert rig.tick(1) == [False], "it was not called"
     rig.post(2, 2, 2, 2)
     rig.add_up(2)

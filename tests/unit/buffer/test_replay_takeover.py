@@ -4,11 +4,13 @@ import gc
 
 import numpy as np
 
-from tests.fakes.scripted import gauge_row, scripted_layout
+from tests.fakes.scripted import scripted_layout
 from tests.unit.channels.ends import make_bell, make_bells
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.replay import Replay
-from tianji.buffer.role import Buffer, BufferPlan
+from tianji.buffer.role import Buffer
+from tianji.buffer.window import RatioWindow, WindowPlan
+from tianji.channels.orders import BufferRows
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
@@ -23,7 +25,7 @@ class Rig:
     def __init__(self, save_items=False):
         self.memory = StreamMemory.create(scripted_layout(LENGTH, ENVS), CAPACITY + 6, 1)
         self.bells, self.save_items = make_bells(1), save_items
-        self.rows = gauge_row(), gauge_row()
+        self.rows = BufferRows.private(num_actors=1)
         self.made = 0
         self.start()
         self.sender = ShmSender(self.memory, 0, make_bell())
@@ -33,11 +35,9 @@ class Rig:
         self.store = Replay(
             self.receiver, CAPACITY, LENGTH, 1, 2.0, WARMUP, 16, 0.9, 0, self.save_items
         )
-        self.buffer = Buffer(
-            BufferPlan(SetPoint(1, WARMUP, 1), max_lag=100, first_row=0),
-            self.receiver, self.store, Progress(RunConfig(algorithm="ppo")), self.rows[0],
-            [self.rows[1]],
-        )  # fmt: skip
+        plan = WindowPlan(SetPoint(1, WARMUP, 1), max_lag=100)
+        window = RatioWindow(plan, self.receiver, self.rows)
+        self.buffer = Buffer(window, self.store, Progress(RunConfig(algorithm="ppo")))
 
     def replace(self):
         """The old one is gone with its process, and the new one begins with nothing."""

@@ -78,8 +78,8 @@ def test_nothing_is_lost_on_the_way(num_nodes):
     )
     for _ in range(2000):
         group.clock.step()
-        sent = sum(row[Gauge.ITEMS] for row in group.actor_rows)
-        received = group.buffer_row[Gauge.ITEMS]
+        sent = sum(actor.gauges[Gauge.ITEMS] for actor in group.rows.actors)
+        received = group.rows.gauges[Gauge.ITEMS]
         stream = group.stream
         reserved = sum(map(len, stream.reserved))
         assert 0 <= sent - received <= reserved + sum(map(len, stream.sent))
@@ -99,7 +99,7 @@ def test_unrolls_of_other_machines_queue_for_the_learners_link():
     )
     while group.clock.elapsed_s() < 100:
         assert group.clock.step()
-    others = [group.actor_rows[index][Gauge.ITEMS] for index in (1, 2, 3)]
+    others = [group.rows.actors[index].gauges[Gauge.ITEMS] for index in (1, 2, 3)]
     assert sum(others) == pytest.approx(100, abs=5)
     assert max(others) - min(others) <= 2, "one machine was preferred"
     assert group.cluster.network.into[0].busy_ns == pytest.approx(100e9, rel=0.05)
@@ -157,7 +157,7 @@ def test_an_actor_that_is_late_hands_over_what_it_has():
         assert group.clock.step()
     assert group.buffer.lag.summary()["max"] <= 1
     assert group.buffer.discarded == 0
-    late = group.actor_rows[1]
+    late = group.rows.actors[1].gauges
     assert 0 < late[Gauge.STEPS] < STEPS * late[Gauge.ITEMS]
 
 

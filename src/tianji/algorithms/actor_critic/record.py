@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
-from tianji.algorithms.interface import Cadence
+from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.later import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -13,25 +13,21 @@ from tianji.models.settings import check_model
 from tianji.types import Field
 
 
-def cadence(config: RunConfig, epochs: int = 1) -> Cadence:
+def cadence(config: RunConfig, epochs: int = 1) -> QueueCadence:
     """Make one version for every round of all environments, from `epochs` passes over it."""
     assert isinstance(config.algorithm, ActorCriticConfig)
     length = config.algorithm.unroll_length
     pool_batches = config.algorithm.pool_batches
     steps = config.num_envs * length
-    return Cadence(
+    return QueueCadence(
         unroll_length=length,
-        lookahead=1,
         steps_per_version=steps,
-        warmup_steps=0,
-        store="queue",
-        ratio=1.0,
         pool_batches=pool_batches,
         trained_steps_per_version=epochs * steps,
     )
 
 
-def fields(spaces: Spaces) -> tuple[Field, ...]:
+def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
     """Return the action and its log-probability under the policy that acted."""
     return (action_layout(spaces.action).field, Field("log_prob", "float32"))
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from gymnasium import spaces as gym_spaces
 
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.interface import (
+    Algorithm,
+    ReplayCadence,
+)
 from tianji.algorithms.later import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -16,19 +19,17 @@ from tianji.models.settings import check_model
 from tianji.types import Field
 
 
-def cadence(config: RunConfig) -> Cadence:
+def cadence(config: RunConfig) -> ReplayCadence:
     """Make one version, of several updates, for every round of all environments."""
     assert isinstance(config.algorithm, DQNConfig)
     algorithm = config.algorithm
     steps = config.num_envs * algorithm.unroll_length
     sampled = algorithm.updates_per_version * algorithm.batch_size
-    return Cadence(
+    return ReplayCadence(
         unroll_length=algorithm.unroll_length,
         lookahead=algorithm.n_step,
         steps_per_version=steps,
         warmup_steps=algorithm.warmup_steps,
-        store="replay",
-        ratio=sampled / steps,
         capacity_steps=algorithm.replay_size,
         num_updates=algorithm.updates_per_version,
         trained_steps_per_version=sampled,
@@ -72,7 +73,7 @@ def _check_sizes(config: RunConfig, algorithm: DQNConfig) -> None:
         )
 
 
-def fields(spaces: Spaces) -> tuple[Field, ...]:
+def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
     return (action_layout(spaces.action).field,)
 
 

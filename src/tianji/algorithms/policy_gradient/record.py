@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tianji.algorithms.interface import Algorithm, Cadence, Gather, Rule
+from tianji.algorithms.interface import Algorithm, Gather, Rule
 from tianji.algorithms.later import later
 from tianji.algorithms.policy_gradient.settings import (
     CountedConfig,
@@ -22,7 +22,7 @@ from tianji.models.settings import check_model
 from tianji.types import Field
 
 
-def cadence(config: RunConfig, rule: Rule) -> Cadence:
+def cadence(config: RunConfig, rule: Rule) -> Gather:
     """Make one version for every closed round. The steps of a round are those of its gradients;
     more may be in work when it closes."""
     algorithm = config.algorithm
@@ -31,23 +31,14 @@ def cadence(config: RunConfig, rule: Rule) -> Cadence:
     m_init = algorithm.m_init if isinstance(algorithm, CountedConfig) else None
     gradients = num_actors(config) if rule == "barrier" else m
     steps = gradients * algorithm.unroll_length * (config.num_envs // num_actors(config))
-    return Cadence(
+    return Gather(
+        rule=rule,
+        num_gradients=m,
+        first_num_gradients=m_init or m,
+        realisation=algorithm.realisation if isinstance(algorithm, ReducedConfig) else "server",
+        absent_after_s=algorithm.absent_after_s if isinstance(algorithm, WaitingConfig) else None,
         unroll_length=algorithm.unroll_length,
-        lookahead=1,
         steps_per_version=steps,
-        warmup_steps=0,
-        store="gather",
-        ratio=1.0,
-        gather=Gather(
-            rule=rule,
-            num_gradients=m,
-            first_num_gradients=m_init or m,
-            realisation=algorithm.realisation if isinstance(algorithm, ReducedConfig) else "server",
-            absent_after_s=(
-                algorithm.absent_after_s if isinstance(algorithm, WaitingConfig) else None
-            ),
-        ),
-        trained_steps_per_version=steps,
     )
 
 
@@ -56,7 +47,7 @@ def num_actors(config: RunConfig) -> int:
     return config.num_envs if config.num_actors == "auto" else config.num_actors
 
 
-def fields(spaces: Spaces) -> tuple[Field, ...]:
+def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
     """Return the action alone: its log-probability is computed with the gradient."""
     return (squashed_layout(spaces.action).field,)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tianji.algorithms.actor_critic import record
-from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.interface import Algorithm, QueueCadence
 from tianji.algorithms.later import later
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.config.run import RunConfig
 
 
-def cadence(config: RunConfig) -> Cadence:
+def cadence(config: RunConfig) -> QueueCadence:
     assert isinstance(config.algorithm, PPOConfig)
     return record.cadence(config, config.algorithm.epochs)
 

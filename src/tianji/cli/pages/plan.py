@@ -184,8 +184,8 @@ def _rule_report(planned: Planned, machine: Machine) -> dict[str, Any]:
 
 
 def _gather_of(planned: Planned) -> Gather:
-    gather = load_algorithm(planned.config.algorithm.name).cadence(planned.config).gather
-    assert gather is not None, "other plans are solved from a profile"
+    gather = load_algorithm(planned.config.algorithm.name).cadence(planned.config)
+    assert isinstance(gather, Gather), "other plans are solved from a profile"
     return gather
 
 

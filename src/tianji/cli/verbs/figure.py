@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.table import Table
 
 from tianji.cli.output import Outcome, people
+from tianji.cli.pages.tables import fact_list
 from tianji.errors import UsageError
 from tianji.run_folder.paths import find_run
 
@@ -61,8 +61,5 @@ def figure(
 def _list() -> Outcome:
     from tianji.figures.catalogue import FIGURES
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, found in FIGURES.items():
-        table.add_row(f"[bold]{name}[/]", found.about)
-    people().print(table)
+    people().print(fact_list({name: found.about for name, found in FIGURES.items()}))
     return Outcome({"figures": [{"name": n, "about": f.about} for n, f in FIGURES.items()]})

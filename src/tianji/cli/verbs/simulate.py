@@ -153,20 +153,20 @@ def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
 
 
 def _simulate_rounds(config: RunConfig, algorithm: Algorithm, options: SimulateOptions) -> Outcome:
+    from tianji.algorithms.interface import Gather
     from tianji.balance.given_times import Times
     from tianji.virtual.rounds import simulate_rounds, total
 
     law = options.given_times(config.times)
     num_actors = options.actors or _num_actors(config, law)
     sized = config.model_copy(update={"num_actors": num_actors, "num_envs": num_actors})
-    cadence = algorithm.cadence(sized)
-    gather = cadence.gather
-    assert gather is not None, "an algorithm that gathers has a rule"
+    gather = algorithm.cadence(sized)
+    assert isinstance(gather, Gather), "an algorithm with gradients has a gather rule"
     num_parameters = options.parameters or 0
     if law.network == "sqrt-size" and not num_parameters:
         num_parameters = _count_parameters(config, algorithm)
     times = Times(law, num_actors, num_parameters, config.seed)
-    num_steps = cadence.unroll_length
+    num_steps = gather.unroll_length
     rounds = simulate_rounds(gather, times, num_actors, num_steps, options.rounds)
     found = total(rounds, num_actors)
     rule = rule_text(algorithm.name, gather, num_actors)

@@ -37,7 +37,7 @@ class Imbalances:
         self._plan = plan
         self._drift = Drift(promised, num_cores, is_serial=plan.lag_target == 0)
         self._watch = Watch(gauges, now_ns)
-        self._learner = gauges.rows["learner"]
+        self._learner = gauges.the("learner")
         self._replan = replan
         self._pids = pids
         self._now_ns = now_ns

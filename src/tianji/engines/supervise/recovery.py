@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from tianji.balance.lost_task import lost_task
 from tianji.channels.control import Control
-from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Order
 from tianji.config.run import RunConfig
 from tianji.engines.interface import Observer
 from tianji.engines.supervise.watched import WatchedWorker
@@ -74,15 +74,16 @@ class Recovery:
 
     def _reset_lanes(self, worker: WatchedWorker) -> None:
         """Tell the buffer that whatever these actors held comes back."""
-        rows = self._control.gauges.rows
-        for actor in worker.actors:
-            for row in (rows[actor.name], rows[self._buffer.name]):
-                row[Gauge.LANE_RESETS] += 1
-            self._buffer_bell.ring()
+        supervision = self._control.supervision
+        for name in (role for actor in worker.actors for role in (actor.name, self._buffer.name)):
+            supervision.post(name, Order.RESETS, supervision.rows[name][Order.RESETS] + 1)
+        self._buffer_bell.ring()
 
     def _give_up(self, worker: WatchedWorker, why: str) -> None:
         text = f"{worker.health.first_cause}. {why}"
         worker.give_up()
+        for actor in worker.actors:
+            self._control.supervision.post(actor.name, Order.GIVEN_UP, 1)
         self._reset_lanes(worker)
         left = [
             actor.index

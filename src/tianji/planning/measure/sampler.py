@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
-from tianji.channels.gauges import Gauge, Gauges, timed_tick
+from tianji.channels.gauges import Gauge, timed_tick
 from tianji.channels.layout import Layout
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
+from tianji.channels.orders import BufferRows
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
-from tianji.engines.build import build_actor, build_model
+from tianji.engines.build import build_actor
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.envs.timing import LONG_STEP_S
 from tianji.models.flat import Snapshot
@@ -54,11 +56,12 @@ class Sampler:
         self._snapshot = Snapshot(build_model(spec))
         self._board_fd = os.memfd_create("tianji-policy")
         self._board = ShmBoardWriter(self._board_fd, self._snapshot.nbytes)
-        self._gauges = Gauges({"actor-0": "actor"}).rows["actor-0"]
+        (rows,) = BufferRows.private(num_actors=1).actors
+        self._gauges = rows.gauges
         reader = ShmBoardReader(self._board_fd)
         # An environment that fails now and then is mended, as in the run.
         self._actor = build_actor(
-            spec, 0, self._sender, reader, self._gauges, reports=lambda report: None
+            spec, 0, lambda: self._sender, reader, rows, reports=lambda report: None
         )
         self._unrolls_per_policy = max(1, plan.unrolls_per_version // plan.num_actors)
         self._first_row = plan.lookahead - 1

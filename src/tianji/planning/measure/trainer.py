@@ -13,11 +13,14 @@ from pathlib import Path
 
 import torch
 
+from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardWriter
 from tianji.channels.gauges import Gauge, Gauges, timed_tick
 from tianji.channels.interface import Batches
-from tianji.engines.build import build_buffer, build_model
+from tianji.channels.orders import BufferRows
+from tianji.engines.build import build_buffer
+from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
@@ -27,7 +30,6 @@ from tianji.planning.measure.feeder import Feeder
 from tianji.planning.measure.noise import FEWEST_BLOCKS, Figure, figure_of
 from tianji.planning.measure.quiet import CoreWait, Durations, Piece, median_s
 from tianji.planning.measure.readings import LOOK_S, Span, Trained
-from tianji.programs.program import program_for
 from tianji.types import Batch
 
 WARM_UPDATES = 3
@@ -62,14 +64,13 @@ class Trainer:
         self._num_unrolls = plan.unrolls_per_version
         self._cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
         self._feeder = Feeder(plan, recorded)
-        gauges = Gauges(program_for(spec.config, plan).kinds())
-        self._buffer_row, self._row = gauges.the("buffer"), gauges.the("learner")
+        rows = BufferRows.private(plan.num_actors)
+        self._buffer_row, self._row = rows.gauges, Gauges({"learner": "learner"}).the("learner")
         self._buffer = build_buffer(
             spec,
             self._feeder.receiver,
             Progress(spec.config),
-            self._buffer_row,
-            list(gauges.of_kind("actor").values()),
+            rows,
         )
         self._core_wait = CoreWait()
         self._batches = _TimedBatches(self._buffer, self._core_wait)
@@ -187,7 +188,9 @@ class Trainer:
     def _summary(self, busy_cores: float) -> Trained:
         version = self._version_figure()
         receive_s = _median(self._receive_s)
-        if self._cadence.store == "queue":  # putting unrolls side by side is how they are received
+        if isinstance(
+            self._cadence, QueueCadence
+        ):  # putting unrolls side by side is how they are received
             receive_s += median_s(self._batches.takes) / self._num_unrolls
         return Trained(
             version_s=version.median_s,

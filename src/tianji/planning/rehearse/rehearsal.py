@@ -158,14 +158,13 @@ class Stage:
 
 
 def _mark(gauges: Gauges, record: Mapping[str, Any]) -> _Mark:
-    rows = gauges.rows
-    actors = [row for name, row in rows.items() if name.startswith("actor-")]
+    actors = gauges.of_kind("actor").values()
     return _Mark(
         at_s=time.monotonic(),
         version=record["version"],
         produced=sum(row[Gauge.STEPS] for row in actors),
-        received=rows["buffer"][Gauge.RECEIVED_STEPS],
-        trained=rows["learner"][Gauge.STEPS],
+        received=gauges.the("buffer")[Gauge.RECEIVED_STEPS],
+        trained=gauges.the("learner")[Gauge.STEPS],
         lags=tuple(record["lag_histogram"]),
         ratio=record["ratio"]["actual"],
     )

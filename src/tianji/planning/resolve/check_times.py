@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tianji.algorithms.interface import Cadence
+from tianji.algorithms.interface import Cadence, Gather
 from tianji.balance.given_times import Times
 from tianji.config.run import RunConfig, TimesConfig
 from tianji.errors import UsageError
@@ -13,7 +13,7 @@ def check_times(config: RunConfig, cadence: Cadence, num_actors: int) -> None:
     times = config.times
     if times == TimesConfig():
         return
-    if cadence.gather is None:
+    if not isinstance(cadence, Gather):
         raise UsageError(
             f"Given times (times.law = {times.law}, times.network = {times.network}) are for "
             "algorithms that gather gradients, such as rennala-nigt; "

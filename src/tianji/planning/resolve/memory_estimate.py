@@ -3,7 +3,7 @@ what they share."""
 
 from __future__ import annotations
 
-from tianji.algorithms.interface import Cadence
+from tianji.algorithms.interface import Cadence, Gather, QueueCadence
 from tianji.channels.board import NUM_COPIES
 from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
@@ -27,7 +27,7 @@ def estimated_memory(
 ) -> RunMemory:
     is_local = config.engine == "local"  # in the other engines one process holds all roles
     policy = FLOAT_BYTES * num_parameters
-    boards = 1 + (num_actors if cadence.gather is not None else 0)
+    boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     more_envs = config.num_envs // num_actors - 1
     environments = probe.env_bytes + more_envs * probe.more_env_bytes
     actor = ACTING_COPIES * policy + environments + is_local * WORKER_BYTES
@@ -44,9 +44,9 @@ def estimated_memory(
 
 def _batch_bytes(cadence: Cadence, slots: Slots) -> int:
     """Return the learner's copy of a batch; gradients are added up where they lie."""
-    if cadence.gather is not None:
+    if isinstance(cadence, Gather):
         return 0
-    if cadence.store == "queue":
+    if isinstance(cadence, QueueCadence):
         trace = TRACE_BYTES * cadence.trained_steps_per_version
         return slots.per_version * slots.layout.slot_bytes + trace
     steps_per_unroll = cadence.unroll_length * slots.layout.num_envs

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import NUM_COPIES
 from tianji.config.machine import Machine
@@ -102,7 +103,7 @@ def resolve(
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
         # Rounds of gradients are closed; nothing is paced.
-        lag_target=lag_target(config) if cadence.gather is None else 0,
+        lag_target=0 if isinstance(cadence, Gather) else lag_target(config),
         max_lag=config.max_lag,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
@@ -147,8 +148,9 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
 
 def staleness(cadence: Cadence) -> float:
     """Return P = B_s / N_s, equation 2 of the TianJi paper: a batch over what it is drawn from."""
-    if cadence.store == "queue":
+    if isinstance(cadence, QueueCadence):
         return 1 / cadence.pool_batches
+    assert isinstance(cadence, ReplayCadence), "gradients are not drawn from a store"
     return cadence.trained_steps_per_version / cadence.num_updates / cadence.capacity_steps
 
 
@@ -204,7 +206,7 @@ def _shares(run: _Run, solution: Solution | None) -> _Shares:
 
 
 def _actors_by_rule(run: _Run) -> int:
-    config, gathers = run.config, run.cadence.gather is not None
+    config, gathers = run.config, isinstance(run.cadence, Gather)
     possible = _possible_counts(run)
     if not possible:
         return _checked(config, len(config.tasks))
@@ -221,7 +223,7 @@ def _actors_by_rule(run: _Run) -> int:
 def _possible_counts(run: _Run) -> list[int]:
     """Return the numbers of actors that divide environments, tasks and versions evenly."""
     config, num_tasks = run.config, len(run.config.tasks)
-    if run.cadence.gather is None:
+    if not isinstance(run.cadence, Gather):
         return _even_counts(config, run.cadence)
     most = max(num_tasks, len(run.machine.cores))
     return [n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0]
@@ -247,7 +249,7 @@ def _check_memory(memory: RunMemory, machine: Machine) -> None:
 def _check_length(config: RunConfig, cadence: Cadence, slots: Slots) -> None:
     """Refuse a run whose first version is far longer than max_env_steps."""
     # A gradient ends with its episodes, which may be far shorter than its unroll.
-    least_length = cadence.unroll_length if cadence.gather is None else 1
+    least_length = 1 if isinstance(cadence, Gather) else cadence.unroll_length
     steps_per_unroll = least_length * slots.layout.num_envs
     version, warmup = slots.per_version * steps_per_unroll, slots.warmup_unrolls * steps_per_unroll
     first, asked = version + warmup, config.max_env_steps

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Algorithm, Cadence
+from tianji.algorithms.interface import Algorithm, Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.channels.control import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
@@ -49,21 +49,25 @@ def plan_slots(
     """Return the slots; raise UsageError if a version is no multiple of an unroll."""
     fields = (
         *observation_fields(probe.spaces.observation, probe.keeps_final),
-        *algorithm.fields(probe.spaces),
+        *algorithm.fields(probe.spaces, config),
         *STANDARD_FIELDS,
     )
     num_rows = cadence.unroll_length + cadence.lookahead - 1
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
     warmup = replay = stored = 0
-    if (gather := cadence.gather) is not None:
-        per_version = num_actors if gather.rule == "barrier" else gather.num_gradients
+    if isinstance(cadence, Gather):
+        per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
     else:
         per_version = _unrolls_per_version(cadence, steps_per_unroll)
         warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
-        replay = math.ceil(cadence.capacity_steps / steps_per_unroll)
-        stored = max(replay, warmup) + (cadence.pool_batches - 1) * per_version
+        match cadence:
+            case ReplayCadence():
+                replay = math.ceil(cadence.capacity_steps / steps_per_unroll)
+                stored = max(replay, warmup)
+            case QueueCadence():
+                stored = (cadence.pool_batches - 1) * per_version
         in_flight = per_version * (lag_target(config) + 2) + num_actors * SPARE_SLOTS_PER_ACTOR
         num_slots = stored + in_flight
     shared = _shared_bytes(layout.slot_bytes, stored, num_slots, num_actors)

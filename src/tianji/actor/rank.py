@@ -1,7 +1,7 @@
-"""ReducingActor: an actor that is a rank of an all-reduce; the other end is buffer/reducing.py.
+"""Rank: an actor's part in an all-reduce; the other end is buffer/reducing.py.
 
-Takes      what its GradientActor takes; the number of the team, and the version that is wanted
-Gives      what its GradientActor gives; its sum to the team, once per version
+Takes      the number of the team, the version that is wanted, and the sum that the actor posted
+Gives      that sum to the team, once per version
 Waits for  nothing: the collective has a thread of its own
 Unblocked  by that thread, which rings
 Stops      between two ticks
@@ -10,13 +10,14 @@ Stops      between two ticks
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from tianji.actor.gradients import GradientActor
+from tianji.actor.orders import ActorOrders
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import ContributionWriter, Total
+from tianji.channels.orders import ActorRows
 from tianji.channels.reduce import Call, ReduceBroken, Team
 from tianji.types import Array
 
@@ -44,7 +45,7 @@ class Rank:
         reduce: FollowingReduce,
         contributions: ContributionWriter,
         weigh: Callable[[int], tuple[float, float]],
-        gauges: memoryview[int],
+        rows: ActorRows,
     ) -> None:
         """weigh: the gather rule's."""
         self._index = index
@@ -52,24 +53,25 @@ class Rank:
         self._reduce = reduce
         self._contributions = contributions
         self._weigh = weigh
-        self._gauges = gauges
+        self._gauges = rows.gauges
+        self._orders = ActorOrders(rows)
         self._sum_P = np.empty(num_parameters, np.float32)
         self._values = np.empty(num_parameters + num_actors)
         # What an actor before this one was called for is not for us.
-        self._word = gauges[Gauge.REDUCE_CALL]
+        self._word = self._orders.call()
         """The call that was answered last."""
         self._team = Team(Call.of_word(self._word).team, ())
 
     def tick(self) -> bool:
         """Whether a sum was given."""
-        row = self._gauges
-        if row[Gauge.LANE_RESETS] != row[Gauge.LANE_RESETS_DONE]:
+        if not self._orders.is_lane_ready():
             return False
-        row[Gauge.REDUCE_READY] = row[Gauge.LANE_RESETS] + 1
-        if row[Gauge.REDUCE_CALL] == self._word:
+        self._gauges[Gauge.REDUCE_READY] = self._orders.num_predecessors() + 1
+        word = self._orders.call()
+        if word == self._word:
             return False
-        self._word = row[Gauge.REDUCE_CALL]
-        call = Call.of_word(self._word)
+        self._word = word
+        call = Call.of_word(word)
         if call.team != self._team.number:
             self._team = self._reduce.team(call.team)
         if self._index not in self._team.actors:
@@ -91,7 +93,7 @@ class Rank:
 
     def _is_current(self) -> bool:
         """Where another team was called since, what ours does is void."""
-        return self._gauges[Gauge.REDUCE_CALL] == self._word and self._index in self._team.actors
+        return self._orders.call() == self._word and self._index in self._team.actors
 
     def is_under_way(self) -> bool:
         return self._is_current() and self._reduce.is_under_way()
@@ -107,28 +109,3 @@ class Rank:
             return None
         sum_P = values[: self._num_parameters].astype(np.float32)
         return Total(sum_P, [round(count) for count in values[self._num_parameters :].tolist()])
-
-
-class ReducingActor:
-    """One tick for the rank, one for the actor."""
-
-    def __init__(self, actor: GradientActor, rank: Rank) -> None:
-        self._actor = actor
-        self._rank = rank
-
-    def tick(self) -> bool:
-        has_given = self._rank.tick()
-        return self._actor.tick() or has_given
-
-    @property
-    def due_ns(self) -> int:
-        return self._actor.due_ns
-
-    def state(self) -> dict[str, Any]:
-        return self._actor.state()
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self._actor.load_state(state)
-
-    def close(self) -> None:
-        self._actor.close()

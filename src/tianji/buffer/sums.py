@@ -1,0 +1,51 @@
+"""The store of gradients: a batch is the sum of all actors' sums.
+
+A slot that arrives is only a token: it is free again at once. The sums lie on the actors' boards
+until the gate has added them up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tianji.buffer.gather import GatherGate
+from tianji.types import Array, Batch, Stamp
+
+
+class Sums:
+    """Hands over the total of the round that the gate has closed."""
+
+    def __init__(self, gate: GatherGate) -> None:
+        self._gate = gate
+
+    def put(self, slot: int, stamp: Stamp) -> int:
+        self._gate.lanes.receiver.release(slot)
+        return 1
+
+    def num_held(self) -> int:
+        return 0
+
+    def take(self, version: int) -> Batch:
+        gate, counts = self._gate, self._gate.taken
+        weight = sum(gate.rule.weigh(count)[1] for count in counts if count)
+        return Batch(
+            {"sum": gate.sum_P, "weight": np.array([weight])},
+            tuple(gate.counted),
+            num_items=sum(counts),
+            num_steps=sum(stamp.env_steps for stamp in gate.counted if counts[stamp.actor]),
+        )
+
+    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
+        return batch.num_steps
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: a round is made anew."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Nothing was kept."""

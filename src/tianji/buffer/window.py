@@ -1,0 +1,197 @@
+"""The ratio window: a batch may be taken when enough items arrived, and actors may start as many
+as keep the lag at its set-point.
+
+Arrivals wait until a version is due; then they enter the store by age and in (round, actor) order,
+so that the order of arrival never matters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tianji.balance.parking import ParkingState, after_version, after_wait
+from tianji.balance.set_point import SetPoint
+from tianji.balance.turns import Turns
+from tianji.buffer.interface import Entry
+from tianji.buffer.lanes import Lanes
+from tianji.buffer.late import LateUnrolls
+from tianji.channels.gauges import Gauge
+from tianji.channels.interface import Receiver
+from tianji.channels.orders import BufferRows
+from tianji.types import Clock, Stamp
+
+WAKE_PERIOD_NS = 10_000_000
+"""While the learner waits, more actors are woken this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """WindowPlan(SetPoint(unrolls_per_version=2, warmup_unrolls=0, lag_target=1), max_lag=1)"""
+
+    point: SetPoint
+    max_lag: int
+    may_park: bool = False
+    """There are more workers than cores, so that actors disturb the learner."""
+
+
+class RatioWindow:
+    """Keeps production and consumption in the serial ratio."""
+
+    def __init__(
+        self,
+        plan: WindowPlan,
+        receiver: Receiver,
+        rows: BufferRows,
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        num_actors = receiver.num_lanes
+        is_serial = plan.point.lag_target == 0
+        at_once = max(1, plan.point.unrolls_per_version // num_actors)
+        self.lanes = Lanes(receiver, Turns(num_actors, is_serial, at_once), rows)
+        self._point = plan.point
+        self._max_lag = plan.max_lag
+        self._gauges = rows.gauges
+        self._now_ns = now_ns
+        self._waiting: list[Entry] = []
+        self._num_entered = 0
+        self._versions_made = 0
+        """Since the start or the resume, as `_num_entered`."""
+        self.version = 0
+        self._late = LateUnrolls(plan.max_lag, rows.actors, now_ns)
+        self._late_since_ns = 0
+        """When the version that is due began to wait for late unrolls; 0: it does not."""
+        self._may_park = plan.may_park and not is_serial and num_actors > 1
+        self._parking = ParkingState(num_actors, num_actors)
+        self._woken_ns = 0
+        self._gauges[Gauge.ACTIVE] = num_actors
+
+    def starts_with(self, num_held: int) -> None:
+        """A full store needs no second warm-up."""
+        self._num_entered = min(num_held, self._point.warmup_unrolls)
+
+    def arrived(self, stamp: Stamp, slot: int) -> bool:
+        self._waiting.append(Entry(stamp, slot))
+        return False
+
+    def came(self, actor: int) -> None:
+        self._late.came(actor)
+
+    def lost(self, actor: int) -> None:
+        self._late.forget(actor)
+        self.lanes.lost(actor)
+
+    def gave_up(self, actor: int) -> None:
+        """The others take its turns."""
+
+    def tick(self) -> bool:
+        if self.lanes.has_changed:
+            self._deal()
+        return False
+
+    def _deal(self) -> None:
+        lanes = self.lanes
+        lanes.has_changed = False
+        lanes.deal(self._point.allowed(self._versions_made) - self._started())
+        lanes.deliver()
+        lanes.receiver.expect(max(1, self._needed() - self._kept()))
+
+    def _kept(self) -> int:
+        return self._num_entered + len(self._waiting)
+
+    def _started(self) -> int:
+        return self._kept() + self.lanes.turns.num_outstanding
+
+    def _needed(self) -> int:
+        """Return how many unrolls the next version needs, since the start or the resume."""
+        return self._point.due(self._versions_made)
+
+    def may_take(self) -> bool:
+        if self._kept() < self._needed():
+            self._wake_more()
+            return False
+        return not self._waits_for_late()
+
+    def _wake_more(self) -> None:
+        """The learner has nothing to do: parked actors are woken, more and more of them."""
+        if self._parking.active < self._parking.num_actors:
+            now_ns = self._now_ns()
+            if now_ns - self._woken_ns >= WAKE_PERIOD_NS:
+                self._woken_ns = now_ns
+                self._park(after_wait(self._parking))
+                self._deal()
+
+    def _park(self, state: ParkingState) -> None:
+        self._parking = state
+        if state.active != self.lanes.turns.active:
+            self.lanes.turns.active = self._gauges[Gauge.ACTIVE] = state.active
+
+    def _waits_for_late(self) -> bool:
+        waits = self._late.holds_up(self.version, self.lanes.round_in_work)
+        if waits and not self._late_since_ns:
+            self._late_since_ns = self._now_ns()
+        elif self._late_since_ns and not waits:
+            self._gauges[Gauge.LATE_NS] += self._now_ns() - self._late_since_ns
+            self._late_since_ns = 0
+        return waits
+
+    def entering(self) -> list[Entry] | None:
+        self._discard_late()
+        count = self._needed() - self._num_entered
+        if len(self._waiting) < count:
+            return None
+        self._waiting.sort(key=_turn)
+        entering, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._num_entered += count
+        return entering
+
+    def _discard_late(self) -> None:
+        """The last resort: an unroll that is too old in spite of pacing is discarded, counted."""
+        oldest = self.version - self._max_lag
+        late = [entry for entry in self._waiting if entry.stamp.oldest_version < oldest]
+        if not late:
+            return
+        self._waiting = [entry for entry in self._waiting if entry.stamp.oldest_version >= oldest]
+        for stamp, slot in late:
+            assert slot is not None, "unrolls that wait hold a slot"
+            self.lanes.discard(stamp, slot)
+        self._deal()
+
+    def finish(self, version: int) -> None:
+        is_ahead = self._kept() == self._point.allowed(self._versions_made)
+        self.version = version
+        self._versions_made += 1
+        if self._may_park:
+            self._park(after_version(self._parking, is_ahead))
+        self._deal()
+
+    def continue_at(self, version: int, is_first: bool) -> None:
+        self.version = version
+
+    @property
+    def due_ns(self) -> int:
+        return 0  # only arrivals and versions make something happen here
+
+    def waiting(self) -> Iterable[Stamp]:
+        return (entry.stamp for entry in self._waiting)
+
+    def news(self) -> list[str]:
+        return []
+
+    def record(self) -> dict[str, Any]:
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Nothing was kept: unrolls that waited are made again."""
+
+
+def _turn(entry: Entry) -> tuple[int, int, int]:
+    """The oldest first, so that nothing waits until it is too old; without lag all are of one age,
+    and the order is (round, actor)."""
+    stamp = entry.stamp
+    return stamp.oldest_version, stamp.round, stamp.actor
