@@ -87,7 +87,7 @@ def _sweep(output: Path) -> Outcome:
     if not output.parent.is_dir():
         raise UsageError(f"--output is '{output}', but there is no folder '{output.parent}'.")
     from tianji.bench.sweep import sweep
-    from tianji.figures.look import save
+    from tianji.figures.style import save
     from tianji.figures.sweep import draw_sweep
 
     report = sweep(lambda text: people().print(text, markup=False))
@@ -100,7 +100,7 @@ def _sweep(output: Path) -> Outcome:
 
 
 def _show(points: list[dict[str, Any]]) -> None:
-    from tianji.figures.tianji_5a import size_text
+    from tianji.figures.transports import size_text
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     for column in COLUMNS:
