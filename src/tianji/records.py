@@ -116,13 +116,13 @@ class _Progressed(TypedDict):
     ratio: Ratio
     discarded_items: int
     env_failures: int
-    learner: dict[str, float]
-    """What the algorithm reports of its updates, by name."""
 
 
 class LearnerMetrics(_Progressed):
     """Where the run stands, as the learner's side knows it."""
 
+    learner: dict[str, float]
+    """What the algorithm reports of its updates, by name."""
     gather: NotRequired[Rounds]
 
 
@@ -150,6 +150,7 @@ class Measured(TypedDict):
 class Metrics(_Progressed, Measured):
     """A line of metrics.jsonl: all that is known of a run at one moment."""
 
+    learner: dict[str, float]
     gather: NotRequired[Gathering]
     evaluation: NotRequired[Evaluation]
     usable_cores: int | None
@@ -162,8 +163,8 @@ class Metrics(_Progressed, Measured):
     """Seconds since the last sign of life; only on the screen."""
 
 
-class Summary(TypedDict, total=False):
-    """summary.json: what a run did. Facts for a summary have some keys, the file has all."""
+class SummaryFacts(TypedDict, total=False):
+    """What the process that supervises a run adds to its last record."""
 
     env: str
     algorithm: str
@@ -171,24 +172,10 @@ class Summary(TypedDict, total=False):
     seed: int
     stopped_because: StoppedBecause
     target_return: float | None
-    mean_return_100: float | None
-    best_mean_return_100: float | None
-    returns_by_env: dict[str, float | None]
-    time_to_target_s: float | None
     planning_s: float | None
     start_up_s: float | None
-    wall_s: float
-    env_steps: int
-    updates: int
-    version: int
-    episodes: int
     rates_per_s: Rates
-    lag_versions: Lag
-    lag_histogram: list[int]
-    ratio: Ratio
-    discarded_items: int
     gather: Gathering | None
-    env_failures: int
     restarts: int
     replans: int
     busy_share: dict[str, float]
@@ -204,6 +191,10 @@ class Summary(TypedDict, total=False):
     run_dir: str
     first_cause: str
     """Only of a run that failed."""
+
+
+class Summary(_Progressed, SummaryFacts):
+    """summary.json: what a run did, with the same keys for every run."""
 
 
 class BoardBytes(TypedDict):
@@ -234,44 +225,43 @@ class Imbalance(TypedDict):
     core_share: dict[str, float]
 
 
-class BuiltReport(TypedDict):
+class _Spoken(TypedDict):
+    role: NotRequired[str]
+
+
+class BuiltReport(_Spoken):
     """The learner has built the network."""
 
     kind: Literal["built"]
-    role: NotRequired[str]
     record: BoardBytes
 
 
-class MetricsReport(TypedDict):
+class MetricsReport(_Spoken):
     """A record for the log and the display."""
 
     kind: Literal["metrics"]
-    role: NotRequired[str]
     record: LearnerMetrics
 
 
-class EvaluationReport(TypedDict):
+class EvaluationReport(_Spoken):
     """An evaluation has ended."""
 
     kind: Literal["evaluation"]
-    role: NotRequired[str]
     record: Evaluation
 
 
-class RestoredReport(TypedDict):
+class RestoredReport(_Spoken):
     """The learner continues from a checkpoint."""
 
     kind: Literal["restored"]
-    role: NotRequired[str]
     text: str
     record: RestorePoint
 
 
-class ImbalanceReport(TypedDict):
+class ImbalanceReport(_Spoken):
     """The run has become slower than it should be, or is fast again."""
 
     kind: Literal["imbalance"]
-    role: NotRequired[str]
     text: str
     record: Imbalance
 
@@ -287,29 +277,26 @@ EventKind: TypeAlias = Literal[
 ]
 
 
-class Event(TypedDict):
+class Event(_Spoken):
     """Something a person should know, in words."""
 
     kind: EventKind
-    role: NotRequired[str]
     text: str
     traceback: NotRequired[str]
 
 
-class DoneReport(TypedDict):
+class DoneReport(_Spoken):
     """The learner's side is finished."""
 
     kind: Literal["done"]
-    role: NotRequired[str]
     because: StoppedBecause
     record: SessionMetrics
 
 
-class AnswerReport(TypedDict):
+class AnswerReport(_Spoken):
     """A process that measures answers a command."""
 
     kind: Literal["answer"]
-    role: NotRequired[str]
     record: dict[str, Any]
 
 
@@ -373,38 +360,28 @@ NO_METRICS = cast(
 )
 
 
-NOTHING_DONE: Summary = {
-    "stopped_because": "failed",
-    "mean_return_100": None,
-    "best_mean_return_100": None,
-    "returns_by_env": {},
-    "time_to_target_s": None,
-    "planning_s": None,
-    "start_up_s": None,
-    "wall_s": 0.0,
-    "env_steps": 0,
-    "updates": 0,
-    "version": 0,
-    "episodes": 0,
-    "rates_per_s": NO_RATES,
-    "lag_versions": NOTHING_LEARNED["lag_versions"],
-    "lag_histogram": [],
-    "ratio": NOTHING_LEARNED["ratio"],
-    "discarded_items": 0,
-    "gather": None,
-    "env_failures": 0,
-    "restarts": 0,
-    "replans": 0,
-    "busy_share": {},
-    "busy_s": {},
-    "waited_s": {},
-    "critical_path": None,
-    "explanation": [],
-    "predicted": None,
-    "prediction_error": None,
-    "checkpoint": None,
-    "can_be_filmed": None,
-}
+NOTHING_DONE = cast(
+    "Summary",
+    {
+        "stopped_because": "failed",
+        **{key: value for key, value in NOTHING_LEARNED.items() if key != "learner"},
+        "planning_s": None,
+        "start_up_s": None,
+        "rates_per_s": NO_RATES,
+        "gather": None,
+        "restarts": 0,
+        "replans": 0,
+        "busy_share": {},
+        "busy_s": {},
+        "waited_s": {},
+        "critical_path": None,
+        "explanation": [],
+        "predicted": None,
+        "prediction_error": None,
+        "checkpoint": None,
+        "can_be_filmed": None,
+    },
+)
 """What is true of a run that did nothing; a run that failed early has few facts of its own."""
 
 

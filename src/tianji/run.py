@@ -35,7 +35,7 @@ from tianji.planning.planner import Planned, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
-from tianji.records import Event, GatherRule, Metrics, Summary, without_open_round
+from tianji.records import Event, GatherRule, Metrics, Summary, SummaryFacts, without_open_round
 from tianji.run_folder.folder import RunFolder
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
 from tianji.run_folder.plan_file import PlanFile, read_plan
@@ -241,11 +241,11 @@ class _Run:
         """before: the summary that the run had, where this session added nothing to it."""
         spec, planned, first_ns = self._spec, self._planned, self._observer.first_step_ns()
         assert outcome["because"] != REPLAN, "the run continues"
-        facts: Summary = {"stopped_because": outcome["because"]}
+        facts: SummaryFacts = {"stopped_because": outcome["because"]}
         if outcome["first_cause"] is not None:
             facts["first_cause"] = outcome["first_cause"]
         if before is not None:
-            return build_summary(spec.config, spec.run_dir, {**before, **facts})
+            return build_summary(spec.config, spec.run_dir, facts, before)
         saved = list_checkpoints(spec.run_dir)
         facts |= _speed_facts(self._observer.whole_run(), spec)
         facts |= {
@@ -260,10 +260,10 @@ class _Run:
         return build_summary(spec.config, spec.run_dir, facts, record)
 
 
-def _speed_facts(whole: Metrics, spec: RunSpec) -> Summary:
+def _speed_facts(whole: Metrics, spec: RunSpec) -> SummaryFacts:
     """Explain why the run was as fast as it was."""
     found, prediction = explain(whole, spec.plan, spec.config.engine), spec.plan.prediction
-    facts: Summary = {
+    facts: SummaryFacts = {
         "critical_path": found.critical_path,
         "explanation": list(found.sentences),
         "waited_s": whole["waited_s"],

@@ -63,7 +63,7 @@ OPEN_ENDED = ("train", "plan", "simulate", "resume")
 
 
 def build_app() -> App:
-    """The verbs by name, none of them imported yet."""
+    """Build the parser with all verbs, none of them imported yet."""
     from cyclopts import App
 
     app = App(
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # a person's own `module:name` lies where they stand
+        sys.path.append(os.getcwd())  # so that `module:name` finds modules in this folder
     if JSON_FLAG not in tokens:
         console = Console(highlight=False)
         outcome = run_safely(tokens, console)
@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_safely(tokens: Sequence[str], console: Console) -> Outcome:
-    """Run one command and turn every exception into words and an exit code."""
+    """Run one command; turn every exception into words and an exit code."""
     try:
         return run_verb(tokens, console)
     except TianjiError as error:
@@ -125,10 +125,11 @@ def run_safely(tokens: Sequence[str], console: Console) -> Outcome:
 def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
     """Parse and call; the library draws the help of most verbs on the console itself.
 
-    Open-ended verbs read their words themselves and need no parser: the person is waiting for
-    the first step, and importing the parser takes a tenth of a second.
+    Open-ended verbs read their words themselves and need no parser: importing it takes a tenth of
+    a second, in which the person waits for the first step.
     """
     if tokens and tokens[0] in OPEN_ENDED:
+        _refuse_seeds(*tokens)
         return _import_verb(tokens[0])(*tokens[1:])
     from cyclopts.exceptions import CycloptsError
 
@@ -146,6 +147,15 @@ def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
     return outcome if isinstance(outcome, Outcome) else Outcome({})
 
 
+def _refuse_seeds(verb: str, *words: str) -> None:
+    """Several seeds are an option of `train` alone, and `--seed` is no misspelling of it."""
+    if verb != "train" and any(word.partition("=")[0] == "--seeds" for word in words):
+        raise UsageError(
+            f"--seeds is an option of `tianji train` only. `tianji {verb}` is about one run; "
+            f"see `tianji {verb} --help`."
+        )
+
+
 def _import_verb(verb: str) -> Callable[..., Outcome]:
     module, _, name = VERBS[verb][0].partition(":")
     found: Callable[..., Outcome] = getattr(importlib.import_module(module), name)
@@ -153,7 +163,7 @@ def _import_verb(verb: str) -> Callable[..., Outcome]:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The exception that began it."""
+    """Return the exception that caused the others."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return error

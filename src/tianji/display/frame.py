@@ -15,16 +15,16 @@ from rich.text import Text
 
 
 class Frame:
-    """What was drawn last."""
+    """The lines that were drawn last."""
 
     def __init__(self) -> None:
         self._widths: list[int] = []
         self._size: ConsoleDimensions | None = None
         self._rows_above = 0
-        """Rows of ours above the top of the screen."""
+        """Rows of this frame above the top of the screen."""
 
     def drawn(self, lines: Sequence[Text], size: ConsoleDimensions) -> None:
-        """Remember what is on the screen; rich cuts a frame that is higher than the screen."""
+        """Remember what is on the screen; rich cuts a frame that is higher than that."""
         self._widths = [min(len(line), size.width) for line in lines[: size.height]]
         self._size = size
 

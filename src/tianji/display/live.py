@@ -16,9 +16,11 @@ from tianji.display.stream import standard_error
 class LiveLines:
     """A block of lines at the bottom of the terminal; what is printed appears above it.
 
-    >>> with LiveLines() as screen:
-    ...     screen.draw(lambda width: [Text("12 % done")])
-    ...     screen.print("a warning", style="yellow")
+    >>> screen = LiveLines()
+    >>> screen.start()
+    >>> screen.draw(lambda width: [Text("12 % done")])
+    >>> screen.print("a warning", style="yellow")
+    >>> screen.stop()
     """
 
     def __init__(self) -> None:
@@ -31,18 +33,11 @@ class LiveLines:
     def marks(self) -> Marks:
         return ASCII if self._console.options.ascii_only else UNICODE
 
-    def __enter__(self) -> LiveLines:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     def start(self) -> None:
         self._live.start()
 
     def draw(self, lines: Callable[[int], Iterable[Text]]) -> None:
-        """lines: gives them for a width; wider ones are cut."""
+        """lines: returns them for a width; wider ones are cut."""
         size = self._console.size
         if (control := self._frame.erase_hidden_rows(size)) is not None:
             self._console.control(control)

@@ -1,7 +1,7 @@
-"""Checks of this machine, in words. Each check looks at one thing and says what it found.
+"""Checks of this machine. Each check looks at one thing and says what it found.
 
-Nothing here changes anything, and a check that cannot look (another system, a missing package)
-says so instead of failing.
+No check changes anything. A check that cannot look (another system, a missing package) says so
+instead of failing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def check_machine() -> list[Finding]:
-    """Everything about the machine that a run depends on."""
+    """Check everything about the machine that a run depends on."""
     checks = (
         check_packages,
         check_extras,
@@ -54,7 +54,7 @@ def check_machine() -> list[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
-    """Python and what TianJi cannot run without."""
+    """Check Python and the packages that TianJi needs."""
     versions = [f"Python {platform.python_version()}"]
     for name in PACKAGES:
         try:
@@ -65,7 +65,7 @@ def check_packages() -> Iterator[Finding]:
 
 
 def check_extras() -> Iterator[Finding]:
-    """What some environments and commands need on top."""
+    """Check the packages that some environments and commands need."""
     for extra, modules in EXTRAS.items():
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
         if missing:
@@ -76,7 +76,7 @@ def check_extras() -> Iterator[Finding]:
 
 
 def check_cores() -> Iterator[Finding]:
-    """Cores that this process may use, which is not how many there are."""
+    """Check the cores that this process may use, which may be fewer than there are."""
     usable, present = len(read_machine().cores), os.cpu_count() or 1
     quota = cpu_quota()
     what = f"{usable} of {present} cores usable"
@@ -92,7 +92,7 @@ def check_cores() -> Iterator[Finding]:
 
 
 def check_memory() -> Iterator[Finding]:
-    """Memory that can still be taken, limits of the control group included."""
+    """Check the available memory, limits of the control group included."""
     available = read_machine().memory_bytes
     what = f"{available / GIB:.1f} GiB of memory are available."
     if available >= 2 * GIB:
@@ -102,7 +102,7 @@ def check_memory() -> Iterator[Finding]:
 
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
-    """Our segments are memfds; /dev/shm matters to environments that start their own processes."""
+    """Check memfds, which TianJi uses, and /dev/shm, which environments may use."""
     try:
         os.close(os.memfd_create("tianji-doctor"))
         yield Finding("ok", "Shared memory (memfd) works; it counts as ordinary memory.")
@@ -123,7 +123,7 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
 
 
 def check_huge_pages(rollup: Path = Path("/proc/self/smaps_rollup")) -> Iterator[Finding]:
-    """Whether large segments get the pages on which copying is fast."""
+    """Check whether large segments get huge pages, on which copying is faster."""
     try:
         segment = Segment.create("doctor", HUGE_PAGE)
         segment.close()  # the memory stays until `segment` goes
@@ -140,7 +140,7 @@ def check_huge_pages(rollup: Path = Path("/proc/self/smaps_rollup")) -> Iterator
 
 
 def check_leftovers(proc: Path = Path("/proc")) -> Iterator[Finding]:
-    """Processes that hold segments of ours though the run that started them is gone."""
+    """Look for processes that hold shared memory although their run is gone."""
     holders = {int(p.parent.name) for p in proc.glob("[0-9]*/fd") if _holds_segment(p)}
     orphans = sorted(pid for pid in holders if _parent(proc / str(pid)) == 1)
     if orphans:
@@ -169,7 +169,7 @@ def _parent(process: Path) -> int:
 
 
 def check_limits() -> Iterator[Finding]:
-    """Open files and processes: every worker needs some of both."""
+    """Check the limits of open files and processes: every worker needs some of both."""
     limits = (
         ("Open files", resource.RLIMIT_NOFILE, 512, "-n"),
         ("Processes and threads", resource.RLIMIT_NPROC, 256, "-u"),
@@ -184,7 +184,7 @@ def check_limits() -> Iterator[Finding]:
 
 
 def check_thread_variables() -> Iterator[Finding]:
-    """TianJi budgets threads itself; variables set by the person are overridden in its workers."""
+    """Look for thread variables: TianJi sets its own in its workers."""
     found = [f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ]
     if found:
         what = f"Set in your environment: {', '.join(found)}."
@@ -192,7 +192,7 @@ def check_thread_variables() -> Iterator[Finding]:
 
 
 def check_gpu() -> Iterator[Finding]:
-    """Whether torch loads, and sees a GPU."""
+    """Check whether torch loads and finds a GPU."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -205,7 +205,7 @@ def check_gpu() -> Iterator[Finding]:
 
 
 def check_collectives() -> Iterator[Finding]:
-    """Whether actors can add up their gradients among themselves."""
+    """Check whether actors can add up their gradients by all-reduce."""
     try:
         from torch import distributed
     except (ImportError, OSError):
@@ -223,7 +223,7 @@ def check_collectives() -> Iterator[Finding]:
 
 
 def check_disk(folder: Path = RUNS) -> Iterator[Finding]:
-    """Room for checkpoints where runs are written."""
+    """Check the space for checkpoints where runs are written."""
     place = folder if folder.is_dir() else Path()
     free = shutil.disk_usage(place).free
     what = f"{free / GIB:.1f} GiB free on the disk of {folder}/."

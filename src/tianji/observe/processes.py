@@ -1,4 +1,4 @@
-"""What the system knows of a process: its memory, its time on the processors, its time without."""
+"""What the system knows of a process: its memory, its processor time, its time without a core."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 _USER_TICKS, _SYSTEM_TICKS, _RESIDENT_PAGES = 11, 12, 21
-"""Places in /proc/PID/stat, counted behind the name, which may hold anything."""
+"""Fields of /proc/PID/stat, counted after the name, which may contain spaces."""
 
 
 class ProcessUse(NamedTuple):
-    """Since the process began."""
+    """What a process has used since it began."""
 
     resident_bytes: int
     core_ns: int
@@ -23,7 +23,7 @@ class ProcessUse(NamedTuple):
 
 
 def read_process(pid: int) -> ProcessUse | None:
-    """None when the process is gone."""
+    """Return None when the process is gone."""
     try:
         words = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         resident = int(words[_RESIDENT_PAGES]) * PAGE_BYTES
@@ -34,7 +34,7 @@ def read_process(pid: int) -> ProcessUse | None:
 
 
 def _no_core_ns(pid: int) -> int:
-    """0 where the kernel does not count it."""
+    """Return 0 where the kernel does not count it."""
     try:
         return int(_read(f"/proc/{pid}/schedstat").split()[1])
     except (OSError, ValueError, IndexError):
@@ -42,7 +42,7 @@ def _no_core_ns(pid: int) -> int:
 
 
 def _read(path: str) -> bytes:
-    """A third of the time that a Path takes; there may be two of these per actor and look."""
+    """Read a small file three times as fast as a Path; each sample reads two per actor."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, 4096)
@@ -51,7 +51,7 @@ def _read(path: str) -> bytes:
 
 
 class ProcessTimes:
-    """Adds up the times of each worker's processes: after a restart it has a new one."""
+    """Adds up the times of all processes that a worker has had, restarts included."""
 
     def __init__(self) -> None:
         self._last: dict[int, ProcessUse] = {}

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tianji.checkpoint.durable import replace_json, to_plain
-from tianji.records import NOTHING_DONE, LearnerMetrics, Metrics, Summary, with_defaults
+from tianji.records import (
+    NOTHING_DONE,
+    LearnerMetrics,
+    Metrics,
+    Summary,
+    SummaryFacts,
+    with_defaults,
+)
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -21,10 +28,10 @@ IDENTITY = ("env", "algorithm", "engine", "seed", "stopped_because", "target_ret
 def build_summary(
     config: RunConfig,
     run_dir: Path,
-    facts: Summary,
-    record: LearnerMetrics | Metrics | None = None,
+    facts: SummaryFacts,
+    record: LearnerMetrics | Metrics | Summary | None = None,
 ) -> Summary:
-    """Build the summary of a run from its last record and more facts, which win.
+    """Build the summary of a run from its last record, or an earlier summary, and more facts.
 
     Missing values count as nothing done. Keys of the record that no summary has are left out. A
     run that failed names its first cause.

@@ -2,8 +2,8 @@
 
 Takes       scalars, from any thread, without waiting
 Gives       an events.out.tfevents file in the run's folder
-Waits for   records, and at first a moment: importing TensorBoard costs a tenth of a second of
-            one core, which short runs and everybody's first steps can do without
+Waits for   records, and at first some seconds: importing TensorBoard takes a tenth of a second
+            of one core, which would delay the first steps
 Unblocked by add() and close()
 Stops when  close() is called and everything is on disk, or when the disk refuses
 """
@@ -22,7 +22,7 @@ START_DELAY_S = 3.0
 
 
 class TensorBoardLog:
-    """Scalars on their way to TensorBoard."""
+    """Writes scalars in a thread of its own."""
 
     def __init__(self, run_dir: Path, on_problem: Callable[[str], None]) -> None:
         self._run_dir = run_dir
@@ -36,7 +36,7 @@ class TensorBoardLog:
         self._put(wall_time, step, scalars)
 
     def go_back(self, wall_time: float, step: int) -> None:
-        """Have TensorBoard forget what was added at this step and later: the run does it again."""
+        """Make TensorBoard forget what was added at this step and later: the run repeats it."""
         self._put(wall_time, step, None)
 
     def _put(self, wall_time: float, step: int, scalars: Mapping[str, float] | None) -> None:

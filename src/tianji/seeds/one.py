@@ -13,7 +13,7 @@ from pathlib import Path
 from tianji.config.run import RunConfig
 from tianji.observe.run_log import last_metrics
 from tianji.observe.summary import build_summary, read_summary
-from tianji.records import Metrics, Summary
+from tianji.records import Metrics, Summary, SummaryFacts
 
 
 class SeedRun:
@@ -72,7 +72,7 @@ class SeedRun:
         found = read_summary(self.folder)
         if found is not None:
             return found
-        facts: Summary = {
+        facts: SummaryFacts = {
             "stopped_because": "interrupted" if self._was_asked_to_stop else "failed",
             "first_cause": self.last_line() or f"ended with exit code {self._process.returncode}",
         }

@@ -55,6 +55,13 @@ def test_an_interrupted_command_names_what_to_resume_and_what_never_started(caps
     assert "not started seed 2, 3" in text
 
 
+@pytest.mark.parametrize("verb", ["plan", "simulate", "resume"])
+def test_other_commands_say_that_seeds_belong_to_train(verb, capfd):
+    assert main([verb, "--seeds", "3", "--json"]) == 2
+    error = json.loads(capfd.readouterr().out)["error"]
+    assert "--seeds is an option of `tianji train` only" in error and "mean" not in error
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", ""])
 def test_a_number_of_seeds_must_be_one(value, capfd):
     assert main(["train", f"--seeds={value}", "--json"]) == 2

@@ -31,7 +31,7 @@ def show_block(
     people().print(block)
 
 
-def fact_list(facts: Mapping[str, RenderableType]) -> Table:
+def fact_list(facts: Mapping[str, str] | Mapping[str, RenderableType]) -> Table:
     """List facts by name. Long words are folded: a path that is cut is of no use."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)

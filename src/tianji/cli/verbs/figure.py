@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.table import Table
 
 from tianji.cli.output import Outcome, people
+from tianji.cli.pages.tables import fact_list
 from tianji.errors import UsageError
 from tianji.figures.interface import Wish, check_options, list_figures, load_figure
 from tianji.run_folder.paths import find_run
@@ -68,8 +68,5 @@ def figure(
 
 def _list() -> Outcome:
     about = {name: load_figure(name).ABOUT for name in list_figures()}
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, text in about.items():
-        table.add_row(f"[bold]{name}[/]", text)
-    people().print(table)
+    people().print(fact_list(about))
     return Outcome({"figures": [{"name": n, "about": text} for n, text in about.items()]})
