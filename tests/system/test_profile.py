@@ -85,7 +85,7 @@ def test_an_environment_that_fails_is_told_by_its_own_words(tmp_path):
         profile_of(PPO, num_actors=2, **flaky)
     first, second, *_ = str(caught.value).splitlines()
     assert "RuntimeError: this world fails in step 5, as configured" in first
-    assert "sampler-0" in second
+    assert "actor-bench-0" in second
     assert_nothing_is_left(tmp_path)
 
 

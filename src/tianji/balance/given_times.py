@@ -1,9 +1,9 @@
-"""Given times: how long an actor computes a gradient and how long its messages take, by a law.
+"""Given times: the durations of gradients and messages of each actor, by a law.
 
-Pure functions of actor, gradient and moment, so that every engine and every method meets the same
-times. Actors are counted from 0 here; i = actor + 1 in the laws. The messages that are paid for:
-where sums are collected once per version, the slowest one after the round is closed (closing_s);
-where every gradient travels by itself, one with each gradient (communicate_s).
+Pure functions of actor, gradient and time, so that every engine and every method sees the same
+durations. Actors are counted from 0 here; i = actor + 1 in the laws. Messages cost time in two
+ways: if sums are collected once per version, the slowest message counts after the round is closed
+(closing_s); if every gradient is sent by itself, one message counts with each (communicate_s).
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from struct import pack
 from tianji.config.run import TimesConfig
 from tianji.errors import UsageError
 
-CHANGE_UNITS = 20.0
-"""The law `changing` turns round this often: a few versions at the usual sizes."""
+CHANGE_UNITS = 20.0  # the law `changing` reverses this often: a few versions at usual sizes
 SHORTEST_S, LONGEST_S = 1e-9, 1e9
 
 
 class Times:
-    """Of all actors of a run. A law `none` counts as `equal`: who asks, needs a time.
+    """The durations of all actors of a run. The law `none` counts as `equal`.
 
     >>> Times(TimesConfig(law="sqrt"), 10, num_parameters=0, seed=1).compute_s(3, 0, 0.0, 1)
     2.0
@@ -44,22 +43,22 @@ class Times:
         self._per_step = config.per == "step"
 
     def compute_s(self, actor: int, index: int, now_s: float, num_steps: int) -> float:
-        """Of the gradient that this actor begins at now_s, `index` before it, of so many steps."""
+        """Return the duration of gradient `index` of this actor, begun at now_s."""
         if self._turns and int(now_s / self._turn_s) % 2:
             actor = len(self._compute_s) - 1 - actor
         usual_s = self.usual_s(actor, num_steps)
         return usual_s * _drawn(self._seed, actor, index) if self._is_random else usual_s
 
     def usual_s(self, actor: int, num_steps: int) -> float:
-        """The mean where times are drawn, those of the beginning where they change."""
+        """Return the mean of random durations, and the first of durations that change."""
         return self._compute_s[actor] * (num_steps if self._per_step else 1)
 
     def communicate_s(self, actor: int) -> float:
-        """Of one message of this actor."""
+        """Return the duration of one message of this actor."""
         return self._communicate_s[actor]
 
     def closing_s(self) -> float:
-        """From the closing of a round to the next version, where sums are collected once."""
+        """Return the time from closing a round to the next version, if sums are collected once."""
         return max(self._communicate_s)
 
 
@@ -101,19 +100,19 @@ def _fitting(listed: Sequence[float], num_actors: int, name: str) -> Sequence[fl
 
 
 def _in_seconds(units: Sequence[float], config: TimesConfig) -> list[float]:
-    """UsageError where a clock of whole nanoseconds would stand still or overflow."""
+    """Raise UsageError if a clock of whole nanoseconds would stop or overflow."""
     seconds = [unit * config.unit_s for unit in units]
     for second in seconds:
         if second and not SHORTEST_S <= second <= LONGEST_S:
             raise UsageError(
-                f"Given times have one of {second:g} s (times.unit_s is {config.unit_s:g} s); they "
+                f"A given time is {second:g} s (times.unit_s is {config.unit_s:g} s); given times "
                 f"must be from {SHORTEST_S:g} to {LONGEST_S:g} s. Change times.unit_s or the list."
             )
     return seconds
 
 
 def _drawn(seed: int, actor: int, index: int) -> float:
-    """Exponential of mean 1, always the same one: no generator has to be carried along."""
+    """Return an exponential number of mean 1 that depends only on the arguments."""
     digest = blake2b(pack("<Qqq", seed, actor, index), digest_size=8).digest()
     share = (int.from_bytes(digest, "little") >> 11) / 2**53
     return -math.log1p(-share)

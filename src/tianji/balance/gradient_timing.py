@@ -1,7 +1,7 @@
-"""Timing: gradients that take a given time, for actors that would be as fast as they are.
+"""Gradients that take a given time: when each one is due.
 
-An actor that is done sooner holds its gradient until it is due; one that is later is not slowed
-down further. Under the virtual clock nobody waits: that is the time at which it is done.
+An actor that is done earlier holds its gradient until it is due; one that is later is not slowed
+down further. Under the virtual clock the due time is the time at which the gradient is done.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from tianji.algorithms.interface import Rule
 from tianji.balance.given_times import Times
 
+# Rules under which every gradient is sent by itself. Under the others sums are collected once, when
+# the round is closed.
 _ONE_BY_ONE = ("barrier", "every")
-"""Rules under which every gradient travels by itself. Under the others sums are collected once for
-all, when the round is closed."""
 
 
 def closing_s(times: Times, rule: Rule) -> float:
-    """From the closing of a round to its version."""
+    """Return the time from closing a round to its version."""
     return 0.0 if rule in _ONE_BY_ONE else times.closing_s()
 
 
 class Timing:
-    """Of one actor.
+    """The due times of one actor's gradients.
 
     timing.begin(version, now_ns, since_ns)   # a gradient begins
     due_ns = timing.due_ns(num_rows)          # when it may be handed over
@@ -39,8 +39,7 @@ class Timing:
         self._message_s = times.communicate_s(actor) if rule in _ONE_BY_ONE else 0.0
         self._goes_on = rule == "every"
         self._index = -1
-        self._before_ns = 0
-        """How long the actor had run before a resume."""
+        self._before_ns = 0  # how long the actor had run before a resume
         self._version = -1
         self._run_s = self._each_s = 0.0
         self._began_ns = self._base_ns = self._due_ns = self._number = 0
@@ -48,24 +47,26 @@ class Timing:
     def begin(self, version: int, now_ns: int, since_ns: int) -> None:
         """since_ns: the beginning of the actor's first gradient."""
         if version != self._version and not self._goes_on:
-            self._due_ns = 0  # whoever begins a version begins it at the same time
+            self._due_ns = 0  # all actors begin a version at the same time
         self._version = version
         self._began_ns = now_ns
         self._run_s = (self._before_ns + now_ns - since_ns) / 1e9
         self._index += 1
 
     def state(self, now_ns: int, since_ns: int, has_begun: bool) -> dict[str, int]:
-        """When a version begins; times as in begin(). has_begun: a gradient of that version, which
-        a resume begins again."""
+        """Return the state when a version begins; times as in begin().
+
+        has_begun: a gradient of that version has begun; a resume begins it again.
+        """
         run_ns = self._before_ns + now_ns - since_ns
         return {"index": self._index - has_begun, "run_ns": run_ns}
 
     def load_state(self, state: Mapping[str, int]) -> None:
-        """Before the first gradient."""
+        """Restore the state, before the first gradient."""
         self._index, self._before_ns = state["index"], state["run_ns"]
 
     def due_ns(self, num_rows: int) -> int:
-        """Asked once for each gradient.
+        """Return when the gradient is due; called once for each.
 
         k gradients in a row are due after k times h, rounded once: two actors that are done at the
         same time by the law are done in the same nanosecond.

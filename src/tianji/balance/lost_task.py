@@ -1,4 +1,4 @@
-"""A task that nobody works on any more."""
+"""Find a task that no actor works on any more."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from tianji.config.run import RunConfig
 
 
 def lost_task(config: RunConfig, actors: Collection[int]) -> str | None:
-    """One that none of these actors has; None where all have one, and where the person has said
-    that the run may go on without an actor."""
+    """Return a task that none of these actors has, if there is one.
+
+    None if the person has allowed the run to continue without an actor (absent_after_s).
+    """
     if getattr(config.algorithm, "absent_after_s", None) is not None:
         return None
     kept = {actor % len(config.tasks) for actor in actors}

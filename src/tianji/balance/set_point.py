@@ -1,4 +1,4 @@
-"""Balance: when may be produced, when may be consumed. Counts only; no clock, no I/O.
+"""The set point of the balance: when to produce and when to consume. Counts only.
 
 One version consumes what `unrolls_per_version` (B) unrolls produce: a queue takes them, a replay
 store samples ratio times as many items. Counting unrolls from the start of the run (or of the
@@ -11,11 +11,11 @@ learner's. It was begun under version v at the earliest, so its lag stays at the
 
     started < W + B (v + 1 + lag_target)         allowed: production waits for consumption
 
-`kept` is what arrived and was not discarded, `started` adds what is granted and not yet arrived.
-Both sides then run at the pace of the slower one and items taken per item put is the serial ratio,
-whatever the speeds. With lag_target 0 this is serial training. Nothing here can block an insert:
-what is withheld is the permission to *start* an unroll. Who gets that permission is in turns.py,
-how many may work at once in parking.py.
+`kept` counts what arrived and was not discarded, `started` adds what is granted and has not yet
+arrived. Both sides then run at the pace of the slower one, and items taken per item put is the
+serial ratio, whatever the speeds. With lag_target 0 this is serial training. Nothing here can block
+an insert: only the permission to *start* an unroll is withheld. turns.py decides which actor gets
+that permission, parking.py how many may work at once.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class SetPoint:
     lag_target: int
 
     def due(self, versions_made: int) -> int:
-        """How many unrolls must have been kept for the next version."""
+        """Return how many unrolls must have been kept for the next version."""
         return self.warmup_unrolls + self.unrolls_per_version * (versions_made + 1)
 
     def allowed(self, versions_made: int) -> int:
-        """How many unrolls may have been started before the next version is made."""
+        """Return how many unrolls may have been started before the next version is made."""
         return self.due(versions_made) + self.unrolls_per_version * self.lag_target

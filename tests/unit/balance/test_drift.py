@@ -4,10 +4,10 @@ import pytest
 
 from tianji.balance.drift import LASTS_S, Drift, Seen
 
-LEARNER_BOUND = {"learner": 0.02, "actor-0": 0.7, "actor-1": 0.8}
-ACTOR_BOUND = {"learner": 0.6, "actor-0": 0.0, "actor-1": 0.0}
-NOBODY_WAITS = {"learner": 0.01, "actor-0": 0.02, "actor-1": 0.02}
-BUSY = {"learner": 1.0, "actor-0": 0.5, "actor-1": 0.5}
+# Shares of the time for which the learner and the actors wait.
+LEARNER_BOUND = 0.02, 0.75
+ACTOR_BOUND = 0.6, 0.0
+NOBODY_WAITS = 0.01, 0.02
 
 
 class Run:
@@ -17,13 +17,13 @@ class Run:
         self.drift = Drift(expected, num_cores)
         self.at_s = self.version = 0
 
-    def goes(self, rate, seconds, waiting=LEARNER_BOUND, busy=BUSY, versions_per_s=10):
+    def goes(self, rate, seconds, waiting=LEARNER_BOUND, busy=2.0, versions_per_s=10):
         """What was found meanwhile."""
         found = []
         for _ in range(seconds):
             self.at_s += 1
             self.version += versions_per_s
-            seen = Seen(self.at_s, int(self.version), rate, busy, waiting)
+            seen = Seen(self.at_s, int(self.version), rate, busy, *waiting)
             if (finding := self.drift.observe(seen)) is not None:
                 found.append(finding)
         return found
@@ -82,12 +82,11 @@ def test_it_names_the_one_that_the_others_wait_for(waiting, role):
 
 
 def test_a_learner_that_waits_while_a_core_is_idle_is_an_imbalance_at_any_rate():
-    idle = {"learner": 0.3, "actor-0": 1.0}
+    idle = 1.3
     (finding,) = Run(num_cores=4).goes(1000, 30, waiting=ACTOR_BOUND, busy=idle)
     assert finding.role == "actors"
     assert "2.7 of 4 cores are idle" in finding.text
-    busy = {"learner": 0.3, "actor-0": 1.0}
-    assert Run(num_cores=2).goes(1000, 30, waiting=ACTOR_BOUND, busy=busy) == []
+    assert Run(num_cores=2).goes(1000, 30, waiting=ACTOR_BOUND, busy=idle) == []
     assert Run(num_cores=4).goes(1000, 30, waiting=LEARNER_BOUND, busy=idle) == []
 
 
@@ -107,13 +106,13 @@ def test_long_versions_are_looked_at_for_longer():
 
 
 def test_a_promise_that_is_kept_is_no_imbalance_whoever_waits():
-    idle = {"learner": 0.3, "actor-0": 1.0}
+    idle = 1.3
     run = Run(expected=1000, num_cores=4)
     assert run.goes(1000, 30, waiting=ACTOR_BOUND, busy=idle) == []
 
 
 def test_in_serial_training_somebody_always_waits():
-    idle = {"learner": 0.3, "actor-0": 0.6}
+    idle = 0.9
     run = Run(num_cores=4)
     run.drift = Drift(None, 4, is_serial=True)
     assert run.goes(1000, 30, waiting=ACTOR_BOUND, busy=idle) == []

@@ -13,7 +13,7 @@ def turns_of(outstanding, rounds, is_serial=False, active=None, at_once=1):
     turns.load([made - held for made, held in zip(rounds, outstanding, strict=True)])
     for actor, held in enumerate(outstanding):
         for _ in range(held):
-            turns._give(actor, 1)
+            turns.give(actor, 1)
     turns.active = len(rounds) if active is None else active
     return turns
 

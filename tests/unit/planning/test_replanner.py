@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.costs.profiles import actor, learner, profile
+from tianji.balance.drift import Speeds
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.envs.build import probe
@@ -47,35 +48,31 @@ def replanner(clock):
     return Replanner(config(), one_actor(config()), MACHINE, PROBE, PROFILE, lambda: clock[0])
 
 
-def record(unroll_s=0.08, version_s=0.08, waiting=0.0):
+def speeds(unroll_s=0.08, version_s=0.08, waiting=0.0):
     """One actor of 8 environments and a learner, each at work for the time it needs.
 
     waiting: of an unroll's time, without using the processor.
     """
     period_s = max(unroll_s, version_s)
     rate = 32 / period_s
-    busy = {"actor-0": unroll_s / period_s, "buffer": 0.0, "learner": version_s / period_s}
-    return {
-        "rates_per_s": {"produced": rate, "received": rate, "trained": rate},
-        "busy_share": busy,
-        "core_share": {**busy, "actor-0": busy["actor-0"] * (1 - waiting)},
-    }
+    acting, learning = unroll_s / period_s, version_s / period_s
+    return Speeds(rate, rate, acting, learning, acting * (1 - waiting), learning)
 
 
 def test_speeds_follow_from_rates_and_busy_shares():
-    seen = observed_speeds(record(unroll_s=0.4, version_s=0.1, waiting=0.75), one_actor(config()))
+    seen = observed_speeds(speeds(unroll_s=0.4, version_s=0.1, waiting=0.75), one_actor(config()))
     assert (seen.unroll_s, seen.version_s) == (pytest.approx(0.4), pytest.approx(0.1))
     assert (seen.unroll_cpu_s, seen.version_cpu_s) == (pytest.approx(0.1), pytest.approx(0.1))
     assert (seen.envs_per_actor, seen.actor_threads, seen.learner_threads) == (8, 1, 1)
 
 
-def test_a_run_at_a_stand_shows_no_speeds():
-    still = {"rates_per_s": {"produced": 0.0, "received": 0.0}, "busy_share": {}}
-    assert observed_speeds(still, one_actor(config())) is None
+def test_a_run_that_stands_still_changes_nothing(replanner):
+    assert not replanner(speeds(unroll_s=0.4)._replace(produced=0.0))
+    assert not replanner(speeds(unroll_s=0.4)._replace(received=0.0))
 
 
 def test_environments_that_became_slow_get_more_actors(replanner):
-    assert replanner(record(unroll_s=0.4))
+    assert replanner(speeds(unroll_s=0.4))
     plan = replanner.take()
     assert plan.num_actors == 4
     assert plan.source == "measured"
@@ -88,22 +85,22 @@ def test_environments_that_became_slow_get_more_actors(replanner):
 def test_only_environments_that_wait_get_more_actors_than_there_are_cores(waiting, num_actors):
     two_cores = Machine((0, 1), 1 << 34)
     replanner = Replanner(config(), one_actor(config()), two_cores, PROBE, PROFILE)
-    assert replanner(record(unroll_s=0.4, waiting=waiting))
+    assert replanner(speeds(unroll_s=0.4, waiting=waiting))
     assert replanner.take().num_actors == num_actors
 
 
 def test_speeds_that_are_as_measured_change_nothing(replanner):
-    assert not replanner(record())
+    assert not replanner(speeds())
 
 
 def test_a_slower_learner_that_no_other_plan_helps_changes_nothing(replanner):
-    assert not replanner(record(version_s=0.4))
+    assert not replanner(speeds(version_s=0.4))
 
 
 def test_shares_fixed_by_hand_stay(clock):
     asked = config(num_actors=1, learner_threads=1)
     fixed = Replanner(asked, one_actor(asked), MACHINE, PROBE, PROFILE, lambda: clock[0])
-    assert not fixed(record(unroll_s=0.4))
+    assert not fixed(speeds(unroll_s=0.4))
 
 
 def test_speeds_that_swing_are_not_followed(clock):
@@ -112,11 +109,9 @@ def test_speeds_that_swing_are_not_followed(clock):
     replanner = Replanner(
         config(), one_actor(config()), machine, PROBE, many, now_ns=lambda: clock[0]
     )
-    assert replanner(record(unroll_s=0.15))
+    assert replanner(speeds(unroll_s=0.15))
     assert replanner.take().num_actors == 4
-    shares = {f"actor-{i}": 1.0 for i in range(4)} | {"buffer": 0.0, "learner": 0.2}
-    rates = dict.fromkeys(("produced", "received", "trained"), 4 * 8 / 0.4)
-    slower = {"rates_per_s": rates, "busy_share": shares, "core_share": shares}
+    slower = Speeds(4 * 8 / 0.4, 4 * 8 / 0.4, 4.0, 0.2, 4.0, 0.2)
     clock[0] = 59 * 10**9
     assert not replanner(slower)
     clock[0] = 61 * 10**9

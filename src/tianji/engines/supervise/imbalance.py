@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from tianji.balance.drift import Drift, Finding, Seen
+from tianji.balance.drift import Drift, Finding, Seen, Speeds
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import RunPlan
 from tianji.observe.watch import Watch
 from tianji.records import Imbalance, ImbalanceReport, Measured
 from tianji.types import Clock
 
-Replan: TypeAlias = Callable[[Imbalance], bool]
-"""Given the record of an imbalance: whether a better plan is known that is worth a new start."""
+Replan: TypeAlias = Callable[[Speeds], bool]
+"""Returns whether a better plan is known that is worth a restart."""
 
 LOOK_PERIOD_NS = 10**9
 ASK_PERIOD_NS = 10 * 10**9
@@ -38,6 +38,7 @@ class Imbalances:
         self._drift = Drift(promised, num_cores, is_serial=plan.lag_target == 0)
         self._watch = Watch(gauges, now_ns)
         self._learner = gauges.the("learner")
+        self._actors = list(gauges.of_kind("actor"))
         self._replan = replan
         self._pids = pids
         self._now_ns = now_ns
@@ -59,14 +60,15 @@ class Imbalances:
             at_s=now_ns / 1e9,
             version=self._learner[Gauge.VERSION],
             rate=record["rates_per_s"]["received"],
-            busy={
-                role: self._cores_of(role, share) for role, share in record["busy_share"].items()
-            },
-            waiting=record["paced_share"],
+            busy_cores=sum(
+                self._cores_of(role, share) for role, share in record["busy_share"].items()
+            ),
+            learner_waits=record["paced_share"].get("learner", 0.0),
+            actors_wait=self._of_actors(record["paced_share"]) / max(1, len(self._actors)),
         )
         finding = self._drift.observe(seen)
         if self._drift.lasting is not None:
-            self._ask(_record(self._drift.lasting, record), now_ns)
+            self._ask(record, now_ns)
         if finding is None:
             return None
         return ImbalanceReport(
@@ -80,12 +82,26 @@ class Imbalances:
         threads = {"learner": self._plan.learner_threads, "buffer": 1}
         return share * threads.get(role, self._plan.actor_threads)
 
-    def _ask(self, imbalance: Imbalance, now_ns: int) -> None:
-        """Now and then while it lasts: what is measured changes, and with it the answer."""
+    def _of_actors(self, shares: Mapping[str, float]) -> float:
+        return sum(shares.get(name, 0.0) for name in self._actors)
+
+    def _ask(self, record: Measured, now_ns: int) -> None:
+        """Ask for a better plan now and then: the measured speeds change."""
         if self._replan is None or now_ns < self._next_ask_ns:
             return
         self._next_ask_ns = now_ns + ASK_PERIOD_NS
-        self.is_replan_due = self._replan(imbalance)
+        rates, busy, cores = record["rates_per_s"], record["busy_share"], _core_share(record)
+        acting, acting_cpu = self._of_actors(busy), self._of_actors(cores)
+        self.is_replan_due = self._replan(
+            Speeds(
+                produced=rates["produced"],
+                received=rates["received"],
+                acting=acting,
+                learning=busy.get("buffer", 0.0) + busy.get("learner", 0.0),
+                acting_cpu=acting_cpu,
+                learning_cpu=cores.get("learner", 0.0),
+            )
+        )
 
 
 def _record(finding: Finding, seen: Measured) -> Imbalance:
@@ -98,5 +114,9 @@ def _record(finding: Finding, seen: Measured) -> Imbalance:
         rates_per_s=seen["rates_per_s"],
         busy_share=seen["busy_share"],
         paced_share=seen["paced_share"],
-        core_share={worker: spent / seen["span_s"] for worker, spent in seen["core_s"].items()},
+        core_share=_core_share(seen),
     )
+
+
+def _core_share(seen: Measured) -> dict[str, float]:
+    return {worker: spent / seen["span_s"] for worker, spent in seen["core_s"].items()}

@@ -1,19 +1,21 @@
-"""The costs of a run's parts: every point alone first, then all at once.
+"""Measure the costs of a run's parts: each one alone, then actors and learner together.
 
 Alone, one process works and the others sleep. Loaded, the learner and as many actors as there are
-cores left for work in the same span. A point has no more actors than the run would have. A learner
-that leaves no core for an actor has no figure under load: it counts as it is alone.
+cores left work in the same span, but no more actors than the run would have. A learner that leaves
+no core for an actor is not measured under load.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
-from tianji.config.schema import Strict
+from tianji.costs.profile import ActorCost, LearnerCost
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
 from tianji.planning.measure.choices import (
@@ -22,50 +24,58 @@ from tianji.planning.measure.choices import (
     is_inference_heavy,
     is_waiting,
     loads,
-    sampler_count,
+    num_actors_at_once,
     thread_counts,
 )
 from tianji.planning.measure.crew import Crew, Member, span_of
-from tianji.planning.measure.readings import SAMPLER, TRAINER, Built, Command, Sampled, Trained
+from tianji.planning.measure.readings import (
+    Build,
+    Built,
+    Measure,
+    Nothing,
+    RecordUnroll,
+    Sampled,
+)
 from tianji.planning.resolve.resolve import resolve
-from tianji.wording import counted
+from tianji.wording import counted, to_percent
 
 ALONE_S = 0.6
 LOADED_S = 0.6
 WARM_S = 0.1
+# How much of a replay store is filled: enough that sampling leaves the caches.
 FILL_BYTES = 256 << 20
 FILL_UNROLLS = 20_000
-"""How much of a replay store is filled: enough that sampling leaves the caches."""
-MOST_HEAVY = 3
-MEMORY_SHARE = 0.5
-"""Of the free memory, what the environments of a profile may take."""
-
-
-class _Nothing(Strict):
-    """The answer to a command that has none."""
+MOST_HEAVY = 3  # numbers of actors that are measured with two threads, too
+MEMORY_SHARE = 0.5  # of the free memory, for the environments that are built here
 
 
 @dataclass
 class Point:
-    """One number of actors."""
+    """One number of actors: the reading alone, and the duration of an unroll under load."""
 
     plan: RunPlan
     built: Built
     alone: Sampled
-    loaded: list[Sampled] = field(default_factory=list)
-    """One reading of every actor that took part."""
+    loaded_s: float
+
+    @property
+    def cost(self) -> ActorCost:
+        unroll = self.alone.cost.unroll.model_copy(update={"loaded_s": self.loaded_s})
+        return self.alone.cost.model_copy(update={"unroll": unroll})
+
+    def add_load(self, readings: Sequence[Sampled]) -> None:
+        """Take the median under load, unless the actor mostly waits: waits do not get longer."""
+        unroll = self.alone.cost.unroll
+        if not is_waiting(unroll.alone_s, unroll.cpu_s):
+            self.loaded_s = statistics.median(r.cost.unroll.alone_s for r in readings)
 
 
-@dataclass
-class Learned:
-    """One number of learner threads."""
+class CostMeasurement:
+    """Measures point by point until the deadline; the first point of each kind always.
 
-    alone: Trained
-    loaded: Trained | None = None
-
-
-class Costs:
-    """Measures point by point until the deadline; the first point of each kind always."""
+    learners: by number of threads.
+    start_up_s: the time in which a process loaded its libraries and built its first actor.
+    """
 
     def __init__(
         self,
@@ -83,50 +93,43 @@ class Costs:
         self._deadline_s = deadline_s
         self._tell = tell
         self.points: list[Point] = []
-        self.learners: dict[int, Learned] = {}
-        """By number of threads."""
+        self.learners: dict[int, LearnerCost] = {}
+        self._loaded_learners: set[int] = set()
         self.policy_bytes = 0
         self.start_up_s = 0.0
-        """Until a process had loaded what it needs, and built its first actor."""
 
-    def measure(self) -> None:
+    def run(self) -> None:
         began_s = time.monotonic()
         self._start()
         plan, *others = self._plans(actor_counts(self._config, self._machine))
         built = self._build(plan)
         self.start_up_s = time.monotonic() - began_s
-        self._samplers[0].ask(Command(do="record"), _Nothing)
+        self._actors[0].ask(RecordUnroll(), Nothing)
         self._measure_learner()
-        self._measure_point(plan, built, loads(self._helpful(), 0, len(others), self._num_cores))
-        alone = self.points[0].alone
-        if is_waiting(alone.unroll_s, alone.cpu_s):
+        self._measure_point(plan, built, 0, len(others))
+        unroll = self.points[0].alone.cost.unroll
+        if is_waiting(unroll.alone_s, unroll.cpu_s):
             more = self._plans(actor_counts(self._config, self._machine, are_waiting=True))
             others = [other for other in more if other.num_actors != plan.num_actors]
-        for index, other in enumerate(others):
+        for index, other in enumerate(others, start=1):
             if not self._is_late() and self._is_affordable(other):
-                company = loads(self._helpful(), index + 1, len(others), self._num_cores)
-                self._measure_point(other, self._build(other), company)
-        self._measure_more_threads()
-
-    def _measure_point(self, plan: RunPlan, built: Built, company: list[int]) -> None:
-        """An actor alone, then beside learners with so many threads each."""
-        point = self._measure_alone(self._samplers[0], plan, built)
-        for threads in company:
-            self._measure_loaded(point, threads)
+                self._measure_point(other, self._build(other), index, len(others))
+        self._measure_two_threads()
 
     def _start(self) -> None:
-        """All at once: most of the time they load libraries."""
+        """Start all processes together: most of the time they load libraries."""
         config, threads = self._config, self._crew.spec.plan.actor_threads
-        count = sampler_count(config, self._machine)
+        count = num_actors_at_once(config, self._machine)
         self._tell(f"Starting {count + 1} processes for the measurement.")
-        self._samplers = [self._crew.start(f"{SAMPLER}-{i}", threads) for i in range(count)]
-        self._trainer = self._crew.start(TRAINER, max(thread_counts(config, self._machine)))
+        self._actors = [self._crew.start(f"actor-bench-{i}", threads) for i in range(count)]
+        most_threads = max(thread_counts(config, self._machine))
+        self._learner = self._crew.start("learner-bench", most_threads)
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline_s
 
     def _plans(self, counts: Sequence[int]) -> list[RunPlan]:
-        """The plans with so many actors each, without those that cannot run on this machine."""
+        """Return the plans with these numbers of actors, without those that cannot run here."""
         found: list[RunPlan] = []
         error: UsageError | None = None
         for num_actors in counts:
@@ -141,98 +144,93 @@ class Costs:
         return found
 
     def _is_affordable(self, plan: RunPlan) -> bool:
-        """Whether building so many environments takes too much memory or time."""
+        """Return whether there is memory and time to build the environments of this plan."""
         seen = max(self.points, key=lambda point: point.plan.envs_per_actor)
         growth = plan.envs_per_actor / seen.plan.envs_per_actor
-        free_bytes = MEMORY_SHARE * self._machine.memory_bytes
+        needed_bytes = len(self._members(plan)) * growth * seen.built.grown_bytes
         left_s = self._deadline_s - time.monotonic()
-        return (
-            len(self._members(plan)) * growth * seen.built.grown_bytes < free_bytes
-            and growth * seen.built.build_s < left_s
-        )
+        has_memory = needed_bytes < MEMORY_SHARE * self._machine.memory_bytes
+        return has_memory and growth * seen.built.build_s < left_s
 
     def _members(self, plan: RunPlan) -> list[Member]:
-        """Samplers that take part: no more than the run would have actors."""
-        return self._samplers[: plan.num_actors]
+        return self._actors[: plan.num_actors]
 
     def _build(self, plan: RunPlan) -> Built:
         members = self._members(plan)
         for member in members:
-            member.tell(Command(do="build", plan=plan.model_dump(mode="json")))
+            member.tell(Build(what="actor", plan=plan))
         built, *_ = [member.hear(Built) for member in members]
         return built
 
-    def _measure_alone(self, sampler: Member, plan: RunPlan, built: Built) -> Point:
-        work = Command(do="work", span=span_of(ALONE_S, WARM_S, is_alone=True))
-        alone = sampler.ask(work, Sampled)
+    def _measure_point(self, plan: RunPlan, built: Built, index: int, num_others: int) -> None:
+        """Measure an actor alone, then beside learners with different numbers of threads."""
+        point = self._measure_alone(self._actors[0], plan, built)
+        for threads in loads(self._helpful_threads(), index, num_others, self._num_cores):
+            self._measure_loaded(point, threads)
+
+    def _measure_alone(self, actor: Member, plan: RunPlan, built: Built) -> Point:
+        alone = actor.ask(Measure(span=span_of(ALONE_S, WARM_S, is_alone=True)), Sampled)
         self._tell(
             f"An actor with {counted(plan.envs_per_actor, 'environment')}: "
-            f"{plan.steps_per_unroll / alone.unroll_s:,.0f} steps/s, "
-            f"{alone.environment_share:.0%} of it in the environment."
+            f"{plan.steps_per_unroll / alone.cost.unroll.alone_s:,.0f} steps/s, "
+            f"{to_percent(alone.cost.environment_share)} of its time in the environment."
         )
-        self.points.append(Point(plan, built, alone))
+        self.points.append(Point(plan, built, alone, alone.cost.unroll.alone_s))
         return self.points[-1]
 
     def _measure_learner(self) -> None:
-        plan = bounded(resolve(self._config, self._machine, self._probe))
-        build = Command(do="build", plan=plan.model_dump(mode="json"))
-        built = self._trainer.ask(build, Built)
-        self.policy_bytes = built.policy_bytes
-        before: Trained | None = None
+        plan = with_small_replay(resolve(self._config, self._machine, self._probe))
+        self.policy_bytes = self._learner.ask(Build(what="learner", plan=plan), Built).policy_bytes
+        before_s = math.inf
         for threads in thread_counts(self._config, self._machine):
             span = span_of(ALONE_S, WARM_S, is_alone=True)
-            work = Command(do="work", span=span, threads=threads)
-            alone = self._trainer.ask(work, Trained)
-            self.learners[threads] = Learned(alone)
+            cost = self._learner.ask(Measure(span=span, threads=threads), LearnerCost)
+            self.learners[threads] = cost
+            alone_s = cost.version.alone_s
             self._tell(
-                f"The learner with {counted(threads, 'thread')}: {alone.version_s:.3g} s per "
-                "version."
+                f"The learner with {counted(threads, 'thread')}: {alone_s:.3g} s per version."
             )
-            if self._is_late() or (before and not does_help(before.version_s, alone.version_s)):
+            if self._is_late() or not does_help(before_s, alone_s):
                 break
-            before = alone
+            before_s = alone_s
 
-    def _helpful(self) -> list[int]:
-        """Learner threads that are worth their cores: others need not meet any load."""
+    def _helpful_threads(self) -> list[int]:
+        """Return the numbers of learner threads that are faster than the fewest."""
         fewest, *more = sorted(self.learners)
-        alone_s = self.learners[fewest].alone.version_s
-        return [fewest, *(n for n in more if self.learners[n].alone.version_s < alone_s)]
+        alone_s = {threads: cost.version.alone_s for threads, cost in self.learners.items()}
+        return [fewest, *(n for n in more if alone_s[n] < alone_s[fewest])]
 
     def _measure_loaded(self, point: Point, threads: int) -> None:
-        """The learner with so many threads, and actors on the other cores."""
+        """Measure a learner with this many threads, and actors on the other cores."""
         members = self._members(point.plan)[: self._num_cores - threads]
-        span = span_of(LOADED_S, WARM_S, is_alone=False)
-        for member in members:
-            member.tell(Command(do="work", span=span))
-        self._trainer.tell(Command(do="work", span=span, threads=threads))
-        readings = [member.hear(Sampled) for member in members]
-        trained = self._trainer.hear(Trained)
-        learner = self.learners[threads]
-        learner.loaded = learner.loaded or trained  # the first had the most company
-        point.loaded = readings
+        measure = Measure(span=span_of(LOADED_S, WARM_S, is_alone=False), threads=threads)
+        for member in (*members, self._learner):
+            member.tell(measure)
+        point.add_load([member.hear(Sampled) for member in members])
+        loaded = self._learner.hear(LearnerCost).version.alone_s
+        if threads not in self._loaded_learners:  # the first one had the most actors beside it
+            self._loaded_learners.add(threads)
+            cost = self.learners[threads]
+            version = cost.version.model_copy(update={"loaded_s": loaded})
+            self.learners[threads] = cost.model_copy(update={"version": version})
 
-    def _measure_more_threads(self) -> None:
-        """Actors with two threads, where there is something for a second one to do. They meet the
-        same load as their twins with one thread, so that part is taken from those."""
-        if self._config.actor_threads != "auto":
-            return
+    def _measure_two_threads(self) -> None:
+        """Measure actors with two threads, if inference is long enough to share. Their growth
+        under load is that of the same actors with one thread."""
         heavy = [p for p in self.points if is_inference_heavy(p.alone, p.plan, self._num_cores)]
-        if not heavy or self._is_late():
+        if self._config.actor_threads != "auto" or not heavy or self._is_late():
             return
-        sampler = self._crew.start(f"{SAMPLER}-two-threads", 2)
+        actor = self._crew.start("actor-bench-two-threads", 2)
         for twin in sorted(heavy, key=lambda point: point.plan.num_actors)[:MOST_HEAVY]:
             plan = twin.plan.model_copy(update={"actor_threads": 2})
-            built = sampler.ask(Command(do="build", plan=plan.model_dump(mode="json")), Built)
-            point = self._measure_alone(sampler, plan, built)
-            growth = [reading.unroll_s / twin.alone.unroll_s for reading in twin.loaded]
-            alone = point.alone
-            point.loaded = [
-                alone.model_copy(update={"unroll_s": factor * alone.unroll_s}) for factor in growth
-            ]
+            built = actor.ask(Build(what="actor", plan=plan), Built)
+            point = self._measure_alone(actor, plan, built)
+            before, after = twin.alone.cost.unroll, point.alone.cost.unroll
+            point.loaded_s = twin.loaded_s * after.alone_s / before.alone_s
 
 
-def bounded(plan: RunPlan) -> RunPlan:
-    """The same plan with a replay store that is filled in a moment."""
+def with_small_replay(plan: RunPlan) -> RunPlan:
+    """Return the plan with a replay store that is filled in a moment."""
     if not plan.replay_unrolls:
         return plan
     filled = min(plan.replay_unrolls, FILL_UNROLLS, max(1, FILL_BYTES // plan.slot_bytes))

@@ -1,72 +1,77 @@
-"""What a profile's worker answers: plain records, the same on both sides of the pipe."""
+"""Commands to the processes that measure, and their answers: records, as JSON on a pipe."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from tianji.config.plan import RunPlan
 from tianji.config.schema import Strict
+from tianji.costs.profile import ActorCost
 
-SAMPLER = "sampler"
-TRAINER = "trainer"
-"""Names of processes begin with what they are."""
-LOOK_S = 0.1
-"""How often a worker asks itself whether its figure is stable."""
+LOOK_S = 0.1  # how often a bench checks whether its figure is stable
 
 
 class Span(Strict):
-    """When to work, and what of it counts. CLOCK_MONOTONIC, which all processes share, so that
-    several workers measure at the very same time."""
+    """When to work (CLOCK_MONOTONIC, which all processes share); what begins in it counts.
+
+    is_alone: a stable figure ends the work early; else all processes work to the end.
+    """
 
     begin_ns: int
     end_ns: int
     is_alone: bool
-    """A figure that is stable ends the work early; else everybody works to the end."""
 
 
-class Command(Strict):
-    """One line to a worker; it answers each with one record."""
+class Build(Strict):
+    """Build an actor, or a buffer and a learner, for this plan. The answer is Built."""
 
-    do: Literal["build", "work", "record"]
-    plan: dict[str, object] = {}
-    span: Span | None = None
+    what: Literal["actor", "learner"]
+    plan: RunPlan
+
+
+class RecordUnroll(Strict):
+    """Save a real unroll for the learner's bench. The answer is Nothing."""
+
+    do: Literal["record"] = "record"
+
+
+class Measure(Strict):
+    """Work for a span. The answer is Sampled or LearnerCost."""
+
+    span: Span
     threads: int = 1
 
 
+class Command(Strict):
+    """One line to a process."""
+
+    command: Build | RecordUnroll | Measure
+
+
+class Nothing(Strict):
+    """The answer to a command that has no result."""
+
+
 class Built(Strict):
-    """An actor or a learner stands ready."""
+    """An actor or a learner is ready. grown_bytes: memory that building it has added."""
 
     build_s: float
     memory_bytes: int
     grown_bytes: int = 0
-    """By how much memory grew while it was built."""
     policy_bytes: int = 0
 
 
 class Sampled(Strict):
-    """Unrolls of one actor."""
+    """The cost of an actor that was measured alone, and facts about its environment.
 
-    unroll_s: float
-    cpu_s: float
-    noise: float
-    environment_share: float
+    step_s: one step of one environment.
+    reset_factor: a step with a reset in it, divided by one without.
+    send_s: the actor's work to hand over one unroll.
+    disturbed_share: the share of the time in which other programs had its core.
+    """
+
+    cost: ActorCost
     step_s: float
-    """One step of one environment."""
-    unevenness: float
     reset_factor: float
-    """How long a step with a reset in it takes, over one without."""
     send_s: float
     disturbed_share: float
-    """Of the time, what it waited for a core that others had."""
-    memory_bytes: int
-
-
-class Trained(Strict):
-    """Versions of one learner."""
-
-    version_s: float
-    cpu_s: float
-    noise: float
-    update_s: float
-    receive_s: float
-    publish_s: float
-    memory_bytes: int

@@ -1,8 +1,8 @@
-"""Auditions: the plans that promise most are rehearsed, so that the choice rests on the real thing.
+"""Rehearse the plans with the highest predicted rates, and correct the predictions by the results.
 
-The plan that looks best is tried first. What it reached corrects what the others promise, and the
-next one is tried, as long as one that was not tried may be better. One that fails is out. The
-winner is tried once more: it was chosen for its luck, too, and what it reaches is a promise.
+The best plan is rehearsed first. Its result corrects the predictions of the others, and the next
+one is rehearsed, as long as one that was not may be better. A plan that fails is not used. The
+winner is rehearsed twice: the first result may have been good by chance.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from tianji.costs.profile import Profile, Rehearsal
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
-from tianji.planning.rehearse.rehearsal import ENOUGH_VERSIONS, SETTLE_S, SETTLE_VERSIONS, rehearse
+from tianji.planning.keep import SHARES
+from tianji.planning.rehearse.rehearsal import (
+    ENOUGH_VERSIONS,
+    SETTLE_S,
+    SETTLE_VERSIONS,
+    rehearse,
+)
 from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.candidates import Candidate, candidates
-from tianji.wording import counted
 
 REHEARSAL_S = 2.5
 MOST = 3
-PATIENCE = 2.0
-"""A plan that takes so many times longer than it should is judged by what it did."""
-WORTH_TRYING = 0.85
-"""Plans that promise less than this share of the best one are not tried: costs are not that far
-off."""
+PATIENCE = 2.0  # a plan that takes this many times longer than expected is judged by what it did
+WORTH_TRYING = 0.85  # of the best predicted rate; costs are not wrong by more than that
 
 
 class Auditions:
-    """Holds rehearsals until the deadline."""
+    """Rehearses plans until the deadline."""
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class Auditions:
         self._warmup_steps = spec.plan.warmup_unrolls * spec.plan.steps_per_unroll
 
     def hold(self, profile: Profile) -> Profile:
-        """The profile with what was rehearsed."""
+        """Return the profile with its rehearsals."""
         for _ in range(MOST):
             chosen = self._next(profile)
             if chosen is None:
@@ -61,18 +63,21 @@ class Auditions:
             try:
                 rehearsal = self._rehearse(chosen)
             except WorkerLost as error:
-                self._tell(f"{error} A plan with {_in_words(chosen)} is not used.")
+                self._tell(f"{error} A plan with {chosen.in_words()} is not used.")
                 rehearsal = _failed(chosen)
             profile = self._with(profile, chosen, rehearsal)
         if not any(rehearsal.produced for rehearsal in profile.rehearsals):
             if profile.rehearsals:
                 self._tell("Every test run of a plan failed: the plan uses measured costs alone.")
             return profile.model_copy(update={"rehearsals": ()})
-        winner = candidates(profile, self._machine, self._demand)[0]
+        winner = self._ranked(profile)[0]
         if winner.is_rehearsed and self._seconds_for(winner) <= self._left_s():
-            with contextlib.suppress(WorkerLost):  # what it reached before must do
+            with contextlib.suppress(WorkerLost):  # then its first result has to do
                 profile = self._with(profile, winner, self._rehearse(winner))
         return profile
+
+    def _ranked(self, profile: Profile) -> list[Candidate]:
+        return candidates(profile, self._machine, self._demand)
 
     def _with(self, profile: Profile, chosen: Candidate, rehearsal: Rehearsal) -> Profile:
         computed = self._demand.steps_per_version / chosen.period.seconds
@@ -83,22 +88,19 @@ class Auditions:
         return self._deadline_s - time.monotonic()
 
     def _next(self, profile: Profile) -> Candidate | None:
-        """The best one that was not tried, of those for which there is time."""
+        """Return the best plan that was not rehearsed and that there is time for."""
         tried = {rehearsal.shares for rehearsal in profile.rehearsals}
         possible = [
             candidate
-            for candidate in candidates(profile, self._machine, self._demand)
+            for candidate in self._ranked(profile)
             if candidate.shares in tried or self._seconds_for(candidate) <= self._left_s()
         ]
         best = max((candidate.prediction.produced for candidate in possible), default=0.0)
-        for candidate in possible:
-            is_worth_it = candidate.prediction.produced >= WORTH_TRYING * best
-            if is_worth_it and candidate.shares not in tried:
-                return candidate
-        return None
+        worth = (c for c in possible if c.prediction.produced >= WORTH_TRYING * best)
+        return next((c for c in worth if c.shares not in tried), None)
 
     def _seconds_for(self, candidate: Candidate) -> float:
-        """Starting, warming up at the pace of the actors, settling, and the rehearsal itself."""
+        """Return the time for start-up, warm-up, settling and the rehearsal itself."""
         version_s = self._demand.steps_per_version / candidate.prediction.produced
         settling_s = max(SETTLE_S, SETTLE_VERSIONS * version_s)
         steady_s = max(REHEARSAL_S, min(ENOUGH_VERSIONS * version_s, 3 * REHEARSAL_S))
@@ -108,33 +110,16 @@ class Auditions:
         return starting_s * crowd + settling_s + steady_s
 
     def _rehearse(self, chosen: Candidate) -> Rehearsal:
-        shares = {
-            "num_actors": chosen.num_actors,
-            "learner_threads": chosen.learner_threads,
-            "actor_threads": chosen.actor_threads,
-        }
-        spec = self._spec
-        config = spec.config.model_copy(update=shares)
+        shares = {name: getattr(chosen, name) for name in SHARES}
+        config = self._spec.config.model_copy(update=shares)
         plan = resolve(config, self._machine, self._probe, memory=chosen.memory)
-        trial = RunSpec(config, plan, spec.spaces, spec.env, Path())
+        trial = RunSpec(config, plan, self._spec.spaces, self._spec.env, Path())
         limit_s = min(self._left_s(), PATIENCE * self._seconds_for(chosen))
         rehearsal = rehearse(trial, REHEARSAL_S, limit_s)
-        self._tell(f"Tried {_in_words(chosen)}: {rehearsal.produced:,.0f} steps/s.")
+        self._tell(f"Tried {chosen.in_words()}: {rehearsal.produced:,.0f} steps/s.")
         return rehearsal
 
 
-def _in_words(candidate: Candidate) -> str:
-    actors = counted(candidate.num_actors, "actor")
-    return f"{actors} and {counted(candidate.learner_threads, 'learner thread')}"
-
-
 def _failed(candidate: Candidate) -> Rehearsal:
-    return Rehearsal(
-        num_actors=candidate.num_actors,
-        learner_threads=candidate.learner_threads,
-        actor_threads=candidate.actor_threads,
-        produced=0.0,
-        received=0.0,
-        trained=0.0,
-        lag_versions=0.0,
-    )
+    shares = {name: getattr(candidate, name) for name in SHARES}
+    return Rehearsal(**shares, produced=0.0, received=0.0, trained=0.0, lag_versions=0.0)

@@ -1,17 +1,16 @@
-"""Rehearsal: a few seconds of the real thing, with the local engine, under one plan.
+"""A rehearsal: a test run of a few seconds with the local engine, under one plan.
 
-Rates are read whenever the learner says that it has finished a version, so that they span whole
-versions. Nothing stays behind: the run's folder is a temporary one.
+Rates are read whenever the learner has finished a version, so that they span whole versions. The
+run folder is temporary.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
@@ -22,16 +21,15 @@ from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
 from tianji.programs.program import program_for
-from tianji.records import Report
+from tianji.records import LearnerMetrics, Report
 from tianji.types import Clock
 from tianji.wording import counted
 
+# After the first version, until the rates of actors and learner are steady.
 SETTLE_S = 0.6
-"""After the first version: by then actors and learner have found their rhythm."""
 SETTLE_VERSIONS = 2
 ENOUGH_VERSIONS = 12
-LIMIT_S = 30.0
-"""A plan with versions so long that this is over first is judged by those that it made."""
+LIMIT_S = 30.0  # a plan with longer versions is judged by those that it has made by then
 _FAR_AWAY = 10**9
 _REPORT_PERIOD_S = 0.05
 
@@ -46,12 +44,14 @@ class _Mark:
     received: int
     trained: int
     lags: tuple[int, ...]
-    ratio: float
+    ratio: float | None
 
 
 def rehearse(spec: RunSpec, seconds: float, limit_s: float = LIMIT_S) -> Rehearsal:
-    """Run the plan for `seconds` of steady state, longer where versions are long. WorkerLost where
-    it cannot run; KeyboardInterrupt when a person stops it."""
+    """Run the plan for `seconds` in the steady state, longer if versions are long.
+
+    Raises WorkerLost if it cannot run, and KeyboardInterrupt if a person stops it.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="tianji-rehearsal-") as folder,
         catch_signals() as stop,
@@ -66,7 +66,7 @@ def rehearse(spec: RunSpec, seconds: float, limit_s: float = LIMIT_S) -> Rehears
 
 
 def _without_ends(config: RunConfig) -> RunConfig:
-    """The same work, without targets, limits, checkpoints on the way, and people to tell."""
+    """Return the config without targets, limits, checkpoints and display."""
     return config.model_copy(
         update={
             "target_return": None,
@@ -81,7 +81,7 @@ def _without_ends(config: RunConfig) -> RunConfig:
 
 
 class Stage:
-    """The observer of a rehearsal: marks versions, and asks the engine to stop at the end."""
+    """The observer of a rehearsal: it notes versions and stops the engine when it has enough."""
 
     def __init__(self, stop: StopRequest, seconds: float, limit_s: float) -> None:
         self._stop = stop
@@ -89,9 +89,7 @@ class Stage:
         self._gauges: Gauges | None = None
         self._limit_s = limit_s
         self._began_s = time.monotonic()
-        self._first: _Mark | None = None
-        self._settled: _Mark | None = None
-        self._last: _Mark | None = None
+        self._marks: list[_Mark] = []
         self.is_over = False
 
     def watch(
@@ -107,17 +105,8 @@ class Stage:
         if report["kind"] != "metrics" or self._gauges is None or self.is_over:
             return
         mark = _mark(self._gauges, report["record"])
-        if mark.version < 1:
-            return
-        self._first = self._first or mark
-        self._last = mark
-        if self._settled is None and self._has_settled(mark):
-            self._settled = mark
-
-    def _has_settled(self, mark: _Mark) -> bool:
-        assert self._first is not None
-        seconds, versions = mark.at_s - self._first.at_s, mark.version - self._first.version
-        return seconds >= SETTLE_S and versions >= SETTLE_VERSIONS
+        if mark.version >= 1:
+            self._marks.append(mark)
 
     def tick(self) -> None:
         is_late = time.monotonic() - self._began_s > self._limit_s
@@ -126,24 +115,34 @@ class Stage:
             self._stop.ask()
             self._stop.ask()  # at once: there is nothing to save
 
+    def _steady(self) -> list[_Mark]:
+        return [
+            mark
+            for mark in self._marks
+            if mark.at_s - self._marks[0].at_s >= SETTLE_S
+            and mark.version - self._marks[0].version >= SETTLE_VERSIONS
+        ]
+
     def _is_enough(self) -> bool:
-        if self._settled is None or self._last is None:
+        steady = self._steady()
+        if not steady:
             return False
-        elapsed_s = self._last.at_s - self._settled.at_s
-        enough = self._last.version - self._settled.version >= ENOUGH_VERSIONS
-        return elapsed_s >= self._seconds and (enough or elapsed_s >= 3 * self._seconds)
+        elapsed_s = steady[-1].at_s - steady[0].at_s
+        has_versions = steady[-1].version - steady[0].version >= ENOUGH_VERSIONS
+        return elapsed_s >= self._seconds * (1 if has_versions else 3)
 
     def result(self, spec: RunSpec, outcome: Outcome) -> Rehearsal:
+        """Return the steady rates; those of all versions if the run was too slow to settle."""
         if outcome["because"] == "failed":
             raise WorkerLost(f"The test run of a plan failed. {outcome['first_cause'] or ''}")
-        first, last = self._settled or self._first, self._last
-        if first is last:
-            first = self._first  # slow as it is, what it did while settling must do
-        if first is None or last is None or first is last:
+        steady = self._steady()
+        marks = steady if len(steady) > 1 else self._marks
+        if len(marks) < 2:
             raise WorkerLost(
                 f"A test run with {counted(spec.plan.num_actors, 'actor')} made too few "
                 f"versions in {self._limit_s:.0f} s to measure its speed."
             )
+        first, last = marks[0], marks[-1]
         elapsed_s = last.at_s - first.at_s
         return Rehearsal(
             num_actors=spec.plan.num_actors,
@@ -157,7 +156,7 @@ class Stage:
         )
 
 
-def _mark(gauges: Gauges, record: Mapping[str, Any]) -> _Mark:
+def _mark(gauges: Gauges, record: LearnerMetrics) -> _Mark:
     actors = gauges.of_kind("actor").values()
     return _Mark(
         at_s=time.monotonic(),
@@ -171,7 +170,7 @@ def _mark(gauges: Gauges, record: Mapping[str, Any]) -> _Mark:
 
 
 def mean_lag(first: tuple[int, ...], last: tuple[int, ...]) -> float:
-    """Of what entered the store between two histograms."""
+    """Return the mean lag of what entered the store between two histograms."""
     before = first + (0,) * (len(last) - len(first))
     counts = [late - early for early, late in zip(before, last, strict=True)]
     return sum(lag * count for lag, count in enumerate(counts)) / max(1, sum(counts))

@@ -15,6 +15,7 @@ from tianji.costs.work import actor_threads_measured, actor_work, learner_cost, 
 from tianji.planning.solve.demand import Demand
 from tianji.planning.solve.period import Period, Sides, period
 from tianji.planning.solve.run_memory import RunMemory
+from tianji.wording import counted
 
 # Candidates this near to the best one count as equally fast: the smallest is taken.
 TIE_SHARE = 0.03
@@ -60,6 +61,10 @@ class Candidate:
         learner_s = max(terms["training"], terms["communication"])
         first_s, last_s = sorted((terms["sampling"], learner_s))
         return last_s / first_s if first_s else float("inf")
+
+    def in_words(self) -> str:
+        actors = counted(self.num_actors, "actor")
+        return f"{actors} and {counted(self.learner_threads, 'learner thread')}"
 
     def size(self, num_cores: int) -> tuple[int, float, int, int]:
         """Return threads without a core, missing reserve, processes and threads."""

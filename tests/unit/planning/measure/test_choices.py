@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.planning.measure.profiles import sampled
 from tests.unit.planning.plans import config, plan_for
 from tianji.config.machine import Machine
 from tianji.planning.measure.choices import (
@@ -10,11 +11,10 @@ from tianji.planning.measure.choices import (
     is_inference_heavy,
     is_waiting,
     loads,
-    sampler_count,
+    num_actors_at_once,
     spread,
     thread_counts,
 )
-from tianji.planning.measure.readings import Sampled
 
 
 def machine(cores):
@@ -76,29 +76,20 @@ def test_a_learner_that_leaves_no_core_meets_nobody():
     assert loads([1, 2], 1, 2, num_cores=2) == [1]
 
 
-def test_as_many_samplers_are_started_as_there_are_cores_beside_the_learner():
-    assert sampler_count(config(num_envs=32), machine(4)) == 3
-    assert sampler_count(config(num_envs=32), machine(1)) == 1
-    assert sampler_count(config(num_envs=64), Machine(tuple(range(64)), 1 << 40)) == 16
+def test_as_many_actors_are_started_as_there_are_cores_beside_the_learner():
+    assert num_actors_at_once(config(num_envs=32), machine(4)) == 3
+    assert num_actors_at_once(config(num_envs=32), machine(1)) == 1
+    assert num_actors_at_once(config(num_envs=64), Machine(tuple(range(64)), 1 << 40)) == 16
 
 
-def test_no_more_samplers_are_started_than_a_run_would_have_actors():
-    assert sampler_count(config(num_envs=32, num_actors=1), machine(8)) == 1
-    assert sampler_count(config(num_envs=4), machine(8)) == 4
+def test_no_more_actors_are_started_than_a_run_would_have_actors():
+    assert num_actors_at_once(config(num_envs=32, num_actors=1), machine(8)) == 1
+    assert num_actors_at_once(config(num_envs=4), machine(8)) == 4
 
 
-def test_no_more_samplers_are_started_than_there_is_memory_for():
-    assert sampler_count(config(num_envs=32), Machine(tuple(range(8)), 1200 << 20)) == 3
-    assert sampler_count(config(num_envs=32), Machine(tuple(range(8)), 100 << 20)) == 1
-
-
-def sampled(**values):
-    standard = {
-        "unroll_s": 0.04, "cpu_s": 0.04, "noise": 0.0, "environment_share": 0.2, "step_s": 1e-4,
-        "unevenness": 1.0, "reset_factor": 1.0, "send_s": 1e-6, "memory_bytes": 1,
-        "disturbed_share": 0.0,
-    }  # fmt: skip
-    return Sampled(**{**standard, **values})
+def test_no_more_actors_are_started_than_there_is_memory_for():
+    assert num_actors_at_once(config(num_envs=32), Machine(tuple(range(8)), 1200 << 20)) == 3
+    assert num_actors_at_once(config(num_envs=32), Machine(tuple(range(8)), 100 << 20)) == 1
 
 
 def test_two_threads_are_tried_where_long_inference_is_most_of_the_work_and_cores_are_many():

@@ -14,7 +14,7 @@ from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.process import WorkerProcess
 from tianji.errors import WorkerLost
 from tianji.planning.measure.crew import Crew
-from tianji.planning.measure.readings import Command
+from tianji.planning.measure.readings import Measure, RecordUnroll, Span
 
 
 class Answer(Strict):
@@ -41,7 +41,7 @@ def hire(monkeypatch):
                 return WorkerProcess(popen, read)
 
             monkeypatch.setattr(WorkerProcess, "start", start)
-            return crew.start("sampler-0", 1)
+            return crew.start("actor-bench-0", 1)
 
         yield hire
 
@@ -49,10 +49,11 @@ def hire(monkeypatch):
 def test_a_command_is_answered(hire):
     member = hire("""
 line = json.loads(os.read(R, 1000))
-answer = {"kind": "answer", "record": {"number": line["threads"] + 1}}
+answer = {"kind": "answer", "record": {"number": line["command"]["threads"] + 1}}
 os.write(W, json.dumps(answer).encode() + b"\\n")
 os.read(R, 1)""")
-    assert member.ask(Command(do="work", threads=41), Answer).number == 42
+    span = Span(begin_ns=0, end_ns=1, is_alone=True)
+    assert member.ask(Measure(span=span, threads=41), Answer).number == 42
 
 
 def test_an_error_is_told_by_its_last_line_first_with_the_name_of_the_process(hire):
@@ -60,20 +61,20 @@ def test_an_error_is_told_by_its_last_line_first_with_the_name_of_the_process(hi
 error = {"kind": "error", "text": "ValueError: no such level", "traceback": "in reset"}
 os.write(W, json.dumps(error).encode() + b"\\n")""")
     with pytest.raises(WorkerLost) as caught:
-        member.ask(Command(do="build"), Answer)
+        member.ask(RecordUnroll(), Answer)
     first, second, *rest = str(caught.value).splitlines()
     assert first == "ValueError: no such level"
-    assert "sampler-0" in second
+    assert "actor-bench-0" in second
     assert rest == ["in reset"]
 
 
 def test_one_that_dies_is_told(hire):
-    with pytest.raises(WorkerLost, match=r"sampler-0.* killed by SIGKILL"):
-        hire("os.kill(os.getpid(), 9)").ask(Command(do="build"), Answer)
+    with pytest.raises(WorkerLost, match=r"actor-bench-0.* killed by SIGKILL"):
+        hire("os.kill(os.getpid(), 9)").ask(RecordUnroll(), Answer)
 
 
 def test_one_that_is_silent_is_told(hire):
     silent = "import signal, time; signal.signal(10, signal.SIG_IGN); time.sleep(60)"
     member = hire(silent, timeout_s=0.3)
     with pytest.raises(WorkerLost, match="heartbeat_timeout_s"):
-        member.ask(Command(do="build"), Answer)
+        member.ask(RecordUnroll(), Answer)

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from tests.fakes.specs import make_spec
+from tests.unit.planning.measure.profiles import sampled
 from tianji.config.machine import Machine
 from tianji.envs.build import probe
 from tianji.errors import UsageError
-from tianji.planning.measure.measure import _actor_cost
-from tianji.planning.measure.measurement import Costs, Point
-from tianji.planning.measure.readings import Built, Sampled
+from tianji.planning.measure.measurement import CostMeasurement, Point
+from tianji.planning.measure.readings import Built
 
 GIB = 1 << 30
 
@@ -18,7 +18,7 @@ GIB = 1 << 30
 def costs(tmp_path, memory_bytes, **values):
     spec = make_spec(tmp_path, engine="local", num_envs=8, num_actors="auto", **values)
     found, crew = probe(spec.env, {}), SimpleNamespace(spec=spec)
-    return Costs(crew, Machine((0, 1), memory_bytes), found, 0.0, print)
+    return CostMeasurement(crew, Machine((0, 1), memory_bytes), found, 0.0, print)
 
 
 def test_numbers_of_actors_without_memory_for_them_are_left_out(tmp_path):
@@ -30,16 +30,11 @@ def test_numbers_of_actors_without_memory_for_them_are_left_out(tmp_path):
         costs(tmp_path, GIB // 8)._plans(counts)
 
 
-def sampled(unroll_s, cpu_s):
-    return Sampled(
-        unroll_s=unroll_s, cpu_s=cpu_s, noise=0.0, environment_share=1.0, step_s=0.1,
-        unevenness=1.0, reset_factor=1.0, send_s=0.0, disturbed_share=0.0, memory_bytes=1,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(("cpu_s", "loaded_s"), [(1.0, 2.0), (0.1, 1.0)])
 def test_load_does_not_make_a_wait_longer(tmp_path, cpu_s, loaded_s):
     (plan,) = costs(tmp_path, GIB)._plans([1])
     built = Built(build_s=0.0, memory_bytes=1)
-    point = Point(plan, built, sampled(1.0, cpu_s), [sampled(2.0, cpu_s)])
-    assert _actor_cost(point).unroll.loaded_s == loaded_s
+    point = Point(plan, built, sampled(1.0, cpu_s=cpu_s), loaded_s=1.0)
+    assert point.cost == point.alone.cost
+    point.add_load([sampled(2.0, cpu_s=cpu_s)])
+    assert point.cost.unroll.loaded_s == loaded_s

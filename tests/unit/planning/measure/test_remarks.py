@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.unit.planning.measure.profiles import actor, learner
-from tests.unit.planning.measure.test_choices import sampled
+from tests.unit.planning.measure.profiles import cost, sampled
 from tests.unit.planning.plans import config, plan_for
 from tianji.planning.measure.measurement import Point
 from tianji.planning.measure.readings import Built
@@ -14,11 +13,11 @@ MIB = 1 << 20
 
 def point(num_actors=1, memory_mib=250, grown_mib=10, **readings):
     built = Built(build_s=0.1, memory_bytes=memory_mib * MIB, grown_bytes=grown_mib * MIB)
-    return Point(plan_for(config(num_actors=num_actors)), built, sampled(**readings))
+    return Point(plan_for(config(num_actors=num_actors)), built, sampled(**readings), 0.04)
 
 
 def said(*points, noise=0.01):
-    return remarks(points or (point(),), [actor(noise=noise)], [learner()])
+    return remarks(points or (point(),), [cost(0.002, noise), cost(0.008)])
 
 
 def test_an_ordinary_environment_on_a_quiet_machine_is_not_worth_a_word():
@@ -29,7 +28,7 @@ def test_an_ordinary_environment_on_a_quiet_machine_is_not_worth_a_word():
     ("readings", "expected"),
     [
         ({"step_s": 0.012}, "one step takes 12 ms, so one actor makes at most 83 steps/s"),
-        ({"disturbed_share": 0.4}, "waited for a core 40% of the time"),
+        ({"disturbed_share": 0.4}, "waited for a core 40 % of the time"),
         ({"unevenness": 30.0}, "one step in a hundred takes 30 times as long"),
         ({"reset_factor": 40.0, "step_s": 1e-3}, "a step that includes a reset takes 40 times"),
     ],
@@ -56,4 +55,4 @@ def test_memory_of_a_single_point_is_what_building_it_added():
 
 def test_noise_is_said_with_its_size():
     (sentence,) = said(noise=0.25)
-    assert "+-25%" in sentence
+    assert "+-25 %" in sentence

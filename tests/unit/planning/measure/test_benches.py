@@ -12,12 +12,12 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.planning.measure import sampler as sampling
-from tianji.planning.measure.feeder import tiled
-from tianji.planning.measure.measurement import bounded
+from tianji.planning.measure import actor_bench
+from tianji.planning.measure.actor_bench import ActorBench
+from tianji.planning.measure.learner_bench import LearnerBench
+from tianji.planning.measure.measurement import with_small_replay
 from tianji.planning.measure.readings import Span
-from tianji.planning.measure.sampler import Sampler
-from tianji.planning.measure.trainer import Trainer
+from tianji.planning.measure.recorded_unroll import tiled
 from tianji.planning.resolve.resolve import resolve
 from tianji.types import Field
 
@@ -42,7 +42,7 @@ def build():
     made = []
 
     def build(asked):
-        made.append(Sampler(asked))
+        made.append(ActorBench(asked))
         return made[-1]
 
     yield build
@@ -52,35 +52,38 @@ def build():
 
 @pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
 def test_an_actor_makes_unrolls_and_its_costs_add_up(build, algorithm):
-    reading = build(spec(algorithm)).work(span(0.1))
-    assert 0 < reading.send_s < reading.unroll_s
-    assert 0 < reading.environment_share < 1
-    assert reading.cpu_s < 3 * reading.unroll_s
+    reading = build(spec(algorithm)).work(span(0.1), threads=1)
+    unroll = reading.cost.unroll
+    assert 0 < reading.send_s < unroll.alone_s
+    assert 0 < reading.cost.environment_share < 1
+    assert unroll.cpu_s < 3 * unroll.alone_s
     in_steps = 2 * algorithm["unroll_length"] * reading.step_s
-    assert in_steps < reading.unroll_s
+    assert in_steps < unroll.alone_s
 
 
 def test_a_slow_environment_is_measured_by_the_steps_it_manages(build, monkeypatch):
-    monkeypatch.setattr(sampling, "SLOW_S", 0.2)
+    monkeypatch.setattr(actor_bench, "SLOW_S", 0.2)
     slow = spec(PPO | {"unroll_length": 64}, "tianji.envs.worlds:Slow")
-    reading = build(slow).work(span(0.05))
+    reading = build(slow).work(span(0.05), threads=1)
     assert reading.step_s >= 0.01
-    assert reading.unroll_s >= 64 * 2 * 0.01
-    assert reading.cpu_s < 0.7 * reading.unroll_s, "it sleeps, so it leaves the core to others"
+    unroll = reading.cost.unroll
+    assert unroll.alone_s >= 0.98 * 64 * 2 * 0.01
+    assert unroll.cpu_s < 0.7 * unroll.alone_s, "it sleeps, so it leaves the core to others"
 
 
-def test_steps_with_a_reset_are_told_apart(build):
-    sampler = build(spec(PPO))
+def test_steps_with_a_reset_are_told_apart(build, monkeypatch):
+    bench = build(spec(PPO))
     num_steps = 20 * 11  # episodes of ten steps and a reset
     for _ in range(num_steps):
-        sampler._tick()
-    ticks = sampler._ticks.raw()
+        bench._tick()
+    ticks = bench._ticks.rows(is_waiting=True)
     _, env_s, has_reset = ticks.T
     assert np.flatnonzero(has_reset).tolist() == list(range(10, num_steps, 11))
     env_s[:] = np.where(has_reset, 5e-3, 1e-4)  # known, whatever else the machine does
-    reading = sampler._summary(ticks)
+    monkeypatch.setattr(bench._ticks, "rows", lambda is_waiting: ticks)
+    reading = bench._summary()
     assert reading.reset_factor == pytest.approx(50)
-    assert reading.unevenness == 1
+    assert reading.cost.unevenness == 1
     assert reading.step_s == pytest.approx(1e-4 / 2)
 
 
@@ -88,9 +91,10 @@ def test_steps_with_a_reset_are_told_apart(build):
 def test_the_learner_makes_versions_of_a_recorded_unroll(build, tmp_path, algorithm):
     asked = spec(algorithm)
     build(asked).record(tmp_path / "unroll")
-    trainer = Trainer(replace(asked, plan=bounded(asked.plan)), tmp_path / "unroll")
+    trainer = LearnerBench(replace(asked, plan=with_small_replay(asked.plan)), tmp_path / "unroll")
     reading = trainer.work(span(0.1), threads=1)
-    assert reading.receive_s + reading.update_s + reading.publish_s < reading.version_s
+    parts_s = reading.receive_s + reading.update_s + reading.publish_s
+    assert parts_s < reading.version.alone_s
     assert trainer.policy_bytes > 1000
     assert trainer.memory_bytes() > 1 << 20
 
@@ -98,31 +102,31 @@ def test_the_learner_makes_versions_of_a_recorded_unroll(build, tmp_path, algori
 def test_a_version_too_long_for_its_span_is_put_together_from_its_parts(build, tmp_path):
     asked = spec(PPO | {"epochs": 500})
     build(asked).record(tmp_path / "unroll")
-    trainer = Trainer(asked, tmp_path / "unroll")
+    trainer = LearnerBench(asked, tmp_path / "unroll")
     reading = trainer.work(span(0.02), threads=1)
     num_updates = 500 * 4 * 16 / 64
-    assert reading.version_s == pytest.approx(num_updates * reading.update_s, rel=0.2)
+    assert reading.version.alone_s == pytest.approx(num_updates * reading.update_s, rel=0.2)
 
 
 def test_a_replay_store_is_filled_before_anything_is_measured(build, tmp_path):
     asked = spec(DQN)
-    plan = bounded(asked.plan)
+    plan = with_small_replay(asked.plan)
     assert plan.warmup_unrolls == plan.replay_unrolls == 1024 // 8
     build(asked).record(tmp_path / "unroll")
-    trainer = Trainer(replace(asked, plan=plan), tmp_path / "unroll")
+    trainer = LearnerBench(replace(asked, plan=plan), tmp_path / "unroll")
     trainer.work(span(0.01), threads=1)
     assert trainer._buffer.metrics()["fill"] == 1.0
 
 
 def test_a_huge_replay_store_is_filled_in_part():
     plan = spec(DQN | {"replay_size": 10**6}).plan
-    few = bounded(plan.model_copy(update={"slot_bytes": 1 << 20}))
+    few = with_small_replay(plan.model_copy(update={"slot_bytes": 1 << 20}))
     assert few.replay_unrolls == few.warmup_unrolls == 256
     assert few.num_slots == plan.num_slots - plan.replay_unrolls + 256
 
 
 def test_a_recording_that_was_cut_is_repeated(build, tmp_path, monkeypatch):
-    monkeypatch.setattr(sampling, "RECORD_S", 0.05)
+    monkeypatch.setattr(actor_bench, "RECORD_S", 0.05)
     asked = spec(PPO | {"unroll_length": 64}, "tianji.envs.worlds:Slow")
     build(asked).record(tmp_path / "unroll")
     recorded = dict(np.load(tmp_path / "unroll"))
