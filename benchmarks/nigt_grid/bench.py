@@ -17,14 +17,14 @@ from typing import Any
 
 from benchmarks.harness import commit, format_table
 from benchmarks.nigt_grid.grids import of_figures, of_paper, of_seconds
-from tianji.figures.gathered import COUNTED, Panel
-from tianji.figures.gathered_grid import Grid
-from tianji.figures.gathered_measure import estimate, figure_data
-from tianji.figures.gathered_picture import band_text, draw_panels
-from tianji.figures.gathered_pool import make_runs, read_runs
-from tianji.figures.gathered_runs import core_s
-from tianji.figures.look import save
-from tianji.figures.points import write_points
+from tianji.figures.files import describe, write_data
+from tianji.figures.gathering.grid import Grid
+from tianji.figures.gathering.measure import estimate, panels_data
+from tianji.figures.gathering.panels import COUNTED, Panel
+from tianji.figures.gathering.picture import band_text, draw_panels
+from tianji.figures.gathering.pool import make_runs, read_runs
+from tianji.figures.gathering.trial import core_s
+from tianji.figures.style import save
 
 DATA = Path(__file__).resolve().parents[2] / "src" / "tianji" / "figures" / "data"
 
@@ -94,8 +94,8 @@ def collect(
     """The data of every figure, its picture in the quick form, and its numbers as a table."""
     runs = read_runs(*folders)
     for name, panels in figures.items():
-        data = figure_data(name, grid, panels, runs) | {"commit": commit()}
-        write_points(data, out / f"{name}.json")
+        data = describe(name) | panels_data(grid, panels, runs) | {"commit": commit()}
+        write_data(data, out / f"{name}.json")
         if out != DATA:
             save(draw_panels(data, name), out / f"{name}.png")
         print(f"\n{name}\n{format_table(HEADERS, list(table(panels, data['points'])))}")

@@ -7,7 +7,9 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from tianji.figures.gathered import (
+from tianji.figures.gathering.grid import Grid
+from tianji.figures.gathering.measure import whole_grid
+from tianji.figures.gathering.panels import (
     CHOICES,
     EQUAL,
     FIGURES,
@@ -24,8 +26,6 @@ from tianji.figures.gathered import (
     Panel,
     Task,
 )
-from tianji.figures.gathered_grid import Grid
-from tianji.figures.gathered_measure import whole_grid
 
 ROUNDS = 1000
 TASKS = (HUMANOID, REACHER, WALKER, HOPPER)

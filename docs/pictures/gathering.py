@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from tianji.algorithms.interface import Gather
 from tianji.balance.given_times import Times
 from tianji.config.run import TimesConfig
-from tianji.figures.look import BLACK, BLUE, ORANGE, QUIET, RED, new_figure, numbered, save
+from tianji.figures.style import BLACK, BLUE, ORANGE, QUIET, RED, new_figure, save
 from tianji.virtual.rounds import Round, simulate_rounds, total
+from tianji.wording import counted
 
 OUTPUT = Path(__file__).with_suffix(".png")
 COMPUTE_S = (1.0, 2.0, 3.0, 8.0)
@@ -98,7 +99,7 @@ def account(rule: str) -> str:
     dropped = found.discarded / (found.discarded + found.gradients)
     return (
         f"{found.rounds_per_s * 100:.3g} versions in 100 s\n"
-        f"of {numbered(round(found.gradients / found.rounds), 'gradient')} each\n"
+        f"of {counted(round(found.gradients / found.rounds), 'gradient')} each\n"
         f"{found.gradients_per_s * 100:.3g} gradients in 100 s\n"
         f"{100 * dropped:.0f} % of all begun are dropped"
     )
@@ -127,7 +128,7 @@ def draw() -> Any:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    figure = new_figure(9.6, 8.6)
+    figure = new_figure(9.6, 8.6, "")
     every_axes = figure.subplots(len(RULES), 1, sharex=True)
     for axes, rule in zip(every_axes, RULES, strict=True):
         draw_rule(axes, rule)

@@ -99,18 +99,23 @@ class Evaluation(TypedDict):
     returns_by_env: NotRequired[dict[str, float]]
 
 
-class _Progressed(TypedDict):
+class ProgressRecord(TypedDict):
+    """How far a run has come."""
+
     wall_s: float
     """Training time so far."""
     env_steps: int
-    updates: int
-    version: int
     episodes: int
     mean_return_100: float | None
     """None before an episode has finished."""
     best_mean_return_100: float | None
     returns_by_env: dict[str, float | None]
     time_to_target_s: float | None
+
+
+class _GroupCounts(TypedDict):
+    updates: int
+    version: int
     lag_versions: Lag
     lag_histogram: list[int]
     ratio: Ratio
@@ -118,20 +123,32 @@ class _Progressed(TypedDict):
     env_failures: int
 
 
-class LearnerMetrics(_Progressed):
-    """Where the run stands, as the learner's side knows it."""
+class _Progressed(ProgressRecord, _GroupCounts):
+    pass
+
+
+class GroupRecord(_GroupCounts):
+    """Where a group stands: its learner and its buffer."""
 
     learner: dict[str, float]
-    """What the algorithm reports of its updates, by name."""
+    """Figures that the algorithm and the store report, by name."""
     gather: NotRequired[Rounds]
 
 
-class SessionMetrics(LearnerMetrics):
-    """The last record of the learner's side, with the means over the whole session."""
+class LearnerMetrics(ProgressRecord, GroupRecord):
+    """Where the run stands, as the learner's side knows it."""
+
+
+class SessionShares(TypedDict):
+    """Means over the whole session, by role where they are of one."""
 
     rates_per_s: Rates
     busy_s: dict[str, float]
     busy_share: dict[str, float]
+
+
+class SessionMetrics(LearnerMetrics, SessionShares):
+    """The last record of the learner's side, with the means over the whole session."""
 
 
 class Measured(TypedDict):

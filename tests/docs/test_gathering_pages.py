@@ -8,7 +8,7 @@ import pytest
 from tests.docs import pages
 from tests.docs.pages import DOCS
 from tianji.cli.main import main
-from tianji.cli.simulate import simulate
+from tianji.cli.verbs.simulate import simulate
 
 PAGE = DOCS / "concepts/gathering.md"
 PICTURE = DOCS / "pictures/gathering.py"

@@ -88,7 +88,7 @@ def test_ppo(network, action, seed, num_rows, terms):
     unroll = rig.unroll(seed, num_rows=num_rows, num_envs=1)
     obs = {"": torch.from_numpy(unroll["obs"][:-1, 0])}
     action_BK = torch.from_numpy(unroll["action"][:, 0]).reshape(num_rows, -1)
-    found = ModelEvaluator(rig.model).evaluate(obs, action_BK)
+    found = ModelEvaluator(rig.model).evaluate(obs, action_BK.t())
     noise = torch.randn(4, num_rows, generator=generator)
     columns = Columns(
         found.log_prob_B + 0.5 * noise[0], noise[1], found.value_R + noise[2], found.value_R
@@ -97,7 +97,8 @@ def test_ppo(network, action, seed, num_rows, terms):
     fast = ClosedPPO(closed)
     plain = Autograd(flatten(rig.model), lambda *x: ppo_loss(rig.model, *x))
     batch = EvaluatedBatch(obs, action_BK.t(), columns)
-    prepared = fast.prepare(batch._replace(inputs=closed.inputs(obs)), terms)
+    same = batch._replace(inputs=closed.inputs(obs), action_KB=closed.actions(action_BK))
+    prepared = fast.prepare(same, terms)
     assert_equal_gradients(
         rig, lambda: fast.gradient(prepared, terms), lambda: plain.gradient(batch, terms)
     )

@@ -1,11 +1,7 @@
-"""REINFORCE's learner, in ordinary PyTorch: one update for each batch.
+"""REINFORCE's learner, in plain PyTorch: one update for each batch.
 
-    loss = E[ -A log pi(a) ] + E[ (V - G)^2 / 2 ] - entropy E[ H ],   A = G - V
-
-with G from gae() with lambda 1. T: time, N: environments, B: valid rows, A: actions.
+loss = E[ -A log pi(a) ] + E[ (V - G)^2 / 2 ] - entropy E[ H ],   A = G - V,   G: gae, lambda 1
 """
-
-from __future__ import annotations
 
 import numpy as np
 import torch
@@ -22,6 +18,7 @@ class ReinforceUpdate:
         self.model, self.config, self.found = model, config.algorithm, {}
         self.flat = flatten(model)
         self.optimizer = Optimizer(self.flat, Adam(self.flat, 1e-5), self.config.max_grad_norm)
+        self.state, self.load_state = self.optimizer.state, self.optimizer.load_state
 
     def minibatch_steps(self, batch) -> int:
         return batch.num_steps
@@ -32,16 +29,16 @@ class ReinforceUpdate:
     def gradient(self, batch) -> torch.Tensor:
         arrays, valid = batch.arrays, batch.arrays["valid"]
         advantage_B = torch.from_numpy(self.advantages(arrays)[valid])
-        push_B = (advantage_B - advantage_B.mean()) / (advantage_B.std() + 1e-8)
+        scaled_B = (advantage_B - advantage_B.mean()) / (advantage_B.std() + 1e-8)
         outputs_BA, value_B1 = self.model({"": torch.from_numpy(arrays["obs"][:-1][valid])})
         policy, value_B = Categorical(logits=outputs_BA), value_B1[:, 0]
         value_loss = (value_B - value_B.detach() - advantage_B).square().mean() / 2
-        entropy = policy.entropy().mean()
         log_prob_B = policy.log_prob(torch.from_numpy(arrays["action"][valid]))
-        loss = value_loss - (push_B * log_prob_B).mean() - self.config.entropy * entropy
+        entropy = policy.entropy().mean()
+        loss = value_loss - (scaled_B * log_prob_B).mean() - self.config.entropy * entropy
         self.flat.gradient_P.zero_()
         loss.backward()
-        self.found = {"loss/value": float(value_loss), "entropy": float(entropy)}
+        self.found = {"loss/value": value_loss.item(), "entropy": entropy.item()}
         return self.flat.gradient_P
 
     def step(self) -> None:
@@ -54,17 +51,10 @@ class ReinforceUpdate:
     def advantages(self, arrays) -> np.ndarray:
         ends = arrays["terminated"], arrays["truncated"], arrays["valid"]
         value_T1N = self.values(arrays["obs"])
-        next_TN = value_T1N[1:]
-        if "final_obs" in arrays:  # the world resets in the same step as an episode ends
-            next_TN = np.where(arrays["truncated"], self.values(arrays["final_obs"]), next_TN)
+        final_TN = self.values(arrays["final_obs"]) if "final_obs" in arrays else value_T1N[1:]
+        next_TN = np.where(arrays["truncated"], final_TN, value_T1N[1:])
         return gae(arrays["reward"], value_T1N[:-1], next_TN, *ends, self.config.gamma, 1.0)
 
     def values(self, obs) -> np.ndarray:
-        value = self.model({"": torch.from_numpy(obs).flatten(0, 1)})[1]
-        return value.numpy().reshape(obs.shape[:2])
-
-    def state(self) -> dict[str, torch.Tensor]:
-        return self.optimizer.state()
-
-    def load_state(self, state) -> None:
-        self.optimizer.load_state(state)
+        value_B1 = self.model({"": torch.from_numpy(obs).flatten(0, 1)})[1]
+        return value_B1.numpy().reshape(obs.shape[:2])

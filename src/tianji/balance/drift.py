@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, NamedTuple, TypeAlias
 
+from tianji.wording import to_percent
+
 LASTS_S = 15.0
 MIN_VERSIONS = 4
 SLOW = 0.8
@@ -133,10 +135,10 @@ class Drift:
             why = "actors and learner do not wait for each other, so there are too few cores"
         elif learner >= actors:
             role, slow = "actors", "The actors slow"
-            why = f"the learner waits for them {learner:.0%} of its time"
+            why = f"the learner waits for them {to_percent(learner)} of its time"
         else:
             role, slow = "learner", "The learner slows"
-            why = f"the actors wait for it {actors:.0%} of their time"
+            why = f"the actors wait for it {to_percent(actors)} of their time"
         if is_slow:
             fact = f"{measured:,.0f} steps/s instead of {expected:,.0f} for {LASTS_S:.0f} s or more"
         else:

@@ -11,6 +11,7 @@ from tianji.bench.idle import idle_share
 from tianji.bench.loaded import measure_loaded
 from tianji.bench.point import Point
 from tianji.bench.prediction import Measurement, Model, runs_at_once, worst_error
+from tianji.wording import to_percent
 
 SIZES = (4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 2 << 20, 8 << 20)
 FIGURE_SIZE = 512 << 10
@@ -73,22 +74,22 @@ def loads(num_cores: int) -> list[tuple[int, int]]:
 
 
 def make_point(size: int, num_actors: int, sample_s: float, point_s: float) -> Point:
-    """As many messages as fill the time; at least some for every actor."""
+    """Return a point with enough messages to fill the time, and at least 20 for every actor."""
     message_s = max(size / COPY_BYTES_PER_S, sample_s / num_actors, 1 / MESSAGES_PER_S)
     num_messages = max(20 * num_actors, int(point_s / message_s))
     return Point(size, num_actors, sample_s, num_messages)
 
 
 def in_words(found: dict[str, Any]) -> list[str]:
-    """What the figures say, for people."""
+    """Return sentences that sum up the figures."""
     points = found["points"]
     best = max(points, key=lambda point: point["mb_per_s"])
     alone = [p for p in points if p["actors"] == 1 and p["sample_time_s"] == 0.0]
     near = max(alone, key=lambda point: point["share_of_memcpy"])
     lines = [
         f"Experience moves at up to {best['mb_per_s'] / 1e3:.1f} GB/s ({best['size_bytes']} bytes, "
-        f"actors: {best['actors']}). One actor reaches {near['share_of_memcpy']:.0%} of the speed "
-        f"at which one core copies memory ({near['size_bytes']} bytes).",
+        f"actors: {best['actors']}). One actor reaches {to_percent(near['share_of_memcpy'])} of "
+        f"the speed at which one core copies memory ({near['size_bytes']} bytes).",
     ]
     for row in found["saturation"]:
         lines.append(
@@ -97,8 +98,8 @@ def in_words(found: dict[str, Any]) -> list[str]:
             f"{row['then']}."
         )
     lines.append(
-        f"The model is within {found['worst_prediction_error']:.0%} on every point that it was "
-        f"not fitted on. A receiver with nothing to do takes {found['idle_receiver_share']:.2%} "
-        "of a core."
+        f"The model is within {to_percent(found['worst_prediction_error'])} on every point that it "
+        "was not fitted on. A receiver with nothing to do takes "
+        f"{100 * found['idle_receiver_share']:.2f} % of a core."
     )
     return lines

@@ -26,6 +26,7 @@ from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.orders import BufferRows
+from tianji.records import Rounds
 from tianji.types import Array, Clock, Stamp
 
 AHEAD = 2
@@ -231,21 +232,19 @@ class GatherGate:
         news = self._adding.news()
         return news if self._closed_ns is not None else [*news, *self._absence.news()]
 
-    def record(self) -> dict[str, Any]:
+    def rounds_record(self) -> Rounds:
         """Return which actors have contributed, and what was lost."""
         is_open = self._closed_ns is None
-        return {
-            "gather": {
-                "counts": list(self._counts),
-                "discarded_steps": self.lanes.losses.steps,
-                "own_steps": sum(row[Gauge.UPDATES] for row in self._actor_gauges),
-                "waiting_for": self.rule.waiting_for(),
-                "late": self._absence.late() if is_open else [],
-                "absent": sorted(self._absence.absent),
-                "open_s": (self._now_ns() - self._opened_ns) / 1e9,
-                "closing_s": self._plan.closing_s,
-            }
-        }
+        return Rounds(
+            counts=list(self._counts),
+            discarded_steps=self.lanes.losses.steps,
+            own_steps=sum(row[Gauge.UPDATES] for row in self._actor_gauges),
+            waiting_for=self.rule.waiting_for(),
+            late=self._absence.late() if is_open else [],
+            absent=sorted(self._absence.absent),
+            open_s=(self._now_ns() - self._opened_ns) / 1e9,
+            closing_s=self._plan.closing_s,
+        )
 
     def state(self) -> dict[str, Any]:
         """Between two versions nothing is held but the counts: a round is made anew."""

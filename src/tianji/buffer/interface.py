@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from tianji.buffer.lanes import Lanes
+from tianji.records import Rounds
 from tianji.types import Array, Batch, Episode, Stamp
 
 
@@ -134,8 +135,8 @@ class Gate(Protocol):
         """Return what a person should know now, each thing once."""
         ...
 
-    def record(self) -> dict[str, Any]:
-        """Return more for the record of the run."""
+    def rounds_record(self) -> Rounds | None:
+        """Return the record of the rounds, where gradients are gathered."""
         ...
 
     def state(self) -> dict[str, Any]: ...

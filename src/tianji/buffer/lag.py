@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tianji.records import Lag
+
 MOST = 64  # larger lags are counted in the last bin, and shown in max
 
 
@@ -18,12 +20,12 @@ class LagGauge:
         self.histogram[min(max(lag, 0), MOST)] += 1
         self._max = max(self._max, lag)
 
-    def summary(self) -> dict[str, float]:
+    def summary(self) -> Lag:
         total = sum(self.histogram)
         if not total:
-            return {"mean": 0.0, "p95": 0, "max": 0}
+            return Lag(mean=0.0, p95=0, max=0)
         mean = sum(lag * count for lag, count in enumerate(self.histogram)) / total
-        return {"mean": mean, "p95": self._percentile(0.95, total), "max": self._max}
+        return Lag(mean=mean, p95=self._percentile(0.95, total), max=self._max)
 
     def _percentile(self, share: float, total: int) -> int:
         seen = 0

@@ -14,6 +14,7 @@ from typing import Any
 from tianji.buffer.episodes import Episodes
 from tianji.buffer.interface import Gate, Progress, Store
 from tianji.buffer.lag import LagGauge
+from tianji.records import Rounds
 from tianji.types import Array, Batch, Stamp
 
 
@@ -124,9 +125,9 @@ class Buffer:
     def metrics(self) -> dict[str, float]:
         return self._store.metrics()
 
-    def record(self) -> dict[str, Any]:
-        """Return more for the record of the run."""
-        return self._gate.record()
+    def rounds_record(self) -> Rounds | None:
+        """Return the record of the rounds, where gradients are gathered."""
+        return self._gate.rounds_record()
 
     def state(self) -> dict[str, Any]:
         """Between two versions. Items that wait or are being made are made again on resume."""

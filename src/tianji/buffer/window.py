@@ -180,8 +180,8 @@ class RatioWindow:
     def news(self) -> list[str]:
         return []
 
-    def record(self) -> dict[str, Any]:
-        return {}
+    def rounds_record(self) -> None:
+        return None
 
     def state(self) -> dict[str, Any]:
         return {}

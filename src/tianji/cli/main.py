@@ -41,7 +41,7 @@ VERBS = {
     ),
     "resume": ("tianji.cli.verbs.resume:resume", "Continue a run from its last checkpoint."),
     "simulate": (
-        "tianji.cli.simulate:simulate",
+        "tianji.cli.verbs.simulate:simulate",
         "Predict how fast a run would be at another size.",
     ),
     "status": (

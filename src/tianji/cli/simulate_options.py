@@ -1,13 +1,14 @@
-"""The options of `tianji simulate` that are no settings of a run."""
+"""The options of `tianji simulate` that are not settings of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import Field, ValidationError
 
+from tianji.config.run import TimesConfig
 from tianji.config.schema import Count, Positive, Strict
 from tianji.config.settings import canonical
 from tianji.config.tokens import Assignment
@@ -15,7 +16,7 @@ from tianji.errors import UsageError
 
 
 class SimulateOptions(Strict):
-    """How large the simulated run is, and on what."""
+    """The size of the simulated run, and the machines that it runs on."""
 
     nodes: Count = 1
     """Machines; the learner is on the first."""
@@ -52,13 +53,38 @@ class SimulateOptions(Strict):
     parameters: Count | None = None
     """Parameters of the model, for the network sqrt-size; default: counted."""
 
+    def given_times(self, asked: TimesConfig) -> TimesConfig:
+        """Return the times of the run's settings, with those of the options in their place."""
+        changes: dict[str, Any] = {}
+        if self.times is not None:
+            changes |= _law_or_list("--times", self.times, ("law", "compute"))
+        if self.network is not None:
+            changes |= _law_or_list("--network", self.network, ("network", "communicate"))
+        found = asked.model_copy(update=changes)
+        return found.model_copy(update={"law": "equal"}) if found.law == "none" else found
+
+
+def _law_or_list(option: str, text: str, names: tuple[str, str]) -> dict[str, Any]:
+    law, listed = names
+    known = [name for name in get_args(TimesConfig.model_fields[law].annotation) if name != "given"]
+    if text in known:
+        return {law: text}
+    try:
+        found = TimesConfig.model_validate({law: "given", listed: text.split(",")})
+    except ValidationError as error:
+        raise UsageError(
+            f"{option} = {text}: must be one number for each actor, such as 1,3,7, or one of "
+            f"{', '.join(known)}. {error.errors()[0]['msg']}: '{error.errors()[0]['input']}'."
+        ) from error
+    return {law: "given", listed: getattr(found, listed)}
+
 
 OF_GATHERING = frozenset({"times", "network", "actors", "rounds", "parameters"})
-"""Options for algorithms that gather gradients; all others are for those that do not."""
+"""Options for algorithms that gather gradients; the others are for all other algorithms."""
 
 
 def take_options(assignments: Sequence[Assignment]) -> tuple[SimulateOptions, list[Assignment]]:
-    """The options among what was written, and the rest, which is for the run."""
+    """Return the options among what was written, and the rest, which is for the run."""
     found: dict[str, Any] = {}
     rest = []
     for assignment in assignments:
@@ -94,7 +120,7 @@ def _check(options: SimulateOptions) -> None:
 
 
 def check_fits(options: SimulateOptions, algorithm: str, gathers: bool) -> None:
-    """Raise UsageError where an option means nothing for the algorithm."""
+    """Raise UsageError for an option that has no effect with the algorithm."""
     asked = options.model_fields_set
     if wrong := sorted(asked - OF_GATHERING if gathers else asked & OF_GATHERING):
         words = f"{spelled(wrong[0])} has no effect with {algorithm}, "

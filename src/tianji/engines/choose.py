@@ -31,12 +31,6 @@ def _local(
 def _virtual(
     spec: RunSpec, program: Program, observer: Observer, profile: Profile | None
 ) -> Engine:
-    from tianji.engines.gradients import gather_of
-
-    if gather_of(spec) is not None:
-        from tianji.engines.virtual_gradients import VirtualGradientEngine
-
-        return VirtualGradientEngine(spec, program, observer)
     from tianji.engines.virtual import VirtualEngine
 
     return VirtualEngine(spec, program, observer, profile)

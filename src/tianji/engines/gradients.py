@@ -26,7 +26,7 @@ from tianji.channels.orders import ActorRows
 from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.models.flat import Snapshot, flatten
-from tianji.virtual.table import costs_of
+from tianji.virtual.costs import costs_of
 
 OpenContributions = Callable[[int], ContributionWriter]
 """An actor's end, for so many parameters."""

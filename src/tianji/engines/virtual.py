@@ -1,8 +1,9 @@
 """The virtual engine: every role in this process, asynchronous in simulated time.
 
-Roles really act, step and learn; only the time that it takes is taken from a profile or a table
-instead of a watch. So unrolls overtake each other, lag and pacing happen as on a machine with these
-costs, and a run with the same seed and costs is the same to the last bit.
+Roles really act, step and learn; only their time is simulated. Items either cost what a profile or
+a table says, on cores that workers share, or take the times that the config gives. Items overtake
+each other, lag and pacing occur as on a machine with these costs, and a run with the same seed and
+costs is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -10,27 +11,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tianji.channels.gauges import Gauge, Ticks, timed_tick
+from tianji.channels.gauges import Ticks
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.layout import Layout
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
 from tianji.costs.profile import Profile
-from tianji.costs.work import Work
 from tianji.engines.arithmetic import use_threads
+from tianji.engines.gradients import gather_of
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.moments import run_moments
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.together import Together
 from tianji.programs.program import Program
 from tianji.records import StoppedBecause
-from tianji.types import Clock
 from tianji.virtual.channels import VirtualBoard, VirtualStream
-from tianji.virtual.clock import Action, VirtualClock
-from tianji.virtual.costs import LearnerJob
-from tianji.virtual.node import IDLE_NS, Node, Worker
-from tianji.virtual.table import RunCosts, costs_of
+from tianji.virtual.clock import VirtualClock
+from tianji.virtual.cluster import Cluster, Machines
+from tianji.virtual.costs import FREE, LearnerParts, RunCosts, costs_of
+from tianji.virtual.jobs import LEARNER_RANKS, ActingJob, LearnerJob, TimedJob, actor_ranks
+from tianji.virtual.node import IDLE_NS
 
 
 class VirtualEngine:
@@ -43,103 +43,81 @@ class VirtualEngine:
         observer: Observer,
         profile: Profile | None = None,
     ) -> None:
-        """profile: what the parts cost on this machine, which is then the one that is simulated.
-        None takes a fixed table and a core for every worker, the same everywhere."""
+        """profile: the costs of the parts on this machine, which is then simulated. Without one, a
+        fixed table and a core for every worker are used, the same everywhere."""
         plan = spec.plan
-        self._threads = plan.learner_threads
         self._observer = observer
-        self._costs = costs_of(plan, profile)
         self._clock = VirtualClock(start_ns=time.monotonic_ns())
-        self._node = Node(_num_cores(plan, program) if profile is None else _cores_here())
+        has_own_cores = profile is None or gather_of(spec) is not None
+        cores = _num_threads(plan, program) if has_own_cores else len(read_machine().cores)
+        self._cluster = Cluster(self._clock, Machines(cores), plan.num_actors)
         layout = Layout.from_json(plan.layout)
-        stream = VirtualStream(layout, plan.num_slots, plan.num_actors, self)
+        stream = VirtualStream(layout, plan.num_slots, plan.num_actors, self._cluster)
 
         def make_board(nbytes: int) -> InprocBoard:
-            return VirtualBoard(nbytes, self)
+            return VirtualBoard(nbytes, self._cluster)
 
         self._roles = Together(spec, program, observer, stream, make_board, self._clock.now_ns)
-        self._actors = [
-            self._make_worker(actor, name) for name, actor in self._roles.actors.items()
-        ]
-        self._learner = self._make_learner()
-        self._others = [
-            self._make_worker(evaluator, name, IDLE_NS)
-            for name, evaluator in self._roles.evaluators.items()
-        ]
+        self._settle: Callable[[], None] | None = None
+        if gather_of(spec) is None:
+            self._add_workers(costs_of(plan, profile), plan.learner_threads)
+        else:
+            self._add_timed_workers()
 
-    def _make_worker(self, role: Ticks, name: str, idle_ns: int = 0) -> Worker:
-        row = self._roles.gauges.rows[name]
-        job = _ActingJob(role, row, self._costs, self._clock.now_ns)
-        cores = max(1.0, self._costs.row.cores)
-        return Worker(self._clock, self._node, job, [row], cores, idle_ns)
+    def _add_workers(self, costs: RunCosts, learner_threads: int) -> None:
+        """Let every tick take the time that it costs."""
+        cores = max(1.0, costs.row.cores)
+        for name, actor in self._roles.actors.items():
+            self._cluster.add_actor(self._acting_job(name, actor, costs), cores)
+        job = self._learner_job(costs.learner, learner_threads)
+        self._cluster.add_learner(job, costs.learner.cores, IDLE_NS)
+        for name, evaluator in self._roles.evaluators.items():
+            self._cluster.add_other(self._acting_job(name, evaluator, costs), cores, IDLE_NS)
 
-    def _make_learner(self) -> Worker:
-        rows = [self._roles.gauges.rows[name] for name in ("buffer", "learner")]
-        job = LearnerJob(self._tick_side, self._costs.learner, *rows)
-        cores = self._costs.learner.cores
-        return Worker(self._clock, self._node, job, rows, cores, IDLE_NS)
+    def _add_timed_workers(self) -> None:
+        """Let gradients take given times, and nothing else take any."""
+        rows, now_ns = self._roles.gauges.rows, self._clock.now_ns
+        for name, actor in self._roles.actors.items():
+            job = TimedJob(actor, rows[name], now_ns)
+            self._cluster.add_actor(job, ranks=actor_ranks(actor.index))
+        self._cluster.add_learner(self._learner_job(FREE.learner, 1), 1.0, ranks=LEARNER_RANKS)
+        for name, evaluator in self._roles.evaluators.items():
+            self._cluster.add_other(self._acting_job(name, evaluator, FREE), 1.0)
+        self._settle = self._cluster.settle_actors
 
-    def _tick_side(self) -> bool:
-        use_threads(self._threads)
-        return self._roles.side.tick()
+    def _acting_job(self, name: str, role: Ticks, costs: RunCosts) -> ActingJob:
+        def tick() -> bool:
+            use_threads(1)
+            return role.tick()
 
-    # Ways (virtual.channels.Ways).
+        return ActingJob(tick, self._roles.gauges.rows[name], costs, self._clock.now_ns)
 
-    def grant(self, lane: int, deliver: Action) -> None:
-        def arrive() -> None:
-            deliver()
-            self._actors[lane].wake()
+    def _learner_job(self, parts: LearnerParts, threads: int) -> LearnerJob:
+        side, gauges = self._roles.side, self._roles.gauges
 
-        self._learner.after_what_left(arrive)
+        def tick() -> bool:
+            use_threads(threads)
+            return side.tick()
 
-    def unroll(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
-        def arrive() -> None:
-            deliver()
-            if wakes():
-                self._learner.wake()
+        def due_ns() -> int:
+            return side.due_ns if side.due_ns > self._clock.now_ns() else 0
 
-        self._actors[lane].later(arrive)
-
-    def policy(self, deliver: Action) -> None:
-        self._learner.later(deliver)
-
-    # Running.
+        return LearnerJob(tick, parts, gauges.the("buffer"), gauges.the("learner"), due_ns)
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        return self._roles.run(self._loop, stop, resume)
+        return self._roles.run(self._loop, stop, resume, self._settle)
 
     def _loop(self, stop: StopRequest) -> StoppedBecause:
-        self._learner.deliver()  # the first policy
-        for worker in (self._learner, *self._others):
-            worker.wake()
-        return run_moments(self._clock, self._roles, self._observer, stop)
+        self._cluster.start()
+        while (because := self._roles.ended(stop)) is None:
+            self._observer.tick()
+            if not self._clock.step():
+                raise AssertionError("no role has anything to do: the balance is wrong")
+        if self._settle is not None:
+            self._settle()
+        return because
 
 
-def _num_cores(plan: RunPlan, program: Program) -> int:
-    """One for every thread."""
+def _num_threads(plan: RunPlan, program: Program) -> int:
     others = len(program.of_kind("evaluator"))
     return plan.num_actors * plan.actor_threads + plan.learner_threads + others
-
-
-def _cores_here() -> int:
-    return len(read_machine().cores)
-
-
-class _ActingJob:
-    """An actor or an evaluator, one step of its environments at a time."""
-
-    def __init__(
-        self, role: Ticks, gauges: memoryview[int], costs: RunCosts, now_ns: Clock
-    ) -> None:
-        self._role = role
-        self._gauges = gauges
-        self._costs = costs
-        self._now_ns = now_ns
-
-    def tick(self) -> Work | None:
-        use_threads(1)
-        return self._costs.row if timed_tick(self._role, self._gauges, self._now_ns) else None
-
-    def spend(self, took_ns: int) -> None:
-        self._gauges[Gauge.BUSY_NS] += took_ns
-        self._gauges[Gauge.ENV_NS] += round(took_ns * self._costs.environment_share)

@@ -53,7 +53,7 @@ class StepTimes:
         if not self.is_uneven:
             return f"Step times are even: {_ms(self.median_s)} a step."
         return (
-            f"Step times are uneven: {self.long_share:.1%} of the steps take up to "
+            f"Step times are uneven: {100 * self.long_share:.1f} % of the steps take up to "
             f"{_ms(self.longest_s)}, a typical one takes {_ms(self.median_s)}."
         )
 

@@ -1,38 +1,41 @@
-"""The picture of `tianji bench comm`: this machine's own figure 5, with the model laid over it."""
+"""The picture of `tianji bench comm`: figure 5 for this machine, with the model's predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from tianji.figures.look import BLACK, MARKERS, PALETTE, new_figure, quieten
-from tianji.figures.points import MESSAGES, Point, collection_s
-from tianji.figures.tianji_5a import size_text
+from tianji.figures import style
+from tianji.figures.files import Data, Point
+from tianji.figures.transports import (
+    COLLECTION_TIME,
+    MESSAGES,
+    collection_s,
+    finish_axes,
+    size_text,
+)
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_sweep(report: Mapping[str, Any]) -> Figure:
-    """Throughput by size on the left, collection time by number of actors on the right."""
-    figure = new_figure(12.5, 5.2)
+def draw_sweep(report: Data) -> Figure:
+    """Draw throughput by size on the left, collection time by number of actors on the right."""
+    figure = style.new_figure(12.5, 5.2, "How fast experience moves on this machine")
     left, right = figure.subplots(1, 2)
-    _draw_sizes(left, report["points"])
-    _draw_actors(right, report["points"])
-    figure.suptitle(
-        "How fast experience moves on this machine",
-        fontsize=13, fontweight="bold", x=0.01, ha="left",
-    )  # fmt: skip
+    points = [p for p in report["points"] if not p["copying"]]
+    _draw_sizes(left, [p for p in points if p["sample_time_s"] == 0])
+    _draw_actors(right, points)
     for axes in (left, right):
-        quieten(axes)
-        axes.minorticks_off()
         _label_values(axes)
         axes.legend(fontsize=9, frameon=False)
     return figure
 
 
 def _label_values(axes: Any) -> None:
-    """1, 2, 5, 10 ... instead of powers of ten alone: the range is small."""
+    """Write 1, 2, 5, 10 ... instead of powers of ten alone: the range is small."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
@@ -40,57 +43,59 @@ def _label_values(axes: Any) -> None:
 
 
 def _draw_sizes(axes: Any, points: Sequence[Point]) -> None:
-    without = [p for p in points if p["sample_time_s"] == 0 and not p["copying"]]
-    alone = sorted((p for p in without if p["actors"] == 1), key=lambda p: p["size_bytes"])
+    alone = sorted((p for p in points if p["actors"] == 1), key=itemgetter("size_bytes"))
     sizes = [p["size_bytes"] for p in alone]
-    axes.plot(
-        sizes, [p["memcpy_mb_per_s"] for p in alone], color=BLACK, linewidth=1.2, linestyle=":",
-        label="copying memory, one core",
-    )  # fmt: skip
-    for look, num_actors in enumerate(sorted({p["actors"] for p in without})):
-        some = sorted(
-            (p for p in without if p["actors"] == num_actors), key=lambda p: p["size_bytes"]
-        )
-        if len(some) > 1:
-            at = [p["size_bytes"] for p in some]
-            predicted = [p["size_bytes"] * MESSAGES / _predicted_s(p) / 1e6 for p in some]
-            label = f"{num_actors} actor{'s' if num_actors > 1 else ''}"
-            _draw_pair(axes, look, at, [p["mb_per_s"] for p in some], predicted, label)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(sizes, [size_text(size) for size in sizes], rotation=30)
-    axes.set_xlabel("size of a message")
+    copied, label = [p["memcpy_mb_per_s"] for p in alone], "copying memory, one core"
+    axes.plot(sizes, copied, color=style.BLACK, linewidth=1.2, linestyle=":", label=label)
+    for look, num_actors in enumerate(sorted({p["actors"] for p in points})):
+        line = [p for p in points if p["actors"] == num_actors]
+        if len(line) > 1:
+            label = counted(num_actors, "actor")
+            _draw_pair(axes, look, line, "size_bytes", label, _mb_per_s, _predicted_mb_per_s)
+    ticks = {size: size_text(size) for size in sizes}
+    finish_axes(axes, "size of a message", ticks, rotation=30)
     axes.set_ylabel("megabytes per second")
     axes.set_title("no sample time; thin dashes: the model", fontsize=10, loc="left")
 
 
 def _draw_actors(axes: Any, points: Sequence[Point]) -> None:
-    sampled = {p["size_bytes"] for p in points if p["sample_time_s"] > 0}
-    some = [p for p in points if p["size_bytes"] in sampled and not p["copying"]]
+    sampled = sorted({p["size_bytes"] for p in points if p["sample_time_s"] > 0})
+    some = [p for p in points if p["size_bytes"] in sampled]
     for look, sample_s in enumerate(sorted({p["sample_time_s"] for p in some})):
-        line = sorted((p for p in some if p["sample_time_s"] == sample_s), key=_actors)
-        measured = [collection_s(p) for p in line]
+        line = [p for p in some if p["sample_time_s"] == sample_s]
         label = f"sample time {sample_s * 1e3:g} ms"
-        _draw_pair(axes, look, list(map(_actors, line)), measured, map(_predicted_s, line), label)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    ticks = sorted({p["actors"] for p in some})
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.set_xlabel("actors")
-    axes.set_ylabel(f"seconds to collect {MESSAGES:,} messages")
-    sizes = ", ".join(size_text(size) for size in sorted(sampled))
+        _draw_pair(axes, look, line, "actors", label, collection_s, _predicted_s)
+    finish_axes(axes, "actors", {n: str(n) for n in sorted({p["actors"] for p in some})})
+    axes.set_ylabel(COLLECTION_TIME)
+    sizes = ", ".join(map(size_text, sampled))
     axes.set_title(f"messages of {sizes}; thin dashes: the model", fontsize=10, loc="left")
 
 
-def _draw_pair(axes: Any, look: int, at: Any, measured: Any, predicted: Any, label: str) -> None:
-    color = PALETTE[look]
-    axes.plot(at, measured, marker=MARKERS[look], color=color, linewidth=2.0, label=label)
-    axes.plot(at, list(predicted), color=color, linewidth=1.0, linestyle=(0, (4, 3)))
+def _draw_pair(
+    axes: Any,
+    look: int,
+    points: Sequence[Point],
+    along: str,
+    label: str,
+    measured: Callable[[Point], float],
+    predicted: Callable[[Point], float],
+) -> None:
+    points = sorted(points, key=itemgetter(along))
+    at, color = [p[along] for p in points], style.PALETTE[look]
+    axes.plot(
+        at, [measured(p) for p in points], marker=style.MARKERS[look], color=color, linewidth=2.0,
+        label=label,
+    )  # fmt: skip
+    axes.plot(at, [predicted(p) for p in points], color=color, linewidth=1.0, linestyle=(0, (4, 3)))
+
+
+def _mb_per_s(point: Point) -> float:
+    return float(point["mb_per_s"])
 
 
 def _predicted_s(point: Point) -> float:
     return float(point["predicted_s_per_10k"])
 
 
-def _actors(point: Point) -> int:
-    return int(point["actors"])
+def _predicted_mb_per_s(point: Point) -> float:
+    return float(point["size_bytes"] * MESSAGES / _predicted_s(point) / 1e6)

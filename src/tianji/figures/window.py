@@ -1,4 +1,4 @@
-"""Which part of a timeline to show: a few versions, from where the run is steady."""
+"""The part of a timeline to show: a few versions, from where the run is steady."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tianji.trace.read import Arrow, Span, Timeline
 
 VERSIONS = 3
 _MARGIN = 0.04
-_SKIP = 0.25  # of the versions: the beginning is not steady
+_SKIP = 0.25  # share of the versions to leave out: the beginning is not steady
 
 
 class Window(NamedTuple):
@@ -27,18 +27,19 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is to be seen of a timeline, with times in milliseconds from the window's start."""
+    """The visible part of a timeline."""
 
     window: Window
     spans: dict[str, list[Span]]
     arrows: list[Arrow]
 
     def to_ms(self, at_s: float) -> float:
+        """Return milliseconds from the start of the window."""
         return (at_s - self.window.start_s) * 1e3
 
 
 def choose(timeline: Timeline, from_s: float | None, for_s: float | None) -> Window:
-    """The window that was asked for, or some versions of ordinary length without a checkpoint."""
+    """Return the requested window, or some versions of ordinary length without a checkpoint."""
     start_s, length_s = from_s, for_s
     if start_s is None or length_s is None:
         usual = _usual(timeline)
@@ -69,7 +70,7 @@ def _usual(timeline: Timeline) -> Window:
 
 
 def look(timeline: Timeline, window: Window) -> View:
-    """The spans that reach into the window, and the arrows that lie in it."""
+    """Return the spans that reach into the window, and the arrows that lie in it."""
     spans = {
         role: [span for span in found if _overlaps(span, window)]
         for role, found in timeline.spans.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -17,6 +17,7 @@ from tianji.algorithms.interface import Update
 from tianji.buffer.role import Buffer
 from tianji.channels.gauges import CARRIED, Gauge, timed_tick
 from tianji.learner.role import Learner
+from tianji.records import GroupRecord, Ratio
 from tianji.types import Clock
 
 
@@ -27,6 +28,15 @@ class GroupGauges:
     learner: memoryview[int]
     buffer: memoryview[int]
     actors: Sequence[memoryview[int]]
+
+
+class StepCounts(NamedTuple):
+    """Environment steps so far, at every stage they pass."""
+
+    produced: int
+    received: int
+    trained: int
+    unique_trained: int
 
 
 class Group:
@@ -62,37 +72,36 @@ class Group:
         self.learner.version = version
         self.buffer.continue_at(version)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> GroupRecord:
         """Return where the group stands."""
         buffer = self.buffer
-        return {
-            "updates": self.gauges.learner[Gauge.UPDATES],
-            "version": self.learner.version,
-            "lag_versions": buffer.lag.summary(),
-            "lag_histogram": buffer.lag.counts(),
-            "ratio": {
-                "target": self._ratio,
-                "actual": buffer.items_taken / max(1, buffer.items_put),
-            },
-            "discarded_items": buffer.discarded,
-            "env_failures": sum(row[Gauge.ENV_FAILURES] for row in self.gauges.actors),
-            "learner": {**self.learner.metrics, **buffer.metrics()},
-            **buffer.record(),
-        }
+        actual = buffer.items_taken / max(1, buffer.items_put)
+        record = GroupRecord(
+            updates=self.gauges.learner[Gauge.UPDATES],
+            version=self.learner.version,
+            lag_versions=buffer.lag.summary(),
+            lag_histogram=buffer.lag.counts(),
+            ratio=Ratio(target=self._ratio, actual=actual),
+            discarded_items=buffer.discarded,
+            env_failures=sum(row[Gauge.ENV_FAILURES] for row in self.gauges.actors),
+            learner={**self.learner.metrics, **buffer.metrics()},
+        )
+        if (rounds := buffer.rounds_record()) is not None:
+            record["gather"] = rounds
+        return record
 
     def first_step_ns(self) -> int:
         """Return when the first environment step began (CLOCK_MONOTONIC); 0: not yet."""
         begun = [row[Gauge.FIRST_STEP_NS] for row in self.gauges.actors]
         return min(filter(None, begun), default=0)
 
-    def steps(self) -> dict[str, int]:
-        """Return the environment steps so far, at every stage they pass."""
-        return {
-            "produced": sum(row[Gauge.STEPS] for row in self.gauges.actors),
-            "received": self.gauges.buffer[Gauge.RECEIVED_STEPS],
-            "trained": self.gauges.learner[Gauge.STEPS],
-            "unique_trained": self.gauges.learner[Gauge.UNIQUE_STEPS],
-        }
+    def steps(self) -> StepCounts:
+        return StepCounts(
+            sum(row[Gauge.STEPS] for row in self.gauges.actors),
+            self.gauges.buffer[Gauge.RECEIVED_STEPS],
+            self.gauges.learner[Gauge.STEPS],
+            self.gauges.learner[Gauge.UNIQUE_STEPS],
+        )
 
     # Checkpoints.
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tianji.config.run import RunConfig
-from tianji.records import StoppedBecause
+from tianji.records import ProgressRecord, StoppedBecause
 from tianji.types import Episode
 
 WINDOW = 100
@@ -52,7 +52,7 @@ class Progress:
         means = [_mean(returns) for returns in self._last.values()]
         return sum(means) / len(means)
 
-    def returns_by_env(self) -> dict[str, float]:
+    def returns_by_env(self) -> dict[str, float | None]:
         """Return the mean return of each environment, where there are several."""
         if len(self._last) == 1:
             return {}
@@ -86,17 +86,17 @@ class Progress:
             return "max_wall"
         return None
 
-    def record(self, now_ns: int) -> dict[str, Any]:
+    def record(self, now_ns: int) -> ProgressRecord:
         """Return how far the run has come, for its reports."""
-        return {
-            "wall_s": self.wall_s(now_ns),
-            "env_steps": self.env_steps,
-            "episodes": self.episodes,
-            "mean_return_100": self.mean_return,
-            "returns_by_env": self.returns_by_env(),
-            "time_to_target_s": self.time_to_target_s(),
-            "best_mean_return_100": self.best_mean_return,
-        }
+        return ProgressRecord(
+            wall_s=self.wall_s(now_ns),
+            env_steps=self.env_steps,
+            episodes=self.episodes,
+            mean_return_100=self.mean_return,
+            returns_by_env=self.returns_by_env(),
+            time_to_target_s=self.time_to_target_s(),
+            best_mean_return_100=self.best_mean_return,
+        )
 
     def state(self, now_ns: int) -> dict[str, Any]:
         return {

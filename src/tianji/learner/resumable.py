@@ -1,4 +1,4 @@
-"""Whether a run can continue here, found out before anything in its folder is changed."""
+"""Checks that a run can continue here, before anything in its folder is changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.layout import Layout
-from tianji.checkpoint.load import latest
+from tianji.checkpoint.load import latest, read_manifest
 from tianji.checkpoint.schema import WEIGHTS
 from tianji.checkpoint.tensors import read_shapes
 from tianji.config.plan import RunPlan
@@ -17,17 +17,25 @@ from tianji.types import OBS, Field
 
 
 def newest_sound(run_dir: Path) -> Path:
-    """The checkpoint that a resume continues from; UsageError where there is none."""
+    """Return the checkpoint that a resume continues from; UsageError where there is none."""
     try:
-        return latest(run_dir).path
+        checkpoint = latest(run_dir).path
     except CheckpointError as error:
         raise UsageError(f"Run {run_dir} cannot be continued. {error}") from error
+    if "store" not in read_manifest(checkpoint).tree.get("buffer", {}):
+        raise UsageError(
+            f"Checkpoint {checkpoint} cannot be continued: an earlier TianJi wrote it, which kept "
+            "the state of gathered gradients in another form. Continue the run with the TianJi "
+            "that wrote it, or train a new run. `tianji eval` and `tianji export` can still read "
+            "its policy."
+        )
+    return checkpoint
 
 
 def check_fits(
     checkpoint: Path, before: RunPlan, plan: RunPlan, config: RunConfig, spaces: Spaces
 ) -> None:
-    """UsageError where the environment or the network is no longer what the run was trained with.
+    """Raise UsageError where the environment or the network has changed since the run was trained.
 
     before: the plan that the run had until now.
     """

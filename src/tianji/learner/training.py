@@ -10,7 +10,7 @@ Stops      when the run has reached a target or a limit, or is told to
 from __future__ import annotations
 
 import time
-from typing import Any, cast
+from typing import Any
 
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.orders import Stop
@@ -18,7 +18,15 @@ from tianji.channels.reports import Reports
 from tianji.learner.checkpoints import Checkpoints
 from tianji.learner.group import Group
 from tianji.learner.progress import Progress
-from tianji.records import Event, LearnerMetrics, MetricsReport, SessionMetrics, StoppedBecause
+from tianji.records import (
+    Event,
+    LearnerMetrics,
+    MetricsReport,
+    Rates,
+    SessionMetrics,
+    SessionShares,
+    StoppedBecause,
+)
 from tianji.types import Clock
 
 PATIENCE_S = 1.0
@@ -134,31 +142,31 @@ class Training:
     def record(self, now_ns: int) -> LearnerMetrics:
         """Return where the run stands, as the learner knows it."""
         self._note_first_step()
-        record = {**self.progress.record(now_ns), **self.group.record()}
-        return cast("LearnerMetrics", record)
+        return {**self.progress.record(now_ns), **self.group.record()}
 
-    def _whole_session(self, now_ns: int) -> dict[str, Any]:
+    def _whole_session(self, now_ns: int) -> SessionShares:
         """Return rates and shares since the session began; steps of a checkpoint do not count."""
         elapsed_ns = max(1, now_ns - (self.progress.started_ns or now_ns))
         before, after = self._steps_before, self.group.steps()
-        steps = {
-            "produced": after["produced"],
-            "received": after["received"],
-            "trained": after["trained"] - before["trained"],
-            "unique_trained": after["unique_trained"] - before["unique_trained"],
-        }
+        trained = after.trained - before.trained
+        unique_trained = after.unique_trained - before.unique_trained
         busy = {name: row[Gauge.BUSY_NS] for name, row in self._gauges.rows.items()}
-        return {
-            "rates_per_s": {name: count / elapsed_ns * 1e9 for name, count in steps.items()},
-            "busy_s": {name: ns / 1e9 for name, ns in busy.items()},
-            "busy_share": {name: min(1.0, ns / elapsed_ns) for name, ns in busy.items()},
-        }
+        return SessionShares(
+            rates_per_s=Rates(
+                produced=after.produced / elapsed_ns * 1e9,
+                received=after.received / elapsed_ns * 1e9,
+                trained=trained / elapsed_ns * 1e9,
+                unique_trained=unique_trained / elapsed_ns * 1e9,
+            ),
+            busy_s={name: ns / 1e9 for name, ns in busy.items()},
+            busy_share={name: min(1.0, ns / elapsed_ns) for name, ns in busy.items()},
+        )
 
     def close(self, save: bool) -> SessionMetrics:
         """Write the last checkpoint, wait for it, and return the last record, with the rates and
         shares of the whole session."""
         now_ns = self._now_ns()
-        record = cast("SessionMetrics", {**self.record(now_ns), **self._whole_session(now_ns)})
+        record: SessionMetrics = {**self.record(now_ns), **self._whole_session(now_ns)}
         self._reports(MetricsReport(kind="metrics", role="learner", record=record))
         if save and self.group.learner.is_between_versions:
             self._checkpoints.save(self._now_ns())

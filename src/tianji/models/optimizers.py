@@ -81,12 +81,13 @@ class Optimizer:
         suspects: returns what the gradient was computed from, first causes first, to name one.
         """
         gradient_P = self._flat.gradient_P
-        norm = float(torch.linalg.vector_norm(gradient_P))
-        if not math.isfinite(norm):
-            raise TrainingDiverged(self._explain(norm, suspects()))
-        if norm > self._max_grad_norm:
-            gradient_P.mul_(self._max_grad_norm / norm)
-        self._rule.step(self._flat.vector_P, gradient_P, learning_rate)
+        with torch.inference_mode():  # saves torch the bookkeeping for automatic gradients
+            norm = float(torch.linalg.vector_norm(gradient_P))
+            if not math.isfinite(norm):
+                raise TrainingDiverged(self._explain(norm, suspects()))
+            if norm > self._max_grad_norm:
+                gradient_P.mul_(self._max_grad_norm / norm)
+            self._rule.step(self._flat.vector_P, gradient_P, learning_rate)
         return norm
 
     def _explain(self, norm: float, suspects: Mapping[str, Tensor]) -> str:

@@ -18,6 +18,7 @@ from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.rescale import Observed, rescaled
 from tianji.planning.solve.solve import solve
 from tianji.types import Clock
+from tianji.wording import to_percent
 
 WORTH_SHARE = 0.10  # a new plan costs a restart of the workers; it must be this much faster
 PAUSE_S = 60.0  # between two changes of plan: oscillating speeds are not followed
@@ -68,8 +69,8 @@ class Replanner:
         self._better = resolve(self._config, self._machine, self._probe, better)
         self.note = (
             f"The plan changes at this checkpoint, from {now.chosen.in_words()} to "
-            f"{better.chosen.in_words()}: at the present speeds that should be {gain:.0%} faster, "
-            f"{better.chosen.prediction.produced:,.0f} steps/s."
+            f"{better.chosen.in_words()}: at the present speeds that should be "
+            f"{to_percent(gain)} faster, {better.chosen.prediction.produced:,.0f} steps/s."
         )
         return True
 

@@ -1,4 +1,4 @@
-"""How each item travelled: from its send to its receipt to the update that used it."""
+"""The ways of items (sent, received, used by an update) and of policies."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _INSIDE_NS = 1  # an arrow must touch its span within, not on the edge
 
 
 def item_flows(roles: Sequence[RoleSpans]) -> Iterator[Flow]:
-    """Send, receipt, and the first update with the item; for replay, its entry into the store.
+    """Yield send, receipt and first update of every item; for replay, its entry into the store.
 
-    An item whose receiver died is made again under the same name, so a receipt belongs to the last
-    send before it, and what happened to the item lies before its next receipt.
+    An item whose receiver died is made again under the same name. A receipt therefore belongs to
+    the last send before it, and the item's use lies before its next receipt.
     """
     sent = _moments(roles, Kind.SEND)
     stored = _moments(roles, Kind.STORED)
@@ -53,7 +53,7 @@ def item_flows(roles: Sequence[RoleSpans]) -> Iterator[Flow]:
 
 
 def policy_flows(roles: Sequence[RoleSpans]) -> Iterator[Flow]:
-    """One arrow from a publication to every pick-up of it."""
+    """Yield an arrow from a publication to every pick-up of it."""
     picked = _moments(roles, Kind.PICK_UP, at_end=True)
     for version, posts in _moments(roles, Kind.PUBLISH).items():
         for place in picked.get(version, []):
@@ -65,7 +65,7 @@ def policy_flows(roles: Sequence[RoleSpans]) -> Iterator[Flow]:
 def _moments(
     roles: Sequence[RoleSpans], kind: Kind, at_end: bool = False
 ) -> dict[int, list[Place]]:
-    """Where records of a kind touch time, by subject, earliest first."""
+    """Return the moments of all records of a kind, by subject, earliest first."""
     found: dict[int, list[Place]] = defaultdict(list)
     for index, role in enumerate(roles):
         chosen = role.kind == kind

@@ -1,6 +1,6 @@
 """The spans of all roles as one file in the Trace Event Format, which Perfetto and Chrome read.
 
-Runs in the supervisor after the last role has ended, however it ended.
+It runs in the supervisor after the last role has ended.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _PHASES = {2: "sf", 3: "stf"}
 
 
 class Merged(NamedTuple):
-    """What merge_spans wrote."""
+    """The result of `merge_spans`."""
 
     path: Path
     idle_share: dict[str, float]
     fell_out: dict[str, int]
-    """Records of a role that are not in the file, because its ring was full."""
+    """Records by role that are missing because the role's ring was full."""
 
 
 def merge_spans(run_dir: Path) -> Merged | None:
-    """Write the trace of all span files of a run and remove them; None where there are none.
+    """Write the trace of all span files of a run and remove them; None if there are none.
 
-    A trace that is there already, of the run before a resume, is left alone.
+    The trace that a run left before it was resumed is kept.
     """
     folder = run_dir / SPANS_FOLDER
     files = sorted(folder.glob(f"*{SUFFIX}"))
@@ -80,7 +80,7 @@ def merge_spans(run_dir: Path) -> Merged | None:
 
 
 def merge_in_words(run_dir: Path) -> str:
-    """The same for a person to read. A disk that is full must not hide what the run reached."""
+    """Merge the spans and say what was written; a full disk does not end the run's command."""
     try:
         merged = merge_spans(run_dir)
     except OSError as error:
@@ -96,11 +96,9 @@ def merge_in_words(run_dir: Path) -> str:
 
 
 def _free_name(run_dir: Path) -> Path:
-    for number in itertools.count(1):
-        path = run_dir / (TRACE_FILE if number == 1 else f"trace-{number}.json.gz")
-        if not path.exists():
-            return path
-    raise AssertionError("count() does not end")
+    more = (f"trace-{number}.json.gz" for number in itertools.count(2))
+    names = itertools.chain([TRACE_FILE], more)
+    return next(path for name in names if not (path := run_dir / name).exists())
 
 
 def _facts(roles: Sequence[RoleSpans]) -> dict[str, Any]:
@@ -122,7 +120,7 @@ def _origin_ns(roles: Sequence[RoleSpans]) -> int:
 
 
 def _pieces(lines: Iterator[str]) -> Iterator[bytes]:
-    """Many lines at once: writing them one by one takes as long as making them."""
+    """Join many lines: writing them one by one takes as long as making them."""
     separator = ""
     while many := list(itertools.islice(lines, _LINES_AT_ONCE)):
         yield (separator + ",\n".join(many)).encode()
@@ -130,7 +128,7 @@ def _pieces(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 def _events(roles: Sequence[RoleSpans]) -> Iterator[str]:
-    """One JSON object per event. Track numbers are those of the roles, unique in the file."""
+    """Yield one JSON object per event; the number of a track is that of its role."""
     origin_ns = _origin_ns(roles)
     yield from _track_names(roles)
     for track, role in enumerate(roles, 1):
@@ -153,7 +151,7 @@ def _track_names(roles: Sequence[RoleSpans]) -> Iterator[str]:
 
 
 def _span_events(role: RoleSpans, track: int, origin_ns: int) -> Iterator[str]:
-    """Nearly all of the file: what repeats is made once, per kind and per subject."""
+    """Yield nearly all of the file; repeated parts are formatted once per kind and subject."""
     heads = {
         int(kind): f'{{"ph":"X","name":"{name}","cat":"{role.role}","pid":{role.pid},'
         f'"tid":{track},"ts":'
@@ -163,21 +161,17 @@ def _span_events(role: RoleSpans, track: int, origin_ns: int) -> Iterator[str]:
     start_ns = role.start_ns[keep] - origin_ns
     duration_ns = role.end_ns[keep] - role.start_ns[keep]
     columns = (role.kind[keep], role.subject[keep], *_to_us(start_ns), *_to_us(duration_ns))
+    lists: Iterator[list[int]] = (column.tolist() for column in columns)
     abouts: dict[tuple[int, int], str] = {}
-    for kind, subject, ts, ts_rest, dur, dur_rest in zip(*map(_to_list, columns), strict=True):
+    for kind, subject, ts, ts_rest, dur, dur_rest in zip(*lists, strict=True):
         about = abouts.get((kind, subject))
         if about is None:
             about = abouts[kind, subject] = _about(Kind(kind), subject)
         yield f'{heads[kind]}{ts}.{ts_rest:03d},"dur":{dur}.{dur_rest:03d}{about}'
 
 
-def _to_list(column: NDArray[np.int64]) -> list[int]:
-    found: list[int] = column.tolist()
-    return found
-
-
 def _to_us(ns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Microseconds, and the nanoseconds behind the point."""
+    """Split into whole microseconds and the remaining nanoseconds."""
     return ns // 1000, ns % 1000
 
 

@@ -1,7 +1,6 @@
-"""The parts that roles are built from, wrapped so that what they do is recorded.
+"""The parts that roles are built from, wrapped so that their calls are recorded.
 
-Without --trace nothing of this is called: roles are built from the bare parts, and there is no
-test for it in any loop.
+Without --trace none of this is used: roles are built from the bare parts, and no loop tests for it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Traced:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._part, name)
         if callable(found):
-            self.__dict__[name] = found  # looked up once: methods stay what they are
+            self.__dict__[name] = found  # methods do not change: look them up once
         return found
 
 
@@ -48,27 +47,31 @@ def _with(part: T, **replaced: Callable[..., Any]) -> T:
     return cast(T, Traced(part, replaced))
 
 
-def trace_acting(acting: Acting, spans: Spans) -> Acting:
-    def begin(*args: Any) -> None:
-        """The last thing an actor does before its first step: the unroll is ready."""
-        acting.begin(*args)
-        spans.add_rest(Kind.BEGIN, spans.end_ns, spans.subject)
+def _timed(part: object, spans: Spans, **kinds: Kind) -> dict[str, Callable[..., Any]]:
+    """Return these methods, each call recorded as a span about the subject in work."""
+    return {name: spans.timed(getattr(part, name), kind) for name, kind in kinds.items()}
 
+
+def trace_acting(acting: Acting, spans: Spans) -> Acting:
     return _with(
         acting,
-        begin=begin,
-        act=spans.timed(acting.act, Kind.INFER),
-        finish=spans.timed(acting.finish, Kind.INFER),
-        greedy=spans.timed(acting.greedy, Kind.INFER),
+        begin=spans.closing(acting.begin, Kind.BEGIN),
+        **_timed(acting, spans, act=Kind.INFER, finish=Kind.INFER, greedy=Kind.INFER),
     )
 
 
 def trace_world(world: World, spans: Spans) -> World:
-    return _with(
-        world,
-        step=spans.timed(world.step, Kind.STEP),
-        reset=spans.timed(world.reset, Kind.STEP),
-    )
+    return _with(world, **_timed(world, spans, step=Kind.STEP, reset=Kind.STEP))
+
+
+def trace_reader(policy: BoardReader, spans: Spans) -> BoardReader:
+    def latest(read: Callable[[Bytes], None]) -> int:
+        start_ns = _clock_ns()
+        version = policy.latest(read)
+        spans.add(Kind.PICK_UP, start_ns, _clock_ns(), version)
+        return version
+
+    return _with(policy, latest=latest)
 
 
 def trace_sender(sender: Sender, actor: int, spans: Spans) -> Sender:
@@ -82,22 +85,7 @@ def trace_sender(sender: Sender, actor: int, spans: Spans) -> Sender:
         spans.add_rest(Kind.BEGIN, start_ns, spans.subject)
         return grant
 
-    def send(slot: int, stamp: Stamp) -> None:
-        """From the end of the last step on: closing an unroll is part of handing it over."""
-        sender.send(slot, stamp)
-        spans.add_rest(Kind.SEND, spans.end_ns, spans.subject)
-
-    return _with(sender, reserve=reserve, send=send)
-
-
-def trace_reader(policy: BoardReader, spans: Spans) -> BoardReader:
-    def latest(read: Callable[[Bytes], None]) -> int:
-        start_ns = _clock_ns()
-        version = policy.latest(read)
-        spans.add(Kind.PICK_UP, start_ns, _clock_ns(), version)
-        return version
-
-    return _with(policy, latest=latest)
+    return _with(sender, reserve=reserve, send=spans.closing(sender.send, Kind.SEND))
 
 
 def trace_bell(bell: Bell, spans: Spans) -> Bell:
@@ -123,7 +111,7 @@ def trace_receiver(receiver: Receiver, spans: Spans) -> Receiver:
         return slot
 
     def stamp(slot: int) -> Stamp:
-        """Asked for once per arrival: only now is it known whose it is."""
+        """Record the arrival here: the stamp says which item it is, and is read once for each."""
         nonlocal started_ns
         start_ns, started_ns = started_ns or _clock_ns(), 0
         found = receiver.stamp(slot)
@@ -177,7 +165,7 @@ def trace_writer(policy: BoardWriter, spans: Spans) -> BoardWriter:
         start_ns = _clock_ns()
         policy.post(version, write)
         spans.add(Kind.PUBLISH, start_ns, _clock_ns(), version)
-        spans.subject = version + 1  # what the updates from here on lead to
+        spans.subject = version + 1  # the version that the following updates lead to
 
     return _with(policy, post=post)
 

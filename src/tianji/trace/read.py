@@ -15,7 +15,7 @@ from tianji.trace.shares import Share
 
 
 class Span(NamedTuple):
-    """One thing a role did."""
+    """An activity of a role."""
 
     name: str
     start_s: float
@@ -32,7 +32,7 @@ class Touch(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """The way of an item (three touches, two for one that was given up) or of a policy (two)."""
+    """The way of an item (three touches, or two if it was never used) or of a policy (two)."""
 
     name: str
     touches: tuple[Touch, ...]
@@ -43,13 +43,13 @@ class Timeline:
     """A whole trace. Time 0 is its first span."""
 
     spans: dict[str, list[Span]]
-    """By role, in order of time."""
+    """Spans by role, in order of time."""
     arrows: list[Arrow]
     shares: dict[str, Share]
     """Busy and idle time by role."""
 
     def of_kind(self, name: str) -> list[Span]:
-        """Spans of this name of all roles, in order of time."""
+        """Return the spans of this name of all roles, in order of time."""
         found = [span for spans in self.spans.values() for span in spans if span.name == name]
         return sorted(found, key=lambda span: span.start_s)
 
@@ -59,7 +59,7 @@ class Timeline:
 
 
 def newest_trace(run_dir: Path) -> Path:
-    """The trace of a run; of a run that was resumed, the last one."""
+    """Return the newest trace of a run; every resume adds one."""
     found = sorted(run_dir.glob("trace*.json.gz"), key=lambda path: path.stat().st_mtime)
     if not found:
         raise UsageError(

@@ -1,10 +1,10 @@
-"""How much of its time a role was idle.
+"""The idle share of every role.
 
-Within a process, whatever lies between two spans (the loop, gauges, reports) belongs to the role
-whose span came before it. A role is busy in its own spans and what follows them; it is idle while
-it sleeps, and while another role of its process has its turn. Busy and idle add up to the time
-from the first span of the process to its last, start-up not counted: time begins with the first
-unroll of any actor.
+Within a process, the time between two spans (loop, gauges, reports) belongs to the role of the
+first. A role is busy during its own spans and the time that belongs to them; it is idle while it
+sleeps and while another role of its process works. Busy and idle time add up to the time from the
+first span of the process to its last, without start-up: time begins with the first unroll of any
+actor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tianji.trace.spans import IDLE, Kind, RoleSpans
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The time of one role; that of all its processes, if it was started again."""
+    """The time of one role, summed over its processes if it was restarted."""
 
     busy_s: float
     idle_s: float
@@ -31,7 +31,7 @@ class Share:
 
 
 def idle_shares(roles: Sequence[RoleSpans]) -> dict[str, Share]:
-    """By role name."""
+    """Return the shares by role name."""
     begun = [role.start_ns[role.kind == Kind.BEGIN] for role in roles]
     begun_ns = min((int(starts.min()) for starts in begun if len(starts)), default=0)
     processes: dict[int, list[RoleSpans]] = defaultdict(list)
@@ -56,7 +56,9 @@ def _shares_of_process(members: Sequence[RoleSpans], begun_ns: int) -> dict[str,
         return {}
     order = np.argsort(start_ns, kind="stable")
     start_ns, end_ns, kind, owner = start_ns[order], end_ns[order], kind[order], owner[order]
-    until_ns = np.append(start_ns[1:], end_ns[-1])  # of a span and what follows it
+    until_ns = np.append(
+        start_ns[1:], end_ns[-1]
+    )  # the end of a span with the time that belongs to it
     asleep_ns = np.where(np.isin(kind, IDLE), end_ns - start_ns, 0)
     busy_ns = until_ns - start_ns - asleep_ns
     lived_ns = int(end_ns[-1] - start_ns[0])

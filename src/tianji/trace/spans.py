@@ -1,12 +1,12 @@
-"""What one role did when: a ring of fixed records in a mapped file.
+"""The spans of one role: a ring of fixed records in a mapped file.
 
     spans = open_spans(run_dir, "actor-0")              # in the role's process
     act = spans.timed(acting.act, Kind.INFER)           # each call is a record from now on
     found = read_spans(path)                            # in any process, also after a SIGKILL
 
 A record is four 64-bit words: start, duration, subject and tag; the tag is written last and holds
-the record's number and its kind. What a killed process had written stays in the file. When the
-ring is full the oldest records go; the numbers tell how many.
+the record's number and its kind. The file keeps what a killed process had written. When the ring
+is full, new records replace the oldest; the numbers tell how many were lost.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _TAG_TO_OFFSET = 3  # a number lies 8 bits up in the tag and stands for 32 bytes
 _ROUND_BITS = 32
 
 NOTHING = -1
-"""The subject of a record that is about none."""
+"""The subject of a record without one."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Kind(IntEnum):
-    """What a record is about. The subject is an item (`item_id`) or a policy version."""
+    """The kinds of records. The subject is an item (`item_id`) or a policy version."""
 
     INFER = 1
     STEP = 2
     BEGIN = 3
-    """Make an unroll ready: take the slot, copy what the one before leaves."""
+    """Prepare an unroll: take the slot, copy the rows that the previous one leaves."""
     SEND = 4
     """Finish an unroll and hand it over."""
     PICK_UP = 5
@@ -58,7 +58,7 @@ class Kind(IntEnum):
     PACED = 6
     RECEIVE = 7
     TAKE = 8
-    """Put arrivals into the store and a batch together."""
+    """Store arrivals and make a batch."""
     UPDATE = 9
     """One optimiser step; the subject is the version that it leads to."""
     PUBLISH = 10
@@ -75,12 +75,12 @@ MARKS = (Kind.STORED, Kind.USED)
 
 
 def item_id(actor: int, round_number: int) -> int:
-    """Actor and round of an unroll in one number, small enough for every JSON reader."""
+    """Return actor and round of an unroll as one number, small enough for every JSON reader."""
     return actor << _ROUND_BITS | round_number
 
 
 def item_name(item: int) -> str:
-    """`2:15` for round 15 of actor 2."""
+    """Return `2:15` for round 15 of actor 2."""
     return f"{item >> _ROUND_BITS}:{item & (1 << _ROUND_BITS) - 1}"
 
 
@@ -93,11 +93,11 @@ class Spans:
         self._mask = (capacity - 1) << _KIND_BITS
         self._tag = _ONE
         self.end_ns = 0
-        """Where the last span ended."""
+        """The end of the last span."""
         self.subject = NOTHING
         """The item or version in work."""
         self.idle = Kind.WAIT
-        """What the next sleep is for."""
+        """The kind of the next sleep."""
 
     def add(self, kind: Kind, start_ns: int, end_ns: int, subject: int) -> None:
         tag = self._tag
@@ -107,17 +107,17 @@ class Spans:
         self.end_ns = end_ns
 
     def add_rest(self, kind: Kind, start_ns: int, subject: int) -> None:
-        """A span until now, without what was recorded since its start: spans never overlap."""
+        """Add a span that ends now and begins after the last one: spans never overlap."""
         self.add(kind, max(start_ns, self.end_ns), time.monotonic_ns(), subject)
 
     def mark(self, kind: Kind, at_ns: int, subject: int) -> None:
-        """Something that takes no time and may lie within a span."""
+        """Add a record without a duration; it may lie within a span."""
         end_ns = self.end_ns
         self.add(kind, at_ns, at_ns, subject)
         self.end_ns = end_ns
 
     def timed(self, call: Callable[P, R], kind: Kind) -> Callable[P, R]:
-        """`call`, recorded each time as a span about the subject in work."""
+        """Return `call`, recorded each time as a span about the subject in work."""
         clock, add = time.monotonic_ns, self.add
 
         def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -129,12 +129,22 @@ class Spans:
 
         return recorded
 
+    def closing(self, call: Callable[P, R], kind: Kind) -> Callable[P, R]:
+        """Return `call`, recorded each time as a span from the end of the last one on."""
+
+        def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
+            result = call(*args, **kwargs)
+            self.add_rest(kind, self.end_ns, self.subject)
+            return result
+
+        return recorded
+
 
 def open_spans(run_dir: Path, role: str, capacity: int = CAPACITY) -> Spans:
-    """A new ring of this role and process.
+    """Open a new ring for this role and process.
 
-    The room on the disk is taken now: a mapped file that cannot grow later would kill the process.
-    Where there is none, the role goes on with a ring that nobody will read.
+    The disk space is allocated now, because writing to a mapped file on a full disk would kill the
+    process. Without disk space the role uses a ring in memory that nobody reads.
     """
     size = capacity * RECORD.itemsize
     try:
@@ -150,7 +160,7 @@ def open_spans(run_dir: Path, role: str, capacity: int = CAPACITY) -> Spans:
 
 @dataclass(frozen=True, slots=True)
 class RoleSpans:
-    """What is left of one role's ring, oldest first."""
+    """The records in one role's ring, oldest first."""
 
     role: str
     pid: int
@@ -159,15 +169,15 @@ class RoleSpans:
     subject: NDArray[np.int64]
     kind: NDArray[np.int64]
     fell_out: int
-    """Records that were written over."""
+    """Records that were overwritten."""
 
     def spans(self) -> NDArray[np.bool_]:
-        """Which records are spans and no marks."""
+        """Return which records are spans, not marks."""
         return ~np.isin(self.kind, MARKS)
 
 
 def read_spans(path: Path) -> RoleSpans:
-    """The records of a file that open_spans made, also of a process that was killed."""
+    """Read a file that open_spans made, also that of a process that was killed."""
     role, _, pid = path.name.removesuffix(SUFFIX).rpartition("-")
     room = np.fromfile(path, RECORD)
     records = room[room["tag"] != 0]

@@ -7,14 +7,16 @@ from tianji.config.plan import RunPlan
 from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
 
 UPDATES = 8
-"""Of a version; between two of them the learner looks at what has arrived."""
+"""Updates of a version; between two of them the buffer looks at arrivals."""
 
 
 def profile_by_hand(
     plan: RunPlan, cadence: Cadence, unroll_s: float, version_s: float, policy_bytes: int
 ) -> Profile:
-    """unroll_s: one unroll of an actor of this plan; version_s: one version of its learner. Both
-    keep one core busy, and neither minds what the other cores do."""
+    """Return a profile in which both keep one core busy and other cores do not slow them down.
+
+    unroll_s: one unroll of an actor of this plan; version_s: one version of its learner.
+    """
     actor = ActorCost(
         num_envs=plan.envs_per_actor,
         threads=plan.actor_threads,

@@ -1,8 +1,8 @@
-"""What the parts of a run do not explain, from the rehearsals in its profile.
+"""The slowdown that the costs of the parts do not explain, from the rehearsals in a profile.
 
-Parts are measured one at a time. In a real run they also wake each other up and push each other out
-of caches, the more so where processes share cores. A rehearsal is the real thing at one size: how
-much slower it was than its own simulation holds for every size that is as crowded.
+Parts are measured one at a time. In a real run they also wake each other and evict each other from
+caches, above all where processes share cores. A rehearsal is a real run at one size; its slowdown
+against its own simulation is used for every size that is as crowded.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tianji.costs.work import Work
 from tianji.virtual.scenario import Scenario
 
 Simulate = Callable[[Rehearsal], float]
-"""The rate that the simulator gives for what was rehearsed, from the parts alone."""
+"""Returns the simulated rate of a rehearsal, from the costs of the parts alone."""
 
 
 def crowd(num_threads: int, num_cores: int) -> float:
-    """Threads that want a core, for every core; 1 where each has its own."""
+    """Return the threads per core; 1 where each has its own."""
     return max(1.0, num_threads / num_cores)
 
 
@@ -32,10 +32,10 @@ def slowdown(
     num_cores: int,
     simulated: Simulate,
 ) -> float:
-    """How much longer everything takes than the sum of its parts, for a size that is `crowded`.
+    """Return how many times longer everything takes than its parts, at a size that is `crowded`.
 
-    num_cores: of the machine that the rehearsals ran on. Those with as many learner threads count,
-    of them the ones nearest in how crowded they were; 1 where there are none.
+    Rehearsals with as many learner threads count, and of them those that were about as crowded;
+    1 without any. num_cores: the cores of the machine of the rehearsals.
     """
 
     def distance(tried: Rehearsal) -> float:
@@ -47,13 +47,13 @@ def slowdown(
         return 1.0
     nearest = min(map(distance, alike))
     chosen = [tried for tried in alike if distance(tried) == nearest]
-    expected = simulated(chosen[0])  # those at one distance are repeats of one size, or as crowded
+    expected = simulated(chosen[0])  # all at one distance are equally crowded
     reached = [tried for tried in chosen if tried.num_actors == chosen[0].num_actors]
     return expected / statistics.fmean(tried.produced for tried in reached)
 
 
 def slowed(scenario: Scenario, factor: float) -> Scenario:
-    """The same with everything taking so many times as long; the network is not touched."""
+    """Return the scenario with all work slower by this factor; the network stays the same."""
     paces = {pace: replace(pace, unroll=_slowed(pace.unroll, factor)) for pace in scenario.paces}
     learner = scenario.learner
     return replace(

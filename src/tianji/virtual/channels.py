@@ -1,4 +1,4 @@
-"""The channels of this process, with a way between their ends that takes virtual time."""
+"""Channels whose messages take virtual time from one end to the other."""
 
 from __future__ import annotations
 
@@ -15,23 +15,28 @@ from tianji.virtual.clock import Action
 
 
 class Ways(Protocol):
-    """How what one end hands over comes to the other end, and wakes whoever sleeps there."""
+    """Carries messages from one end to the other, and wakes the worker there."""
 
     def grant(self, lane: int, deliver: Action) -> None:
-        """From the buffer to an actor."""
+        """Carry a grant from the buffer to an actor."""
         ...
 
-    def unroll(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
-        """From an actor to the buffer; `wakes`, asked after delivery: is it worth waking up for."""
+    def item(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
+        """Carry an item from an actor to the buffer. wakes: called after the delivery, returns
+        whether the buffer's worker wakes up."""
         ...
 
-    def policy(self, deliver: Action) -> None:
-        """From the learner to its own machine's board."""
+    def policy(self, version: int, deliver: Action) -> None:
+        """Carry a policy from the learner to the board on its machine."""
+        ...
+
+    def wake_actors(self) -> None:
+        """Tell all actors that something has changed for them."""
         ...
 
 
 class VirtualStream(InprocStream):
-    """Grants and unrolls are on their way for a while."""
+    """Grants and items take time on their way."""
 
     def __init__(self, layout: Layout, num_slots: int, num_lanes: int, ways: Ways) -> None:
         super().__init__(layout, num_slots, num_lanes)
@@ -42,11 +47,14 @@ class VirtualStream(InprocStream):
         return VirtualSender(self, lane)
 
     def expect(self, count: int) -> None:
-        """Of so many, some lane brings at least its share."""
+        """With this many items in total, at least one lane has delivered its share."""
         self._wake_at = -(-count // self.num_lanes)
 
     def is_worth_waking(self, lane: int) -> bool:
         return len(self.sent[lane]) >= self._wake_at or not self.granted[lane]
+
+    def wake_senders(self) -> None:
+        self.ways.wake_actors()
 
     def grant(self, lane: int, round_number: int, count: int = 1) -> int:
         count = min(count, len(self._free))
@@ -65,7 +73,7 @@ class VirtualSender(InprocSender):
 
     def send(self, slot: int, stamp: Stamp) -> None:
         deliver = super().send
-        self._virtual.ways.unroll(
+        self._virtual.ways.item(
             self._lane,
             lambda: deliver(slot, stamp),
             lambda: self._virtual.is_worth_waking(self._lane),
@@ -73,7 +81,7 @@ class VirtualSender(InprocSender):
 
 
 class VirtualBoard(InprocBoard):
-    """What is posted is seen when the time to post it is over."""
+    """Readers see a policy when the time to post it is over."""
 
     def __init__(self, payload_bytes: int, ways: Ways) -> None:
         super().__init__(payload_bytes)
@@ -83,4 +91,4 @@ class VirtualBoard(InprocBoard):
         made: Bytes = np.empty_like(self._payload)
         write(made)
         show = super().post
-        self._ways.policy(lambda: show(version, lambda payload: np.copyto(payload, made)))
+        self._ways.policy(version, lambda: show(version, lambda at: np.copyto(at, made)))

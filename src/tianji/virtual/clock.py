@@ -1,4 +1,4 @@
-"""The virtual clock: time is a number, and it moves to whatever happens next."""
+"""The virtual clock: time is a number that moves to the next event."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ START_NS = 1_000_000_000  # not 0, which means "never" where times are gauges
 
 
 class VirtualClock:
-    """What is due at the same time happens by rank, and within one in the order in which it was
-    asked for, so that two simulations of the same thing are the same to the last bit.
+    """Events at the same time happen by rank, and events of one rank in the order in which they
+    were added, so that two simulations of the same thing are the same to the last bit.
 
     >>> clock = VirtualClock()
     >>> clock.after(5, lambda: print(clock.now_ns() - START_NS))
@@ -31,19 +31,22 @@ class VirtualClock:
         return self._now_ns
 
     def elapsed_s(self) -> float:
-        """Since the start of the simulation."""
-        return (self._now_ns - self._start_ns) / 1e9
+        """Return the time since the start of the simulation."""
+        return self.elapsed_ns() / 1e9
+
+    def elapsed_ns(self) -> int:
+        return self._now_ns - self._start_ns
 
     def at(self, time_ns: int, action: Action, rank: int = 0) -> None:
         assert time_ns >= self._now_ns, "an event in the past"
         heapq.heappush(self._due, (time_ns, rank, self._order, action))
         self._order += 1
 
-    def after(self, delay_ns: int, action: Action) -> None:
-        self.at(self._now_ns + delay_ns, action)
+    def after(self, delay_ns: int, action: Action, rank: int = 0) -> None:
+        self.at(self._now_ns + delay_ns, action, rank)
 
     def step(self) -> bool:
-        """Let the next thing happen; False when nothing is left to happen."""
+        """Run the next event; return False when there is none."""
         if not self._due:
             return False
         self._now_ns, _, _, action = heapq.heappop(self._due)

@@ -1,4 +1,4 @@
-"""A scenario as workers on simulated machines, wired up; who hands what to whom, and by which way.
+"""Workers on simulated machines, and the ways of messages between them.
 
 actor --> gateway --(link)--> gateway --> buffer and learner      on other machines than 0
 actor ------------------------------------^                       on the learner's own
@@ -6,138 +6,102 @@ actor ------------------------------------^                       on the learner
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from tianji.buffer.role import Buffer
-from tianji.buffer.window import RatioWindow, WindowPlan
-from tianji.channels.gauges import Gauges
-from tianji.channels.layout import STANDARD_FIELDS, Layout
-from tianji.channels.orders import ActorRows, BufferRows, Orders
-from tianji.config.run import RunConfig
 from tianji.costs.work import Work
-from tianji.learner.progress import Progress
-from tianji.learner.role import Learner
-from tianji.types import RoleKind
-from tianji.virtual.channels import VirtualBoard, VirtualStream
 from tianji.virtual.clock import Action, VirtualClock
-from tianji.virtual.costs import LearnerJob
-from tianji.virtual.network import Network
-from tianji.virtual.node import IDLE_NS, Node, Worker
-from tianji.virtual.roles import CountingStore, CountingUpdate, Gateway, SimulatedActor
-from tianji.virtual.scenario import Scenario
+from tianji.virtual.network import Network, NetworkModel
+from tianji.virtual.node import EQUAL, Job, Node, Ranks, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Equal machines; the learner is on the first one, and every machine has as many actors."""
+
+    cores_per_node: int = 1
+    num_nodes: int = 1
+    unroll_bytes: int = 0
+    policy_bytes: int = 0
+    forward_s: float = 0.0
+    """Time in which a gateway takes one item and hands it on."""
+    wake_s: float = 0.0
+    """Time from being woken to running."""
+    network: NetworkModel = field(default_factory=NetworkModel)
 
 
 class Cluster:
-    """All parts of one group: a learner and its actors."""
+    """The workers of one group and the messages between them (channels.Ways).
 
-    def __init__(self, scenario: Scenario, config: RunConfig) -> None:
-        self._scenario = scenario
-        self.clock = VirtualClock()
-        self.network = Network(self.clock, scenario.network, scenario.num_nodes)
-        self.nodes = [Node(scenario.cores_per_node) for _ in range(scenario.num_nodes)]
-        self._versions = [-1] * scenario.num_nodes
+    cluster = Cluster(clock, Machines(cores_per_node=3), num_actors=2)
+    cluster.add_actor(job) ...
+    cluster.add_learner(job, cores=1.0)
+    cluster.start()
+    """
+
+    def __init__(self, clock: VirtualClock, machines: Machines, num_actors: int) -> None:
+        self._machines = machines
+        self._actors_per_node = num_actors // machines.num_nodes
+        self.clock = clock
+        self.network = Network(clock, machines.network, machines.num_nodes)
+        self._nodes = [Node(machines.cores_per_node) for _ in range(machines.num_nodes)]
+        self._versions = [-1] * machines.num_nodes
         """The newest policy on every machine."""
-        self._on_its_way = [-1] * scenario.num_nodes
-        self._held_back: list[list[tuple[int, Action]]] = [[] for _ in range(scenario.num_nodes)]
+        self._on_its_way = [-1] * machines.num_nodes
+        self._held_back: list[list[tuple[int, Action]]] = [[] for _ in self._nodes]
         """Grants that wait for the policy of their version, by machine."""
-        self._wake_ns = round(scenario.wake_s * 1e9)
-        names = tuple(f"actor-{i}" for i in range(len(scenario.paces)))
-        kinds: dict[str, RoleKind] = dict.fromkeys(names, "actor")
-        self.gauges = Gauges(kinds | {"buffer": "buffer", "learner": "learner"})
-        self._rows = self._control_rows(names)
-        layout = Layout(tuple(STANDARD_FIELDS), num_rows=1, num_envs=1)
-        self.stream = VirtualStream(layout, scenario.num_slots, len(names), self)
-        self.actors = [self._make_actor(i) for i in range(len(names))]
-        self.buffer = self._make_buffer(config)
-        self.learner = Learner(
-            CountingUpdate(scenario.learner.num_updates, scenario.trained_steps_per_version),
-            self.buffer,
-            VirtualBoard(0, self),
-            lambda _payload: None,
-            lambda: 0.0,
-            self.gauges.rows["learner"],
-            self.clock.now_ns,
-        )
-        self.learner_worker = self._make_learner_worker()
-        self.gateways = self._make_gateways() if scenario.num_nodes > 1 else []
+        self.actors: list[Worker] = []
+        self._others: list[Worker] = []
+        self._observers: list[Worker] = []
+        """Workers that look at every new policy."""
+        self._gateways: list[tuple[Gateway, Worker]] = []
+        if machines.num_nodes > 1:
+            self._gateways = [self._make_gateway(node) for node in range(machines.num_nodes)]
 
-    def start(self) -> None:
-        self.learner.publish()
-        self.learner_worker.deliver()
-        self.learner_worker.wake()
+    def _worker(self, node: int, job: Job, cores: float, idle_ns: int, ranks: Ranks) -> Worker:
+        wake_ns = round(self._machines.wake_s * 1e9)
+        return Worker(self.clock, self._nodes[node], job, cores, idle_ns, wake_ns, ranks)
 
-    # Workers.
+    def add_actor(self, job: Job, cores: float = 1.0, ranks: Ranks = EQUAL) -> None:
+        node = self._node_of(len(self.actors))
+        self.actors.append(self._worker(node, job, cores, 0, ranks))
 
-    def _node_of(self, actor: int) -> int:
-        return actor // self._scenario.actors_per_node
+    def add_learner(self, job: Job, cores: float, idle_ns: int = 0, ranks: Ranks = EQUAL) -> None:
+        """Add the worker of buffer and learner."""
+        self.learner = self._worker(0, job, cores, idle_ns, ranks)
 
-    def _make_actor(self, index: int) -> Worker:
-        pace, node = self._scenario.paces[index], self._node_of(index)
-        rows = self._rows.actors[index]
-        actor = SimulatedActor(
-            index,
-            pace,
-            self.stream.sender(index),
-            lambda: self._versions[node],
-            rows,
-            self.clock.now_ns,
-        )
-        cores = max(1.0, pace.unroll.cores)
-        return Worker(
-            self.clock, self.nodes[node], actor, [rows.gauges], cores, wake_ns=self._wake_ns
-        )
-
-    def _control_rows(self, actors: Sequence[str]) -> BufferRows:
-        gauges, supervision, orders = self.gauges.rows, Orders(["buffer", *actors]), Orders(actors)
-        return BufferRows(
-            gauges["buffer"],
-            supervision.rows["buffer"],
-            [ActorRows(gauges[a], supervision.rows[a], orders.rows[a]) for a in actors],
-        )
-
-    def _make_buffer(self, config: RunConfig) -> Buffer:
-        scenario = self._scenario
-        num_workers = scenario.actors_per_node + scenario.learner.cores
-        plan = WindowPlan(
-            scenario.point,
-            scenario.max_lag,
-            may_park=scenario.num_nodes == 1 and num_workers > scenario.cores_per_node,
-        )
-        window = RatioWindow(plan, self.stream, self._rows, self.clock.now_ns)
-        return Buffer(window, CountingStore(self.stream), Progress(config))
-
-    def _make_learner_worker(self) -> Worker:
-        rows = [self.gauges.rows["buffer"], self.gauges.rows["learner"]]
-        parts = self._scenario.learner
-
-        def tick() -> bool:
-            worked = self.buffer.tick()
-            return self.learner.tick() or worked
-
-        job = LearnerJob(tick, parts, *rows)
-        return Worker(
-            self.clock,
-            self.nodes[0],
-            job,
-            rows,
-            parts.cores,
-            idle_ns=IDLE_NS,
-            wake_ns=self._wake_ns,
-        )
-
-    def _make_gateways(self) -> list[tuple[Gateway, Worker]]:
-        return [self._make_gateway(node) for node in range(self._scenario.num_nodes)]
+    def add_other(self, job: Job, cores: float, idle_ns: int = 0) -> None:
+        """Add a worker on the learner's machine; without idle_ns every new policy wakes it."""
+        worker = self._worker(0, job, cores, idle_ns, EQUAL)
+        (self._others if idle_ns else self._observers).append(worker)
 
     def _make_gateway(self, node: int) -> tuple[Gateway, Worker]:
-        """On machine 0 messages come from the network and go to the buffer, elsewhere they come
-        from the actors and go to machine 0."""
-        seconds = self._scenario.forward_s
+        """On machine 0 items come from the network and go to the buffer, elsewhere they come from
+        the actors and go to machine 0."""
+        seconds = self._machines.forward_s
         gateway = Gateway(Work(seconds, seconds, 1.0))
-        worker = Worker(self.clock, self.nodes[node], gateway, wake_ns=self._wake_ns)
+        worker = self._worker(node, gateway, 1.0, 0, EQUAL)
         gateway.hand_on = worker.later
         return gateway, worker
 
-    # Ways (channels.Ways).
+    def start(self) -> None:
+        """Show the first policy, which the learner has published, and let it work."""
+        self.learner.deliver()
+        for worker in (self.learner, *self._others):
+            worker.wake()
+
+    def settle_actors(self) -> None:
+        """Bring the gauges of all actors up to now."""
+        for actor in self.actors:
+            actor.settle()
+
+    def version_at(self, actor: int) -> int:
+        """Return the newest version on the machine of an actor; -1 before the first."""
+        return self._versions[self._node_of(actor)]
+
+    def _node_of(self, actor: int) -> int:
+        return actor // self._actors_per_node
 
     def grant(self, lane: int, deliver: Action) -> None:
         node = self._node_of(lane)
@@ -150,20 +114,21 @@ class Cluster:
             version = self._versions[0]
             self.network.signal(lambda: self._follow_policy(node, version, arrive))
 
-        self.learner_worker.after_what_left(leave if node else arrive)
+        self.learner.after_what_left(leave if node else arrive)
 
     def _follow_policy(self, node: int, version: int, arrive: Action) -> None:
-        """A grant is small and would overtake the policy under which it was given."""
+        """Hold back a grant, which is small, until the policy has arrived under which it was
+        given."""
         if self._versions[node] >= version:
             arrive()
         else:
             self._held_back[node].append((version, arrive))
 
-    def unroll(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
+    def item(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
         def arrive() -> None:
             deliver()
             if wakes():
-                self.learner_worker.wake()
+                self.learner.wake()
 
         node = self._node_of(lane)
         leave = arrive if node == 0 else lambda: self._forward(node, arrive)
@@ -173,31 +138,40 @@ class Cluster:
         def arrive() -> None:
             self._put(0, deliver)
 
-        nbytes = self._scenario.unroll_bytes
+        nbytes = self._machines.unroll_bytes
         self._put(node, lambda: self.network.send(node, 0, nbytes, arrive))
 
     def _put(self, node: int, message: Action) -> None:
-        gateway, worker = self.gateways[node]
+        gateway, worker = self._gateways[node]
         gateway.inbox.append(message)
         worker.wake()
 
-    def policy(self, deliver: Action) -> None:
+    def wake_actors(self) -> None:
+        def wake() -> None:
+            for actor in self.actors:
+                actor.wake()
+
+        self.learner.after_what_left(wake)
+
+    def policy(self, version: int, deliver: Action) -> None:
         def show() -> None:
             deliver()
-            self._versions[0] = self.learner.version
-            for node in range(1, len(self.nodes)):
+            self._versions[0] = version
+            for observer in self._observers:
+                observer.wake()
+            for node in range(1, len(self._nodes)):
                 self._send_policy(node)
 
-        self.learner_worker.later(show)
+        self.learner.later(show)
 
     def _send_policy(self, node: int) -> None:
-        """Only the newest matters: while one is on its way, the next waits, and is then the
-        newest."""
+        """Send the newest policy; while one is on its way, the next ones wait and only the newest
+        of them is sent."""
         newest = self._versions[0]
         if self._on_its_way[node] > self._versions[node] or newest == self._versions[node]:
             return
         self._on_its_way[node] = newest
-        nbytes = self._scenario.policy_bytes
+        nbytes = self._machines.policy_bytes
         self.network.send(0, node, nbytes, lambda: self._arrive_policy(node))
 
     def _arrive_policy(self, node: int) -> None:
@@ -206,3 +180,23 @@ class Cluster:
         held_back, self._held_back[node] = self._held_back[node], []
         for version, arrive in held_back:
             self._follow_policy(node, version, arrive)
+
+
+class Gateway(Job):
+    """Takes items at the border of a machine and hands them on, one at a time."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self._work = work
+        self.hand_on: Callable[[Action], None]
+        """Sends an item, after the time that it takes."""
+        self.inbox: deque[Action] = deque()
+
+    def tick(self) -> Work | None:
+        if not self.inbox:
+            return None
+        self.hand_on(self.inbox.popleft())
+        return self._work
+
+    def spend(self, took_ns: int) -> None:
+        """A gateway has no gauges."""

@@ -1,33 +1,40 @@
-"""What a tick of the learner's worker takes, from what whole versions take."""
+"""The costs of ticks on the virtual clock: measured, or by a fixed table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from tianji.channels.gauges import Gauge
+from tianji.config.plan import RunPlan
 from tianji.costs.profile import Profile
-from tianji.costs.work import Work, learner_cost, to_work
+from tianji.costs.work import Work, actor_work, learner_cost, to_work
+
+ROW_S = 60e-6
+"""One step of an actor, without its environments: inference and bookkeeping."""
+ENV_STEP_S = 5e-6
+"""One step of one environment."""
+RECEIVE_S = 10e-6
+UPDATE_S = 500e-6
+PUBLISH_S = 30e-6
 
 
 @dataclass(frozen=True, slots=True)
 class LearnerParts:
-    """A version in parts, so that the buffer may look between two updates, as it really does."""
+    """The costs of a version in parts: between two updates the buffer looks at arrivals."""
 
     receive_s: float
-    """One unroll."""
+    """Time to receive one unroll."""
     update_s: float
-    """One optimiser step, with its share of making up the batch."""
+    """Time of one optimiser step, with its share of making the batch."""
     publish_s: float
     num_updates: int
-    """Of one version."""
+    """Updates of one version."""
     cores: float = 1.0
     strain: float = 1.0
     exchange_s: float = 0.0
-    """Of every update: waiting for the other groups' gradients."""
+    """Time in every update to wait for the gradients of the other groups."""
 
     def work(self, num_received: int, num_updates: int, num_published: int) -> Work:
-        """Of one tick."""
+        """Return the work of one tick."""
         busy_s = (
             num_received * self.receive_s
             + num_updates * self.update_s
@@ -38,8 +45,8 @@ class LearnerParts:
 
 
 def learner_parts(profile: Profile, threads: int, unrolls_per_version: float) -> LearnerParts:
-    """The measured version: what neither receives nor publishes is shared by the updates. The
-    number of updates follows from the duration of one."""
+    """Split a measured version: what is not receiving or publishing belongs to the updates, whose
+    number follows from the duration of one."""
     cost = learner_cost(profile, threads)
     version = to_work(cost.version)
     receiving_s = unrolls_per_version * cost.receive_s
@@ -57,39 +64,32 @@ def learner_parts(profile: Profile, threads: int, unrolls_per_version: float) ->
     )
 
 
-class LearnerJob:
-    """Ticks the learner's worker and reads off its gauges what that was."""
+@dataclass(frozen=True, slots=True)
+class RunCosts:
+    """The costs of one run under one plan."""
 
-    def __init__(
-        self,
-        tick: Callable[[], bool],
-        parts: LearnerParts,
-        buffer: memoryview[int],
-        learner: memoryview[int],
-    ) -> None:
-        self._tick = tick
-        self._parts = parts
-        self._buffer = buffer
-        self._learner = learner
-        self._receiving = self._publishing = 0.0
-        """Shares of the last tick."""
+    row: Work
+    """One step of all environments of an actor."""
+    environment_share: float
+    """The share of a row that is spent in the environments."""
+    learner: LearnerParts
 
-    def tick(self) -> Work | None:
-        received, updates = self._buffer[Gauge.ITEMS], self._learner[Gauge.UPDATES]
-        version = self._learner[Gauge.VERSION]
-        if not self._tick():
-            return None
-        parts = self._parts
-        num_received = self._buffer[Gauge.ITEMS] - received
-        num_published = self._learner[Gauge.VERSION] - version
-        work = parts.work(num_received, self._learner[Gauge.UPDATES] - updates, num_published)
-        whole_s = work.alone_s or 1.0
-        self._receiving = num_received * parts.receive_s / whole_s
-        self._publishing = num_published * parts.publish_s / whole_s
-        return work
 
-    def spend(self, took_ns: int) -> None:
-        receiving_ns = round(self._receiving * took_ns)
-        self._buffer[Gauge.BUSY_NS] += receiving_ns
-        self._learner[Gauge.BUSY_NS] += took_ns - receiving_ns
-        self._learner[Gauge.PUBLISH_NS] += round(self._publishing * took_ns)
+FREE = RunCosts(Work(0.0, 0.0, 1.0), 0.0, LearnerParts(0.0, 0.0, 0.0, num_updates=1))
+"""Work that takes no time."""
+
+
+def costs_of(plan: RunPlan, profile: Profile | None) -> RunCosts:
+    """Return measured costs; without a profile, those of the table, equal on every machine."""
+    if profile is None:
+        envs_s = ENV_STEP_S * plan.envs_per_actor
+        row_s = ROW_S + envs_s
+        parts = LearnerParts(RECEIVE_S, UPDATE_S, PUBLISH_S, num_updates=1)
+        return RunCosts(Work(row_s, row_s, 1.0), envs_s / row_s, parts)
+    found = actor_work(profile, plan.envs_per_actor, plan.actor_threads)
+    unroll, rows = found.unroll, plan.unroll_length
+    return RunCosts(
+        Work(unroll.alone_s / rows, unroll.cpu_s / rows, unroll.strain),
+        found.environment_share,
+        learner_parts(profile, plan.learner_threads, plan.unrolls_per_version),
+    )

@@ -1,7 +1,7 @@
 """Links between simulated machines: bandwidth and latency, store and forward.
 
-Every machine has one link out and one link in; what is sent over a link at the same time waits in
-line. A message leaves by its sender's link, travels for the latency, and enters by its receiver's.
+Every machine has one link out and one link in; messages on a link wait for each other. A message
+leaves by its sender's link, travels for the latency, and enters by its receiver's link.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class NetworkModel:
     latency_s: float = 50e-6
 
     def all_reduce_s(self, nbytes: int, num_members: int) -> float:
-        """A ring: every member sends and receives 2 (G - 1) parts of 1 / G of the bytes."""
+        """Return the time of a ring, where each of G members sends 2 (G - 1) parts of 1 / G."""
         steps = 2 * (num_members - 1)
         return steps * (nbytes / num_members / self.bytes_per_s + self.latency_s)
 
@@ -56,5 +56,5 @@ class Network:
         self.out[source].send(nbytes, lambda: self._clock.after(self._latency_ns, arrive))
 
     def signal(self, deliver: Action) -> None:
-        """A few bytes, which only take the latency."""
+        """Send a few bytes, which only take the latency."""
         self._clock.after(self._latency_ns, deliver)

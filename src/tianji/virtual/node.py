@@ -1,42 +1,69 @@
 """Simulated machines: cores that workers share, and the loop of a worker on them.
 
-A worker is ticked as in the other engines: while it finds work it goes on, else it sleeps until
-something wakes it. A tick happens at one moment, and then holds its cores for as long as its work
-takes; what it sends or publishes leaves when that time is over.
+A worker is ticked as in the other engines: while it finds work it continues, else it sleeps until
+something wakes it or until it is due. A tick happens at one moment, and then holds its cores for as
+long as its work takes; what it sends or publishes leaves at the end of that time.
 
-Where there are more workers than cores, whoever has had least is next, as with the scheduler of an
-operating system: after QUANTUM_NS a worker gives way to one that waits, and one that slept has no
-claim to the time that it slept through. Nobody is interrupted in the middle of a tick.
+With more workers than cores, the one that has used least time is next, as with the scheduler of an
+operating system: after QUANTUM_NS a worker gives way to one that waits, and a worker that slept
+does not get back the time it slept. A tick is never interrupted.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple
 
 from tianji.channels.gauges import Gauge
 from tianji.costs.work import Work
 from tianji.virtual.clock import Action, VirtualClock
 
 QUANTUM_NS = 1_000_000
-IDLE_NS = 250_000_000  # whoever waits for a point in time looks around this often
+IDLE_NS = 250_000_000  # a worker that waits for a point in time looks around this often
 
 
-class Job(Protocol):
-    """What a worker does."""
+class Job:
+    """The roles of a worker, with their rows of gauges; whether they compute or only cost time."""
+
+    def __init__(self, *rows: memoryview[int]) -> None:
+        self.rows = rows
 
     def tick(self) -> Work | None:
-        """Do something and say what work that was, or None when there is nothing to do."""
-        ...
+        """Do something and return how much work that was; None when there is nothing to do."""
+        raise NotImplementedError
+
+    def due_ns(self) -> int:
+        """Return when there will be something to do although nothing wakes the worker; 0: never."""
+        return 0
+
+    def listens(self) -> bool:
+        """Return whether an event may give the worker something to do before it is due."""
+        return True
 
     def spend(self, took_ns: int) -> None:
-        """So long did the last tick take, as loaded as the machine was."""
-        ...
+        """Account for the last tick, which took this long on the loaded machine."""
+        self.rows[0][Gauge.BUSY_NS] += took_ns
+
+    def rest(self, slept_ns: int) -> None:
+        """Account for time asleep."""
+        for row in self.rows:
+            row[Gauge.WAIT_NS] += slept_ns
+
+
+class Ranks(NamedTuple):
+    """The places of a worker among the events of one moment; lower ranks come first."""
+
+    woken: int = 0
+    """The place of its first tick after it was woken."""
+    due: int = 0
+    """The place of everything else that it does."""
+
+
+EQUAL = Ranks()
 
 
 class Node:
-    """One machine with so many cores."""
+    """One machine."""
 
     def __init__(self, num_cores: int) -> None:
         self.num_cores = num_cores
@@ -49,12 +76,12 @@ class Node:
         return bool(self._waiting)
 
     def load_on(self, worker: Worker) -> float:
-        """How much of the rest of the machine is at work, seen from a worker."""
+        """Return the share of the machine's other cores that is busy, seen from a worker."""
         others = max(1, self.num_cores - worker.num_held)
         return (self.num_busy - worker.num_held) / others
 
     def ask(self, worker: Worker) -> None:
-        """The worker wants to run, or, if it has cores, to go on when it is its turn again."""
+        """Let a worker run when it is its turn; one that has cores gives them back before."""
         if self.num_busy == self.num_cores:
             least_ns = min(other.used_ns for other in self._running)
             worker.used_ns = max(worker.used_ns, least_ns - QUANTUM_NS)
@@ -63,7 +90,7 @@ class Node:
         self.leave(worker)
 
     def leave(self, worker: Worker) -> None:
-        """Whatever it has."""
+        """Take back the cores of a worker."""
         if worker.num_held:
             self._running.remove(worker)
             self.num_busy -= worker.num_held
@@ -71,8 +98,8 @@ class Node:
         self._give()
 
     def _give(self) -> None:
-        """Threads of one worker wait for each other at every operation, so it begins when there is
-        a core for each; until then nobody else may take one before it."""
+        """Start workers in order. The threads of one worker wait for each other at every operation,
+        so it starts when there is a core for each; until then no other worker starts."""
         while self._waiting:
             worker = self._waiting[0][2]
             wanted = worker.cores_wanted(self.num_cores)
@@ -92,71 +119,78 @@ class Worker:
         clock: VirtualClock,
         node: Node,
         job: Job,
-        gauges: Sequence[memoryview[int]] = (),
         cores: float = 1.0,
         idle_ns: int = 0,
         wake_ns: int = 0,
+        ranks: Ranks = EQUAL,
     ) -> None:
-        """cores: how many it keeps busy while it works, on average; gauges: rows of its roles, to
-        which the time asleep goes; idle_ns: look around after so much sleep, as nobody may wake it;
-        wake_ns: how long it takes from being woken to running."""
+        """cores: the mean number of cores that it keeps busy; idle_ns: the longest sleep, where
+        nothing may wake it; wake_ns: the time from being woken to running."""
         self._clock = clock
         self._node = node
         self._job = job
-        self._gauges = gauges
         self._cores = cores
         self._idle_ns = idle_ns
         self._wake_ns = wake_ns
+        self._ranks = ranks
         self._outbox: list[Action] = []
         self._sleeps_since_ns: int | None = clock.now_ns()
+        self._num_sleeps = 0
         self._slice_ns = 0
         self._owed = 0.0
         self.num_held = 0
         """Cores that it has now."""
         self.used_ns = 0
-        """Time on cores, with what was forgiven after sleeping."""
+        """Time on cores for the order of turns: a long sleep counts as if it had worked."""
         self.busy_ns = 0
-        """Time at work, with what it waited for inside a tick."""
+        """Time at work, including time that a tick waited for something else."""
         self.cores_ns = 0
-        """Time on cores, of all that it held."""
+        """Time on cores, summed over the cores."""
 
     def wake(self) -> None:
-        """There may be something to do. A worker that is at it looks again by itself."""
-        if self._sleeps_since_ns is None:
-            return
-        slept_ns = self._clock.now_ns() - self._sleeps_since_ns
+        """Let a sleeping worker look for work, unless news are of no use to it now."""
+        if self._sleeps_since_ns is not None and self._job.listens():
+            self._wake(self._ranks.woken)
+
+    def settle(self) -> None:
+        """Account for the sleep up to now: the gauges are about to be read."""
+        if self._sleeps_since_ns is not None:
+            now_ns = self._clock.now_ns()
+            self._job.rest(now_ns - self._sleeps_since_ns)
+            self._sleeps_since_ns = now_ns
+
+    def _wake(self, rank: int) -> None:
+        self.settle()
         self._sleeps_since_ns = None
-        for row in self._gauges:
-            row[Gauge.WAIT_NS] += slept_ns
-        self._clock.after(self._wake_ns, self._ask)
+        self._clock.after(self._wake_ns, self._ask, rank)
 
     def later(self, action: Action) -> None:
-        """Let this happen when the tick's time is over: what it sends or publishes."""
+        """Do this when the time of the tick is over, such as sending or publishing."""
         self._outbox.append(action)
 
     def after_what_left(self, action: Action) -> None:
-        """At once, unless something that comes before it is still being made."""
+        """Do this now, or after the actions that wait for the end of the tick."""
         if self._outbox:
             self._outbox.append(action)
         else:
             action()
 
     def cores_wanted(self, num_cores: int) -> int:
-        """A whole number; what it is too little or too much is made up for by the next."""
+        """Return a whole number of cores; the rounding error is carried over to the next call."""
         return max(1, min(num_cores, int(self._cores + self._owed + 0.5)))
 
     def _ask(self) -> None:
         self._node.ask(self)
 
     def begin(self, num_cores: int) -> None:
-        """The node has given us cores."""
+        """Start to work on the cores that the node has given."""
         self._owed = max(-1.0, min(1.0, self._owed + self._cores - num_cores))
         self.num_held = num_cores
         self._slice_ns = 0
         self._run()
 
     def _run(self) -> None:
-        """A tick; it is as fast as the load at its beginning lets it be."""
+        """Tick; the load at the start of the tick decides how long it takes."""
         work = self._job.tick()
         if work is None:
             self._sleep()
@@ -169,12 +203,12 @@ class Worker:
         self._slice_ns += held_ns
         self.used_ns += held_ns * self.num_held
         self.cores_ns += held_ns * self.num_held
-        self._clock.after(held_ns, lambda: self._end(took_ns - held_ns))
+        self._clock.after(held_ns, lambda: self._end(took_ns - held_ns), self._ranks.due)
 
     def _end(self, waits_ns: int) -> None:
-        """The cores' part is over; an environment that talks to something else takes longer."""
+        """Give back the cores; a tick that waits for something else (an environment) goes on."""
         if waits_ns:
-            self._clock.after(waits_ns, self._come_back)
+            self._clock.after(waits_ns, self._come_back, self._ranks.due)
             self._node.leave(self)
             return
         self.deliver()
@@ -188,18 +222,21 @@ class Worker:
         self._ask()
 
     def deliver(self) -> None:
-        """Send off what was made."""
+        """Send what was made."""
         outbox, self._outbox = self._outbox, []
         for action in outbox:
             action()
 
     def _sleep(self) -> None:
-        assert not self._outbox, "something was sent by a tick that did nothing"
-        since = self._sleeps_since_ns = self._clock.now_ns()
+        self.deliver()
+        now_ns = self._sleeps_since_ns = self._clock.now_ns()
+        self._num_sleeps = number = self._num_sleeps + 1
         self._node.leave(self)
-        if self._idle_ns:
-            self._clock.after(self._idle_ns, lambda: self._look_around(since))
+        due_ns = self._job.due_ns() or (now_ns + self._idle_ns if self._idle_ns else 0)
+        if due_ns >= now_ns:
+            self._clock.at(due_ns, lambda: self._come_due(number), self._ranks.due)
 
-    def _look_around(self, since_ns: int) -> None:
-        if self._sleeps_since_ns == since_ns:
-            self.wake()
+    def _come_due(self, number: int) -> None:
+        """Look for work, unless it has worked since."""
+        if self._sleeps_since_ns is not None and self._num_sleeps == number:
+            self._wake(self._ranks.due)

@@ -1,45 +1,46 @@
-"""Roles without their work: they take grants, pass time, and hand over stamps.
+"""Roles that only cost time: they take grants, pass time, and send stamps.
 
-Buffer and learner are the real ones. What they work on is replaced: unrolls without observations,
-a store that only counts, an update that computes nothing.
+Buffer and learner are the real ones. Their parts are replaced: items without content, stores and
+sums that only count, an update that computes nothing.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tianji.algorithms.interface import Minibatch
+from tianji.balance.gradient_timing import Timing
+from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.interface import Grant, Receiver, Sender
+from tianji.channels.interface import Contribution, Grant, Receiver, Sender
 from tianji.channels.orders import ActorRows, Order
 from tianji.costs.work import Work
 from tianji.types import Array, Batch, Clock, Stamp
-from tianji.virtual.clock import Action
+from tianji.virtual.node import Job
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a simulated actor works."""
+    """The speed of a simulated actor."""
 
     unroll: Work
-    """One whole unroll."""
+    """The work of one unroll."""
     num_slices: int
-    """It looks around so many times during one, and gives way where cores are short."""
+    """Ticks of one unroll: between two of them an actor may give way or hear that it is late."""
     steps_per_unroll: int
     can_be_short: bool
-    """It hands over what it has when it is asked to hurry."""
+    """It sends what it has when it is asked to hurry."""
 
     def slice(self) -> Work:
-        """The work between two looks."""
+        """Return the work of one tick."""
         unroll, count = self.unroll, self.num_slices
         return Work(unroll.alone_s / count, unroll.cpu_s / count, unroll.strain)
 
 
-class SimulatedActor:
-    """Works as long as an actor does and sends what it would say about itself."""
+class SimulatedUnrolls(Job):
+    """An actor of unrolls: works as long as a real one and sends the same stamps."""
 
     def __init__(
         self,
@@ -50,7 +51,8 @@ class SimulatedActor:
         rows: ActorRows,
         now_ns: Clock,
     ) -> None:
-        """version: the newest policy on this actor's machine, -1 before the first."""
+        """version: returns the newest policy on this actor's machine, -1 before the first."""
+        super().__init__(rows.gauges)
         self._index = index
         self._pace = pace
         self._slice = pace.slice()
@@ -73,9 +75,6 @@ class SimulatedActor:
         if self._done == self._pace.num_slices:
             self._finish()
         return self._slice
-
-    def spend(self, took_ns: int) -> None:
-        self._gauges[Gauge.BUSY_NS] += took_ns
 
     def _begin(self) -> bool:
         version = self._version()
@@ -109,9 +108,95 @@ class SimulatedActor:
         self._gauges[Gauge.ITEMS] += 1
 
 
+class SimulatedGradients:
+    """An actor of gradients in given times (jobs.TimedActor)."""
+
+    def __init__(
+        self,
+        index: int,
+        num_steps: int,
+        timing: Timing,
+        sender: Sender,
+        version: Callable[[], int],
+        rows: ActorRows,
+        now_ns: Clock,
+    ) -> None:
+        """num_steps: environment steps of one gradient."""
+        self._index = index
+        self._num_steps = num_steps
+        self._timing = timing
+        self._sender = sender
+        self._newest = version
+        self._gauges, self._orders = rows.gauges, rows.orders
+        self._now_ns = now_ns
+        self._since_ns = now_ns()
+        self._version = -1
+        self._grant: Grant | None = None
+        self._started_ns = 0
+        self._count = 0
+        """Gradients sent at this version."""
+        self.posted = Contribution(-1, 0)
+        """What was sent last: a version and the number of gradients at it."""
+        self.is_working = False
+        self.due_ns = 0
+
+    def is_wanted(self) -> bool:
+        return self._orders[Order.CLOSED] <= self._version
+
+    def begin(self) -> bool:
+        if self.is_working:
+            self.is_working = False
+            self._gauges[Gauge.DISCARDED] += self._now_ns() > self._started_ns
+        version = self._newest()
+        if version < 0 or self._orders[Order.CLOSED] > version:
+            return False
+        self._grant = self._grant or self._sender.reserve()
+        if self._grant is None:
+            return False
+        if version != self._version:
+            self._version, self._count = version, 0
+        self._started_ns = self._now_ns()
+        self._timing.begin(version, self._started_ns, self._since_ns)
+        self.due_ns = self._timing.due_ns(self._num_steps)
+        self.is_working = True
+        return True
+
+    def tick(self) -> bool:
+        """Send the gradient."""
+        assert self._grant is not None, "an item in work has a slot"
+        self._count += 1
+        self.posted = Contribution(self._version, self._count)
+        stamp = Stamp(
+            self._index, self._grant.round, self._version, self._version, self._num_steps,
+            self._started_ns, self._now_ns(),
+        )  # fmt: skip
+        self._sender.send(self._grant.slot, stamp)
+        self._grant = None
+        self.is_working = False
+        return True
+
+
+class CountedSums:
+    """The sums of simulated gradients: only their counts (buffer.adding.Adding)."""
+
+    def __init__(self, rule: GatherRule, actors: Sequence[SimulatedGradients]) -> None:
+        self._rule = rule
+        self._actors = actors
+
+    def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int]:
+        posted = {a: self._actors[a].posted for a in sorted(actors) if self._rule.takes(a)}
+        counts = [0] * len(self._actors)
+        for actor, sent in posted.items():
+            counts[actor] = sent.num_gradients if sent.version == version else 0
+        return counts
+
+    def news(self) -> list[str]:
+        return []
+
+
 class CountingStore:
-    """A batch is what was put since the last one; the slots go back when it has been used. For a
-    replay store this is the same: what it samples from costs memory, and no time."""
+    """Keeps slots until a batch of them has been used. It stands for a replay store too: what that
+    samples from costs memory, but no time."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -150,7 +235,7 @@ def _compute_nothing() -> Any:
 
 
 class CountingUpdate:
-    """So many optimiser steps for every batch, which cost only time."""
+    """The optimiser steps of a batch, which only cost time."""
 
     def __init__(self, num_updates: int, trained_steps_per_version: int) -> None:
         self._num_updates = num_updates
@@ -171,22 +256,3 @@ class CountingUpdate:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Nothing was kept."""
-
-
-class Gateway:
-    """Takes what lies at a machine's border and hands it on, one at a time."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self.hand_on: Callable[[Action], None]
-        """Where a message goes, after the time that it takes."""
-        self.inbox: deque[Action] = deque()
-
-    def tick(self) -> Work | None:
-        if not self.inbox:
-            return None
-        self.hand_on(self.inbox.popleft())
-        return self._work
-
-    def spend(self, took_ns: int) -> None:
-        """Nobody asks."""

@@ -1,13 +1,13 @@
-"""What is simulated, as numbers: machines, actors, costs, network, set-points."""
+"""A simulated group in numbers: machines, actors, costs, set-points."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tianji.balance.set_point import SetPoint
+from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts
-from tianji.virtual.network import NetworkModel
 from tianji.virtual.roles import Pace
 
 SLICE_S = 1e-3
@@ -17,30 +17,22 @@ FEW_SLICES = 4
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A learner on machine 0 and its actors, on one or several machines; perhaps several times."""
+    """A learner and its actors; perhaps several equal groups of them."""
 
     paces: tuple[Pace, ...]
-    """Of every actor; each machine has as many of them as the next, in this order."""
+    """The pace of every actor, machine after machine."""
     learner: LearnerParts
     point: SetPoint
     max_lag: int
     trained_steps_per_version: int
     num_versions: int
-    num_nodes: int = 1
-    cores_per_node: int = 1
+    machines: Machines
     num_groups: int = 1
     """Learners with actors of their own, which average their gradients in every update."""
-    unroll_bytes: int = 0
-    policy_bytes: int = 0
-    forward_s: float = 0.0
-    """A gateway's time to take one unroll and hand it on."""
-    wake_s: float = 0.0
-    """From a bell to the first instruction of who slept on it."""
-    network: NetworkModel = field(default_factory=NetworkModel)
 
     @property
     def actors_per_node(self) -> int:
-        return len(self.paces) // self.num_nodes
+        return len(self.paces) // self.machines.num_nodes
 
     @property
     def num_slots(self) -> int:
@@ -53,7 +45,7 @@ class Scenario:
 
 
 def num_slices(unroll_s: float, num_rows: int, has_own_core: bool) -> int:
-    """Looks around per unroll: about every millisecond where cores are shared, never more often
-    than once a row. Actors with a core of their own only look whether they are to hurry."""
+    """Return the ticks of one unroll: about one per millisecond where cores are shared, at most one
+    per row. Actors with a core of their own need fewer, to hear that they are late."""
     most = FEW_SLICES if has_own_core else MOST_SLICES
     return max(1, min(num_rows, most, math.ceil(unroll_s / SLICE_S)))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
 from tianji.config.plan import Bottleneck
-from tianji.config.run import RunConfig
-from tianji.virtual.cluster import Cluster
+from tianji.virtual.node import IDLE_NS
+from tianji.virtual.roles import CountingStore, CountingUpdate, SimulatedUnrolls
 from tianji.virtual.scenario import Scenario
+from tianji.virtual.simulated_group import SimulatedGroup
 
 SETTLING_SHARE = 0.2
-"""Of all versions, the first ones are not counted: the actors start together, which they will not
-do again."""
+"""The share of versions at the start that is not counted, because the actors start together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +31,20 @@ class Simulated:
     virtual_s: float
     wall_s: float
     in_flight_steps: int
-    """Produced and not yet received, at the end."""
+    """Steps that were produced and not yet received at the end."""
     discarded: int
     slowdown: float = 1.0
-    """How much longer everything took than the sum of its parts, by the rehearsals."""
+    """How many times longer everything took than the sum of its parts, by the rehearsals."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """What has happened up to one moment."""
+    """Totals up to one moment."""
 
     at_s: float
     produced: int
     received: int
     trained: int
-    unrolls: int
     lag_sum: int
     lag_count: int
     actors_busy_s: float
@@ -54,49 +54,65 @@ class _Count:
     cores_used_s: float
 
 
-def simulate(scenario: Scenario, config: RunConfig) -> Simulated:
-    """The same numbers for the same scenario, always; config only gives the buffer its limits."""
+def simulate(scenario: Scenario) -> Simulated:
+    """Return the rates of a scenario: always the same numbers for the same scenario."""
     started = time.perf_counter()
-    cluster = Cluster(scenario, config)
-    cluster.start()
-    settled = max(1, round(SETTLING_SHARE * scenario.num_versions))
-    _run_to(cluster, settled)
-    first = _count(cluster, scenario)
-    _run_to(cluster, scenario.num_versions)
-    last = _count(cluster, scenario)
-    return _between(first, last, scenario, cluster, time.perf_counter() - started)
+    group = start_group(scenario)
+    group.run_to(max(1, round(SETTLING_SHARE * scenario.num_versions)))
+    first = _count(group, scenario)
+    group.run_to(scenario.num_versions)
+    last = _count(group, scenario)
+    return _between(first, last, scenario, group, time.perf_counter() - started)
 
 
-def _run_to(cluster: Cluster, version: int) -> None:
-    while cluster.learner.version < version:
-        if not cluster.clock.step():
-            raise AssertionError("no role has anything to do: the balance is wrong")
+def start_group(scenario: Scenario) -> SimulatedGroup:
+    machines, paces = scenario.machines, scenario.paces
+    group = SimulatedGroup(len(paces), scenario.num_slots, machines)
+    for index, pace in enumerate(paces):
+        actor = SimulatedUnrolls(
+            index,
+            pace,
+            group.stream.sender(index),
+            group.version_at(index),
+            group.rows.actors[index],
+            group.clock.now_ns,
+        )
+        group.cluster.add_actor(actor, max(1.0, pace.unroll.cores))
+    num_workers = scenario.actors_per_node + scenario.learner.cores
+    plan = WindowPlan(
+        scenario.point,
+        scenario.max_lag,
+        may_park=machines.num_nodes == 1 and num_workers > machines.cores_per_node,
+    )
+    window = RatioWindow(plan, group.stream, group.rows, group.clock.now_ns)
+    parts = scenario.learner
+    update = CountingUpdate(parts.num_updates, scenario.trained_steps_per_version)
+    group.start(window, CountingStore(group.stream), parts, update, IDLE_NS)
+    return group
 
 
-def _count(cluster: Cluster, scenario: Scenario) -> _Count:
-    gauges, network = cluster.gauges.rows, cluster.network
-    actors = [row for name, row in gauges.items() if name.startswith("actor-")]
-    histogram = cluster.buffer.lag.histogram
-    links = (*network.out, *network.into)
-    nodes = (*cluster.actors[: scenario.actors_per_node], cluster.learner_worker)
+def _count(group: SimulatedGroup, scenario: Scenario) -> _Count:
+    buffer, cluster = group.rows.gauges, group.cluster
+    histogram = group.buffer.lag.histogram
+    links = (*cluster.network.out, *cluster.network.into)
+    nodes = (*cluster.actors[: scenario.actors_per_node], cluster.learner)
     return _Count(
-        at_s=cluster.clock.elapsed_s(),
-        produced=sum(row[Gauge.STEPS] for row in actors),
-        received=gauges["buffer"][Gauge.RECEIVED_STEPS],
-        trained=cluster.learner.version * scenario.trained_steps_per_version,
-        unrolls=gauges["buffer"][Gauge.ITEMS],
+        at_s=group.clock.elapsed_s(),
+        produced=sum(actor.gauges[Gauge.STEPS] for actor in group.rows.actors),
+        received=buffer[Gauge.RECEIVED_STEPS],
+        trained=group.learner.version * scenario.trained_steps_per_version,
         lag_sum=sum(lag * count for lag, count in enumerate(histogram)),
         lag_count=sum(histogram),
         actors_busy_s=sum(worker.busy_ns for worker in cluster.actors) / 1e9,
-        learner_busy_s=cluster.learner_worker.busy_ns / 1e9,
-        receiving_s=gauges["buffer"][Gauge.BUSY_NS] / 1e9,
+        learner_busy_s=cluster.learner.busy_ns / 1e9,
+        receiving_s=buffer[Gauge.BUSY_NS] / 1e9,
         links_busy_s=max(link.busy_ns for link in links) / 1e9,
         cores_used_s=sum(worker.cores_ns for worker in nodes) / 1e9,
     )
 
 
 def _between(
-    first: _Count, last: _Count, scenario: Scenario, cluster: Cluster, wall_s: float
+    first: _Count, last: _Count, scenario: Scenario, group: SimulatedGroup, wall_s: float
 ) -> Simulated:
     span_s = last.at_s - first.at_s
     lag_count = last.lag_count - first.lag_count
@@ -105,7 +121,9 @@ def _between(
         "learner": (last.learner_busy_s - first.learner_busy_s) / span_s,
         "receiving": (last.receiving_s - first.receiving_s) / span_s,
         "network": (last.links_busy_s - first.links_busy_s) / span_s,
-        "cores": (last.cores_used_s - first.cores_used_s) / span_s / scenario.cores_per_node,
+        "cores": (last.cores_used_s - first.cores_used_s)
+        / span_s
+        / scenario.machines.cores_per_node,
     }
     groups = scenario.num_groups
     return Simulated(
@@ -115,16 +133,16 @@ def _between(
         lag_versions=(last.lag_sum - first.lag_sum) / max(1, lag_count),
         bottleneck=bottleneck(shares),
         busy_share={name: round(share, 4) for name, share in shares.items()},
-        versions=cluster.learner.version,
+        versions=group.learner.version,
         virtual_s=last.at_s,
         wall_s=wall_s,
         in_flight_steps=last.produced - last.received,
-        discarded=cluster.buffer.discarded,
+        discarded=group.buffer.discarded,
     )
 
 
 def bottleneck(shares: dict[str, float]) -> Bottleneck:
-    """Whoever is busiest. A learner that mostly receives is held up by communication."""
+    """Return the busiest part; a learner that mostly receives is limited by communication."""
     learner: Bottleneck = (
         "communication" if 2 * shares["receiving"] >= shares["learner"] else "training"
     )

@@ -1,4 +1,4 @@
-"""From a run and its profile to a scenario of any size."""
+"""The scenario of a run at any size, from its profile."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tianji.config.run import RunConfig
 from tianji.costs.profile import Profile, Rehearsal
 from tianji.costs.work import actor_work, learner_cost
 from tianji.virtual.calibration import crowd, slowdown, slowed
+from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts, learner_parts
 from tianji.virtual.network import NetworkModel
 from tianji.virtual.roles import Pace
@@ -19,13 +20,16 @@ from tianji.virtual.scenario import Scenario, num_slices
 from tianji.virtual.simulate import Simulated, simulate
 
 MOST_TICKS = 256
-"""Of a version: more updates than that are simulated several at a time."""
+"""Ticks of a version; of more updates, several are simulated in one tick."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many of everything. Environments grow with the actors, and a version with them: batch and
-    number of updates keep their proportion to the steps, so that the ratio stays."""
+    """How many of everything.
+
+    Environments grow with the actors, and a version with them: batch and updates stay proportional
+    to the steps, so that the ratio stays the same.
+    """
 
     actors_per_node: int
     envs_per_actor: int
@@ -39,17 +43,17 @@ class Size:
 
     @property
     def num_actors(self) -> int:
-        """Of one group."""
+        """Return the actors of one group."""
         return self.num_nodes * self.actors_per_node
 
 
 def enough_cores(size: Size) -> Size:
-    """The same with a core for every process, where there were fewer."""
+    """Return the size with at least a core for every process."""
     return replace(size, cores_per_node=max(size.cores_per_node, _num_workers(size)))
 
 
 def scales(size: Size) -> list[Size]:
-    """1, 2, 4 ... machines up to this many; with one machine, actors."""
+    """Return sizes of 1, 2, 4 ... machines up to this many; with one machine, of actors."""
     name = "num_nodes" if size.num_nodes > 1 else "actors_per_node"
     most: int = getattr(size, name)
     steps = [2**power for power in range(most.bit_length()) if 2**power < most]
@@ -57,8 +61,7 @@ def scales(size: Size) -> list[Size]:
 
 
 def simulate_size(config: RunConfig, profile: Profile, size: Size) -> Simulated:
-    """Rates and lag of a run at this size, by what its parts cost on the machine of the profile and
-    by how much slower than their sum its rehearsals were."""
+    """Simulate a run at this size, from its costs and the slowdown of its rehearsals."""
 
     def simulated(tried: Rehearsal) -> float:
         as_tried = Size(
@@ -68,13 +71,13 @@ def simulate_size(config: RunConfig, profile: Profile, size: Size) -> Simulated:
             learner_threads=tried.learner_threads,
             actor_threads=tried.actor_threads,
         )
-        return simulate(scenario_of(config, profile, as_tried), config).produced
+        return simulate(scenario_of(config, profile, as_tried)).produced
 
     crowded = crowd(_num_workers(size), size.cores_per_node)
     factor = slowdown(
         profile.rehearsals, size.learner_threads, crowded, profile.num_cores, simulated
     )
-    found = simulate(slowed(scenario_of(config, profile, size), factor), config)
+    found = simulate(slowed(scenario_of(config, profile, size), factor))
     return replace(found, slowdown=factor)
 
 
@@ -102,18 +105,20 @@ def scenario_of(config: RunConfig, profile: Profile, size: Size) -> Scenario:
         max_lag=config.max_lag,
         trained_steps_per_version=round(growth * cadence.trained_steps_per_version),
         num_versions=size.num_versions,
-        num_nodes=size.num_nodes,
-        cores_per_node=size.cores_per_node,
+        machines=Machines(
+            cores_per_node=size.cores_per_node,
+            num_nodes=size.num_nodes,
+            unroll_bytes=_unroll_bytes(profile, size),
+            policy_bytes=profile.policy_bytes,
+            forward_s=profile.send_s + learner_cost(profile, size.learner_threads).receive_s,
+            network=size.network,
+        ),
         num_groups=size.num_groups,
-        unroll_bytes=_unroll_bytes(profile, size),
-        policy_bytes=profile.policy_bytes,
-        forward_s=profile.send_s + learner_cost(profile, size.learner_threads).receive_s,
-        network=size.network,
     )
 
 
 def _num_workers(size: Size) -> int:
-    """Threads on the learner's machine that want a core."""
+    """Return the threads on the learner's machine."""
     gateway = int(size.num_nodes > 1)
     return size.actors_per_node * size.actor_threads + size.learner_threads + gateway
 
@@ -135,6 +140,6 @@ def _learner(profile: Profile, cadence: Cadence, size: Size, growth: float) -> L
 
 
 def _unroll_bytes(profile: Profile, size: Size) -> int:
-    """Rows of environments lie side by side, so an unroll grows with them."""
+    """Scale the size of an unroll with its environments."""
     most = max(actor.num_envs for actor in profile.actors)
     return math.ceil(profile.unroll_bytes * size.envs_per_actor / most)

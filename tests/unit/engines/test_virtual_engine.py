@@ -9,7 +9,7 @@ from tianji.channels.orders import Stop
 from tianji.engines.together import IN_THE_MIDDLE
 from tianji.engines.virtual import VirtualEngine
 from tianji.programs.program import program_for
-from tianji.virtual.table import ENV_STEP_S, PUBLISH_S, RECEIVE_S, ROW_S, UPDATE_S
+from tianji.virtual.costs import ENV_STEP_S, PUBLISH_S, RECEIVE_S, ROW_S, UPDATE_S
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments
 UNROLL_S = 4 * (ROW_S + 2 * ENV_STEP_S)

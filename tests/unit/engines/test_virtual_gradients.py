@@ -9,10 +9,10 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.engines.gradients import gather_of, times_of
-from tianji.engines.virtual_gradients import VirtualGradientEngine
+from tianji.engines.virtual import VirtualEngine
 from tianji.programs.program import program_for
+from tianji.virtual.costs import ENV_STEP_S, ROW_S
 from tianji.virtual.rounds import simulate_rounds
-from tianji.virtual.table import ENV_STEP_S, ROW_S
 
 H = 3
 RENNALA = {"name": "rennala-nigt", "m": 6, "m_init": 9, "unroll_length": H}
@@ -32,7 +32,7 @@ def engine_for(run_dir, watcher, actors=4, **values):
         "num_envs": actors, "num_actors": actors, **values,
     }  # fmt: skip
     spec = make_spec(run_dir, **settings)
-    return VirtualGradientEngine(spec, program_for(spec.config, spec.plan), watcher), spec
+    return VirtualEngine(spec, program_for(spec.config, spec.plan), watcher), spec
 
 
 class Counter(Watcher):

@@ -139,7 +139,7 @@ def test_rare_long_steps_are_told_in_words():
     times = summarise([1e-5] * 49 + [0.2], 1, cpu_s=1e-5)
     (finding,) = check._check_times(times)
     assert finding.level == "warn"
-    assert "2.0% of the steps take up to 200 ms, a typical one takes 0.01 ms" in finding.what
+    assert "2.0 % of the steps take up to 200 ms, a typical one takes 0.01 ms" in finding.what
     assert "actor of its own" in finding.advice
     (even,) = check._check_times(summarise([1e-3] * 50, 1, cpu_s=1e-3))
     assert (even.level, even.what) == ("ok", "Step times are even: 1 ms a step.")

@@ -8,8 +8,8 @@ from tests.system.runs import PPO, QUIET, run
 from tests.unit.figures.made_up import actors_data, sizes_data
 from tianji.bench import sweep
 from tianji.cli.main import main
-from tianji.figures import points
-from tianji.figures.interface import list_figures, load_figure
+from tianji.figures import catalogue, files
+from tianji.figures.catalogue import FIGURES
 
 PNG = b"\x89PNG"
 
@@ -36,18 +36,9 @@ def fails(capfd, *words):
 def test_without_a_name_the_figures_are_listed(capfd):
     assert main(["figure", "--json"]) == 0
     listed = json.loads(capfd.readouterr().out)["figures"]
-    assert [figure["name"] for figure in listed] == list_figures()
-    assert {"tianji-1", "tianji-5a", "tianji-5b"} <= set(list_figures())
+    assert [figure["name"] for figure in listed] == sorted(FIGURES)
+    assert {"tianji-1", "tianji-5a", "tianji-5b"} <= set(FIGURES)
     assert all(figure["about"] for figure in listed)
-
-
-@pytest.mark.parametrize("name", list_figures())
-def test_every_figure_is_a_module_of_the_same_form(name):
-    module = load_figure(name)
-    assert module.ABOUT and module.__doc__
-    assert callable(module.read) and callable(module.draw)
-    assert {"run", "from_s", "for_s", "rerun"} >= module.OPTIONS
-    assert ("rerun" in module.OPTIONS) == hasattr(module, "rerun")
 
 
 def test_a_run_is_drawn_into_its_folder(traced, capfd):
@@ -70,7 +61,7 @@ def test_the_file_and_the_window_can_be_chosen(traced, capfd):
 def test_committed_data_is_drawn_into_the_current_folder(
     in_new_folder, capfd, monkeypatch, name, data
 ):
-    monkeypatch.setattr(load_figure(name), "read_points", {name: data}.__getitem__)
+    monkeypatch.setattr(catalogue, "read_data", {name: data}.__getitem__)
     assert main(["figure", name]) == 0
     assert capfd.readouterr().out == f"{name}.png\n"
     assert (in_new_folder / f"{name}.png").read_bytes().startswith(PNG)
@@ -138,4 +129,4 @@ def test_a_format_that_nobody_knows(traced, capfd):
 
 def test_data_that_is_not_in_the_package_is_named():
     with pytest.raises(Exception, match="data of figure no-such-figure cannot be read"):
-        points.read_points("no-such-figure")
+        files.read_data("no-such-figure")

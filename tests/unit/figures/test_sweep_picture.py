@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from tests.unit.bench.made_up import measured
-from tianji.figures.look import save
+from tianji.figures.style import save
 from tianji.figures.sweep import draw_sweep
 
 KB, MB = 1 << 10, 1 << 20

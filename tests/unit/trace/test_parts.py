@@ -58,7 +58,7 @@ def test_with_a_trace_every_role_has_spans(tmp_path):
     held = list(held_by(build(tmp_path, trace=True)))
     assert len([thing for thing in held if isinstance(thing, Spans)]) == 4
     # An actor keeps its world, policy and sender, and of its acting only the traced methods.
-    assert len([thing for thing in held if isinstance(thing, Traced)]) == 3 + 3 + 2 + 3
+    assert len([thing for thing in held if isinstance(thing, Traced)]) == 3 + 3 + 2 + 4
     names = {path.name.rpartition("-")[0] for path in (tmp_path / SPANS_FOLDER).iterdir()}
     assert names == {"actor-0", "buffer", "learner", "evaluator"}
 
@@ -74,6 +74,9 @@ class Bell:
 class EmptySender:
     def reserve(self):
         return None
+
+    def send(self, slot, stamp):
+        pass
 
 
 def test_a_sleep_is_paced_only_when_a_grant_was_refused(tmp_path):

@@ -1,15 +1,14 @@
 """Scenarios with round numbers."""
 
 from tianji.balance.set_point import SetPoint
-from tianji.config.run import RunConfig
 from tianji.costs.work import Work
+from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts
 from tianji.virtual.roles import Pace
 from tianji.virtual.scenario import Scenario
 from tianji.virtual.simulate import simulate
 
 STEPS = 100  # of an unroll
-CONFIG = RunConfig(algorithm="ppo")
 
 
 def pace(unroll_s, num_slices=1):
@@ -26,6 +25,7 @@ def scenario(unroll_s=(1.0, 1.0), version_s=1.0, lag=1, per_version=None, num_up
         num_updates=num_updates,
         exchange_s=more.pop("exchange_s", 0.0),
     )
+    machines = {"cores_per_node": num_actors + 2, **_taken(more, Machines)}
     settings = {
         "paces": tuple(map(pace, unroll_s)),
         "learner": learner,
@@ -33,11 +33,16 @@ def scenario(unroll_s=(1.0, 1.0), version_s=1.0, lag=1, per_version=None, num_up
         "max_lag": lag,
         "trained_steps_per_version": 3 * STEPS * (per_version or num_actors),
         "num_versions": 20,
-        "cores_per_node": num_actors + 2,
+        "machines": Machines(**machines),
         **more,
     }
     return Scenario(**settings)
 
 
+def _taken(values, record):
+    """The values that are fields of the record, taken out."""
+    return {name: values.pop(name) for name in record.__slots__ if name in values}
+
+
 def run(**values):
-    return simulate(scenario(**values), CONFIG)
+    return simulate(scenario(**values))

@@ -53,7 +53,7 @@ def test_everything_but_the_network_takes_longer():
     assert after.paces[0].unroll.cpu_s == 2 * before.paces[0].unroll.cpu_s
     for name in ("receive_s", "update_s", "publish_s"):
         assert getattr(after.learner, name) == 2 * getattr(before.learner, name)
-    assert after.network == before.network
+    assert after.machines == before.machines
 
 
 def test_a_size_that_was_rehearsed_is_simulated_as_fast_as_it_was():

@@ -3,16 +3,18 @@
 from tests.fakes.scripted import gauge_row
 from tianji.channels.gauges import Gauge
 from tianji.costs.work import Work
+from tianji.virtual import node
 from tianji.virtual.clock import START_NS, VirtualClock
 from tianji.virtual.node import QUANTUM_NS, Node, Worker
 
 MS = 1_000_000
 
 
-class Job:
+class Job(node.Job):
     """So many ticks, each of this work; notes when each began."""
 
-    def __init__(self, clock, work, count):
+    def __init__(self, clock, work, count, rows=()):
+        super().__init__(*rows)
         self.clock, self.work, self.count = clock, work, count
         self.began_ms, self.took_ms = [], []
 
@@ -36,8 +38,8 @@ class Rig:
         self.clock, self.node = VirtualClock(), Node(num_cores)
         self.workers = []
 
-    def add(self, piece, count=1, **more):
-        job = Job(self.clock, piece, count)
+    def add(self, piece, count=1, rows=(), **more):
+        job = Job(self.clock, piece, count, rows)
         worker = Worker(self.clock, self.node, job, **more)
         self.workers.append(worker)
         return job, worker
@@ -180,7 +182,7 @@ def test_what_must_not_overtake_waits_and_the_rest_goes_at_once():
 def test_time_asleep_is_counted():
     rig = Rig(1)
     row = gauge_row()
-    job, worker = rig.add(work(2), gauges=[row])
+    job, worker = rig.add(work(2), rows=[row])
     rig.run()
     job.count = 1
     rig.clock.after(7 * MS, worker.wake)

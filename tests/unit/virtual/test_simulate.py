@@ -4,21 +4,20 @@ import dataclasses
 
 import pytest
 
-from tests.unit.virtual.scenarios import CONFIG, STEPS, run, scenario
+from tests.unit.virtual.scenarios import STEPS, run, scenario
 from tianji.channels.gauges import Gauge
-from tianji.virtual.cluster import Cluster
 from tianji.virtual.network import NetworkModel
+from tianji.virtual.simulate import start_group
 
 
 def finish_times(num_versions=4, **values):
     """When each version was published, in seconds."""
-    cluster = Cluster(scenario(**values), CONFIG)
-    cluster.start()
+    group = start_group(scenario(**values))
     times = []
     while len(times) < num_versions:
-        assert cluster.clock.step()
-        if cluster.learner.version > len(times):
-            times.append(round(cluster.clock.elapsed_s(), 9))
+        assert group.clock.step()
+        if group.learner.version > len(times):
+            times.append(round(group.clock.elapsed_s(), 9))
     return times
 
 
@@ -74,16 +73,14 @@ def test_fewer_cores_than_workers_are_shared():
 
 @pytest.mark.parametrize("num_nodes", [1, 2])
 def test_nothing_is_lost_on_the_way(num_nodes):
-    cluster = Cluster(
-        scenario(unroll_s=(1.0, 1.3, 0.7, 2.0), num_nodes=num_nodes, unroll_bytes=10**8), CONFIG
+    group = start_group(
+        scenario(unroll_s=(1.0, 1.3, 0.7, 2.0), num_nodes=num_nodes, unroll_bytes=10**8)
     )
-    cluster.start()
     for _ in range(2000):
-        cluster.clock.step()
-        actors = [row for name, row in cluster.gauges.rows.items() if name.startswith("actor")]
-        sent = sum(row[Gauge.ITEMS] for row in actors)
-        received = cluster.gauges.rows["buffer"][Gauge.ITEMS]
-        stream = cluster.stream
+        group.clock.step()
+        sent = sum(actor.gauges[Gauge.ITEMS] for actor in group.rows.actors)
+        received = group.rows.gauges[Gauge.ITEMS]
+        stream = group.stream
         reserved = sum(map(len, stream.reserved))
         assert 0 <= sent - received <= reserved + sum(map(len, stream.sent))
     assert received > 50
@@ -91,23 +88,21 @@ def test_nothing_is_lost_on_the_way(num_nodes):
 
 def test_unrolls_of_other_machines_queue_for_the_learners_link():
     """Three other machines could make three unrolls a second; the link takes one."""
-    cluster = Cluster(
+    group = start_group(
         scenario(
             unroll_s=(1.0,) * 4,
             version_s=0.1,
             num_nodes=4,
             unroll_bytes=10**6,
             network=NetworkModel(1e6, 0.0),
-        ),
-        CONFIG,
+        )
     )
-    cluster.start()
-    while cluster.clock.elapsed_s() < 100:
-        assert cluster.clock.step()
-    others = [cluster.gauges.rows[f"actor-{index}"][Gauge.ITEMS] for index in (1, 2, 3)]
+    while group.clock.elapsed_s() < 100:
+        assert group.clock.step()
+    others = [group.rows.actors[index].gauges[Gauge.ITEMS] for index in (1, 2, 3)]
     assert sum(others) == pytest.approx(100, abs=5)
     assert max(others) - min(others) <= 2, "one machine was preferred"
-    assert cluster.network.into[0].busy_ns == pytest.approx(100e9, rel=0.05)
+    assert group.cluster.network.into[0].busy_ns == pytest.approx(100e9, rel=0.05)
 
 
 def test_a_full_link_is_called_communication():
@@ -122,14 +117,15 @@ def test_a_full_link_is_called_communication():
 
 
 def test_weights_cross_once_per_machine_and_not_once_per_actor():
-    cluster = Cluster(
-        scenario(unroll_s=(1.0,) * 6, num_nodes=3, policy_bytes=1000, num_versions=5), CONFIG
+    group = start_group(
+        scenario(unroll_s=(1.0,) * 6, num_nodes=3, policy_bytes=1000, num_versions=5)
     )
-    cluster.start()
-    while cluster.learner.version < 5:
-        cluster.clock.step()
+    while group.learner.version < 5:
+        group.clock.step()
     took_ns = round(1000 / 1.25e9 * 1e9)
-    assert cluster.network.out[0].busy_ns == 2 * 5 * took_ns, "versions 0 to 4, to two machines"
+    assert group.cluster.network.out[0].busy_ns == 2 * 5 * took_ns, (
+        "versions 0 to 4, to two machines"
+    )
 
 
 def test_a_grant_does_not_overtake_the_policy_it_was_given_under():
@@ -156,13 +152,12 @@ def test_an_actor_that_is_late_hands_over_what_it_has():
     """The second actor needs ten times as long: it is hurried, and nothing is discarded."""
     slow = scenario(unroll_s=(0.01, 0.1), version_s=0.01, per_version=2)
     slices = tuple(dataclasses.replace(pace, num_slices=20) for pace in slow.paces)
-    cluster = Cluster(dataclasses.replace(slow, paces=slices), CONFIG)
-    cluster.start()
-    while cluster.learner.version < 20:
-        assert cluster.clock.step()
-    assert cluster.buffer.lag.summary()["max"] <= 1
-    assert cluster.buffer.discarded == 0
-    late = cluster.gauges.rows["actor-1"]
+    group = start_group(dataclasses.replace(slow, paces=slices))
+    while group.learner.version < 20:
+        assert group.clock.step()
+    assert group.buffer.lag.summary()["max"] <= 1
+    assert group.buffer.discarded == 0
+    late = group.rows.actors[1].gauges
     assert 0 < late[Gauge.STEPS] < STEPS * late[Gauge.ITEMS]
 
 

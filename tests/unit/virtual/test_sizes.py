@@ -75,7 +75,7 @@ def test_several_machines_multiply_the_actors():
     scenario = scenario_of(PPO, profile(), size(num_nodes=3))
     assert len(scenario.paces) == 6
     assert scenario.actors_per_node == 2
-    assert scenario.unroll_bytes == 4000
+    assert scenario.machines.unroll_bytes == 4000
 
 
 def test_groups_exchange_gradients_in_every_update():

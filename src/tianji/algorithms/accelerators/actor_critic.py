@@ -30,10 +30,12 @@ class ClosedActorCritic:
     def inputs(self, obs: Tensors) -> Tensors:
         return {FEATURES: self.network.features(obs)}
 
-    def evaluate(self, inputs: Tensors, action_BK: Tensor) -> Evaluation:
+    def actions(self, action_BK: Tensor) -> Tensor:
+        return self.head.prepare(action_BK)
+
+    def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation:
         outputs_AR, value_1R = self.network.evaluate(inputs[FEATURES])
-        prepared_AB = self.head.prepare(action_BK)
-        log_prob_B, saved = self.head.log_prob(outputs_AR[:, : len(action_BK)], prepared_AB)
+        log_prob_B, saved = self.head.log_prob(outputs_AR[:, : action_KB.shape[1]], action_KB)
         return Evaluation(log_prob_B, self.head.entropy(saved), value_1R[0])
 
     def values(self, inputs: Tensors) -> Tensor:

@@ -63,7 +63,7 @@ class ClosedPPO:
             target_B=target_B,
             value_B=value_B,
         )
-        return EvaluatedBatch(batch.inputs, self._head.prepare(batch.action_KB.t()), columns)
+        return EvaluatedBatch(batch.inputs, batch.action_KB, columns)
 
     def gradient(self, minibatch: EvaluatedBatch[ClosedColumns], terms: LossTerms) -> Diagnostics:
         old = minibatch.columns

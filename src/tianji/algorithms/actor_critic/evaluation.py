@@ -32,7 +32,11 @@ class Evaluator(Protocol):
         """Return observations, or what can be computed of them without the parameters."""
         ...
 
-    def evaluate(self, inputs: Tensors, action_BK: Tensor) -> Evaluation: ...
+    def actions(self, action_BK: Tensor) -> Tensor:
+        """Return actions as evaluate() takes them: rows last, [K, B] or one-hot."""
+        ...
+
+    def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation: ...
 
     def values(self, inputs: Tensors) -> Tensor:
         """Return the values [R]."""
@@ -48,11 +52,14 @@ class ModelEvaluator:
     def inputs(self, obs: Tensors) -> Tensors:
         return obs
 
+    def actions(self, action_BK: Tensor) -> Tensor:
+        return action_BK.t()
+
     @torch.no_grad()
-    def evaluate(self, inputs: Tensors, action_BK: Tensor) -> Evaluation:
+    def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation:
         outputs_RA, value_R1 = self._forward(inputs)
-        outputs_BA, head = outputs_RA[: len(action_BK)], self._model.head
-        log_prob_B = head.log_prob(outputs_BA, action_BK)
+        outputs_BA, head = outputs_RA[: action_KB.shape[1]], self._model.head
+        log_prob_B = head.log_prob(outputs_BA, action_KB.t())
         return Evaluation(log_prob_B, head.entropy(outputs_BA), value_R1[:, 0])
 
     @torch.no_grad()

@@ -95,8 +95,8 @@ class PPOUpdate:
         experience = self._preprocessor.process(batch)
         order = experience.row_order()
         inputs = evaluator.inputs(experience.obs_rows(order))
-        action_RK = experience.action_rows()
-        found = evaluator.evaluate(inputs, action_RK)
+        action_KR = evaluator.actions(experience.action_rows())
+        found = evaluator.evaluate(inputs, action_KR)
 
         value_T1N = experience.to_grid(order, found.value_R)
         advantage_TN = gae(
@@ -123,7 +123,7 @@ class PPOUpdate:
         valid_inputs = {name: x[: order.num_valid] for name, x in inputs.items()}
         means = {"entropy": found.entropy_B.mean(), "behaviour_weight": weight_R.mean()}
         at_start = {name: float(mean) for name, mean in means.items()}
-        return EvaluatedBatch(valid_inputs, action_RK.t(), columns), at_start
+        return EvaluatedBatch(valid_inputs, action_KR, columns), at_start
 
     def _normalize(self, advantage_R: Tensor) -> Tensor:
         """Normalise over the whole batch: a row counts the same in whichever minibatch it is."""

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from tianji.cli.output import Outcome, people
 from tianji.errors import UsageError
+from tianji.wording import to_percent
 
 PICTURE = Path("bench-comm.png")
 COLUMNS = ("size", "actors", "sample", "10,000 in", "msg/s", "MB/s", "memcpy", "CPU us", "model")
@@ -86,7 +87,7 @@ def _sweep(output: Path) -> Outcome:
     if not output.parent.is_dir():
         raise UsageError(f"--output is '{output}', but there is no folder '{output.parent}'.")
     from tianji.bench.sweep import sweep
-    from tianji.figures.look import save
+    from tianji.figures.style import save
     from tianji.figures.sweep import draw_sweep
 
     report = sweep(lambda text: people().print(text, markup=False))
@@ -99,7 +100,7 @@ def _sweep(output: Path) -> Outcome:
 
 
 def _show(points: list[dict[str, Any]]) -> None:
-    from tianji.figures.tianji_5a import size_text
+    from tianji.figures.transports import size_text
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     for column in COLUMNS:
@@ -113,7 +114,7 @@ def _show(points: list[dict[str, Any]]) -> None:
             f"{point['collection_s_per_10k']:.3g} s",
             f"{point['messages_per_s']:,.0f}",
             f"{point['mb_per_s']:,.0f}",
-            f"{point['share_of_memcpy']:.0%}",
+            f"{to_percent(point['share_of_memcpy'])}",
             f"{point['sender_cpu_us']:.3g} + {point['receiver_cpu_us']:.2g}",
             "" if predicted is None else f"{predicted:.3g} s",
         )

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.tables import fact_list
 from tianji.errors import UsageError
-from tianji.figures.interface import Wish, check_options, list_figures, load_figure
 from tianji.run_folder.paths import find_run
 
 
@@ -42,22 +41,15 @@ def figure(
     for_s
         For tianji-1: length of the shown part, in seconds.
     """
+    from tianji.figures.catalogue import Wish, find_figure
+    from tianji.figures.style import save
+
     if name is None:
         return _list()
-    module = load_figure(name)
     wish = Wish(run, from_s, for_s, rerun)
-    check_options(name, module, wish)
+    found = find_figure(name, wish)
     path = output or (find_run(run) if run else Path()) / f"{name}.png"
-    if rerun:
-        from tianji.figures.points import write_points
-
-        data = module.rerun()
-        write_points(data, path.with_suffix(".json"))
-    else:
-        data = module.read(wish)
-    from tianji.figures.look import save
-
-    picture = module.draw(data)
+    picture = found.make(wish, data_file=path.with_suffix(".json"))
     try:
         save(picture, path)
     except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know
@@ -67,6 +59,7 @@ def figure(
 
 
 def _list() -> Outcome:
-    about = {name: load_figure(name).ABOUT for name in list_figures()}
-    people().print(fact_list(about))
-    return Outcome({"figures": [{"name": n, "about": text} for n, text in about.items()]})
+    from tianji.figures.catalogue import FIGURES
+
+    people().print(fact_list({name: found.about for name, found in FIGURES.items()}))
+    return Outcome({"figures": [{"name": n, "about": f.about} for n, f in FIGURES.items()]})

@@ -37,7 +37,7 @@ from tianji.planning.measure.readings import (
     Sampled,
 )
 from tianji.planning.resolve.resolve import resolve
-from tianji.wording import counted
+from tianji.wording import counted, to_percent
 
 ALONE_S = 0.6
 LOADED_S = 0.6
@@ -173,7 +173,7 @@ class CostMeasurement:
         self._tell(
             f"An actor with {counted(plan.envs_per_actor, 'environment')}: "
             f"{plan.steps_per_unroll / alone.cost.unroll.alone_s:,.0f} steps/s, "
-            f"{alone.cost.environment_share:.0%} of its time in the environment."
+            f"{to_percent(alone.cost.environment_share)} of its time in the environment."
         )
         self.points.append(Point(plan, built, alone, alone.cost.unroll.alone_s))
         return self.points[-1]

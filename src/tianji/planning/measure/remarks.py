@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tianji.costs.profile import Cost
 from tianji.planning.measure.measurement import Point
+from tianji.wording import to_percent
 
 SLOW_STEP_S = 0.005
 SLOW_RESET_S = 0.001  # a shorter reset does no harm, whatever its factor
@@ -36,10 +37,11 @@ def remarks(points: Sequence[Point], costs: Sequence[Cost]) -> tuple[str, ...]:
         and f"Each environment takes much memory: {env_bytes / 2**20:,.0f} MiB.",
         busy > BUSY
         and "Other programs use this machine: a process that was measured alone waited for a core "
-        f"{busy:.0%} of the time. Measured costs exclude that; the predicted rate does not.",
+        f"{to_percent(busy)} of the time. Measured costs exclude that; the predicted rate does "
+        "not.",
         noise > NOISY
-        and f"The measurement is noisy: numbers vary by +-{noise:.0%}. Measure again when no other "
-        "program uses the machine.",
+        and f"The measurement is noisy: numbers vary by +-{to_percent(noise)}. Measure again when "
+        "no other program uses the machine.",
     )
     return tuple(sentence for sentence in found if sentence)
 

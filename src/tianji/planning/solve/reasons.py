@@ -11,7 +11,7 @@ from tianji.costs.work import actor_work, learner_cost
 from tianji.planning.solve.candidates import TIE_SHARE, Candidate
 from tianji.planning.solve.demand import Demand
 from tianji.planning.solve.run_memory import mib
-from tianji.wording import counted
+from tianji.wording import counted, to_percent
 
 WORTH_SAYING = 0.02  # a smaller gain counts as none
 
@@ -98,13 +98,15 @@ def _against(chosen: Candidate, others: Sequence[Candidate], name: str, noun: st
     if not other.prediction.produced:
         return f"the test run with {what} failed"
     if change < -WORTH_SAYING:
-        return f"{what} would be {-change:.0%} slower"
+        return f"{what} would be {to_percent(-change)} slower"
     if abs(change) <= TIE_SHARE / (1 - TIE_SHARE):
-        same = f"{what} would be as fast within {TIE_SHARE:.0%}"
+        same = f"{what} would be as fast within {to_percent(TIE_SHARE)}"
         if getattr(other, name) > getattr(chosen, name):
             return f"{same}, and fewer are preferred"
         return f"{same}, with {other.reserve:.1f} x instead of {chosen.reserve:.1f} x in reserve"
-    return f"{what} should be {change:.0%} faster by computation, but no test run confirmed it"
+    return (
+        f"{what} should be {to_percent(change)} faster by computation, but no test run confirmed it"
+    )
 
 
 def _inference(chosen: Candidate, profile: Profile, demand: Demand) -> str:
@@ -113,8 +115,8 @@ def _inference(chosen: Candidate, profile: Profile, demand: Demand) -> str:
     fixed = " (you set actor_threads)" if demand.actor_threads is not None else ""
     return (
         f"Inference runs in the actors, with {threads} each{fixed}: it takes at most "
-        f"{1 - work.environment_share:.0%} of an unroll's time, the environments take "
-        f"{work.environment_share:.0%}."
+        f"{to_percent(1 - work.environment_share)} of an unroll's time, the environments take "
+        f"{to_percent(work.environment_share)}."
     )
 
 
@@ -146,7 +148,7 @@ def _one_more_core(chosen: Candidate, gain: float) -> str:
     if gain - 1 < WORTH_SAYING:
         return f"One more core would not help: {_LIMITS[chosen.prediction.bottleneck]}."
     more = chosen.prediction.produced * gain
-    return f"One more core would make the run {gain - 1:.0%} faster: {_rate(more)}."
+    return f"One more core would make the run {to_percent(gain - 1)} faster: {_rate(more)}."
 
 
 _LIMITS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tianji.errors import UsageError
+from tianji.wording import to_percent
 
 SAFE_MEMORY_SHARE = 0.8
 SUPERVISOR_BYTES = 80 << 20  # resident, with gymnasium and rich imported and without torch
@@ -79,7 +80,7 @@ class RunMemory:
         return UsageError(
             f"This run does not fit in memory: {terms} = {mib(self.total)} MiB of main memory "
             f"(shared memory included). {mib(memory_bytes)} MiB are free, and a run may take "
-            f"{SAFE_MEMORY_SHARE:.0%} of that, {mib(usable)} MiB. {self._advice(usable)}"
+            f"{to_percent(SAFE_MEMORY_SHARE)} of that, {mib(usable)} MiB. {self._advice(usable)}"
         )
 
     def _term(self, name: str, size: int) -> str:

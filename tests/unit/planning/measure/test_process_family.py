@@ -56,4 +56,4 @@ def test_memory_of_its_own_counts_and_shared_memory_does_not(monkeypatch):
     with mmap.mmap(-1, 64 << 20) as shared:
         shared.write(own)
         grown = found.memory_bytes() - before
-    assert grown == pytest.approx(len(own), rel=0.1)
+    assert grown == pytest.approx(len(own), rel=0.25)

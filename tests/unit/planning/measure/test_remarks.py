@@ -28,7 +28,7 @@ def test_an_ordinary_environment_on_a_quiet_machine_is_not_worth_a_word():
     ("readings", "expected"),
     [
         ({"step_s": 0.012}, "one step takes 12 ms, so one actor makes at most 83 steps/s"),
-        ({"disturbed_share": 0.4}, "waited for a core 40% of the time"),
+        ({"disturbed_share": 0.4}, "waited for a core 40 % of the time"),
         ({"unevenness": 30.0}, "one step in a hundred takes 30 times as long"),
         ({"reset_factor": 40.0, "step_s": 1e-3}, "a step that includes a reset takes 40 times"),
     ],
@@ -55,4 +55,4 @@ def test_memory_of_a_single_point_is_what_building_it_added():
 
 def test_noise_is_said_with_its_size():
     (sentence,) = said(noise=0.25)
-    assert "+-25%" in sentence
+    assert "+-25 %" in sentence

@@ -63,7 +63,7 @@ def test_long_steps_are_told_with_what_they_cost():
     machine = Machine((0, 1), 64 * GIB)
     short = resolve(config({**PPO, "unroll_length": 32}), machine, seen)
     told = " ".join(short.notes)
-    assert "2.0% of the steps take up to 200 ms, a typical one takes 0.01 ms" in told
+    assert "2.0 % of the steps take up to 200 ms, a typical one takes 0.01 ms" in told
     assert "versions of 256 steps and max_lag = 1" in told
     assert "to 1,280 of 1,995 possible steps/s" in told
     assert "hold the run" not in " ".join(resolve(config(PPO), machine, seen).notes)

@@ -24,7 +24,7 @@ def refused(asked, **values):
 def test_500_actors_do_not_start_where_memory_is_for_100():
     text = refused(config(num_envs=500, num_actors=500), memory_bytes=23 * GIB)
     assert f"500 actors x {WORKER_BYTES // MIB}" in text
-    assert "23,552 MiB are free, and a run may take 80% of that, 18,842 MiB" in text
+    assert "23,552 MiB are free, and a run may take 80 % of that, 18,842 MiB" in text
     most = int(text.split("At most ")[1].split()[0])
     assert plan_for(config(num_envs=most, num_actors=most), memory_bytes=23 * GIB)
     assert 90 < most < 120

@@ -35,7 +35,7 @@ def test_training_bound_a_few_actors_are_enough_and_the_learner_gets_threads():
     assert shares(found) == (1, 8, 2)
     assert found.chosen.prediction.bottleneck == "training"
     assert found.chosen.prediction.produced == pytest.approx(8 / 0.022)
-    assert "1 thread would be 45% slower" in " ".join(found.reasons)
+    assert "1 thread would be 45 % slower" in " ".join(found.reasons)
     assert found.advice[0].startswith("One more core would not help: the learner is the bottleneck")
 
 
@@ -54,7 +54,7 @@ def test_processor_bound_one_more_core_is_promised_what_it_brings():
     assert found.chosen.num_actors == 1, "more of them on one core bring nothing"
     assert found.chosen.prediction.bottleneck == "processors"
     assert found.chosen.prediction.produced == pytest.approx(8 / 0.016)
-    assert found.advice[0] == "One more core would make the run 100% faster: 1,000 steps/s."
+    assert found.advice[0] == "One more core would make the run 100 % faster: 1,000 steps/s."
 
 
 def test_environments_that_wait_get_more_actors_than_there_are_cores():
@@ -87,7 +87,7 @@ def test_what_is_fixed_stays_and_the_rest_is_solved_around_it():
 def test_of_candidates_that_are_as_good_the_smallest_is_taken_and_it_is_said():
     found = solve(profile(step_s=0.001, version=0.020), machine(9), demand())
     assert found.chosen.num_actors == 1, "it needs 8 ms of the 20 that the learner takes"
-    assert "would be as fast within 3%, and fewer are preferred" in found.reasons[1]
+    assert "would be as fast within 3 %, and fewer are preferred" in found.reasons[1]
 
 
 def test_of_candidates_that_are_as_good_one_with_a_reserve_is_taken_and_it_is_said():
@@ -208,7 +208,7 @@ def test_a_run_that_fits_in_no_way_is_refused_with_the_sum():
     text = str(told.value)
     assert "actors 200 MiB + learner 300 MiB + supervisor" in text
     assert "replay 10 MiB" in text and "policy 4 MiB" in text
-    assert "500 MiB are free, and a run may take 80% of that, 400 MiB." in text
+    assert "500 MiB are free, and a run may take 80 % of that, 400 MiB." in text
 
 
 def test_the_warnings_of_the_profile_are_passed_on():

@@ -1,0 +1,201 @@
+"""`tianji simulate [PRESET] [--nodes N] [--actors-per-node M] ... [--key value ...]`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tianji.algorithms.registry import load_algorithm
+from tianji.cli.output import Outcome, people
+from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
+from tianji.cli.pages.simulated import gradients_table, rates_table, rounds_text, rule_text
+from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
+from tianji.config.machine import Machine, read_machine
+from tianji.config.overrides import preset_and_assignments, resolve
+from tianji.config.run import RunConfig
+
+if TYPE_CHECKING:
+    from tianji.algorithms.interface import Algorithm
+    from tianji.config.plan import RunPlan
+    from tianji.config.run import TimesConfig
+    from tianji.costs.profile import Profile
+    from tianji.virtual.simulate import Simulated
+    from tianji.virtual.sizes import Size
+
+USAGE = "tianji simulate [PRESET] [--nodes N] [--actors-per-node M] [OPTIONS] [--key value ...]"
+ABOUT = """\
+Predict how fast a run would be at another size: on more machines, with more actors or more \
+learners. The simulation uses the real balance and channels, but replaces the work of the roles by \
+its measured cost on this machine, in simulated time: thousands of actors take seconds. The costs \
+come from a profile that `tianji plan` saved, or are measured first. Without options this \
+simulates the plan for this machine.
+
+{options}
+
+For algorithms that gather gradients, the simulation uses the times of the gradients: it shows \
+when each round closes and which actors contribute.
+
+The number of environments, batches and updates grows with the number of actors, so that every \
+step is used as often as in the original run. All settings of `tianji train` work here too. \
+Presets: {{presets}}.
+
+These are the settings of {{algorithm}}. Name a preset or --algorithm to see those of another."""
+
+
+def simulate(*tokens: str) -> Outcome:
+    """Predict how fast a run would be at another size."""
+    preset, assignments = preset_and_assignments(without_help(tokens))
+    options, rest = take_options(assignments)
+    resolved = resolve(preset, rest)
+    if asks_for_help(tokens):
+        return train_settings_page(resolved.config, USAGE, ABOUT.format(options=_option_list()))
+    for note in resolved.notes:
+        people().print(f"Note: {note}", markup=False)
+    algorithm = load_algorithm(resolved.config.algorithm.name)
+    gathers = algorithm.build_estimator is not None
+    check_fits(options, algorithm.name, gathers)
+    if gathers:
+        return _simulate_rounds(resolved.config, algorithm, options)
+    machine = read_machine()
+    config, plan, profile = _costs(resolved.config, machine, options)
+    return _simulate_sizes(config, profile, _size(options, plan, machine), options.output)
+
+
+def _option_list() -> str:
+    fields = SimulateOptions.model_fields.items()
+    return "\n".join(
+        f"  {spelled(name)}: {(field.description or '').replace(chr(10), ' ')}"
+        for name, field in fields
+    )
+
+
+def _costs(
+    config: RunConfig, machine: Machine, options: SimulateOptions
+) -> tuple[RunConfig, RunPlan, Profile]:
+    """Return the run to simulate, its plan, and the costs of its parts."""
+    config = config.model_copy(update={"engine": "local"})
+    if options.times_actor_s is not None and options.times_learner_s is not None:
+        plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
+        return config, plan, profile
+    from tianji.display.waiting import tell_progress
+    from tianji.planning.planner import measured_plan
+
+    with tell_progress() as tell:
+        planned = measured_plan(config, config.env, machine, tell)
+    assert planned.solved is not None, "a plan that was measured has a solution"
+    return planned.config, planned.plan, planned.solved.profile
+
+
+def _by_hand(
+    config: RunConfig, machine: Machine, unroll_s: float, version_s: float
+) -> tuple[RunPlan, Profile]:
+    from tianji.envs.build import probe
+    from tianji.models.flat import Snapshot
+    from tianji.planning.resolve.resolve import resolve as resolve_plan
+    from tianji.virtual.by_hand import profile_by_hand
+
+    found = probe(config.env, config.env_kwargs)
+    plan = resolve_plan(config, machine, found)
+    algorithm = load_algorithm(config.algorithm.name)
+    policy_bytes = Snapshot(algorithm.build_model(found.spaces, config)).nbytes
+    cadence = algorithm.cadence(config)
+    return plan, profile_by_hand(plan, cadence, unroll_s, version_s, policy_bytes)
+
+
+def _size(options: SimulateOptions, plan: RunPlan, machine: Machine) -> Size:
+    from tianji.virtual.network import NetworkModel
+    from tianji.virtual.sizes import Size, enough_cores
+
+    size = Size(
+        actors_per_node=options.actors_per_node or plan.num_actors,
+        envs_per_actor=options.envs_per_actor or plan.envs_per_actor,
+        cores_per_node=options.cores_per_node or len(machine.cores),
+        learner_threads=plan.learner_threads,
+        actor_threads=plan.actor_threads,
+        num_nodes=options.nodes,
+        num_groups=options.groups,
+        num_versions=options.versions,
+        network=NetworkModel(options.bandwidth_mb_s * 1e6, options.latency_us * 1e-6),
+    )
+    return enough_cores(size) if options.nodes > 1 and options.cores_per_node is None else size
+
+
+def _simulate_sizes(
+    config: RunConfig, profile: Profile, size: Size, output: Path | None
+) -> Outcome:
+    from tianji.virtual.sizes import scales, simulate_size
+
+    sizes = [size] if output is None else scales(size)
+    found = [simulate_size(config, profile, one) for one in sizes]
+    people().print(rates_table(sizes, found))
+    rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
+    if output is None:
+        return Outcome(rows[-1])
+    from tianji.figures.scale import draw_scale
+    from tianji.figures.style import save
+
+    save(draw_scale(f"{config.env}, {config.algorithm.name}", rows), output)
+    people().print(f"Wrote {output}", markup=False)
+    return Outcome({**rows[-1], "scale": rows, "picture": str(output)})
+
+
+def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
+    sizes = {
+        "nodes": size.num_nodes,
+        "actors_per_node": size.actors_per_node,
+        "envs_per_actor": size.envs_per_actor,
+        "cores_per_node": size.cores_per_node,
+        "learner_threads": size.learner_threads,
+        "groups": size.num_groups,
+    }
+    return {**asdict(simulated), **sizes}
+
+
+def _simulate_rounds(config: RunConfig, algorithm: Algorithm, options: SimulateOptions) -> Outcome:
+    from tianji.algorithms.interface import Gather
+    from tianji.balance.given_times import Times
+    from tianji.virtual.rounds import simulate_rounds, total
+
+    law = options.given_times(config.times)
+    num_actors = options.actors or _num_actors(config, law)
+    sized = config.model_copy(update={"num_actors": num_actors, "num_envs": num_actors})
+    gather = algorithm.cadence(sized)
+    assert isinstance(gather, Gather), "an algorithm with gradients has a gather rule"
+    num_parameters = options.parameters or 0
+    if law.network == "sqrt-size" and not num_parameters:
+        num_parameters = _count_parameters(config, algorithm)
+    times = Times(law, num_actors, num_parameters, config.seed)
+    num_steps = gather.unroll_length
+    rounds = simulate_rounds(gather, times, num_actors, num_steps, options.rounds)
+    found = total(rounds, num_actors)
+    rule = rule_text(algorithm.name, gather, num_actors)
+    people().print(rule, markup=False, soft_wrap=True)
+    people().print(gradients_table(found, times, num_steps))
+    people().print(rounds_text(found), markup=False, soft_wrap=True)
+    about = {
+        "algorithm": algorithm.name,
+        "rule": gather.rule,
+        "m": gather.num_gradients,
+        "m_init": gather.first_num_gradients,
+        "law": law.law,
+        "network": law.network,
+        "actors": num_actors,
+    }
+    return Outcome({**about, **asdict(found)})
+
+
+def _num_actors(config: RunConfig, law: TimesConfig) -> int:
+    if law.law == "given":
+        return len(law.compute)
+    if law.network == "given":
+        return len(law.communicate)
+    return len(read_machine().cores) if config.num_actors == "auto" else config.num_actors
+
+
+def _count_parameters(config: RunConfig, algorithm: Algorithm) -> int:
+    from tianji.planning.tasks import probe_tasks
+
+    spaces = probe_tasks(config, config.envs or config.env).spaces
+    model = algorithm.build_model(spaces, config)
+    return sum(parameter.numel() for parameter in model.parameters())

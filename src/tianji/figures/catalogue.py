@@ -1,0 +1,179 @@
+"""All figures, one record each.
+
+A new figure is a record in FIGURES (and its data in `data/NAME.json`); the command line lists,
+checks, measures and draws it from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from tianji.errors import UsageError
+from tianji.figures import timeline, transports
+from tianji.figures.balance import ablation, groups, scaling
+from tianji.figures.balance.ablation_picture import draw_ablation
+from tianji.figures.balance.scaling_picture import draw_scaling
+from tianji.figures.files import Data, describe, read_data, write_data
+from tianji.figures.gathering.measure import measure_panels
+from tianji.figures.gathering.picture import draw_panels, draw_tasks
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the person asked a figure for."""
+
+    run: str | None = None
+    """Name or path of a run."""
+    from_s: float | None = None
+    for_s: float | None = None
+    """The part of the run to show; None: chosen automatically."""
+    rerun: bool = False
+
+    def options(self) -> set[str]:
+        """Return the options that were given."""
+        given = {"run": self.run, "from_s": self.from_s, "for_s": self.for_s}
+        named = {name for name, value in given.items() if value is not None}
+        return named | ({"rerun"} if self.rerun else set())
+
+
+@dataclass(frozen=True)
+class DataFigure:
+    """A figure drawn from data that comes with the package or is measured on this machine."""
+
+    options: ClassVar = frozenset({"rerun"})
+    name: str
+    about: str
+    draw: Callable[[Data], Figure]
+    measure: Callable[[], Data]
+    """Return the points, and whatever else the picture needs."""
+
+    def make(self, wish: Wish, data_file: Path) -> Figure:
+        """Draw the figure; after a new measurement, write its data too."""
+        if not wish.rerun:
+            return self.draw(read_data(self.name))
+        data = {**describe(self.name), **self.measure()}
+        write_data(data, data_file)
+        return self.draw(data)
+
+
+@dataclass(frozen=True)
+class RunFigure:
+    """A figure of a run of one's own."""
+
+    options: ClassVar = frozenset({"run", "from_s", "for_s"})
+    name: str
+    about: str
+    draw_run: Callable[[str, float | None, float | None], Figure]
+
+    def make(self, wish: Wish, data_file: Path) -> Figure:
+        del data_file
+        if wish.run is None:
+            raise UsageError(
+                f"{self.name} shows a run of your own: tianji figure {self.name} --run RUN. The "
+                "run must have been recorded: tianji train PRESET --trace."
+            )
+        return self.draw_run(wish.run, wish.from_s, wish.for_s)
+
+
+PaperFigure: TypeAlias = DataFigure | RunFigure
+
+
+def _panels(name: str, about: str, title: str, draw: Any = draw_panels) -> DataFigure:
+    return DataFigure(name, about, partial(draw, title=title), partial(measure_panels, name))
+
+
+_ALL: tuple[PaperFigure, ...] = (
+    _panels(
+        "nigt-1",
+        "Humanoid, from equal times to a slow network, 10 actors (paper 2, figure 1)",
+        "Humanoid: what unequal times and a slow network cost",
+    ),
+    _panels(
+        "nigt-2",
+        "Reacher and Hopper, equal and unequal times, 10 actors (beside paper 2, figure 2)",
+        "Reacher and Hopper: what unequal times cost",
+    ),
+    _panels(
+        "nigt-3",
+        "Reacher, Hopper and Walker2d on a slow network, 10 actors (paper 2, figure 3)",
+        "A slow network: few rounds, so each must count",
+    ),
+    _panels(
+        "nigt-4",
+        "equal times, 100 actors (paper 2, figure 4)",
+        "A hundred actors with equal times",
+    ),
+    _panels(
+        "nigt-5",
+        "unequal times and free messages, 100 actors (paper 2, figure 5)",
+        "A hundred actors with unequal times",
+    ),
+    _panels(
+        "nigt-heterogeneous",
+        "two tasks, one ten times slower: Malenia, AFedPG (our reconstruction), Rennala (paper 2)",
+        "Two tasks with unequal actors: whose is learnt?",
+        draw_tasks,
+    ),
+    RunFigure(
+        "tianji-1",
+        "what every role of a run did when, and its idle share (paper 1, figure 1)",
+        timeline.draw_run,
+    ),
+    DataFigure(
+        "tianji-5a",
+        "throughput and collection time by message size, all transports (paper 1, figure 5 a)",
+        transports.draw_sizes,
+        transports.measure_sizes,
+    ),
+    DataFigure(
+        "tianji-5b",
+        "collection time by number of actors and sample time, 512 KB (paper 1, figure 5 b)",
+        transports.draw_actors,
+        transports.measure_actors,
+    ),
+    DataFigure(
+        "tianji-6a",
+        "production, reception and training by the number of actors (paper 1, figure 6 a)",
+        partial(draw_scaling, title="More actors help until the learner has all it can use"),
+        scaling.measure_small,
+    ),
+    DataFigure(
+        "tianji-6b",
+        "the same with more learner threads and a larger batch (paper 1, figure 6 b)",
+        partial(draw_scaling, title="With more threads and a larger batch the balance moves on"),
+        scaling.measure_large,
+    ),
+    DataFigure(
+        "tianji-6c",
+        "groups of learners with their actors, simulated (paper 1, figure 6 c)",
+        groups.draw_groups,
+        groups.simulate_groups,
+    ),
+    DataFigure(
+        "tianji-6d",
+        "planned against arbitrary mapping, P = 1 against 1/8, PPO (paper 1, figure 6 d)",
+        draw_ablation,
+        ablation.measure_ablation,
+    ),
+)
+FIGURES = {figure.name: figure for figure in _ALL}
+
+
+def find_figure(name: str, wish: Wish) -> PaperFigure:
+    """Return the figure of this name; refuse options that it does not take."""
+    figure = FIGURES.get(name)
+    if figure is None:
+        raise UsageError(f"No figure '{name}'. There are: {', '.join(FIGURES)}.")
+    for option in sorted(wish.options() - figure.options):
+        takers = [other.name for other in _ALL if option in other.options]
+        raise UsageError(
+            f"{name} takes no --{option.replace('_', '-')}; that is for {', '.join(takers)}."
+        )
+    return figure

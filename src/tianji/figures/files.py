@@ -1,0 +1,53 @@
+"""The data behind figures: read from the package, written beside a picture, described."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tianji.config.machine import read_machine
+from tianji.errors import UsageError
+
+Data: TypeAlias = Mapping[str, Any]
+"""What a data file holds: `points`, and where they come from (see `describe`)."""
+Point: TypeAlias = Mapping[str, Any]
+
+
+def read_data(name: str) -> dict[str, Any]:
+    """Return the data of a figure that comes with the package."""
+    file = resources.files("tianji.figures").joinpath("data", f"{name}.json")
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The data of figure {name} cannot be read: {error}") from error
+    return content
+
+
+def write_data(data: Data, path: Path) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return where data that is measured now comes from."""
+    return {
+        "figure": name,
+        "command": f"tianji figure {name} --rerun",
+        "commit": "installed",
+        "machine": describe_machine(),
+        "versions": {"tianji": metadata.version("tianji")},
+    }
+
+
+def describe_machine() -> dict[str, Any]:
+    return {"cpu": _cpu_model(), "cores": len(read_machine().cores)}
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

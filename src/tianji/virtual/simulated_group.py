@@ -1,0 +1,81 @@
+"""A learner and its actors that only cost time, with the real buffer, balance and learner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tianji.buffer.interface import Gate, Store
+from tianji.buffer.role import Buffer
+from tianji.channels.gauges import Gauges
+from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.channels.orders import BufferRows
+from tianji.config.run import RunConfig
+from tianji.learner.progress import Progress
+from tianji.learner.role import Learner
+from tianji.virtual.channels import VirtualBoard, VirtualStream
+from tianji.virtual.clock import VirtualClock
+from tianji.virtual.cluster import Cluster, Machines
+from tianji.virtual.costs import LearnerParts
+from tianji.virtual.jobs import LearnerJob
+from tianji.virtual.node import EQUAL, Ranks
+from tianji.virtual.roles import CountingUpdate
+
+
+class SimulatedGroup:
+    """The parts that every simulated group has; the caller adds the actors and the store.
+
+    group = SimulatedGroup(num_actors=2, num_slots=8, machines=Machines(cores_per_node=3))
+    group.cluster.add_actor(job) ...
+    group.start(gate, store, parts, CountingUpdate(1, 100))
+    group.run_to(version=5)
+    """
+
+    def __init__(self, num_actors: int, num_slots: int, machines: Machines) -> None:
+        self.clock = VirtualClock()
+        self.cluster = Cluster(self.clock, machines, num_actors)
+        self.rows = BufferRows.private(num_actors)
+        layout = Layout(tuple(STANDARD_FIELDS), num_rows=1, num_envs=1)
+        self.stream = VirtualStream(layout, num_slots, num_actors, self.cluster)
+
+    def version_at(self, actor: int) -> Callable[[], int]:
+        return lambda: self.cluster.version_at(actor)
+
+    def start(
+        self,
+        gate: Gate,
+        store: Store,
+        parts: LearnerParts,
+        update: CountingUpdate,
+        idle_ns: int = 0,
+        ranks: Ranks = EQUAL,
+    ) -> None:
+        """Publish the first version and wake everybody up."""
+        progress = Progress(RunConfig(algorithm="ppo"))  # nobody asks it whether the run is over
+        self.buffer = buffer = Buffer(gate, store, progress)
+        row = Gauges({"learner": "learner"}).the("learner")
+        self.learner = learner = Learner(
+            update,
+            buffer,
+            VirtualBoard(0, self.cluster),
+            lambda _payload: None,
+            lambda: 0.0,
+            row,
+            self.clock.now_ns,
+        )
+
+        def tick() -> bool:
+            worked = buffer.tick()
+            return learner.tick() or worked
+
+        def due_ns() -> int:
+            return buffer.due_ns if buffer.due_ns > self.clock.now_ns() else 0
+
+        job = LearnerJob(tick, parts, self.rows.gauges, row, due_ns)
+        self.cluster.add_learner(job, parts.cores, idle_ns, ranks)
+        learner.publish()
+        self.cluster.start()
+
+    def run_to(self, version: int) -> None:
+        while self.learner.version < version:
+            if not self.clock.step():
+                raise AssertionError("no role has anything to do: the balance is wrong")
