@@ -1,4 +1,4 @@
-"""Roles from a config and a plan, the same in every engine; only the channels differ."""
+"""Builds roles from a config and a plan, the same in every engine; only the channels differ."""
 
 from __future__ import annotations
 
@@ -62,20 +62,20 @@ from tianji.trace.spans import Spans, open_spans
 from tianji.types import Clock
 
 OpenSender = Callable[[], Sender]
-"""An actor's end of its lane: an actor that has opened it is ready to work."""
+"""Opens an actor's end of its lane; an actor that has opened it is ready to work."""
 REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
 
 
 def spans_of(spec: RunSpec, role: str) -> Spans | None:
-    """Where this role's spans go; None when no trace was asked for."""
+    """Return the writer of this role's spans; None when no trace was asked for."""
     return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
 
 
 def build_actor_world(
     spec: RunSpec, index: int, gauges: memoryview[int], reports: Reports | None
 ) -> World:
-    """The environments of an actor. reports: told of those that fail and are replaced; without it
-    an error of an environment goes on."""
+    """Build the environments of an actor. reports: told of those that fail and are replaced; if
+    None, an error of an environment ends the run."""
     num_envs, on_failure = spec.plan.envs_per_actor, None
     if reports is not None:
         on_failure = EnvFailures(f"actor-{index}", num_envs, gauges, reports)

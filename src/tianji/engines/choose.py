@@ -1,4 +1,4 @@
-"""Engines by name. Each is imported when it is wanted: a person waits for the first step."""
+"""Engines by name. Each is imported when it is needed, to keep the start short."""
 
 from __future__ import annotations
 

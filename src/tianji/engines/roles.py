@@ -1,4 +1,4 @@
-"""Roles from the records of a program, over the ends of its channels; the same in every engine."""
+"""Builds roles from the records of a program and the ends of its channels, for every engine."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Roles:
         self._gather = gather_of(spec)
         self._reduces: list[GlooReduce] = []
         self.spans: dict[str, Spans | None] = {}
-        """Where each role's spans go; None without a trace."""
+        """Writers of each role's spans; None without a trace."""
         self.ranks: dict[str, Rank] = {}
         """The actors' ends of an all-reduce between processes."""
         self._total: KeptTotal | None = None

@@ -1,4 +1,4 @@
-"""How a worker runs the roles that it holds: in turns on one thread, or on a thread each."""
+"""WorkerRun: runs the roles of one worker, in turns on one thread or on a thread each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Part:
     is_over: Callable[[], bool]
     close: Callable[[], None]
     due_ns: Callable[[], int] = lambda: 0
-    """When there is something to do although nothing arrives; 0: never."""
+    """Time of the next work that needs no arrival; 0: there is none."""
 
 
 class Turns:

@@ -37,11 +37,11 @@ class Together:
         gather = gather_of(spec)
         is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
         self._lost = LOST_EPISODES if is_serial else IN_THE_MIDDLE
-        """What a resume says of actors whose states were not saved."""
+        """Note of a resume about actors whose states were not saved."""
         if gather is not None:
             self._lost = MADE_ANEW if gather.rule == "every" else ""
         self._is_between = is_serial if gather is None else gather.rule != "every"
-        """When a version is made, no actor has anything in work that the next one needs."""
+        """True where no actor has an unfinished item between two versions."""
         ends = InprocEnds(program, stream, make_board)
         roles = Roles(spec, program, ends, observer.report, now_ns)
         self.gauges = ends.gauges
