@@ -52,7 +52,7 @@ class Payload:
         np.add(self._pattern, _offset(number, self._sender), out=self._numbers)
 
     def check_fits(self, messages: Array) -> None:
-        """That the slots at the other end are made for messages of this size."""
+        """Raise ChannelError unless the slots at the other end are as large as a message."""
         slot_bytes = messages.shape[-1]
         if self.bytes.nbytes != slot_bytes:
             raise ChannelError(
@@ -62,13 +62,13 @@ class Payload:
 
 
 def stamps_of(messages: Array) -> tuple[Stamps, Stamps]:
-    """The stamps at head and tail of messages, [number of messages, bytes]."""
+    """Return the stamps at head and tail of messages, [number of messages, bytes]."""
     width, size_bytes = _stamp_bytes(messages.shape[-1]), messages.shape[-1]
     return _stamps(messages[:, :width]), _stamps(messages[:, size_bytes - width :])
 
 
 def highest_stamp(size_bytes: int) -> int:
-    """The number after which the stamps of messages of this size begin again at 0; all ones."""
+    """Return the highest stamp of messages of this size; the next one is 0 again."""
     return int(2 ** (8 * _stamp_bytes(size_bytes)) - 1)
 
 
@@ -82,7 +82,7 @@ def _stamps(stamps: Array) -> Stamps:
 
 
 def _pattern(size_bytes: int) -> NDArray[np.uint64]:
-    """As many words as hold so many bytes."""
+    """Return enough words to hold this many bytes, each with another value."""
     return np.arange(-(-size_bytes // 8), dtype=np.uint64) * np.uint64(_STEP)
 
 

@@ -113,7 +113,7 @@ def receive(
     buffer = VirtualBuffer(point, receiver)
 
     def look_after() -> bool:
-        """There is nothing to do; a sender that is lost ends the experiment."""
+        """Raise ChannelError if a sender has died; called when nothing has arrived."""
         lost = find_lost()
         if lost:
             raise ChannelError(f"The experiment cannot be completed: {lost}")

@@ -74,14 +74,14 @@ def loads(num_cores: int) -> list[tuple[int, int]]:
 
 
 def make_point(size: int, num_actors: int, sample_s: float, point_s: float) -> Point:
-    """As many messages as fill the time; at least some for every actor."""
+    """Return a point with enough messages to fill the time, and at least 20 for every actor."""
     message_s = max(size / COPY_BYTES_PER_S, sample_s / num_actors, 1 / MESSAGES_PER_S)
     num_messages = max(20 * num_actors, int(point_s / message_s))
     return Point(size, num_actors, sample_s, num_messages)
 
 
 def in_words(found: dict[str, Any]) -> list[str]:
-    """What the figures say, for people."""
+    """Return sentences that sum up the figures."""
     points = found["points"]
     best = max(points, key=lambda point: point["mb_per_s"])
     alone = [p for p in points if p["actors"] == 1 and p["sample_time_s"] == 0.0]

@@ -43,7 +43,7 @@ class Timeline:
     """A whole trace. Time 0 is its first span."""
 
     spans: dict[str, list[Span]]
-    """By role, in order of time."""
+    """Spans by role, in order of time."""
     arrows: list[Arrow]
     shares: dict[str, Share]
     """Busy and idle time by role."""

@@ -75,6 +75,9 @@ class EmptySender:
     def reserve(self):
         return None
 
+    def send(self, slot, stamp):
+        pass
+
 
 def test_a_sleep_is_paced_only_when_a_grant_was_refused(tmp_path):
     spans = open_spans(tmp_path, "actor-0", 16)
