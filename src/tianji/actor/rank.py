@@ -1,4 +1,4 @@
-"""Rank: an actor's part in an all-reduce; the other end is buffer/reducing.py.
+"""Rank: an actor's part in an all-reduce; the other end is buffer/gather/reducing.py.
 
 Takes      the number of the team, the version that is wanted, and the sum that the actor posted
 Gives      that sum to the team, once per version

@@ -17,6 +17,7 @@ from typing import Literal
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.orders import Stop
 from tianji.config.machine import read_machine
+from tianji.engines.assembly.wiring import SharedMemory
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
@@ -24,7 +25,6 @@ from tianji.engines.supervise.imbalance import Imbalances, Replan
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
-from tianji.engines.wiring import SharedMemory
 from tianji.programs.program import Program
 from tianji.records import DoneReport, Event, Report, StoppedBecause
 

@@ -11,11 +11,11 @@ from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
+from tianji.engines.assembly.roles import Roles
+from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.loop import run_loop
-from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
 from tianji.engines.threads import LockedBuffer, run_on_threads
-from tianji.engines.wiring import SharedEnds
 from tianji.evaluator.role import Evaluator
 from tianji.learner.restored import begun_anew_report
 from tianji.learner.training import Training

@@ -93,8 +93,8 @@ def read_run(run: bytes) -> tuple[RunSpec, Program | None]:
 
 def _run(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
+    from tianji.engines.assembly.wiring import SharedEnds
     from tianji.engines.running import WorkerRun
-    from tianji.engines.wiring import SharedEnds
 
     flush_tiny_numbers()  # first: threads take it over when they are started
     use_threads(head["threads"])

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tianji.buffer.rules import GatherRule
+from tianji.buffer.gather.rules import GatherRule
 from tianji.channels.interface import ContributionReader, Total
 from tianji.types import Array
 

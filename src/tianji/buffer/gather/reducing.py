@@ -20,9 +20,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tianji.buffer.adding import Adding
+from tianji.buffer.gather.adding import Adding
+from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.orders import BufferOrders
-from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import ActorRows, Order
 from tianji.channels.reduce import Call, ReduceBroken, Team

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.buffer.age import AgeGauge
+from tianji.buffer.stores.age import AgeGauge
 from tianji.channels.interface import Receiver
 from tianji.ops.nstep import n_step_return
 from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp, observation_names

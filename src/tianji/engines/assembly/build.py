@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 
 from tianji.actor.assembler import Assembler
+from tianji.actor.env_failures import EnvFailures
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.inference import Inference
 from tianji.actor.orders import ActorOrders
@@ -18,22 +19,21 @@ from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.gradient_timing import closing_s
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.gather import GatherGate, GatherPlan
+from tianji.buffer.gather.gate import GatherGate, GatherPlan
+from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.interface import Gate, Store
-from tianji.buffer.pool import Pool
-from tianji.buffer.queue import Queue
-from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer
-from tianji.buffer.rules import build_rule
-from tianji.buffer.sums import Sums
+from tianji.buffer.stores.pool import Pool
+from tianji.buffer.stores.queue import Queue
+from tianji.buffer.stores.replay import Replay
+from tianji.buffer.stores.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
 from tianji.channels.reports import Reports
-from tianji.engines.env_failures import EnvFailures
-from tianji.engines.gradients import (
+from tianji.engines.assembly.gradients import (
     MakeAdding,
     OpenContributions,
     gather_of,
@@ -42,7 +42,7 @@ from tianji.engines.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.model import build_model, seed_for
+from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.interface import World

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tianji.buffer.age import AgeGauge
-from tianji.buffer.queue import lay_side_by_side
+from tianji.buffer.stores.age import AgeGauge
+from tianji.buffer.stores.queue import lay_side_by_side
 from tianji.channels.interface import Receiver
 from tianji.types import Array, Batch, Stamp
 

@@ -9,18 +9,18 @@ from typing import Any
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.orders import Stop
 from tianji.engines.arithmetic import arithmetic_of_a_run
-from tianji.engines.gradients import gather_of
+from tianji.engines.assembly.gradients import gather_of
+from tianji.engines.assembly.roles import Roles
+from tianji.engines.assembly.wiring import InprocEnds
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.roles import Roles
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.engines.wiring import InprocEnds
 from tianji.programs.program import Program
 from tianji.records import Event, StoppedBecause
 from tianji.types import Clock
 
 
-class Together:
+class OneProcess:
     """The training, the actors and the evaluators, the latter two by name."""
 
     def __init__(

@@ -19,11 +19,11 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.algorithms.whole import WholeSnapshot
 from tianji.balance.given_times import Times
 from tianji.balance.gradient_timing import Timing
-from tianji.buffer.adding import Adding
-from tianji.buffer.rules import GatherRule, build_rule
+from tianji.buffer.gather.adding import Adding
+from tianji.buffer.gather.rules import GatherRule, build_rule
 from tianji.channels.interface import BoardReader, ContributionWriter, Totals
 from tianji.channels.orders import ActorRows
-from tianji.engines.model import build_model
+from tianji.engines.assembly.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.models.flat import Snapshot, flatten
 from tianji.virtual.costs import costs_of

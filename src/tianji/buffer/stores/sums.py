@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.buffer.gather import GatherGate
+from tianji.buffer.gather.gate import GatherGate
 from tianji.types import Array, Batch, Stamp
 
 

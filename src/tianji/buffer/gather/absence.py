@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tianji.buffer.rules import GatherRule
+from tianji.buffer.gather.rules import GatherRule
 from tianji.errors import WorkerLost
 from tianji.types import Clock
 

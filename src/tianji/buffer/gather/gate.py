@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from tianji.balance.turns import Turns
-from tianji.buffer.absence import Absence
-from tianji.buffer.adding import Adding
+from tianji.buffer.gather.absence import Absence
+from tianji.buffer.gather.adding import Adding
+from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.interface import Entry
 from tianji.buffer.lanes import Lanes
 from tianji.buffer.orders import BufferOrders
-from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.orders import BufferRows
