@@ -22,9 +22,9 @@ from tianji.channels.orders import BufferRows
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.machine import read_machine
 from tianji.config.overrides import make_config
-from tianji.engines.build import build_actor
+from tianji.engines.assembly.build import build_actor
+from tianji.engines.assembly.model import build_model
 from tianji.engines.loop import run_loop
-from tianji.engines.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.models.flat import Snapshot

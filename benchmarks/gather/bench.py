@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.harness import Report, alternate, median, parser, say
 from tianji.algorithms.interface import Gather
 from tianji.balance.given_times import Times
-from tianji.buffer.rules import build_rule
+from tianji.buffer.gather.rules import build_rule
 from tianji.config.run import TimesConfig
 from tianji.virtual.rounds import Gathered, simulate_rounds, total
 

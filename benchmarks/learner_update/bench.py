@@ -17,9 +17,9 @@ from benchmarks.harness import Report, alternate, parser, spread
 from benchmarks.learner_update.ordinary import OrdinaryPPO, Sizes, shapes
 from benchmarks.limits import BareUpdate
 from benchmarks.rooms import ActorRoom, build_update, make_spec
-from tianji.buffer.queue import Queue
+from tianji.buffer.stores.queue import Queue
 from tianji.channels.layout import Layout
-from tianji.engines.build import RunSpec
+from tianji.engines.assembly.build import RunSpec
 
 Run = Callable[[], int]
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.fakes.scripted import ScriptedWorld, scripted_layout
 from tests.unit.actor.rig import Rig
-from tianji.buffer.queue import Queue
+from tianji.buffer.stores.queue import Queue
 from tianji.types import Field
 
 MEMORY = Field("memory", "float32", (2,), "unroll")

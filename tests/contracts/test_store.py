@@ -6,14 +6,14 @@ import pytest
 from tests.fakes.scripted import scripted_layout
 from tianji.algorithms.interface import Gather
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.adding import AtLearner
-from tianji.buffer.gather import GatherGate, GatherPlan
-from tianji.buffer.pool import Pool
-from tianji.buffer.queue import Queue
-from tianji.buffer.replay import Replay
+from tianji.buffer.gather.adding import AtLearner
+from tianji.buffer.gather.gate import GatherGate, GatherPlan
+from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.role import Buffer
-from tianji.buffer.rules import build_rule
-from tianji.buffer.sums import Sums
+from tianji.buffer.stores.pool import Pool
+from tianji.buffer.stores.queue import Queue
+from tianji.buffer.stores.replay import Replay
+from tianji.buffer.stores.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.contributions import (
     BoardContributionReader,

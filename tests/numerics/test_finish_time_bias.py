@@ -13,7 +13,7 @@ import torch
 from tests.system.runs import QUIET
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.rules import build_rule
+from tianji.buffer.gather.rules import build_rule
 from tianji.config.overrides import make_config
 from tianji.envs.build import build_world, make_rows
 from tianji.run import train_config

@@ -24,7 +24,7 @@ from tianji.types import Unroll
 
 
 class Start(NamedTuple):
-    """How an item starts."""
+    """The start of an item."""
 
     rng: np.random.Generator
     is_fresh: bool
@@ -39,7 +39,7 @@ class Assembler(Protocol):
     first_row: int
     """The first row that is made; those before it repeat the end of the previous item."""
     due_ns: int
-    """When the item in work may be sent, where that is given and known; else 0."""
+    """Time at which the item in work may be sent, where it is given and known; else 0."""
     carries_episodes: bool
     """Episodes go on from one item to the next, so their environments' state is worth saving."""
 

@@ -63,7 +63,7 @@ class GradientAssembler:
         self._started_ns = 0
         self._is_working = False
         self._ended_ns = self._previous_ns = 0
-        """When the gradient before was due, if it was held and nothing was waited for since."""
+        """Due time of the previous gradient, if it was held and the actor has not waited since."""
         self.due_ns = 0
 
     def may_begin(self, newest: int) -> bool:

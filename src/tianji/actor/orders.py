@@ -1,4 +1,4 @@
-"""What the buffer and the supervisor ask of one actor."""
+"""Orders to one actor, from the buffer and the supervisor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""OwnPolicy: an actor that takes the learner's steps itself, with the totals of an all-reduce.
+"""OwnPolicy: the policy of an actor that takes the learner's steps itself, in an all-reduce.
 
-To its actor it looks like the board with the policy. Of the real board it needs the version alone,
-which says that the step was taken by all. It reads what is posted there only when it comes late: at
-its start, after a total that it did not get, or after a learner that was restored.
+The actor uses it like the board with the policy. From the real board it needs only the version,
+which shows that the learner has taken the step too. It reads the parameters from the board only
+when it has missed a step: at its start, without a total, or after the learner was restored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OwnPolicy:
         weigh: Callable[[int], tuple[float, float]],
         gauges: memoryview[int],
     ) -> None:
-        """model: of this object alone, because the actor moves its own to the look-ahead point.
+        """model: owned by this object, because the actor moves its own to the look-ahead point.
         weigh: the gather rule's."""
         self._update = update
         self._board = board
@@ -45,7 +45,7 @@ class OwnPolicy:
         self._version = -1
 
     def version(self) -> int:
-        """The latest one that can be had; not before our own total is there, if one comes."""
+        """Return the latest version available here; while a total is on its way, the last one."""
         return self._version if self._totals.is_under_way() else self._board.version()
 
     def latest(self, read: Callable[[Bytes], None]) -> int:

@@ -1,4 +1,4 @@
-"""Rank: an actor's part in an all-reduce; the other end is buffer/reducing.py.
+"""Rank: an actor's part in an all-reduce; the other end is buffer/gather/reducing.py.
 
 Takes      the number of the team, the version that is wanted, and the sum that the actor posted
 Gives      that sum to the team, once per version
@@ -23,7 +23,7 @@ from tianji.types import Array
 
 
 class FollowingReduce(Protocol):
-    """The end of a Reduce of everybody but the first rank."""
+    """The end of a Reduce for every rank but the first."""
 
     def team(self, number: int) -> Team: ...
 
@@ -57,13 +57,13 @@ class Rank:
         self._orders = ActorOrders(rows)
         self._sum_P = np.empty(num_parameters, np.float32)
         self._values = np.empty(num_parameters + num_actors)
-        # What an actor before this one was called for is not for us.
+        # A call to the actor before this one is not for us.
         self._word = self._orders.call()
         """The call that was answered last."""
         self._team = Team(Call.of_word(self._word).team, ())
 
     def tick(self) -> bool:
-        """Whether a sum was given."""
+        """Give the sum if it is wanted; return whether it was given."""
         if not self._orders.is_lane_ready():
             return False
         self._gauges[Gauge.REDUCE_READY] = self._orders.num_predecessors() + 1
@@ -81,8 +81,8 @@ class Rank:
         return True
 
     def _mine(self, version: int) -> Array:
-        """Nothing, if the sum is of another version: it was in an earlier total, or came too late
-        for one."""
+        """Return the weighted sum with its count; zeros where it is of another version: then it was
+        in an earlier total or came too late for one."""
         self._values[:] = 0.0
         left = self._contributions.left(self._sum_P)
         if left is not None and left.version == version:
@@ -92,7 +92,7 @@ class Rank:
         return self._values
 
     def _is_current(self) -> bool:
-        """Where another team was called since, what ours does is void."""
+        """Return whether our team is still the one called; otherwise its collective is void."""
         return self._orders.call() == self._word and self._index in self._team.actors
 
     def is_under_way(self) -> bool:
@@ -104,7 +104,7 @@ class Rank:
         try:
             values = self._reduce.result()
         except ReduceBroken:
-            return None  # the learner's side says so, to all
+            return None  # the learner's side reports it
         if values is None:
             return None
         sum_P = values[: self._num_parameters].astype(np.float32)

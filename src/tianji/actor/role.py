@@ -95,7 +95,7 @@ class Actor:
 
     @property
     def due_ns(self) -> int:
-        """When the item in work may be sent; 0 where that is not a matter of time."""
+        """Time at which the item in work may be sent; 0 where that does not depend on time."""
         return self._assembler.due_ns
 
     def _abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""Episodes: what unrolls that have come tell of the progress of a run."""
+"""Episodes: the progress of a run, read from the unrolls that have arrived."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tianji.types import Episode, Stamp
 
 
 class Episodes:
-    """Those that ended in unrolls, and the steps of these; told some at a time.
+    """Collects the episodes that ended in unrolls, and counts steps; tells them in groups.
 
     episodes.add(stamp, slot)       # while the slot is ours
     episodes.tell()                 # all that were added since
@@ -22,7 +22,7 @@ class Episodes:
         self._progress = progress
         self._first_row = first_row
         self._found: list[tuple[tuple[int, int, int, int], Episode]] = []
-        """Behind their place in time: round, row, actor, environment."""
+        """Each with its place in time: round, row, actor, environment."""
         self._steps = 0
 
     def add(self, stamp: Stamp, slot: int) -> None:
@@ -37,7 +37,7 @@ class Episodes:
         self._steps += stamp.env_steps
 
     def tell(self) -> None:
-        """In an order of their own, so that the end of a run does not depend on when they came."""
+        """Tell the episodes in order of time, so that arrival times do not change the run's end."""
         self._found.sort(key=lambda found: found[0])
         self._progress.add([episode for _, episode in self._found], self._steps)
         self._found, self._steps = [], 0

@@ -42,8 +42,8 @@ class Store(Protocol):
     def take(self, version: int) -> Batch: ...
 
     def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        """The batch has been used; its slots may be given up. Return how many environment steps
-        reached a gradient for the first time with it.
+        """Take back a batch that was used; its slots may be given up. Return how many environment
+        steps reached a gradient for the first time with it.
 
         priorities: new priorities of the batch's items, in the order of `batch.keys`.
         """
@@ -83,23 +83,23 @@ class Gate(Protocol):
     """The learner's version."""
 
     def starts_with(self, num_held: int) -> None:
-        """The store holds this many items from before the start."""
+        """Count the items that the store holds from before the start."""
         ...
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
-        """An item has arrived; return whether it enters the store at once."""
+        """Note an item that has arrived; return whether it enters the store at once."""
         ...
 
     def came(self, actor: int) -> None:
-        """The actor has started, for the first time or again."""
+        """Note that the actor has started, for the first time or again."""
         ...
 
     def lost(self, actor: int) -> None:
-        """The actor died and its lane was reset; a successor may come."""
+        """Note that the actor died and its lane was reset; a successor may come."""
         ...
 
     def gave_up(self, actor: int) -> None:
-        """The supervisor will not start the actor again."""
+        """Note that the supervisor will not start the actor again."""
         ...
 
     def tick(self) -> bool:
@@ -115,16 +115,16 @@ class Gate(Protocol):
         ...
 
     def finish(self, version: int) -> None:
-        """The learner published `version` from the batch that was taken."""
+        """Note that the learner published `version` from the batch that was taken."""
         ...
 
     def continue_at(self, version: int, is_first: bool) -> None:
-        """The learner continues at this version. is_first: no batch was ever taken."""
+        """Continue at this version. is_first: no batch was ever taken."""
         ...
 
     @property
     def due_ns(self) -> int:
-        """When there is something to do although nothing arrives; 0: never."""
+        """Time of the next work that needs no arrival; 0: there is none."""
         ...
 
     def waiting(self) -> Iterable[Stamp]:

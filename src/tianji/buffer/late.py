@@ -1,8 +1,8 @@
-"""Unrolls in work that would be too old after the next version: asked for, and waited for a little.
+"""Late unrolls: unrolls in work that would be too old after the next version.
 
-This is how the bound on lag is held without throwing data away: the actor hands over what it has
-after its current step, and the learner takes it in. A world whose single step takes longer than
-PATIENCE_NS holds up nobody further; what it delivers then is the last resort's.
+The buffer asks the actor for what it has and waits up to PATIENCE_NS. This keeps the bound on lag
+without losing data: the actor hands over its unroll after the current step, and the learner takes
+it in. An environment whose step takes longer delivers too late; its unroll is discarded.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tianji.types import Clock
 PATIENCE_NS = 250_000_000
 
 RoundInWork: TypeAlias = Callable[[int], int | None]
-"""The round that an actor is on; None when it holds no grant."""
+"""Returns the round that an actor is on; None when it holds no grant."""
 
 
 class LateUnrolls:
-    """Remembers whom it asked, since when, and whom it has stopped waiting for."""
+    """Remembers which actors it asked, when, and which it no longer waits for."""
 
     def __init__(
         self,
@@ -36,30 +36,28 @@ class LateUnrolls:
         self._gauges = [actor.gauges for actor in actors]
         self._now_ns = now_ns
         self._since: dict[int, tuple[int, int]] = {}
-        """By actor: the round that was waited for last, and since when."""
+        """For each actor, the round that was waited for last, and the time when that began."""
         self._gone: set[int] = set()
-        """Actors that died; what their gauges show is out of date."""
+        """Actors that died; their gauges are out of date."""
         self._version = -1
         self._awaited: list[tuple[int, int]] = []
-        """(actor, round) of those that hold up this version. There are no new ones until the next:
-        what is begun now is of this version."""
+        """(actor, round) of the unrolls that hold up this version. Unrolls begun now are of this
+        version and are not late."""
         for actor in range(len(actors)):
-            self._orders.hurry_no_more(
-                actor
-            )  # what a buffer before this one asked for, in other rounds
+            self._orders.hurry_no_more(actor)  # an earlier buffer may have asked, in other rounds
 
     def forget(self, actor: int) -> None:
-        """The actor died: its unroll is no longer in work, and its round is made again."""
+        """Forget an actor that died: its unroll is no longer in work, its round is made again."""
         self._gone.add(actor)
         self._orders.hurry_no_more(actor)
         self._since.pop(actor, None)
 
     def came(self, actor: int) -> None:
-        """The actor has started, with nothing in work: its gauges are its own again."""
+        """Note that the actor has started, with nothing in work: its gauges are its own again."""
         self._gone.discard(actor)
 
     def holds_up(self, version: int, in_work: RoundInWork) -> bool:
-        """Whether the next version should wait for one of the unrolls in work."""
+        """Return whether the next version should wait for one of the unrolls in work."""
         if version != self._version:
             self._version = version
             self._awaited = self._ask(in_work)

@@ -1,4 +1,4 @@
-"""What the buffer asks of its actors; the other end is actor/orders.py."""
+"""Orders from the buffer to its actors; the other end is actor/orders.py."""
 
 from __future__ import annotations
 

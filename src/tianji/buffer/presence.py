@@ -1,4 +1,4 @@
-"""Who is there: actors that have come, that were replaced, that will never come."""
+"""Presence: the actors that are attached, that were replaced, and that will not come back."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tianji.channels.orders import BufferRows, Order
 
 
 class Changes(NamedTuple):
-    """Since we looked last."""
+    """Actors whose presence has changed since the last look."""
 
     come: list[int]
     given_up: list[int]
 
 
 class Presence:
-    """Looks only at actors that are missing: there may be thousands."""
+    """Looks only at missing actors: there may be thousands in all."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Presence:
         self._orders = BufferOrders(rows.actors)
         self._resets_done = sum(map(self._orders.resets_done, range(len(rows.actors))))
         self.absent = set(range(receiver.num_lanes))
-        """Not attached, as far as we know."""
+        """Actors not attached at the last look."""
 
     def changes(self) -> Changes:
         changes = Changes([], [])
@@ -55,7 +55,7 @@ class Presence:
         ]
 
     def lost(self, actor: int, resets: int) -> None:
-        """Its lane was reset, after so many replacements."""
+        """Note that the actor's lane was reset, after this many replacements."""
         self.absent.add(actor)
         self._resets_done += resets - self._orders.resets_done(actor)
         self._orders.reset_done(actor, resets)  # last: the new actor waits for it

@@ -1,7 +1,7 @@
-"""The saved state of a buffer, for another number of actors than it was saved with. Pure.
+"""Converts the saved state of a buffer to another number of actors. Pure.
 
-What happens in one environment is independent of its neighbours, so a stored unroll is a set of
-columns, one per environment, and columns may be put together anew.
+Environments are independent of each other, so a stored unroll is a set of columns, one per
+environment, and columns may be combined in another way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def regrouped(
     env_axes: Mapping[str, int | None],
     capacity: int,
 ) -> dict[str, Any]:
-    """The state as the buffer of `num_actors` would have saved it; the same if nothing changes.
+    """Return the state as the buffer of `num_actors` would have saved it.
 
     env_axes: where each field of an unroll has its environments (Layout.env_axes).
     capacity: unrolls that the store keeps now; the newest stay.
@@ -32,7 +32,7 @@ def regrouped(
     store = dict(state["store"])
     if "items" in store:
         store = _regrouped_store(store, envs_per_actor, env_axes, capacity)
-    # A round of all actors has the same steps however many they are; the highest repeats none.
+    # A round of all actors has the same steps for any number of them; the highest repeats none.
     return {**state, "rounds": [max(rounds)] * num_actors, "store": store}
 
 
@@ -42,11 +42,13 @@ def _regrouped_store(
     num_held, _, envs_before = store["items"]["reward"].shape
     columns = num_held * envs_before
     count = min(capacity, columns // envs)
-    kept = slice(columns - count * envs, columns)  # the oldest do not fill an unroll, or have to go
+    kept = slice(
+        columns - count * envs, columns
+    )  # leaves out the oldest: they fill no unroll, or exceed the capacity
     first_of_each = np.arange(kept.start, kept.stop, envs) // envs_before
 
     def regroup(array: Array, axis: int | None) -> Array:
-        if axis is None:  # one value for all environments: the oldest speaks for its new unroll
+        if axis is None:  # one value for all environments: take the oldest column's
             chosen: Array = array[first_of_each]
             return chosen
         by_column = np.moveaxis(array, axis + 1, 1).reshape(columns, *_without(array, axis))
@@ -65,6 +67,6 @@ def _regrouped_store(
 
 
 def _without(array: Array, axis: int) -> tuple[int, ...]:
-    """The shape of one column: that of an unroll without its environments."""
+    """Return the shape of one column: an unroll without its environment axis."""
     shape = array.shape[1:]
     return shape[:axis] + shape[axis + 1 :]

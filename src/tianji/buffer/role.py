@@ -43,7 +43,7 @@ class Buffer:
         return worked
 
     def _reset_lanes(self) -> bool:
-        """Actors that were replaced: each one's lane starts afresh."""
+        """Reset the lanes of actors that were replaced."""
         presence = self._lanes.presence
         replaced = presence.replaced()
         for actor, resets in replaced:
@@ -82,7 +82,7 @@ class Buffer:
         """Return a batch for the next version, when one is due."""
         if self._is_taken or not self._gate.may_take():
             return None
-        self._receive_all()  # what is no longer in work has been sent
+        self._receive_all()  # items that are no longer in work were sent
         entering = self._gate.entering()
         if entering is None:
             return None
@@ -98,19 +98,19 @@ class Buffer:
         return batch
 
     def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> int:
-        """The learner published `version` from this batch: the gate may move on."""
+        """Take back the batch from which the learner published `version`."""
         unique_steps = self._store.finish(batch, priorities)
         self._is_taken = False
         self._gate.finish(version)
         return unique_steps
 
     def continue_at(self, version: int) -> None:
-        """The learner continues at this version, after a resume."""
+        """Continue at this version after a resume."""
         self._gate.continue_at(version, is_first=self.items_taken == 0)
 
     @property
     def due_ns(self) -> int:
-        """When there is something to do although nothing arrives; 0: never."""
+        """Time of the next work that needs no arrival; 0: there is none."""
         return self._gate.due_ns
 
     @property
@@ -130,7 +130,8 @@ class Buffer:
         return self._gate.rounds_record()
 
     def state(self) -> dict[str, Any]:
-        """Between two versions. Items that wait or are being made are made again on resume."""
+        """Return the state between two versions. A resume makes items again that wait or are in
+        work."""
         rounds = self._lanes.rounds()
         for stamp in self._gate.waiting():
             rounds[stamp.actor] -= 1

@@ -34,7 +34,7 @@ class WindowPlan:
     point: SetPoint
     max_lag: int
     may_park: bool = False
-    """There are more workers than cores, so that actors disturb the learner."""
+    """True where there are more workers than cores: actors then disturb the learner."""
 
 
 class RatioWindow:
@@ -58,18 +58,18 @@ class RatioWindow:
         self._waiting: list[Entry] = []
         self._num_entered = 0
         self._versions_made = 0
-        """Since the start or the resume, as `_num_entered`."""
+        """Counted from the start or the resume, like `_num_entered`."""
         self.version = 0
         self._late = LateUnrolls(plan.max_lag, rows.actors, now_ns)
         self._late_since_ns = 0
-        """When the version that is due began to wait for late unrolls; 0: it does not."""
+        """Time at which the version that is due began to wait for late unrolls; 0: it does not."""
         self._may_park = plan.may_park and not is_serial and num_actors > 1
         self._parking = ParkingState(num_actors, num_actors)
         self._woken_ns = 0
         self._gauges[Gauge.ACTIVE] = num_actors
 
     def starts_with(self, num_held: int) -> None:
-        """A full store needs no second warm-up."""
+        """Skip the part of the warm-up that the store makes up for."""
         self._num_entered = min(num_held, self._point.warmup_unrolls)
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
@@ -84,7 +84,7 @@ class RatioWindow:
         self.lanes.lost(actor)
 
     def gave_up(self, actor: int) -> None:
-        """The others take its turns."""
+        """Do nothing: the other actors take its turns."""
 
     def tick(self) -> bool:
         if self.lanes.has_changed:
@@ -115,7 +115,7 @@ class RatioWindow:
         return not self._waits_for_late()
 
     def _wake_more(self) -> None:
-        """The learner has nothing to do: parked actors are woken, more and more of them."""
+        """Wake more and more parked actors while the learner has nothing to do."""
         if self._parking.active < self._parking.num_actors:
             now_ns = self._now_ns()
             if now_ns - self._woken_ns >= WAKE_PERIOD_NS:
@@ -148,7 +148,7 @@ class RatioWindow:
         return entering
 
     def _discard_late(self) -> None:
-        """The last resort: an unroll that is too old in spite of pacing is discarded, counted."""
+        """Discard and count unrolls that are too old in spite of pacing, as a last resort."""
         oldest = self.version - self._max_lag
         late = [entry for entry in self._waiting if entry.stamp.oldest_version < oldest]
         if not late:
@@ -187,11 +187,11 @@ class RatioWindow:
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Nothing was kept: unrolls that waited are made again."""
+        """Do nothing: unrolls that waited are made again."""
 
 
 def _turn(entry: Entry) -> tuple[int, int, int]:
-    """The oldest first, so that nothing waits until it is too old; without lag all are of one age,
-    and the order is (round, actor)."""
+    """Sort the oldest first, so that nothing waits until it is too old; without lag all have the
+    same age, and the order is (round, actor)."""
     stamp = entry.stamp
     return stamp.oldest_version, stamp.round, stamp.actor

@@ -44,7 +44,7 @@ class _Board:
 
 
 class ShmBoardWriter:
-    """The only writer. It gives the board its size, because only it knows the model."""
+    """The only writer. It sets the size of the board, because only it knows the model."""
 
     def __init__(self, fd: int, payload_bytes: int, name: str = "the policy") -> None:
         is_new = os.fstat(fd).st_size == 0
@@ -55,11 +55,11 @@ class ShmBoardWriter:
         words = segment.words(0, _STAMPS + NUM_COPIES)
         if segment.nbytes != nbytes or words[_PAYLOAD] not in (0, payload_bytes):
             raise ChannelError(
-                f"Of {name} {payload_bytes} bytes are to be posted, but this board of "
-                f"{segment.nbytes} bytes was made for another size. Whoever takes over must build "
-                "the same model."
+                f"{payload_bytes} bytes of {name} cannot be posted: this board of {segment.nbytes} "
+                "bytes was made for another size. A process that takes over must build the same "
+                "model."
             )
-        if words[_PAYLOAD] == 0:  # new, or its writer died before the header was whole
+        if words[_PAYLOAD] == 0:  # new, or its writer died before the header was complete
             for word in range(_VERSION, _STAMPS + NUM_COPIES):
                 words[word] = -1
             self._fence()  # a reader that sees the size sees the -1 too
@@ -79,14 +79,14 @@ class ShmBoardWriter:
         words[_VERSION] = version
 
     def version(self) -> int:
-        """The highest version ever posted, by this writer or by one before it; -1 if none. One that
-        died in its last move has posted, although readers are not told of it yet."""
+        """Return the highest version posted by this writer or an earlier one; -1 if none. A version
+        counts as posted even if its writer died before readers were told of it."""
         words = self._board.words
         return max(words[_VERSION], words[_STAMPS + words[_LATEST]])
 
 
 class ShmBoardReader:
-    """One of many readers. The board may still be without a size when it is opened."""
+    """One of many readers. The board may still have no size when it is opened."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

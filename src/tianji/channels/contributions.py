@@ -31,7 +31,7 @@ class BoardContributionWriter:
         self._writer = writer
         self._reader = reader
         self._posts = reader.version() + 1
-        """How many there were. The board tells posts apart by it; several are of one version."""
+        """Number of posts so far. The board numbers posts by it; several may be of one version."""
 
     def post(self, contribution: Contribution, sum_P: Array) -> None:
         def write(payload: Bytes) -> None:

@@ -29,10 +29,10 @@ class Control:
         self.gauges = Gauges(kinds, segment.words(0, GAUGE_WORDS * num_roles))
         offset = 8 * GAUGE_WORDS * num_roles
         self.supervision = Orders(kinds, segment.words(offset, ORDER_WORDS * num_roles))
-        """What the supervisor wants of every role."""
+        """Orders of the supervisor to every role."""
         offset += 8 * ORDER_WORDS * num_roles
         self.orders = Orders(kinds, segment.words(offset, ORDER_WORDS * num_roles))
-        """What the buffer wants of its actors."""
+        """Orders of the buffer to its actors."""
         self._bells_at = ROLE_BYTES * num_roles
         self._workers = {worker: number for number, worker in enumerate(workers)}
 

@@ -75,11 +75,11 @@ CARRIED = {
     Gauge.STEPS: Gauge.CARRIED_STEPS,
     Gauge.UNIQUE_STEPS: Gauge.CARRIED_UNIQUE_STEPS,
 }
-"""Of the learner's counts, where it is told how much of each was carried over."""
+"""The gauge that holds how much of a learner's count was carried over, by that count."""
 
 
 class Activity(IntEnum):
-    """What a role is doing now; a heartbeat that stops says in which of these."""
+    """The present work of a role; when heartbeats stop, it shows where."""
 
     STARTING = 0
     ACTING = 1

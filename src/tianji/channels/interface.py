@@ -106,11 +106,11 @@ class Receiver(Protocol):
         ...
 
     def is_attached(self, lane: int) -> bool:
-        """Whether the lane's sender is there to take a grant."""
+        """Return whether the lane's sender is there to take a grant."""
         ...
 
     def wake_senders(self) -> None:
-        """There is news for all of them that comes by another way: none sleeps through it."""
+        """Wake all senders, because there is news for them on another channel."""
         ...
 
 
@@ -149,7 +149,7 @@ class BoardReader(Protocol):
 
 
 class Contribution(NamedTuple):
-    """What an actor has added up at one version, beside the sum itself."""
+    """The version and the count of the gradients in an actor's sum."""
 
     version: int
     num_gradients: int
@@ -162,7 +162,7 @@ class ContributionWriter(Protocol):
     def post(self, contribution: Contribution, sum_P: Array) -> None: ...
 
     def left(self, sum_P: Array) -> Contribution | None:
-        """What was posted last, also by an actor that died; None before the first."""
+        """Return what was posted last, also by an actor that died; None before the first."""
         ...
 
 
@@ -175,7 +175,7 @@ class ContributionReader(Protocol):
 
 
 class Total(NamedTuple):
-    """What all actors have contributed to one version, weighed by the gather rule and added up."""
+    """The total of all contributions to one version, weighed by the gather rule."""
 
     sum_P: Array
     counts: list[int]

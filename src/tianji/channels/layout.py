@@ -100,5 +100,5 @@ STANDARD_FIELDS: Sequence[Field] = (
     Field("episode_length", "int32"),
     Field("row_ns", "int64", (), "row"),
 )
-"""What every unroll holds beside observations and the algorithm's own fields. `episode_length` is
-0 except in the row in which an episode ended; `row_ns` is when each row was finished."""
+"""The fields of every unroll beside observations and the algorithm's own fields. `episode_length`
+is 0 except in the row in which an episode ended; `row_ns` is when each row was finished."""

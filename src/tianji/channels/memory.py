@@ -1,14 +1,14 @@
-"""Shared memory that cannot be left behind, and how two processes agree on what lies in it.
+"""Shared memory that no process can leave behind, and the means to synchronise access to it.
 
 Segments are memfds: they have no name in any file system, are inherited by file descriptor, and
 are gone with the last process that holds one, even when all are killed at once. Large ones lie on
 huge pages where the kernel can do it, because copying into 4-KiB pages takes twice as long.
 
-A fence orders memory: everything before it is seen by others before anything after it. The channels
-rely on it, and on the processor's own order only where IS_ORDERED says that there is one.
+A fence orders memory: other processes see everything before it before anything after it. The
+channels rely on fences, and on the processor's own order only where IS_ORDERED is true.
 
-A Bell wakes a sleeper. It costs no system call while its owner is awake, and nobody owns a lock: a
-killed process cannot leave one behind.
+A Bell wakes a sleeping worker. It makes no system call while its owner is awake. It uses no lock,
+so a killed process cannot leave one locked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ARMED_OFFSET = 48  # behind sem_t, which takes 32 bytes
 
 
 def to_pages(nbytes: int) -> int:
-    """What memory of this size really takes."""
+    """Return the size rounded up to whole pages."""
     return -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
@@ -71,7 +71,7 @@ class Segment:
 
     @staticmethod
     def create(label: str, nbytes: int) -> Segment:
-        """New zeroed memory. All of it is set aside now, so that it cannot run out later."""
+        """Create zeroed memory. All of it is allocated now, so that it cannot run out later."""
         fd = os.memfd_create(f"tianji-{label}")
         try:
             return Segment.allocate(fd, label, nbytes)
@@ -99,22 +99,22 @@ class Segment:
 
     @staticmethod
     def attach(fd: int) -> Segment:
-        """The memory behind an inherited file descriptor."""
+        """Map the memory behind an inherited file descriptor."""
         return Segment(fd, os.fstat(fd).st_size)
 
     def close(self) -> None:
-        """Let the file descriptor go; the memory itself goes with the last view of it."""
+        """Close the file descriptor; the memory is freed with the last view of it."""
         os.close(self.fd)
 
     def words(self, offset: int, count: int) -> memoryview:
-        """`count` 64-bit words from `offset` on, as plain integers."""
+        """Return `count` 64-bit words from `offset` on, as plain integers."""
         return self.memory[offset : offset + 8 * count].cast("q")
 
 
 def _map_shared(fd: int, nbytes: int) -> memoryview:
-    """Map a memfd. One that may lie on huge pages begins at a multiple of their size, or the
-    processor could not use them: the file is laid over a larger stretch of reserved addresses,
-    which goes, file and all, when the last view of it does."""
+    """Map a memfd. One that may use huge pages must start at a multiple of their size: the file is
+    mapped over a larger range of reserved addresses, which is freed, with the file, when its last
+    view is gone."""
     if nbytes < HUGE_PAGE:
         return memoryview(mmap.mmap(fd, nbytes))
     reserved = mmap.mmap(-1, nbytes + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -128,9 +128,9 @@ def _map_shared(fd: int, nbytes: int) -> memoryview:
 
 
 class Seat:
-    """The right to be the only one at an end of a channel. It is given up with this object, or with
-    the process, however that ends: it is a lock on one byte of the segment's file, through an open
-    file of its own."""
+    """The right to be the only process at an end of a channel. It is a lock on one byte of the
+    segment's file, through an open file of its own. The lock is released with this object, or when
+    the process ends in any way."""
 
     _fd = -1
 
@@ -144,7 +144,7 @@ class Seat:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise
             raise ChannelError(
-                f"There is {who} already, and only one is allowed. End that one first."
+                f"There is already {who}, and only one is allowed. End that one first."
             ) from error
 
     def leave(self) -> None:
@@ -164,20 +164,19 @@ def _leave_all() -> None:
         seat.leave()
 
 
-# A child that an environment forks is not at this end, and may live longer than we do.
+# A child process that an environment forks must not hold the seat: it may outlive this process.
 os.register_at_fork(after_in_child=_leave_all)
 
 
 IS_ORDERED = platform.machine() in ("x86_64", "AMD64")
-"""This processor keeps stores in order among themselves, and loads: where only that is needed, it
+"""True where the processor keeps stores in order, and loads in order: code that needs only that
 needs no fence. (Streaming stores are the exception; copying functions that use them end with a
 fence of their own.)"""
 
 
 def new_fence() -> Callable[[], None]:
-    """A function that orders all memory accesses before its call ahead of all after it, on any
-    processor: a release (of a lock nobody else knows) followed by the acquire that takes it back.
-    One per thread."""
+    """Return a function that orders all memory accesses before its call ahead of all after it, on
+    any processor. It releases a private lock and acquires it again. Each thread needs its own."""
     lock = threading.Lock()
     acquire, release = lock.acquire, lock.release
     acquire()
@@ -185,7 +184,7 @@ def new_fence() -> Callable[[], None]:
     def fence() -> None:
         try:
             release()
-        except RuntimeError:  # a signal handler broke off the last fence between its two moves
+        except RuntimeError:  # a signal handler interrupted the last fence between its two calls
             acquire()
             release()
         acquire()
@@ -198,7 +197,7 @@ class _Timespec(ctypes.Structure):
 
 
 class Bell:
-    """What a worker sleeps on when none of its roles has anything to do; anybody may ring it.
+    """A worker sleeps on it when none of its roles has anything to do; any process may ring it.
 
         while not is_over():
             if not tick():          # nothing to do:
@@ -206,10 +205,10 @@ class Bell:
                 if not tick():      # ... so what came before must be looked for once more
                     bell.wait(0.25)
 
-    A ring while the bell is not armed is one look at a word. The ringer's write comes before its
-    look, the sleeper's arming before its own, with a fence in between on either side: at least one
-    of them sees the other. A ringer that dies between its two moves takes that ring with it: the
-    sleeper then wakes at the end of its wait.
+    Ringing a bell that is not armed reads one word. The ringer writes its data before it reads that
+    word, and the sleeper arms the bell before it looks for data, each with a fence in between: at
+    least one of them sees the other. If the ringer dies between its two steps, that ring is lost,
+    and the sleeper wakes at the end of its wait.
     """
 
     def __init__(self, segment: Segment, offset: int) -> None:
@@ -218,23 +217,23 @@ class Bell:
         self._fence = new_fence()
 
     def initialise(self) -> None:
-        """Once, by the process that created the segment."""
+        """Initialise the semaphore, once, in the process that created the segment."""
         if _instant.sem_init(self._address, 1, 0) != 0:
             raise ChannelError("This system has no process-shared semaphores.")
 
     def ring(self) -> None:
-        """Wake the owner if it sleeps, or is about to. What was written before is seen by it."""
+        """Wake the owner if it sleeps or is about to. The owner sees what was written before."""
         self._fence()
         self.wake()
 
     def wake(self) -> None:
-        """The same, for one who has put a fence behind what was written."""
+        """Do the same as `ring` for a caller that has set a fence already."""
         if self._armed[0]:
             self._armed[0] = 0  # before the post: the owner may arm it again right after
             _instant.sem_post(self._address)
 
     def arm(self) -> None:
-        """From here on a ring ends the next wait."""
+        """Make every ring from now on end the next wait."""
         self._armed[0] = 1
         self._fence()
 

@@ -27,7 +27,7 @@ class Order(IntEnum):
     """The words of a row: NUMBER, those of the supervisor, and those of the buffer to actors."""
 
     NUMBER = 0
-    """How often anything else in this row was changed."""
+    """Number of changes to the other words of this row."""
     STOP = 1
     """Supervisor, to every role: how urgently to stop (Stop)."""
     RESETS = 2
@@ -48,7 +48,7 @@ class Order(IntEnum):
 
 
 class Stop(IntEnum):
-    """How urgently to stop."""
+    """Urgency of a stop."""
 
     NO = 0
     FINISH = 1

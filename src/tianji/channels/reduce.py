@@ -1,16 +1,16 @@
 """Reduce: a group of ranks gives one vector each, and all of them get the sum.
 
-    reduce.give(team, rank, values)       # begins; nobody waits in it
-    total = reduce.result()               # None until everybody has given; ReduceBroken if one died
+    reduce.give(team, rank, values)       # begins, and does not wait
+    total = reduce.result()               # None until all have given; ReduceBroken if one died
 
 The collective is gloo's, over TCP on the loopback interface. It is neither authenticated nor
-encrypted. The ranks find each other through a memfd that they have inherited: no file and no port
-of its own for that, and nothing is left when the last of them has ended.
+encrypted. The ranks find each other through an inherited memfd, which needs no file and no port,
+and is gone when the last of them has ended.
 
-A team is a number and its members. When one of them dies, or another one comes, a new team is
-made under a new number; what was under way in the old one is let go. Every collective has a thread
-of its own, because gloo can only be waited for: a role goes on ticking meanwhile, shows that it is
-alive, and sleeps on its bell, which the thread rings.
+A team is a number and its members. When a member dies or another actor comes, a new team with a new
+number is made, and collectives of the old one are abandoned. Every collective has its own thread,
+because gloo only has a blocking wait: the role continues to tick and to send heartbeats, and sleeps
+on its bell, which the thread rings.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 
 _torch: Any = distributed
-"""The library's own description of its types leaves out half of what we use."""
+"""Untyped: the library's type stubs lack half of what is used here."""
 
 CLOSE_S = 1.0
 NETWORK_ERRORS = (RuntimeError, OSError, EOFError, ValueError)
-"""What gloo, its store and the sockets below raise when a rank is gone or unreachable. Anything
-else is a fault of the program."""
+"""Errors of gloo, its store and its sockets when a rank is gone or unreachable. Any other error is
+a bug."""
 
 
 class ReduceBroken(TianjiError):
@@ -44,7 +44,7 @@ class ReduceBroken(TianjiError):
 
 
 class Team(NamedTuple):
-    """Who takes part: the learner's side as rank 0, then these actors."""
+    """The members: the learner's side as rank 0, then these actors."""
 
     number: int
     actors: tuple[int, ...]
@@ -55,7 +55,7 @@ class Team(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What is wanted of a team now: its sums at this version; -1: nothing yet."""
+    """A request to a team for its sums at this version; -1: none yet."""
 
     team: int
     version: int
@@ -72,9 +72,9 @@ class GlooReduce:
     """One rank's end."""
 
     def __init__(self, fd: int, timeout_s: float, wake: Callable[[], None]) -> None:
-        """fd: of the memfd through which ranks find each other.
-        timeout_s: the longest that one rank may let the others wait.
-        wake: called from another thread, when there is a result.
+        """fd: the memfd through which ranks find each other.
+        timeout_s: the longest time that one rank may make the others wait.
+        wake: called from another thread when there is a result.
         """
         if not _torch.is_available() or not _torch.is_gloo_available():
             raise UsageError(
@@ -87,37 +87,36 @@ class GlooReduce:
         self._lock = threading.Lock()
         self._wake = wake
         self._attempt: _Attempt | None = None
-        self._let_go: list[_Attempt] = []
-        """Of other teams, and still under way."""
+        self._abandoned: list[_Attempt] = []
+        """Unfinished collectives of other teams."""
 
     def announce(self, team: Team) -> None:
-        """By rank 0, before anybody else knows the number."""
+        """Store the members of a team. Rank 0 does it before any other rank knows the number."""
         self._store.set(f"team-{team.number}", json.dumps(team.actors))
 
     def team(self, number: int) -> Team:
-        """One that was announced."""
+        """Return a team that was announced."""
         return Team(number, tuple(json.loads(self._store.get(f"team-{number}"))))
 
     def give(self, team: Team, rank: int, values: Array) -> None:
-        """Begin a collective. Of those of the same team it is the next; one of another team that is
-        still under way is let go."""
+        """Begin the next collective of a team. An unfinished one of another team is abandoned."""
         before = self._attempt
-        self._let_go = [attempt for attempt in self._let_go if not attempt.is_done]
+        self._abandoned = [attempt for attempt in self._abandoned if not attempt.is_done]
         if before is not None and before.team != team:
-            self._let_go.append(before)
+            self._abandoned.append(before)
             before = None
         form = partial(self._form, team, rank)
         self._attempt = _Attempt(team, values, before, form, self._ring)
 
     def _ring(self) -> None:
-        with self._lock:  # one that was let go may end at the same time
+        with self._lock:  # an abandoned one may end at the same time
             self._wake()
 
     def is_under_way(self) -> bool:
         return self._attempt is not None and not self._attempt.is_done
 
     def result(self) -> Array | None:
-        """What all have given, added up; None as long as somebody has not."""
+        """Return the sum of what all ranks have given; None until all have."""
         attempt = self._attempt
         if attempt is None or not attempt.is_done:
             return None
@@ -130,10 +129,10 @@ class GlooReduce:
         return attempt.values
 
     def close(self) -> None:
-        """Let what is under way come to its end, which it does soon when others end too: a thread
-        that comes back from the library while Python shuts down would abort the process."""
+        """Wait for unfinished collectives, up to CLOSE_S: a thread that returns from the library
+        while Python shuts down would abort the process."""
         deadline_s = time.monotonic() + CLOSE_S
-        for attempt in (*self._let_go, *filter(None, [self._attempt])):
+        for attempt in (*self._abandoned, *filter(None, [self._attempt])):
             attempt.join(max(0.0, deadline_s - time.monotonic()))
 
     def _form(self, team: Team, rank: int) -> Any:
@@ -146,7 +145,7 @@ class GlooReduce:
 
 
 class _Attempt:
-    """One collective. It ends by itself, at the latest after the timeout."""
+    """One collective. It ends at the latest after the timeout."""
 
     def __init__(
         self,
@@ -156,11 +155,11 @@ class _Attempt:
         form: Callable[[], Any],
         wake: Callable[[], None],
     ) -> None:
-        """before: the one of the same team whose group this one takes over; else it is formed."""
+        """before: the collective of the same team whose group this one takes over, if any."""
         self.team = team
         self.values = values.copy()
         self.error: str | None = None
-        """What failed between the ranks, in words."""
+        """The error between the ranks, in words."""
         self.fault: BaseException | None = None
         """An error of the program, which the role raises in its own thread."""
         self.is_done = False
@@ -181,7 +180,7 @@ class _Attempt:
             self._group = group
         except NETWORK_ERRORS as error:
             self.error = _in_short(error)
-        except BaseException as error:  # noqa: BLE001 - nobody sees what ends this thread
+        except BaseException as error:  # noqa: BLE001 - the role raises it in its own thread
             self.error, self.fault = _in_short(error), error
         finally:
             self._before = None
@@ -189,7 +188,7 @@ class _Attempt:
             self._wake()
 
     def _hand_over(self) -> Any:
-        """The group. It goes to one other alone: where that fails, it is gone, and all see it."""
+        """Return the group to the next collective, and keep no reference to it."""
         self._thread.join()
         group, self._group = self._group, None
         if group is None:
@@ -198,6 +197,6 @@ class _Attempt:
 
 
 def _in_short(error: BaseException) -> str:
-    """The library's message without the line of its source, and without its advice."""
+    """Return the library's message without its source line and its advice."""
     text = re.sub(r"^\[[^]]*\] ", "", str(error)).strip() or type(error).__name__
     return text.splitlines()[0].split(". ")[0]

@@ -21,7 +21,7 @@ from tianji.records import Event, Report
 MAX_WAITING = 1000
 
 Reports: TypeAlias = Callable[[Report], None]
-"""Where reports go. Never waits."""
+"""Takes reports. Never waits."""
 
 
 class ReportPipe:

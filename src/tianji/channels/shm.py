@@ -2,18 +2,18 @@
 
 A lane is two rings of indices, `granted` (buffer to actor) and `sent` (actor to buffer), each with
 a count that only one end writes. Only indices and stamps move; the bytes of an unroll are written
-once and read where they lie. An end writes an entry, then (in order) the count; the other end reads
-the count, then a fence, then every entry it covers: one fence for all that has arrived.
+once and read in place. An end writes an entry, then (in order) the count; the other end reads the
+count, then a fence, then every entry it covers: one fence for all that has arrived.
 
 Either end may die at any instruction:
 
-- A sender that dies leaves at most one slot half written. It never counted it as sent, so nobody
-  reads it; the receiver takes back what the lane held (reset_lane).
-- A receiver that dies forgets who holds which slot. The new one raises every lane's generation.
-  Whatever a sender sends before it has acknowledged the new generation is void, and the slot that
-  it may still be writing stays out of use until then.
-- What a receiver keeps for long is noted in the memory (notes.py). The new one finds every slot
-  whose note was complete, and treats all others as free.
+- A sender that dies leaves at most one slot half written. It never counted the slot as sent, so it
+  is not read; the receiver takes back the slots of the lane (reset_lane).
+- When a receiver dies, the record of which lane holds which slot is lost. The new receiver raises
+  every lane's generation. Items sent before a sender has acknowledged the new generation are void,
+  and the slot that it may still be writing stays out of use until then.
+- Slots that a receiver keeps for long are listed in the memory (notes.py). The new receiver finds
+  every slot whose note was complete, and treats all others as free.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _make_stamp: Callable[[tuple[int, ...]], Stamp] = partial(tuple.__new__, Stamp)
 
 
 def lane_bytes(num_slots: int) -> int:
-    """Memory of one lane whose rings can hold every slot there is."""
+    """Return the memory of one lane whose rings can hold all slots."""
     rings = num_slots * (_GRANT.size + _ENTRY.size)
     return -(-(8 * _HEAD_WORDS + rings) // 64) * 64
 
@@ -61,7 +61,7 @@ class Ring:
         self._unpack = entry.iter_unpack
 
     def read(self, begin: int, end: int) -> Iterator[tuple[int, ...]]:
-        """The entries from position `begin` up to `end`."""
+        """Return the entries from position `begin` up to `end`."""
         first, last = begin % self.length, end % self.length
         if first < last or begin == end:
             return self._between(first, last)
@@ -114,19 +114,19 @@ class StreamMemory:
         return Notes(self.lanes, self.num_lanes * lane_bytes(self.num_slots), self.num_slots)
 
     def check(self) -> None:
-        """That this memory is what the plan says, before anyone touches a slot of it."""
+        """Raise ChannelError unless this memory has the sizes and the layout of the plan."""
         sizes = self.slots.nbytes, self.lanes.nbytes
         lanes = self.num_lanes * lane_bytes(self.num_slots) + note_bytes(self.num_slots)
         planned = self.layout.slot_bytes * self.num_slots, lanes
         if sizes != planned:
             raise ChannelError(
-                f"This memory ({sizes[0]} bytes of slots, {sizes[1]} of lanes) is not that of the "
+                f"This memory ({sizes[0]} bytes of slots, {sizes[1]} of lanes) does not match the "
                 f"plan ({planned[0]} and {planned[1]}): it belongs to another run."
             )
         if self.lane(0).head[_LAYOUT] != self.layout.fingerprint():
             raise ChannelError(
-                "This end lays out its unrolls in another way than the stream was made for. Both "
-                "ends must be started from the same plan."
+                "The layout of unrolls at this end differs from that of the stream. Both ends must "
+                "be started from the same plan."
             )
 
 
@@ -147,15 +147,15 @@ class ShmSender:
         self.attach()
 
     def attach(self) -> None:
-        """Join the current generation, unless a sender has joined it before.
+        """Join the current generation, unless an earlier sender has joined it.
 
-        That sender may have died since; the slots that were granted to it are not ours.
+        That sender may have died since; this one must not use the slots granted to it.
         """
         head = self._head
         generation = head[_GENERATION]
         if generation == head[_ACK]:
             return
-        self._fence()  # from here on we touch no slot of an older generation and see all its grants
+        self._fence()  # slots of an older generation are not touched after it; its grants are seen
         self._generation, self._num_granted = generation, head[_GRANTED]
         self._num_sent = self._num_announced = head[_SENT]
         self._grants.clear()  # older ones are void
@@ -177,7 +177,9 @@ class ShmSender:
     def _read_grants(self) -> bool:
         before, self._num_granted = self._num_granted, self._head[_GRANTED]
         if before == self._num_granted:
-            if self._num_announced != self._num_sent:  # nothing more comes: let it be seen
+            if (
+                self._num_announced != self._num_sent
+            ):  # no more grants: let the receiver see what was sent
                 self._num_announced = self._num_sent
                 self._bell.ring()
             return False
@@ -189,8 +191,8 @@ class ShmSender:
         return {name: array[slot] for name, array in self.arrays.items()}
 
     def send(self, slot: int, stamp: Stamp) -> None:
-        """What is sent to a receiver that is gone is void, because this lane was never attached to
-        the next one; is_stale() tells the actor."""
+        """Hand over a slot. An item sent to a receiver that is gone is void, because this lane is
+        not yet attached to the next one; is_stale() tells the actor."""
         at = self._num_sent % self._sent.length * _ENTRY.size
         # One by one, not `*stamp`: for a named tuple that would take twice as long.
         actor, round_number, oldest, newest, env_steps, started_ns, finished_ns = stamp
@@ -225,11 +227,11 @@ class ShmReceiver:
         """Entries that were read and not yet taken, by lane."""
         self._num_read = [0] * self.num_lanes
         self._entries: list[tuple[int, ...]] = [()] * memory.num_slots
-        """What came with the unroll in each slot."""
+        """The entry of the sent ring that came with the unroll in each slot."""
         self._held: list[int] = [-1] * self.num_lanes
         self._next_lane = 0
         self._free: list[int] = []
-        """The last one in is the first one out: it is still in a cache."""
+        """Last in, first out: that slot is still in a cache."""
         self._notes = memory.notes()
         self.kept = self._notes.found
         for slot in self.kept:
@@ -242,7 +244,7 @@ class ShmReceiver:
         self._free.extend(slot for slot in range(memory.num_slots) if slot not in taken)
 
     def _raise_generation(self, index: int) -> None:
-        """Make everything on the lane void, and note the slot its sender may be writing now."""
+        """Make everything on the lane void, and note the slot that its sender may be writing."""
         head = self._lanes[index].head
         head[_GENERATION] += 1
         self._fence()
@@ -253,14 +255,14 @@ class ShmReceiver:
         self._bells[index].ring()
 
     def _slot_in_work(self, index: int) -> int:
-        """The slot that the lane's sender may be writing, -1 if none. It uses its grants in order,
-        and before it goes on to the next one it counts the last as sent and then looks at the
-        generation: so either we see that count here, or it sees the generation that we raised."""
+        """Return the slot that the lane's sender may be writing, -1 if none. The sender uses its
+        grants in order. Before it takes the next one, it counts the last as sent and then reads the
+        generation. Either this end sees that count, or the sender sees the raised generation."""
         unsent = self._granted_since(index, self._lanes[index].head[_SENT])
         return unsent[0] if unsent else -1
 
     def _granted_since(self, index: int, num_sent: int) -> list[int]:
-        """The slots of the grants that the sender had not used when it had sent this many."""
+        """Return the slots of the grants left when the sender had sent this many."""
         lane = self._lanes[index]
         first, end = num_sent + lane.head[_SKIPPED], lane.head[_GRANTED]
         return [slot for slot, _ in lane.granted.read(first, end)]
@@ -272,10 +274,10 @@ class ShmReceiver:
         if head[_ACK] != head[_GENERATION]:
             return False
         self._fence()
-        # What was sent until now is of an older generation, for nothing was granted since.
+        # Items sent so far are of an older generation: nothing was granted since.
         self._num_read[lane] = head[_SENT]
         held, self._held[lane] = self._held[lane], -1
-        if held >= 0 and held not in self._held:  # an old entry may name what another lane writes
+        if held >= 0 and held not in self._held:  # an old entry may name a slot of another lane
             self._free.append(held)
         self._is_attached[lane] = True
         return True
@@ -308,7 +310,8 @@ class ShmReceiver:
         return True
 
     def expect(self, count: int) -> None:
-        """Of so many, some lane brings at least its share."""
+        """Let a lane wake this end when it has delivered its share: of this many items in total, at
+        least one lane delivers its share."""
         share = -(-count // self.num_lanes)
         for lane, read in zip(self._lanes, self._num_read, strict=True):
             lane.head[_WAKE_AT] = read + share
@@ -356,11 +359,11 @@ class ShmReceiver:
             arrived.append(slot)
         if self._is_attached[lane]:
             unsent = self._granted_since(lane, self._num_read[lane])
-        else:  # what is held since an earlier reset is the lane's still
+        else:  # a slot held since an earlier reset still belongs to the lane
             unsent = [slot for slot in (self._held[lane],) if slot >= 0]
         self._raise_generation(lane)
-        if self._held[lane] not in unsent:  # the entry is old, its slot somebody else's by now
+        if self._held[lane] not in unsent:  # the entry is old: another lane has its slot by now
             self._held[lane] = -1
         self._free.extend(slot for slot in unsent if slot != self._held[lane])
-        self._fence()  # whoever is told that the lane was reset sees its new generation
+        self._fence()  # a sender that is told of the reset sees the new generation
         return arrived

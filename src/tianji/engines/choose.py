@@ -1,4 +1,4 @@
-"""Engines by name. Each is imported when it is wanted: a person waits for the first step."""
+"""Engines by name. Each is imported when it is needed, to keep the start short."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _local(
 
 
 def _virtual(
-    spec: RunSpec, program: Program, observer: Observer, profile: Profile | None
+    spec: RunSpec, program: Program, observer: Observer, profile: Profile | None = None
 ) -> Engine:
     from tianji.engines.virtual import VirtualEngine
 
@@ -41,5 +41,5 @@ ENGINES: dict[str, Callable[..., Engine]] = {
     "local": _local,
     "virtual": _virtual,
 }
-"""Called with the spec, the program, the observer, and what the engine takes beside them: `local` a
-replan, `virtual` a profile."""
+"""Called with the spec, the program and the observer; `local` also takes a replan, `virtual` a
+profile."""

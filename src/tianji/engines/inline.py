@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from tianji.channels.gauges import timed_tick
 from tianji.engines.arithmetic import use_threads
+from tianji.engines.assembly.wiring import build_stream
 from tianji.engines.interface import Observer, Outcome
+from tianji.engines.one_process import OneProcess
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.engines.together import Together
-from tianji.engines.wiring import build_stream
 from tianji.programs.program import Program
 from tianji.records import StoppedBecause
 
@@ -23,7 +23,7 @@ class InlineEngine:
     def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
         self._threads = spec.plan.learner_threads
         self._observer = observer
-        self._roles = Together(spec, program, observer, build_stream(spec.plan))
+        self._roles = OneProcess(spec, program, observer, build_stream(spec.plan))
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self._roles.run(self._loop, stop, resume)

@@ -1,4 +1,4 @@
-"""What an engine is: something that runs a program to its end."""
+"""Engine: runs a program to its end."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class Observer(Protocol):
         now_ns: Clock = time.monotonic_ns,
         settle: Callable[[], None] | None = None,
     ) -> None:
-        """Gauges to read rates and shares from, the processes behind the workers, and the clock
-        that the gauges' times are of. settle: to be called before they are read, where their times
-        are written only when something ends."""
+        """Start to watch these gauges.
+
+        pids: the processes of the workers. now_ns: the clock of the gauges' times. settle: called
+        before they are read, where times are written only when something ends."""
         ...
 
     def tick(self) -> None:
@@ -35,7 +36,7 @@ class Observer(Protocol):
 
 
 class Outcome(TypedDict):
-    """How a run ended: the learner's last record, and what only the engine knows."""
+    """The end of a run: the learner's last record, and facts that only the engine knows."""
 
     because: StoppedBecause | Literal["replan"]
     """`replan`: the run continues with another plan."""

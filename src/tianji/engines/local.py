@@ -17,6 +17,7 @@ from typing import Literal
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.orders import Stop
 from tianji.config.machine import read_machine
+from tianji.engines.assembly.wiring import SharedMemory
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
@@ -24,18 +25,17 @@ from tianji.engines.supervise.imbalance import Imbalances, Replan
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
-from tianji.engines.wiring import SharedMemory
 from tianji.programs.program import Program
 from tianji.records import DoneReport, Event, Report, StoppedBecause
 
 TICK_S = 0.25
 FINISH_S = 2.0
-"""How long the version in work may take once a stop was asked for; saving it may take longer."""
+"""Longest time for the version in work after a stop was asked for; saving it may take longer."""
 GRACE_S = 1.5
-"""How long workers may take to end by themselves once they are told to stop at once. With FINISH_S
-before it and the summary after it, a stop is obeyed within five seconds."""
+"""Longest time for workers to end by themselves when they are told to stop at once. With FINISH_S
+before it and the summary after it, a run stops within five seconds."""
 START_SLICE_S = 0.05
-"""How long workers are started before the supervisor looks up: there may be thousands of them."""
+"""Longest time spent on starting workers before the supervisor does its other work."""
 ASLEEP_S = 5.0
 """A supervisor that did not look for this long was stopped itself (Ctrl-Z, a suspended machine)."""
 
@@ -67,7 +67,7 @@ class LocalEngine:
         """Not yet started for the first time, the learner first."""
         self._finish_by_s = math.inf
         self._stop_level = Stop.NO
-        """How urgently the workers were told to stop."""
+        """Urgency of the stop that the workers were told."""
         self._selector = selectors.DefaultSelector()
         self._done: DoneReport | None = None
         self._last_check_ns = self._awake_ns = time.monotonic_ns()
@@ -96,7 +96,7 @@ class LocalEngine:
         return {name: worker.process.pid for name, worker in workers if worker.process is not None}
 
     def _supervise(self, stop: StopRequest, resume: bool) -> None:
-        """Until the learner is done, the run has failed, or everything must stop now."""
+        """Supervise until the learner is done, the run has failed, or everything must stop now."""
         while self._done is None and not self._recovery.has_failed and not self._must_end(stop):
             self._start_pending(resume)
             self._listen(stop, self._timeout_s())

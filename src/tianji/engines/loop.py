@@ -12,7 +12,7 @@ IDLE_HEARTBEAT_S = 0.25  # a sleeping worker shows this often that it is alive
 
 
 class Sleeper(Protocol):
-    """What an idle worker waits on."""
+    """An idle worker waits on it."""
 
     def arm(self) -> None: ...
 

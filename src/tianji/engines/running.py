@@ -1,4 +1,4 @@
-"""How a worker runs the roles that it holds: in turns on one thread, or on a thread each."""
+"""WorkerRun: runs the roles of one worker, in turns on one thread or on a thread each."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
+from tianji.engines.assembly.roles import Roles
+from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.loop import run_loop
-from tianji.engines.roles import Roles
 from tianji.engines.spec import RunSpec
 from tianji.engines.threads import LockedBuffer, run_on_threads
-from tianji.engines.wiring import SharedEnds
 from tianji.evaluator.role import Evaluator
 from tianji.learner.restored import begun_anew_report
 from tianji.learner.training import Training
@@ -35,7 +35,7 @@ class Part:
     is_over: Callable[[], bool]
     close: Callable[[], None]
     due_ns: Callable[[], int] = lambda: 0
-    """When there is something to do although nothing arrives; 0: never."""
+    """Time of the next work that needs no arrival; 0: there is none."""
 
 
 class Turns:

@@ -14,7 +14,7 @@ from tianji.channels.orders import Stop
 
 
 class StopRequest:
-    """How urgently a person (or the system, by SIGTERM or SIGHUP) wants the run to end.
+    """A request to end the run, by a person or by the system (SIGTERM, SIGHUP).
 
     `fd` becomes readable when that changes, so that a supervisor can sleep on it.
     """
@@ -26,7 +26,7 @@ class StopRequest:
         os.set_blocking(self._write_fd, False)
 
     def ask(self) -> None:
-        """The third time breaks off whatever the calling thread is in."""
+        """Ask more urgently than before; the third call interrupts the calling thread."""
         if self.level == Stop.NOW:
             raise KeyboardInterrupt
         self._raise_to(Stop.FINISH if self.level == Stop.NO else Stop.NOW)

@@ -1,4 +1,4 @@
-"""What every worker of a run is started from."""
+"""RunSpec: the input from which every worker of a run starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tianji.envs.interface import Spaces
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What was asked, what was derived, and what the environment is like."""
+    """The config, the plan derived from it, and the environment with its spaces."""
 
     config: RunConfig
     plan: RunPlan
@@ -24,7 +24,7 @@ class RunSpec:
     run_dir: Path
 
     def env_of(self, actor: int) -> EnvSource:
-        """The environment of one actor."""
+        """Return the environment of one actor."""
         return self.env[actor % len(self.env)] if isinstance(self.env, tuple) else self.env
 
     @property

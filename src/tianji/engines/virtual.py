@@ -18,11 +18,11 @@ from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
 from tianji.costs.profile import Profile
 from tianji.engines.arithmetic import use_threads
-from tianji.engines.gradients import gather_of
+from tianji.engines.assembly.gradients import gather_of
 from tianji.engines.interface import Observer, Outcome
+from tianji.engines.one_process import OneProcess
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.engines.together import Together
 from tianji.programs.program import Program
 from tianji.records import StoppedBecause
 from tianji.virtual.channels import VirtualBoard, VirtualStream
@@ -57,7 +57,7 @@ class VirtualEngine:
         def make_board(nbytes: int) -> InprocBoard:
             return VirtualBoard(nbytes, self._cluster)
 
-        self._roles = Together(spec, program, observer, stream, make_board, self._clock.now_ns)
+        self._roles = OneProcess(spec, program, observer, stream, make_board, self._clock.now_ns)
         self._settle: Callable[[], None] | None = None
         if gather_of(spec) is None:
             self._add_workers(costs_of(plan, profile), plan.learner_threads)

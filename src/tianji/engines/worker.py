@@ -34,7 +34,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """However the supervisor ends, even by SIGKILL, this process ends too."""
+    """End this process when the supervisor ends, even by SIGKILL."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
         os.kill(os.getpid(), signal.SIGKILL)  # it was gone before we asked
@@ -48,7 +48,7 @@ def give_way() -> None:
 
 
 Work: TypeAlias = Callable[[dict[str, Any], bytes, ReportPipe], None]
-"""What a worker does with its own part of the start message, and with the part for all."""
+"""The work of a process, given its own part of the start message and the part for all."""
 
 
 def main(work: Work) -> None:
@@ -93,8 +93,8 @@ def read_run(run: bytes) -> tuple[RunSpec, Program | None]:
 
 def _run(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
+    from tianji.engines.assembly.wiring import SharedEnds
     from tianji.engines.running import WorkerRun
-    from tianji.engines.wiring import SharedEnds
 
     flush_tiny_numbers()  # first: threads take it over when they are started
     use_threads(head["threads"])

@@ -24,7 +24,7 @@ class Progress:
         self.env_steps = 0
         self.episodes = 0
         self.started_ns = 0
-        """When the first environment step of this process's part of the run began."""
+        """Time of the first environment step in this session."""
         self.wall_before_s = 0.0
         """Training time before a resume."""
         self.target_ns = 0
@@ -60,7 +60,7 @@ class Progress:
 
     @property
     def is_rated(self) -> bool:
-        """Whether enough episodes are behind the mean to compare it with others."""
+        """True when the mean is of enough episodes to compare it with others."""
         return all(len(returns) == WINDOW for returns in self._last.values())
 
     @property

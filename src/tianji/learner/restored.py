@@ -1,4 +1,4 @@
-"""What a learner that continues from a checkpoint is called, and what it says."""
+"""The version and the report of a learner that continues from a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ BEFORE_THE_FIRST = -1
 
 
 def version_after(run_dir: Path, saved: int, published: int) -> int:
-    """The version to continue as. Versions never fall: those that were published in this session,
-    and those that a killed one has written to the folder, are passed over.
+    """Return the version to continue as. Versions never fall: those published in this session, and
+    those that a killed session has written to the folder, are skipped.
 
     saved: the version of the checkpoint. published: the highest one of this session, -1 if none.
     """
@@ -34,7 +34,7 @@ def restored_report(saved: int, env_steps: int, version: int, choice: Choice) ->
 
 
 def begun_anew_report(version: int) -> RestoredReport:
-    """The same for a learner that died before its first checkpoint."""
+    """Return the report of a learner that died before its first checkpoint."""
     text = f"The learner died before its first checkpoint and begins anew as version {version}."
     record = RestorePoint(version=BEFORE_THE_FIRST, env_steps=BEFORE_THE_FIRST)
     return RestoredReport(kind="restored", role="learner", text=text, record=record)

@@ -43,7 +43,7 @@ class Learner:
         self._minibatch_steps = 0
         self.version = 0
         self.metrics: Mapping[str, float] = {}
-        """Of the last batch."""
+        """Figures of the last batch."""
 
     def publish(self) -> None:
         """Post the policy as the current version; the first one starts the actors."""

@@ -30,7 +30,7 @@ from tianji.records import (
 from tianji.types import Clock
 
 PATIENCE_S = 1.0
-"""How long the version in work may take after a stop before its other updates are left out."""
+"""Time for the version in work after a stop; then its remaining updates are left out."""
 CUT_SHORT = "The version in work ends with the updates made so far, so that the run can stop."
 
 
@@ -57,7 +57,7 @@ class Training:
         self._now_ns = now_ns
         self._next_report_ns = 0
         self._steps_before = group.steps()
-        self._patience = Patience()  # the patience of a person, so never on a virtual clock
+        self._patience = Patience()  # a person waits, so this is never on a virtual clock
         self._is_cut_short = False
 
     def resume(self, highest_version: int) -> dict[str, Any] | None:
@@ -94,7 +94,7 @@ class Training:
 
     @property
     def due_ns(self) -> int:
-        """When there is something to do although nothing arrives; 0: never."""
+        """Time of the next work that needs no arrival; 0: there is none."""
         return self.group.buffer.due_ns
 
     def tell_news(self) -> None:
@@ -179,8 +179,8 @@ class Training:
 
 
 class Patience:
-    """How long the version in work is waited for after a stop: `is_spent(level)` says that it has
-    had its time, counted from the first call with a level above NO."""
+    """Limits the time for the version in work after a stop: `is_spent(level)` returns whether
+    PATIENCE_S have passed since the first call with a level above NO."""
 
     def __init__(self, now_ns: Clock = time.monotonic_ns) -> None:
         self._now_ns = now_ns

@@ -12,7 +12,7 @@ from typing import Any
 
 from tianji.algorithms.interface import Minibatch
 from tianji.balance.gradient_timing import Timing
-from tianji.buffer.rules import GatherRule
+from tianji.buffer.gather.rules import GatherRule
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Contribution, Grant, Receiver, Sender
 from tianji.channels.orders import ActorRows, Order

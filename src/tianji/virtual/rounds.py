@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from tianji.algorithms.interface import Gather
 from tianji.balance.given_times import Times
 from tianji.balance.gradient_timing import Timing, closing_s
-from tianji.buffer.gather import AHEAD, GatherGate, GatherPlan
-from tianji.buffer.rules import build_rule
-from tianji.buffer.sums import Sums
+from tianji.buffer.gather.gate import AHEAD, GatherGate, GatherPlan
+from tianji.buffer.gather.rules import build_rule
+from tianji.buffer.stores.sums import Sums
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import FREE
 from tianji.virtual.jobs import LEARNER_RANKS, TimedJob, actor_ranks

@@ -4,9 +4,9 @@ import time
 
 from tests.fakes.scripted import scripted_layout
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.queue import Queue
-from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer
+from tianji.buffer.stores.queue import Queue
+from tianji.buffer.stores.replay import Replay
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.inproc import InprocStream
 from tianji.channels.orders import BufferRows, Order

@@ -51,7 +51,7 @@ def test_a_second_receiver_is_refused_and_the_first_loses_nothing():
         receiver.grant(0, number)
     sender.send(sender.reserve().slot, Stamp(0, 0, 0, 0, 8, 0, 0))
     half_written = sender.reserve()
-    with pytest.raises(ChannelError, match="a receiver of this stream already"):
+    with pytest.raises(ChannelError, match="already a receiver of this stream"):
         stream.receiver()
     assert not sender.is_stale()
     sender.send(half_written.slot, Stamp(0, 1, 0, 0, 8, 0, 0))
@@ -67,7 +67,7 @@ def test_a_second_sender_on_a_lane_is_refused_and_the_first_loses_nothing():
     stream = Stream()
     receiver, sender = stream.receiver(), stream.sender()
     receiver.grant(0, 7)
-    with pytest.raises(ChannelError, match="a sender on lane 0 already"):
+    with pytest.raises(ChannelError, match="already a sender on lane 0"):
         stream.sender()
     grant = sender.reserve()
     assert grant.round == 7, "what the lane held was lost to the second"
@@ -88,7 +88,7 @@ def test_a_second_writer_of_a_board_is_refused_and_what_is_posted_stays():
     fd = os.memfd_create("board")
     writer, reader = ShmBoardWriter(fd, 64), ShmBoardReader(fd)
     writer.post(3, lambda payload: payload.fill(3))
-    with pytest.raises(ChannelError, match="a writer of this board already"):
+    with pytest.raises(ChannelError, match="already a writer of this board"):
         ShmBoardWriter(fd, 64)
     assert reader.latest(lambda payload: None) == 3
     writer.post(4, lambda payload: payload.fill(4))

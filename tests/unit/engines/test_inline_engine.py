@@ -8,7 +8,7 @@ from tests.fakes.specs import make_spec
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.engines.inline import InlineEngine
-from tianji.engines.together import LOST_EPISODES
+from tianji.engines.one_process import LOST_EPISODES
 from tianji.envs.worlds import Flaky
 from tianji.programs.program import program_for
 

@@ -6,7 +6,7 @@ from tests.fakes.specs import make_spec
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
-from tianji.engines.together import IN_THE_MIDDLE
+from tianji.engines.one_process import IN_THE_MIDDLE
 from tianji.engines.virtual import VirtualEngine
 from tianji.programs.program import program_for
 from tianji.virtual.costs import ENV_STEP_S, PUBLISH_S, RECEIVE_S, ROW_S, UPDATE_S

@@ -8,7 +8,7 @@ from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, read_checkpoint
-from tianji.engines.gradients import gather_of, times_of
+from tianji.engines.assembly.gradients import gather_of, times_of
 from tianji.engines.virtual import VirtualEngine
 from tianji.programs.program import program_for
 from tianji.virtual.costs import ENV_STEP_S, ROW_S

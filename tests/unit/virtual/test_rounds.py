@@ -7,7 +7,7 @@ import pytest
 
 from tianji.algorithms.interface import Gather
 from tianji.balance.given_times import Times
-from tianji.buffer.rules import build_rule
+from tianji.buffer.gather.rules import build_rule
 from tianji.config.run import TimesConfig
 from tianji.virtual.rounds import simulate_rounds, total
 

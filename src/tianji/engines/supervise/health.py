@@ -1,4 +1,4 @@
-"""What the supervisor remembers of one worker, and when it gives it up. No clock, no I/O.
+"""The health of one worker, and the rule for giving it up. No clock, no I/O.
 
 A restart is refunded by work: a worker that fails once an hour is not the one that fails again and
 again. One that fails without any work in between is given up after a few starts.
@@ -21,7 +21,7 @@ restart: worlds may be slow."""
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a worker has done since its last start."""
+    """The work of a worker since its last start."""
 
     items: int = 0
     """Anything at all: unrolls sent or received, evaluations."""
@@ -53,11 +53,11 @@ class Health:
     """Starts in a row without any work."""
     is_given_up: bool = False
     first_cause: str = ""
-    """Of the failures since it last did some work."""
+    """Failures since it last did some work."""
     last_error: Event | None = None
     """The exception that it reported last."""
     start_at_s: float | None = None
-    """When to start it again."""
+    """Time at which to start it again."""
     items_at_start: int = 0
     steps_at_start: int = 0
     started_s: float = 0.0

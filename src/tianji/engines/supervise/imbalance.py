@@ -47,7 +47,7 @@ class Imbalances:
         """The run should end at its next version and go on under another plan."""
 
     def look(self) -> ImbalanceReport | None:
-        """What there is to tell, if anything."""
+        """Return a report if there is something to tell."""
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             return None

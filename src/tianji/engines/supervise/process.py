@@ -49,7 +49,7 @@ class StartMessage:
 
     worker: str
     run: bytes
-    """What all workers are told (encode_run); encoded once, because there may be thousands."""
+    """The message for all workers (encode_run); encoded once, because there may be thousands."""
     threads: int
     fds: dict[str, int]
     resume: bool = False

@@ -1,4 +1,4 @@
-"""What happens after a worker has ended: it is started again, given up, or the run has failed.
+"""Recovery after a worker has ended: it is started again, given up, or the run fails.
 
 an actor died        its lane is reset, and a new one starts after a back-off; training goes on
 the learner died     a new one starts from the last checkpoint; the actors stay. An exception

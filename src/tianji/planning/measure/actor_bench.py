@@ -15,10 +15,10 @@ import numpy as np
 from tianji.channels.gauges import Gauge, timed_tick
 from tianji.channels.layout import Layout
 from tianji.costs.profile import ActorCost
-from tianji.engines.model import build_model
-from tianji.engines.roles import Roles
+from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.roles import Roles
+from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.spec import RunSpec
-from tianji.engines.wiring import SharedEnds, SharedMemory
 from tianji.envs.timing import LONG_STEP_S
 from tianji.models.flat import Snapshot
 from tianji.planning.measure.choices import is_waiting

@@ -17,10 +17,10 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Gauge
 from tianji.costs.profile import LearnerCost
-from tianji.engines.model import build_model
-from tianji.engines.roles import Roles
+from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.roles import Roles
+from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.spec import RunSpec
-from tianji.engines.wiring import SharedEnds, SharedMemory
 from tianji.models.flat import Snapshot
 from tianji.planning.measure.durations import CoreWait, Durations, Figure, Piece, figure_of
 from tianji.planning.measure.process_family import ProcessFamily

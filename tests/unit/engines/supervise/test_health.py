@@ -6,6 +6,7 @@ from tests.fakes.specs import make_spec
 from tianji.channels.control import Control
 from tianji.channels.gauges import Activity, Gauge
 from tianji.config.run import RunConfig
+from tianji.engines.assembly.wiring import bell_names
 from tianji.engines.supervise import watched
 from tianji.engines.supervise.health import (
     MAX_FRUITLESS,
@@ -18,7 +19,6 @@ from tianji.engines.supervise.health import (
 )
 from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
-from tianji.engines.wiring import bell_names
 from tianji.programs.program import program_for
 
 LIMIT = 5

@@ -14,7 +14,7 @@ from tianji.channels.memory import to_pages
 from tianji.channels.notes import note_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
-from tianji.engines.wiring import bell_names
+from tianji.engines.assembly.wiring import bell_names
 from tianji.errors import UsageError
 from tianji.programs.program import program_for
 from tianji.types import Field

@@ -1,9 +1,9 @@
-"""Adding: how the actors' sums of a closed round come together.
+"""Adders: they add up the actors' sums of gradients when a round is closed.
 
-    counts = adding.add_up(version, actors, sum_P)     # None while they are still on their way
+    counts = adder.add_up(version, actors, sum_P)     # None while sums are still on their way
 
-sum_P becomes the sum of factor * sum over these actors, with the factor that the gather rule gives
-for an actor's true count of gradients; `counts` are those, 0 for all other actors.
+sum_P becomes the sum of factor * sum over these actors. The gather rule gives the factor for an
+actor's true count of gradients. `counts` holds these counts, 0 for all other actors.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from tianji.buffer.rules import GatherRule
+from tianji.buffer.gather.rules import GatherRule
 from tianji.channels.interface import ContributionReader, Total
 from tianji.types import Array
 
 
 class Adding(Protocol):
-    """How the sums of a closed round come together, at the learner's side."""
+    """Adds up the sums of a closed round, on the learner's side."""
 
     def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int] | None: ...
 
@@ -41,7 +41,7 @@ class AtLearner:
         self._rule = rule
         self._contributions = contributions
         self._num_actors = num_actors
-        # With more digits than the sums have, the order in which they are added does not matter.
+        # In double precision, the order in which sums are added does not matter.
         self._total_P = np.zeros(num_parameters)
         self._one_P = np.empty(num_parameters, np.float32)
 
@@ -65,8 +65,8 @@ class AtLearner:
 
 
 class KeptTotal:
-    """All-reduce inside one process: the total is kept, and every actor takes its step with it when
-    its turn comes. The actors need not be there at the same time."""
+    """Keeps the total of an all-reduce inside one process, so that every actor can take its step
+    with it when its turn comes."""
 
     def __init__(self, adding: Adding) -> None:
         self._adding = adding

@@ -5,11 +5,11 @@ import pytest
 
 from tests.unit.buffer.rig import STEPS, Stream
 from tianji.algorithms.interface import Gather
-from tianji.buffer.adding import AtLearner
-from tianji.buffer.gather import GatherGate, GatherPlan
+from tianji.buffer.gather.adding import AtLearner
+from tianji.buffer.gather.gate import GatherGate, GatherPlan
+from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.role import Buffer
-from tianji.buffer.rules import build_rule
-from tianji.buffer.sums import Sums
+from tianji.buffer.stores.sums import Sums
 from tianji.channels.contributions import (
     BoardContributionReader,
     BoardContributionWriter,

@@ -1,4 +1,4 @@
-"""Channels from the wires of a program: their ends in one process, or on shared memory.
+"""Builds channels from the wires of a program: ends in one process, or on shared memory.
 
 ends = InprocEnds(program, plan)                    # every role in this process
 memory = SharedMemory.create(program, plan)         # the supervisor makes it ...

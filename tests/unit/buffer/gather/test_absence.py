@@ -1,6 +1,6 @@
 """Going on without an actor that is silent, and with it again."""
 
-from tests.unit.buffer.test_gathering import Rig
+from tests.unit.buffer.gather.test_gathering import Rig
 from tianji.algorithms.interface import Gather
 from tianji.channels.orders import Order
 

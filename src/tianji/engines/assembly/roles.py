@@ -1,4 +1,4 @@
-"""Roles from the records of a program, over the ends of its channels; the same in every engine."""
+"""Builds roles from the records of a program and the ends of its channels, for every engine."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tianji.actor.rank import Rank
 from tianji.actor.role import Actor
 from tianji.algorithms.interface import Update
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.adding import Adding, AtLearner, KeptTotal
-from tianji.buffer.reducing import AllReduced
+from tianji.buffer.gather.adding import Adding, AtLearner, KeptTotal
+from tianji.buffer.gather.reducing import AllReduced
+from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.regroup import regrouped
 from tianji.buffer.role import Buffer
-from tianji.buffer.rules import GatherRule
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import (
     BoardContributionReader,
@@ -31,8 +31,8 @@ from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.engines.build import build_actor, build_buffer, build_evaluator, spans_of
-from tianji.engines.gradients import (
+from tianji.engines.assembly.build import build_actor, build_buffer, build_evaluator, spans_of
+from tianji.engines.assembly.gradients import (
     build_rank,
     gather_of,
     is_all_reduce,
@@ -40,9 +40,9 @@ from tianji.engines.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.model import build_model
+from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
-from tianji.engines.wiring import Ends, actor_rows, buffer_rows
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.group import Group, GroupGauges
@@ -75,7 +75,7 @@ class Roles:
         self._gather = gather_of(spec)
         self._reduces: list[GlooReduce] = []
         self.spans: dict[str, Spans | None] = {}
-        """Where each role's spans go; None without a trace."""
+        """Writers of each role's spans; None without a trace."""
         self.ranks: dict[str, Rank] = {}
         """The actors' ends of an all-reduce between processes."""
         self._total: KeptTotal | None = None

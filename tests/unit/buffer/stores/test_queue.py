@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.fakes.scripted import scripted_layout
-from tianji.buffer.queue import Queue
+from tianji.buffer.stores.queue import Queue
 from tianji.channels.inproc import InprocStream
 from tianji.types import Field, Stamp
 

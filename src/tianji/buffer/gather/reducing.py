@@ -1,15 +1,15 @@
 """AllReduced: the learner's side of the all-reduce realisation. It is rank 0 of the team.
 
-When a round is closed, everybody in the team gives its sum to one collective and takes the same
+When a round is closed, every member of the team gives its sum to one collective and takes the same
 step with the total. The learner's side has no gradients of its own. It is in the team to know the
-parameters (for checkpoints, evaluation, and actors that come later), and it says who is in it:
+parameters (for checkpoints, evaluation, and actors that come later), and it chooses the members:
 
     REDUCE_READY   gauge of an actor: it can take part
     CALL           order to an actor: the team, and the version whose sums it gives now
 
 A new team is made, within the same round, when a member died, fell silent, or a collective failed.
-Whoever is not in the team does not step: it takes the next version from the board. What it had
-posted as its sum is given by the learner's side in its place, so that no gradient is lost.
+An actor outside the team does not step: it takes the next version from the board. The learner's
+side gives the sum that it had posted in its place, so that no gradient is lost.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Protocol
 
 import numpy as np
 
-from tianji.buffer.adding import Adding
+from tianji.buffer.gather.adding import Adding
+from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.orders import BufferOrders
-from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import ActorRows, Order
 from tianji.channels.reduce import Call, ReduceBroken, Team
 from tianji.types import Array, Clock
 
 MAX_ATTEMPTS = 3
-"""Collectives of one version that may fail; then its sums are read from where they lie."""
+"""Failed collectives of one version after which its sums are read from the actors' boards."""
 RETRY_NS = 250_000_000
-"""After a failure: until then the supervisor has told us who died."""
+"""Delay after a failure; by then the supervisor has told which actor died."""
 SILENT_NS = 5_000_000_000
-"""Actors show more often than this that they are alive; one that does not is not waited for."""
+"""Actors send heartbeats more often than this; a team does not wait for one that does not."""
 
 
 class LeadingReduce(Protocol):
@@ -47,7 +47,7 @@ class LeadingReduce(Protocol):
 
 
 class AllReduced:
-    """One collective per version, made anew until it is done."""
+    """Makes one collective per version, and repeats it until it succeeds."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class AllReduced:
         self._orders = BufferOrders(actors)
         self._wake_actors = wake_actors
         self._now_ns = now_ns
-        # Whoever still waits for a team of a learner before this one is told that it is gone.
+        # Actors that still wait for the team of an earlier learner are told that it is gone.
         self._team = Team(Call.of_word(self._orders.last_call()).team + 1, ())
         self._members: dict[int, int] = {}
-        """Actors of the team, and how often each had been replaced when it was made."""
+        """Actors of the team, and how often each had been replaced when the team was made."""
         self._version = -1
         self._attempts = 0
         self._retry_ns: int | None = None
         self._news: list[str] = []
         self._told: set[int] = set()
-        """Actors whose silence a person knows of."""
+        """Actors whose silence was reported."""
         self._reduce.announce(self._team)
         self._call()
 
@@ -97,7 +97,7 @@ class AllReduced:
         return news
 
     def _is_broken(self) -> bool:
-        """A member died or is silent, or a collective failed some time ago."""
+        """Return whether a member died or is silent, or a collective failed RETRY_NS ago."""
         if any(self._resets(actor) != count for actor, count in self._members.items()):
             return True
         if any(map(self._is_silent, self._members)):
@@ -113,7 +113,7 @@ class AllReduced:
             self._reduce.announce(self._team)
         self._retry_ns = None
         if members:
-            self._reduce.give(self._team, 0, self._of_others(counted, sum_P))
+            self._reduce.give(self._team, 0, self._posted_outside(counted, sum_P))
         self._call()
 
     def _ready(self) -> dict[int, int]:
@@ -137,15 +137,15 @@ class AllReduced:
         for actor in sorted(set(silent) - self._told):
             self._told.add(actor)
             self._news.append(
-                f"actor-{actor} does not answer the all-reduce: it is made without it, and with it "
-                "again when it shows that it is alive."
+                f"actor-{actor} does not answer the all-reduce. The others continue without it "
+                "until it answers again."
             )
 
-    def _of_others(self, counted: list[int], sum_P: Array) -> Array:
-        """What those who are not in the team have posted."""
+    def _posted_outside(self, counted: list[int], sum_P: Array) -> Array:
+        """Return the sum that actors outside the team have posted."""
         others = [actor for actor in counted if actor not in self._members]
         counts = self._at_learner.add_up(self._version, others, sum_P)
-        assert counts is not None, "what lies in memory is read at once"
+        assert counts is not None, "boards in memory are read at once"
         return np.concatenate([sum_P, counts], dtype=np.float64)
 
     def _result(self) -> Array | None:

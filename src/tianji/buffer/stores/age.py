@@ -1,10 +1,10 @@
-"""How old items were when they were used, in versions, since it was last asked."""
+"""AgeGauge: the mean age of the items used since it was last read, in versions."""
 
 from __future__ import annotations
 
 
 class AgeGauge:
-    """A mean that begins anew whenever it is read."""
+    """A mean that starts again whenever it is read."""
 
     def __init__(self) -> None:
         self._sum = self._count = 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tianji.algorithms.interface import Gather
-from tianji.buffer.rules import Barrier, EveryArrival, FirstCount, HarmonicCount, build_rule
+from tianji.buffer.gather.rules import Barrier, EveryArrival, FirstCount, HarmonicCount, build_rule
 
 ARRIVALS = st.integers(1, 6).flatmap(
     lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), max_size=80))

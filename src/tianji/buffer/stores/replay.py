@@ -2,8 +2,7 @@
 
 An unroll keeps its slot for as long as it lives. Each frame is stored once: the next observation of
 a transition is the following row (or the kept final observation), found by index when sampled.
-What is held is noted in the channel's memory, so a learner that takes over finds it, whatever its
-size.
+The channel's memory lists the slots that are held, so a learner that takes over finds them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.buffer.age import AgeGauge
+from tianji.buffer.stores.age import AgeGauge
 from tianji.channels.interface import Receiver
 from tianji.ops.nstep import n_step_return
 from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp, observation_names
@@ -23,8 +22,8 @@ _ROUNDING = 1e-6  # of an item: ratios are seldom exact in binary
 
 class Replay:
     """Keeps the newest `capacity` unrolls. A batch is as many whole minibatches of transitions as
-    the ratio makes of what was put since the last one; the remainder is carried over. Unrolls that
-    are short of items (environments being reset, unrolls handed over early) so lead to fewer
+    the ratio makes of what was put since the last one; the remainder is carried over. Unrolls with
+    fewer items (environments being reset, unrolls handed over early) therefore lead to fewer
     updates, not to a higher ratio."""
 
     def __init__(
@@ -61,15 +60,15 @@ class Replay:
         self._take_over()
 
     def _take_over(self) -> None:
-        """Hold what the store of a learner that died held."""
+        """Hold the unrolls that the store of a dead learner held."""
         for slot in self._receiver.kept:
             self._held.append(slot)
             self._oldest_version[slot] = self._receiver.stamp(slot).oldest_version
-            self._used[slot] = True  # perhaps not, but no step counts as unique twice
+            self._used[slot] = True  # unknown, but no step may count as unique twice
         self._end_warmup()
 
     def _end_warmup(self) -> None:
-        """A store that came back needs no second warm-up."""
+        """Skip the part of the warm-up that the unrolls in the store make up for."""
         self._warmup_left = max(0, self._warmup_left - len(self._held))
 
     def put(self, slot: int, stamp: Stamp) -> int:
@@ -99,7 +98,7 @@ class Replay:
         return Batch(shaped, (), num_items=count, num_steps=count, keys=keys)
 
     def _sample(self, count: int) -> tuple[Array, Array, Array]:
-        """Uniform over the valid transitions: draw over all rows, draw again for reset rows."""
+        """Sample uniformly from the valid transitions: draw from all rows, and again for resets."""
         held = np.fromiter(self._held, np.int64, len(self._held))
         valid = self._receiver.arrays["valid"]
         per_slot = self._unroll_length * self._num_envs
@@ -142,12 +141,12 @@ class Replay:
         self._age.add(int((version - self._oldest_version[slots]).sum()), len(slots))
 
     def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        """Nothing to give back: sampling does not use items up."""
+        """Return the steps used for the first time; every slot is kept."""
         fresh, self._first_uses = self._first_uses, 0
         return fresh
 
     def metrics(self) -> dict[str, float]:
-        """How old items were when used, in versions, and how full the store is."""
+        """Return the mean age of the items used, in versions, and the share of the store in use."""
         return {"age_versions": self._age.read(), "fill": len(self._held) / self._capacity}
 
     def state(self) -> dict[str, Any]:
@@ -163,7 +162,7 @@ class Replay:
         self._rng.bit_generator.state = state["rng"]
         self._owed = float(state.get("owed", 0.0))  # none in checkpoints of version 0.1
         if "items" not in state or self._held:
-            return  # what lies in memory is newer
+            return  # the items in memory are newer
         for index, oldest in enumerate(state["oldest_version"].tolist()):
             slot = self._receiver.claim()
             for name, saved in state["items"].items():
@@ -171,7 +170,7 @@ class Replay:
             self._held.append(slot)
             self._oldest_version[slot] = oldest
             self._used[slot] = state["used"][index]
-        for slot in self._held:  # once all of them are there: a death on the way leaves none
+        for slot in self._held:  # only when all are copied: a learner that dies before leaves none
             self._receiver.keep(slot, _stamp_of_saved(int(self._oldest_version[slot])))
         self._end_warmup()
 
@@ -180,5 +179,5 @@ class Replay:
 
 
 def _stamp_of_saved(oldest_version: int) -> Stamp:
-    """A checkpoint keeps no more of it: who made it and when does not matter any longer."""
+    """Return a stamp with the version alone: a checkpoint does not keep the actor and the times."""
     return Stamp(-1, -1, oldest_version, oldest_version, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Roles from a config and a plan, the same in every engine; only the channels differ."""
+"""Builds roles from a config and a plan, the same in every engine; only the channels differ."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 
 from tianji.actor.assembler import Assembler
+from tianji.actor.env_failures import EnvFailures
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.inference import Inference
 from tianji.actor.orders import ActorOrders
@@ -18,22 +19,21 @@ from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.gradient_timing import closing_s
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.gather import GatherGate, GatherPlan
+from tianji.buffer.gather.gate import GatherGate, GatherPlan
+from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.interface import Gate, Store
-from tianji.buffer.pool import Pool
-from tianji.buffer.queue import Queue
-from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer
-from tianji.buffer.rules import build_rule
-from tianji.buffer.sums import Sums
+from tianji.buffer.stores.pool import Pool
+from tianji.buffer.stores.queue import Queue
+from tianji.buffer.stores.replay import Replay
+from tianji.buffer.stores.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
 from tianji.channels.reports import Reports
-from tianji.engines.env_failures import EnvFailures
-from tianji.engines.gradients import (
+from tianji.engines.assembly.gradients import (
     MakeAdding,
     OpenContributions,
     gather_of,
@@ -42,7 +42,7 @@ from tianji.engines.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.model import build_model, seed_for
+from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.interface import World
@@ -62,20 +62,20 @@ from tianji.trace.spans import Spans, open_spans
 from tianji.types import Clock
 
 OpenSender = Callable[[], Sender]
-"""An actor's end of its lane: an actor that has opened it is ready to work."""
+"""Opens an actor's end of its lane; an actor that has opened it is ready to work."""
 REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
 
 
 def spans_of(spec: RunSpec, role: str) -> Spans | None:
-    """Where this role's spans go; None when no trace was asked for."""
+    """Return the writer of this role's spans; None when no trace was asked for."""
     return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
 
 
 def build_actor_world(
     spec: RunSpec, index: int, gauges: memoryview[int], reports: Reports | None
 ) -> World:
-    """The environments of an actor. reports: told of those that fail and are replaced; without it
-    an error of an environment goes on."""
+    """Build the environments of an actor. reports: told of those that fail and are replaced; if
+    None, an error of an environment ends the run."""
     num_envs, on_failure = spec.plan.envs_per_actor, None
     if reports is not None:
         on_failure = EnvFailures(f"actor-{index}", num_envs, gauges, reports)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tianji.buffer.age import AgeGauge
-from tianji.buffer.queue import lay_side_by_side
+from tianji.buffer.stores.age import AgeGauge
+from tianji.buffer.stores.queue import lay_side_by_side
 from tianji.channels.interface import Receiver
 from tianji.types import Array, Batch, Stamp
 
@@ -70,16 +70,16 @@ class Pool:
         )
 
     def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        """Nothing to give back: an unroll stays until newer ones push it out."""
+        """Return the steps used for the first time; unrolls stay until newer ones push them out."""
         fresh, self._fresh_steps = self._fresh_steps, 0
         return fresh
 
     def metrics(self) -> dict[str, float]:
-        """How old unrolls were when used, in versions, and how full the pool is."""
+        """Return the mean age of the unrolls used, in versions, and the share of slots in use."""
         return {"age_versions": self._age.read(), "fill": len(self._held) / self._capacity}
 
     def state(self) -> dict[str, Any]:
-        """Only the draws: after a resume the pool fills anew within a few versions."""
+        """Return the state of the draws: after a resume the pool fills again in a few versions."""
         return {"rng": self._rng.bit_generator.state}
 
     def load_state(self, state: dict[str, Any]) -> None:

@@ -9,18 +9,18 @@ from typing import Any
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.orders import Stop
 from tianji.engines.arithmetic import arithmetic_of_a_run
-from tianji.engines.gradients import gather_of
+from tianji.engines.assembly.gradients import gather_of
+from tianji.engines.assembly.roles import Roles
+from tianji.engines.assembly.wiring import InprocEnds
 from tianji.engines.interface import Observer, Outcome
-from tianji.engines.roles import Roles
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.engines.wiring import InprocEnds
 from tianji.programs.program import Program
 from tianji.records import Event, StoppedBecause
 from tianji.types import Clock
 
 
-class Together:
+class OneProcess:
     """The training, the actors and the evaluators, the latter two by name."""
 
     def __init__(
@@ -37,11 +37,11 @@ class Together:
         gather = gather_of(spec)
         is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
         self._lost = LOST_EPISODES if is_serial else IN_THE_MIDDLE
-        """What a resume says of actors whose states were not saved."""
+        """Note of a resume about actors whose states were not saved."""
         if gather is not None:
             self._lost = MADE_ANEW if gather.rule == "every" else ""
         self._is_between = is_serial if gather is None else gather.rule != "every"
-        """When a version is made, no actor has anything in work that the next one needs."""
+        """True where no actor has an unfinished item between two versions."""
         ends = InprocEnds(program, stream, make_board)
         roles = Roles(spec, program, ends, observer.report, now_ns)
         self.gauges = ends.gauges

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fakes.scripted import scripted_layout
-from tianji.buffer.pool import Pool
+from tianji.buffer.stores.pool import Pool
 from tianji.channels.inproc import InprocStream
 from tianji.types import Stamp
 

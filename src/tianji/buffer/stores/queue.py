@@ -44,25 +44,25 @@ class Queue:
         return {}
 
     def state(self) -> dict[str, Any]:
-        """Nothing: unrolls that wait belong to versions that a resumed run makes anew."""
+        """Return nothing: a resumed run makes the versions again that waiting unrolls belong to."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Nothing was kept."""
+        """Do nothing: nothing was saved."""
 
 
 def lay_side_by_side(
     receiver: Receiver, slots: list[int], env_axes: Mapping[str, int | None]
 ) -> dict[str, Array]:
-    """Every field of some unrolls, as one batch."""
+    """Return every field of these unrolls as one batch."""
     return {
         name: _side_by_side(array, slots, env_axes[name]) for name, array in receiver.arrays.items()
     }
 
 
 def _side_by_side(array: Array, slots: list[int], env_axis: int | None) -> Array:
-    """Unrolls along the environment axis, or one after the other without one. A single unroll is
-    read in place."""
+    """Join unrolls along the environment axis, or along the first where a field has none. A single
+    unroll is read in place."""
     if len(slots) == 1:
         only: Array = array[slots[0]]
         return only

@@ -8,9 +8,9 @@ import pytest
 
 from tianji.actor.rank import Rank
 from tianji.algorithms.interface import Gather
-from tianji.buffer.adding import AtLearner
-from tianji.buffer.reducing import MAX_ATTEMPTS, RETRY_NS, SILENT_NS, AllReduced
-from tianji.buffer.rules import build_rule
+from tianji.buffer.gather.adding import AtLearner
+from tianji.buffer.gather.reducing import MAX_ATTEMPTS, RETRY_NS, SILENT_NS, AllReduced
+from tianji.buffer.gather.rules import build_rule
 from tianji.channels.contributions import (
     BoardContributionReader,
     BoardContributionWriter,

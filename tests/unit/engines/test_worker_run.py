@@ -8,8 +8,8 @@ from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
+from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.running import WorkerRun
-from tianji.engines.wiring import SharedEnds, SharedMemory
 from tianji.programs.program import program_for
 from tianji.types import Stamp
 

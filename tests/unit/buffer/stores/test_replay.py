@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.fakes.scripted import scripted_layout
-from tianji.buffer.replay import Replay
+from tianji.buffer.stores.replay import Replay
 from tianji.channels.inproc import InprocStream
 from tianji.types import Field, Stamp
 

@@ -1,4 +1,4 @@
-"""The sums of gradients of a run: where they lie, how they are added up, what they may take.
+"""Sums of gradients: builds what adds them up, and the times that gradients take.
 
 In the all-reduce realisation actors take the learner's steps themselves. In one process they take
 them with the total that the learner's side added up; between processes a collective gives it to
@@ -19,19 +19,19 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.algorithms.whole import WholeSnapshot
 from tianji.balance.given_times import Times
 from tianji.balance.gradient_timing import Timing
-from tianji.buffer.adding import Adding
-from tianji.buffer.rules import GatherRule, build_rule
+from tianji.buffer.gather.adding import Adding
+from tianji.buffer.gather.rules import GatherRule, build_rule
 from tianji.channels.interface import BoardReader, ContributionWriter, Totals
 from tianji.channels.orders import ActorRows
-from tianji.engines.model import build_model
+from tianji.engines.assembly.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.models.flat import Snapshot, flatten
 from tianji.virtual.costs import costs_of
 
 OpenContributions = Callable[[int], ContributionWriter]
-"""An actor's end, for so many parameters."""
+"""Opens an actor's end, for this number of parameters."""
 MakeAdding = Callable[[GatherRule, int], Adding]
-"""How the sums of that rule come together, for so many parameters."""
+"""Makes the adder for a rule and a number of parameters."""
 
 
 def gather_of(spec: RunSpec) -> Gather | None:

@@ -1,10 +1,10 @@
-"""Gather rules: when the gradients of a version are enough. Pure objects, O(1) per arrival.
+"""Gather rules: they say when a version has enough gradients. Pure objects, O(1) per arrival.
 
 rule = build_rule(Gather("harmonic", num_gradients=20, first_num_gradients=20), num_actors=10)
 rule.begin(is_first=True)            # a version begins: nothing has arrived
 if rule.arrived(actor): ...          # one gradient of this actor; True: the round is closed
-factor, weight = rule.weigh(count)   # of an actor's sum of `count` gradients: the aggregate is
-                                     # the sum of factor * sum_P over the sum of weights
+factor, weight = rule.weigh(count)   # for an actor's sum of `count` gradients; the aggregate is
+                                     # the sum of factor * sum_P divided by the sum of weights
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from typing import Protocol
 from tianji.algorithms.interface import Gather
 
 _ONE = 1 << 96
-"""The harmonic rule adds 1/count as integers of 2^-96: no rounding error can gather over many
-arrivals, and a sum that meets its bound exactly is seen to meet it."""
+"""Unit of the harmonic rule's sums: it adds 1/count as multiples of 2^-96. Rounding errors cannot
+accumulate, and a sum that equals its bound compares as equal."""
 
 
 class GatherRule(Protocol):
-    """What the buffer asks of a rule."""
+    """Counts the gradients of a version and says when there are enough."""
 
     one_each: bool
     """An actor makes one gradient per version, not as many as it can."""
     takes_old: bool
     """Gradients at older versions count too."""
     needs_everybody: bool
-    """The round is not closed before every actor that is counted in has delivered."""
+    """The round stays open until every actor that takes part has delivered."""
     counts: list[int]
     """Gradients of each actor that have arrived at this version."""
     is_closed: bool
 
     def begin(self, is_first: bool) -> None:
-        """A version begins; the first one may need another number of gradients."""
+        """Begin a version. The first one may need another number of gradients."""
         ...
 
     def arrived(self, actor: int) -> bool:
-        """One gradient at this version; True: the round is closed. Who was left is back."""
+        """Count one gradient; return whether the round is closed. An actor left out joins again."""
         ...
 
     def waiting_for(self) -> list[int]:
-        """The actors that have to deliver before the round can close, if those who are ahead of
-        them were to stop; none where it does not matter from whom gradients come."""
+        """Return the actors that must deliver before the round can close, supposing that those
+        ahead of them stop; none where any actor's gradients will do."""
         ...
 
     def leave(self, actor: int) -> bool:
-        """Go on without this actor, in later versions too; True: that closes the round."""
+        """Continue without this actor; return whether that closes the round."""
         ...
 
     def join(self, actor: int) -> None:
-        """The actor counts again."""
+        """Let the actor take part again."""
         ...
 
     def takes(self, actor: int) -> bool:
-        """Whether this actor's sum belongs to the aggregate of the closed round."""
+        """Return whether this actor's sum belongs to the aggregate of the closed round."""
         ...
 
     def weigh(self, count: int) -> tuple[float, float]:
-        """The factor for a sum of `count` > 0 gradients, and its weight in the aggregate."""
+        """Return the factor for a sum of `count` > 0 gradients, and its weight in the aggregate."""
         ...
 
 
@@ -73,7 +73,7 @@ def build_rule(gather: Gather, num_actors: int) -> GatherRule:
 
 
 class FirstCount:
-    """Rennala: the first M gradients, from whomever they come; the aggregate is their mean."""
+    """Rennala: the first M gradients from any actors; the aggregate is their mean."""
 
     one_each = False
     takes_old = False
@@ -86,7 +86,7 @@ class FirstCount:
         self.begin(is_first=True)
 
     def begin(self, is_first: bool) -> None:
-        for actor in self._arrived:  # not all of them: AFedPG begins anew after every arrival
+        for actor in self._arrived:  # not for all actors: AFedPG begins a round after every arrival
             self.counts[actor] = 0
         self._arrived.clear()
         self._num_gradients = self._first if is_first else self._later
@@ -115,7 +115,7 @@ class FirstCount:
 
 
 class EveryArrival(FirstCount):
-    """AFedPG: each gradient makes a version, of that gradient alone."""
+    """AFedPG: each gradient makes a version of its own."""
 
     one_each = True
     takes_old = True
@@ -129,9 +129,9 @@ class EveryArrival(FirstCount):
 
 
 class HarmonicCount:
-    """Malenia: until the sum of 1 / count_i is at most n^2 / M, over the n actors that are there.
+    """Malenia: a round ends when the sum of 1 / count_i over the n present actors is <= n^2 / M.
 
-    Everybody has to deliver, and the mean of their means has at most the variance of M gradients.
+    Every actor has to deliver, and the mean of their means has at most the variance of M gradients.
     """
 
     one_each = False
@@ -206,7 +206,7 @@ class HarmonicCount:
 class Barrier(HarmonicCount):
     """Synchronous: one gradient from every actor; the aggregate is their mean.
 
-    That is the harmonic rule with M = 1, which is enough as soon as everybody has delivered.
+    It is the harmonic rule with M = 1, which closes as soon as every actor has delivered.
     """
 
     one_each = True

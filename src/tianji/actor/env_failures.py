@@ -1,4 +1,4 @@
-"""Failures of single environments, as an actor's gauge and as reports that do not flood."""
+"""EnvFailures: counts failures of single environments and reports them, not too often."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tianji.records import Event
 from tianji.types import Clock
 
 TELL_PERIOD_NS = 60 * 10**9
-"""A person is told of failures of one actor's environments at most this often."""
+"""Shortest time between two reports about one actor's environments."""
 
 
 class EnvFailures:
-    """Counts every failure that was mended; reports the first, and later ones together."""
+    """Counts every replaced environment; reports the first, and later ones together."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class EnvFailures:
         self._now_ns = now_ns
         self._untold = 0
         self._tell_ns: int | None = None
-        """When the next report may come; None: nothing was reported yet."""
+        """Earliest time of the next report; None: nothing was reported yet."""
 
     def __call__(self, failure: EnvFailure) -> None:
         self._gauges[Gauge.ENV_FAILURES] += 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.buffer.gather import GatherGate
+from tianji.buffer.gather.gate import GatherGate
 from tianji.types import Array, Batch, Stamp
 
 
@@ -44,8 +44,8 @@ class Sums:
         return {}
 
     def state(self) -> dict[str, Any]:
-        """Nothing: a round is made anew."""
+        """Return nothing: a resumed run makes the round again."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Nothing was kept."""
+        """Do nothing: nothing was saved."""

@@ -1,20 +1,20 @@
-"""Actors that a gather rule waits for: who they are, in words, and when to go on without them."""
+"""Absence: the actors that a gather rule waits for, and when the run continues without them."""
 
 from __future__ import annotations
 
-from tianji.buffer.rules import GatherRule
+from tianji.buffer.gather.rules import GatherRule
 from tianji.errors import WorkerLost
 from tianji.types import Clock
 
 TELL_AFTER_S = 5.0
-"""A person is told of an awaited actor that is silent for so long, and for twice as long as it was
-before its last gradient; again after each doubling."""
+"""Silence of an awaited actor that is reported, if it is also twice as long as the one before its
+last gradient. It is reported again after each doubling."""
 STARTS_S = 20.0
-"""Until the first gradient: processes start."""
+"""Silence that is normal before the first gradient, while processes start."""
 
 
 class Absence:
-    """Knows when each actor was last heard of."""
+    """Knows when each actor last delivered a gradient."""
 
     def __init__(
         self, rule: GatherRule, absent_after_s: float | None, num_actors: int, now_ns: Clock
@@ -25,20 +25,20 @@ class Absence:
         self._heard_ns = [now_ns()] * num_actors
         self._opened_ns = now_ns()
         self._coming = set(range(num_actors))
-        """Processes that start; nobody goes on without them yet."""
+        """Actors whose processes still start; the run waits for them."""
         self._given_up: set[int] = set()
         self._late_after_s = [STARTS_S] * num_actors
         self._tell_after_s = [STARTS_S] * num_actors
         self.absent: set[int] = set()
-        """Whom we go on without."""
+        """Actors that the run continues without."""
         self._news: list[str] = []
 
     def begin(self) -> None:
-        """A round is open: who waited for it with us was not silent."""
+        """Begin a round. Time spent waiting for it does not count as silence."""
         self._opened_ns = self._now_ns()
 
     def came(self, actor: int) -> None:
-        """It has started, for the first time or again."""
+        """Note that the actor has started, for the first time or again."""
         self._coming.discard(actor)
         self._heard_ns[actor] = self._now_ns()
 
@@ -51,7 +51,7 @@ class Absence:
             self._news.append(f"actor-{actor} is back: its gradients count again.")
 
     def gave_up(self, actor: int) -> None:
-        """The supervisor will not start it again."""
+        """Note that the supervisor will not start the actor again."""
         if not self._rule.needs_everybody:
             return
         if self._after_s is None:
@@ -62,7 +62,7 @@ class Absence:
         self._given_up.add(actor)
 
     def closes(self) -> bool:
-        """Leave out who has been silent for too long; True where that closes the round."""
+        """Leave out actors that were silent for too long; return whether that closes the round."""
         if self._after_s is None:
             return False
         limit_ns = self._now_ns() - round(self._after_s * 1e9)
@@ -78,7 +78,7 @@ class Absence:
 
     @property
     def due_ns(self) -> int:
-        """When the next of those that are awaited will have been silent for too long; 0: never."""
+        """Time at which the next awaited actor will have been silent for too long; 0: never."""
         if self._after_s is None:
             return 0
         awaited = [actor for actor in self._rule.waiting_for() if actor not in self._coming]
@@ -105,7 +105,7 @@ class Absence:
         return (self._now_ns() - self._silent_since_ns(actor)) / 1e9
 
     def late(self) -> list[int]:
-        """Awaited actors that are silent for longer than they use to be."""
+        """Return awaited actors that are silent for longer than usual."""
         return [
             actor
             for actor in self._rule.waiting_for()
@@ -113,7 +113,7 @@ class Absence:
         ]
 
     def news(self) -> list[str]:
-        """What a person should know, each thing once."""
+        """Return what a person should know, each thing once."""
         for actor in self._rule.waiting_for():
             silent_s = self._silent_s(actor)
             if silent_s >= self._tell_after_s[actor]:

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from tianji.balance.turns import Turns
-from tianji.buffer.absence import Absence
-from tianji.buffer.adding import Adding
+from tianji.buffer.gather.absence import Absence
+from tianji.buffer.gather.adding import Adding
+from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.interface import Entry
 from tianji.buffer.lanes import Lanes
 from tianji.buffer.orders import BufferOrders
-from tianji.buffer.rules import GatherRule
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.orders import BufferRows
@@ -30,7 +30,7 @@ from tianji.records import Rounds
 from tianji.types import Array, Clock, Stamp
 
 AHEAD = 2
-"""Slots that an actor has at hand, so that it continues while its token is on the way."""
+"""Slots that an actor holds, so that it continues while its token is on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class GatherPlan:
     num_parameters: int
     absent_after_s: float | None = None
     closing_s: float = 0.0
-    """How long the sums are on their way when a round was closed, where that is given."""
+    """Time that the sums of a closed round take to arrive, where it is given."""
     calls_absent: bool = False
     """Tell actors that were left out of closed rounds too: they have to take part in adding up.
     Otherwise they finish what they have in work, and so show that they are back."""
@@ -77,12 +77,12 @@ class GatherGate:
         self.sum_P: Array = np.empty(plan.num_parameters, np.float32)
         """The total of the round that was taken last."""
         self._is_adding = False
-        """Sums are on their way to each other; the thread that brings the total rings."""
+        """True while sums are being added up; the thread that does it rings when it is done."""
         self._counts = [0] * num_actors
-        """Gradients taken of each actor, in all."""
+        """Gradients taken from each actor so far."""
         self._taken_version = -1
         self.taken = [0] * num_actors
-        """Gradients of each actor in the round that was taken last, its true counts."""
+        """True counts of each actor's gradients in the round that was taken last."""
         self._seen = [0] * num_actors
         """Tokens of that round."""
         for actor in range(num_actors):
@@ -90,7 +90,7 @@ class GatherGate:
         rule.begin(is_first=True)
 
     def starts_with(self, num_held: int) -> None:
-        """Nothing is held between two rounds."""
+        """Do nothing: no items are held between two rounds."""
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
         self._tokens.append(stamp)
@@ -167,8 +167,8 @@ class GatherGate:
 
     @property
     def due_ns(self) -> int:
-        """When the batch of a closed round may be taken, or an actor is left out of an open one; 0
-        where that is not a matter of time."""
+        """Time at which the batch of a closed round may be taken, or an actor is left out of an
+        open one; 0 where neither depends on time."""
         if self._closed_ns is None:
             return self._absence.due_ns
         if self._is_adding:
@@ -219,8 +219,7 @@ class GatherGate:
         self.lanes.receiver.wake_senders()  # actors that dropped their work wait for this version
 
     def continue_at(self, version: int, is_first: bool) -> None:
-        """Versions never fall, so a learner that goes back to its beginning has another number than
-        the first."""
+        """Continue at this version, which is above 0 even for a learner that starts over."""
         self.version = version
         self.rule.begin(is_first)
 
@@ -247,7 +246,7 @@ class GatherGate:
         )
 
     def state(self) -> dict[str, Any]:
-        """Between two versions nothing is held but the counts: a round is made anew."""
+        """Return the counts; a round is made again."""
         return {"counts": list(self._counts)}
 
     def load_state(self, state: dict[str, Any]) -> None:

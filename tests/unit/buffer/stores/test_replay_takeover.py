@@ -7,8 +7,8 @@ import numpy as np
 from tests.fakes.scripted import scripted_layout
 from tests.unit.channels.ends import make_bell, make_bells
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.replay import Replay
 from tianji.buffer.role import Buffer
+from tianji.buffer.stores.replay import Replay
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.orders import BufferRows
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory

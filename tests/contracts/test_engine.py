@@ -1,0 +1,90 @@
+"""Every engine runs the same small program: it stops, reports, saves and resumes alike."""
+
+import pytest
+
+from tests.fakes.specs import make_spec
+from tianji.checkpoint.load import latest, read_checkpoint
+from tianji.engines.choose import ENGINES
+from tianji.engines.signals import StopRequest
+from tianji.programs.program import program_for
+
+STEPS = 8  # of a version: 4 rows, 2 environments
+
+
+class Recorder:
+    """An observer that keeps all reports, and may ask the engine to stop at one kind of report."""
+
+    def __init__(self, stop_at=None):
+        self.reports = []
+        self.gauges = None
+        self.stop = StopRequest()
+        self._stop_at = stop_at
+
+    def report(self, report):
+        self.reports.append(report)
+        if report["kind"] == self._stop_at:
+            self._stop_at = None
+            self.stop.ask()
+
+    def watch(self, gauges, pids=None, now_ns=None, settle=None):
+        self.gauges = gauges
+
+    def tick(self):
+        pass
+
+    def of_kind(self, kind):
+        return [report for report in self.reports if report["kind"] == kind]
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def run(request, tmp_path):
+    """Run the program on one engine; returns the outcome and the observer."""
+    name = request.param
+
+    def run_engine(resume=False, stop_at=None, **values):
+        settings = {"engine": name, "env_kwargs": {"length": 10_000}, **values}
+        spec, observer = make_spec(tmp_path, **settings), Recorder(stop_at)
+        program = program_for(spec.config, spec.plan)
+        engine = ENGINES[name](spec, program, observer)
+        try:
+            return engine.run(observer.stop, resume), observer
+        finally:
+            observer.stop.close()
+
+    run_engine.run_dir = tmp_path
+    return run_engine
+
+
+def saved_version(run_dir):
+    return read_checkpoint(latest(run_dir).path).version
+
+
+def test_it_stops_at_max_env_steps_and_reports(run):
+    outcome, observer = run(max_env_steps=5 * STEPS)
+    assert outcome["because"] == "max_env_steps"
+    assert (outcome["restarts"], outcome["first_cause"]) == (0, None)
+    assert outcome["record"]["env_steps"] == 5 * STEPS
+    assert outcome["record"]["version"] == 5
+    kinds = [report["kind"] for report in observer.reports]
+    assert kinds.index("built") < kinds.index("metrics")
+    assert "checkpoint_written" in kinds
+    assert observer.of_kind("metrics")[-1]["record"]["version"] <= outcome["record"]["version"]
+    assert set(observer.gauges.rows) == {"actor-0", "buffer", "learner"}
+    assert set(outcome["record"]["busy_share"]) == set(observer.gauges.rows)
+
+
+def test_it_leaves_a_checkpoint_of_its_last_version_and_continues_from_it(run):
+    run(max_env_steps=3 * STEPS)
+    assert saved_version(run.run_dir) == 3
+    outcome, observer = run(resume=True, max_env_steps=6 * STEPS)
+    (restored,) = observer.of_kind("restored")
+    assert restored["record"] == {"version": 3, "env_steps": 3 * STEPS}
+    assert outcome["record"]["env_steps"] == 6 * STEPS
+    assert saved_version(run.run_dir) == outcome["record"]["version"] == 6
+
+
+def test_a_stop_ends_it_between_two_versions_and_saves(run):
+    outcome, _ = run(stop_at="metrics", max_env_steps=10**9)
+    assert outcome["because"] == "interrupted"
+    assert saved_version(run.run_dir) == outcome["record"]["version"]
+    assert outcome["record"]["env_steps"] == outcome["record"]["version"] * STEPS
