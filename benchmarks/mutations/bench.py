@@ -20,7 +20,8 @@ from queue import SimpleQueue
 
 from benchmarks.code_lines import commit_sources, room_of
 from benchmarks.harness import ROOT, format_table, say
-from benchmarks.mutations.book import Book, Entry, newly_surviving, replayed, room_rows
+from benchmarks.mutations.book import Book, Entry, room_rows
+from benchmarks.mutations.replay import newly_surviving, replayed
 from benchmarks.mutations.room_tests import find_tests
 from benchmarks.mutations.selection import select
 from benchmarks.mutations.sites import Site, find_sites

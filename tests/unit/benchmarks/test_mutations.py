@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.mutations.book import Book, newly_surviving, replayed, room_rows
+from benchmarks.mutations.book import Book, room_rows
+from benchmarks.mutations.replay import Mutation, find_again, newly_surviving, replayed
 from benchmarks.mutations.room_tests import find_tests, is_about
 from benchmarks.mutations.selection import select, shares
 from benchmarks.mutations.sites import Site, find_sites
@@ -141,6 +142,30 @@ def test_a_function_that_moved_is_the_same_mutation():
     assert newly_surviving([entry(False, name="f")], before) == [entry(False, name="f")]
     sites = [site("f", moved), site("g"), site("g", moved), site("new")]
     assert replayed(sites, before) == [site("f", moved), site("g")]
+
+
+def mutation(place, text="x"):
+    function, _, rest = place.rpartition("::")
+    operator, _, ordinal = rest.partition("#")
+    return Mutation(place, function.split("::")[1], operator, int(ordinal), text)
+
+
+def test_the_code_of_a_place_finds_it_where_names_and_ordinals_changed():
+    old = mutation("a.py::A.f::negate#0", "self._version < 0")
+    other = mutation("a.py::A.f::negate#0", "is_new")
+    for now in ("a.py::A.f::negate#1", "b.py::A.f::negate#2", "b.py::B.f::negate#0"):
+        here = mutation(now, old.text)
+        assert find_again(old, [other, here]) == here
+    assert find_again(old, [mutation("a.py::A.g::negate#0", old.text)]) is None
+    long = old._replace(text="self._version < 0 and self._is_open")
+    assert find_again(long, [mutation("b.py::C.h::negate#0", long.text)]) is not None
+    assert find_again(old, [other]) == other
+
+
+def test_a_place_that_was_rewritten_is_found_by_the_list():
+    old, here = mutation("a.py::A.f::negate#0"), mutation("b.py::B.g::negate#3", "y")
+    assert find_again(old, [here]) is None
+    assert find_again(old, [here], {old.id: "B.g::negate#3"}) == here
 
 
 def test_rooms_of_two_results_stand_side_by_side():
