@@ -12,7 +12,7 @@ train: $(VENV)/.core  ## set up, train PPO on CartPole-v1 to 475, show what was 
 	$(BIN)/tianji train
 
 test: check $(VENV)/.dev  ## set up, check everything, run the tests in their short form
-	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test-slow: $(VENV)/.dev  ## the rest: longer learning, soak and fault runs

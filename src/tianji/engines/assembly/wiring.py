@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.control import Control
@@ -20,10 +20,12 @@ from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.orders import ActorRows, BufferRows, Orders
-from tianji.channels.reduce import GlooReduce
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
 from tianji.programs.program import POLICY, TOTAL, Program, Role, sum_name
+
+if TYPE_CHECKING:
+    from tianji.channels.reduce import GlooReduce
 
 
 class Ends(Protocol):
@@ -214,4 +216,6 @@ class SharedEnds:
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:
             return None
+        from tianji.channels.reduce import GlooReduce  # it loads torch, and supervisors wait for it
+
         return GlooReduce(self._fds[TOTAL], timeout_s, self.bell(role).ring)
