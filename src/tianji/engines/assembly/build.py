@@ -21,7 +21,7 @@ from tianji.balance.gradient_timing import closing_s
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
-from tianji.buffer.interface import Gate, Store
+from tianji.buffer.interface import Gate, Progress, Store
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.pool import Pool
 from tianji.buffer.stores.queue import Queue
@@ -47,7 +47,6 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.interface import World
 from tianji.evaluator.role import Evaluator
-from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot
 from tianji.records import EvaluationReport
 from tianji.trace.parts import (

@@ -231,7 +231,9 @@ def _possible_counts(run: _Run) -> list[int]:
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
     evaluators = int(config.evaluate.period_s > 0)
-    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + evaluators
+    buffers = int(config.plan.buffer_worker == "buffer")
+    others = evaluators + buffers
+    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + others
     return config.engine == "local" and threads > len(machine.cores)
 
 
