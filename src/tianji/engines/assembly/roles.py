@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from tianji.actor.env_failures import EnvFailures
 from tianji.actor.rank import Rank
 from tianji.actor.role import Actor
 from tianji.algorithms.interface import Update
@@ -111,7 +112,9 @@ class Roles:
             rows,
             spans,
             self._now_ns,
-            self._reports if mends else None,
+            EnvFailures(role.name, spec.plan.envs_per_actor, rows.gauges, self._reports)
+            if mends
+            else None,
             open_sum,
         )
 
