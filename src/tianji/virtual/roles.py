@@ -13,6 +13,7 @@ from typing import Any
 from tianji.algorithms.interface import Minibatch
 from tianji.balance.gradient_timing import Timing
 from tianji.buffer.gather.rules import GatherRule
+from tianji.buffer.interface import Store
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Contribution, Grant, Receiver, Sender
 from tianji.channels.orders import ActorRows, Order
@@ -194,7 +195,7 @@ class CountedSums:
         return []
 
 
-class CountingStore:
+class CountingStore(Store):
     """Keeps slots until a batch of them has been used. It stands for a replay store too: what that
     samples from costs memory, but no time."""
 
@@ -218,15 +219,6 @@ class CountingStore:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()
-
-    def metrics(self) -> dict[str, float]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Nothing was kept."""
 
 
 def _compute_nothing() -> Any:
