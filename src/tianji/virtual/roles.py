@@ -12,6 +12,7 @@ from typing import Any
 
 from tianji.algorithms.interface import Minibatch
 from tianji.balance.gradient_timing import Timing
+from tianji.buffer.gather.adding import Adding
 from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.interface import Store
 from tianji.channels.gauges import Activity, Gauge
@@ -177,7 +178,7 @@ class SimulatedGradients:
         return True
 
 
-class CountedSums:
+class CountedSums(Adding):
     """The sums of simulated gradients: only their counts (buffer.adding.Adding)."""
 
     def __init__(self, rule: GatherRule, actors: Sequence[SimulatedGradients]) -> None:
@@ -190,9 +191,6 @@ class CountedSums:
         for actor, sent in posted.items():
             counts[actor] = sent.num_gradients if sent.version == version else 0
         return counts
-
-    def news(self) -> list[str]:
-        return []
 
 
 class CountingStore(Store):

@@ -34,7 +34,7 @@ from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.engines.assembly.build import build_actor, build_buffer, build_evaluator, spans_of
+from tianji.engines.assembly.build import build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
     gather_of,
@@ -43,18 +43,28 @@ from tianji.engines.assembly.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
+from tianji.envs.build import build_world
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.group import Group, GroupGauges
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.learner.training import Training
+from tianji.models.flat import Snapshot
 from tianji.programs.program import Program, Role
-from tianji.records import BoardBytes, BuiltReport
-from tianji.trace.parts import trace_batches, trace_checkpoints, trace_update, trace_writer
+from tianji.records import BoardBytes, BuiltReport, Evaluation, EvaluationReport
+from tianji.trace.parts import (
+    trace_acting,
+    trace_batches,
+    trace_checkpoints,
+    trace_reader,
+    trace_update,
+    trace_world,
+    trace_writer,
+)
 from tianji.trace.spans import Spans
 from tianji.types import Clock
 
@@ -123,9 +133,28 @@ class Roles:
         return BoardContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
-        row, spans = self._ends.gauges.rows[role.name], self._open_spans(role)
-        policy = self._ends.policy_reader()
-        return build_evaluator(self._spec, policy, row, self._reports, spans, self._now_ns)
+        spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader()
+        model = build_model(spec)
+        acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
+        worlds = {n: build_world(env, config.env_kwargs, 1) for n, env in spec.tasks.items()}
+        if (spans := self._open_spans(role)) is not None:
+            worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
+            acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)
+
+        def report(record: Evaluation) -> None:
+            self._reports(EvaluationReport(kind="evaluation", role=role.name, record=record))
+
+        return Evaluator(
+            config.evaluate,
+            seed_for(config.seed, "evaluator") % 2**31,
+            worlds,
+            acting,
+            Snapshot(model).read_beginning,
+            policy,
+            self._ends.gauges.rows[role.name],
+            report,
+            self._now_ns,
+        )
 
     def training(
         self,
