@@ -115,8 +115,8 @@ class Receiver(Protocol):
 
 
 class Batches(Protocol):
-    """The learner's end of the stream of batches. It lives in the buffer's process, so a batch is
-    handed over by reference and its slots are read in place."""
+    """The learner's end of the stream of batches. In the buffer's process, a batch is handed over
+    by reference and its slots are read in place."""
 
     def take(self) -> Batch | None:
         """The next batch, or None while there is not enough to make one."""
