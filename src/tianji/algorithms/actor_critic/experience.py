@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tianji.algorithms.actor_critic.evaluation import Evaluator
-from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves

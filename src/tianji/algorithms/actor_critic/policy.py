@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import build_inference
+from tianji.algorithms.accelerators.inference import ObservationReader, build_inference, evaluate
 from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic
 from tianji.algorithms.interface import ValueFunction
@@ -21,7 +21,6 @@ from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, Continuous, action_layout
 from tianji.models.heads import Head
-from tianji.models.inference import ObservationReader, evaluate
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.networks.user import UserNet
 from tianji.models.sampling import build_sampler
