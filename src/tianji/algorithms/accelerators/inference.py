@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.network import IN_PLACE, has_closed_form
 from tianji.envs.spaces import observation_leaves
+from tianji.models.networks.build import UserNet
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.networks.user import UserNet
 from tianji.models.tensors import to_tensors
-from tianji.ops.gae import Floats
+from tianji.ops.returns import Floats
 from tianji.types import OBS, Array, Unroll, leaf_name
 
 Forward: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]

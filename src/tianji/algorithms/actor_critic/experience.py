@@ -22,7 +22,7 @@ from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
 from tianji.models.statistics import ObservationStatistics, RewardScale
 from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
-from tianji.ops.gae import Bools, Floats
+from tianji.ops.returns import Bools, Floats
 from tianji.types import FINAL_OBS, OBS, Array, Batch, leaf_name
 
 

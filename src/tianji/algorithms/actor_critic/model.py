@@ -13,36 +13,37 @@ from torch import Tensor, nn
 
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
-from tianji.models.export import GreedyPolicy
 from tianji.models.flat import flatten
-from tianji.models.heads import Head, build_head
-from tianji.models.networks.build import build_net
+from tianji.models.heads import GreedyPolicy, Head, build_head
+from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.networks.user import UserNet
 from tianji.models.tensors import Tensors
 
 POLICY, VALUE = 0, 1
 """The networks of the stack."""
 
 
-class ActorCritic(nn.Module):
-    """A network with two outputs, and the distribution that the first one describes."""
+class StochasticPolicy(nn.Module):
+    """A network, and the distribution over actions that its first output describes."""
 
     def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
         super().__init__()
         self.net = net
         self.head = head
 
+    def policy(self, obs: Mapping[str, Tensor]) -> Tensor:
+        """Return the policy outputs alone, [B, A]."""
+        return self.net.one(obs, POLICY)
+
+
+class ActorCritic(StochasticPolicy):
+    """A policy whose network also estimates values."""
+
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Return policy outputs [B, A] and values [B, 1]."""
         outputs: tuple[Tensor, ...] = self.net(obs)
         return outputs
-
-    def policy(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """Return the policy outputs alone, at half the cost."""
-        return self.net.one(obs, POLICY)
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
@@ -55,9 +56,8 @@ def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
 
 
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
-    assert isinstance(model, ActorCritic)
-    keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
-    return GreedyPolicy(model, model.policy, model.head.mode, keys, spaces.action)
+    assert isinstance(model, StochasticPolicy)
+    return GreedyPolicy(model, model.policy, model.head.mode, spaces)
 
 
 EVALUATED_ROWS = 2048

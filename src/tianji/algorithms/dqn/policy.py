@@ -21,7 +21,7 @@ from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.ops.schedules import linear_by_steps
+from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
 
 

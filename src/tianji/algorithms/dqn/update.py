@@ -23,10 +23,9 @@ from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.optimizers import Adam, Optimizer
+from tianji.models.optimizers import Adam, Optimizer, linear
 from tianji.models.statistics import ObservationStatistics
 from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
-from tianji.ops.schedules import linear
 from tianji.types import OBS, Array, Batch, leaf_name
 
 

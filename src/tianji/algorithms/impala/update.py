@@ -21,10 +21,9 @@ from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
-from tianji.models.optimizers import Adam, Optimizer, RMSProp
+from tianji.models.heads import approximate_kl
+from tianji.models.optimizers import Adam, Optimizer, RMSProp, linear
 from tianji.models.tensors import add_prefix, with_prefix
-from tianji.ops.kl import approximate_kl
-from tianji.ops.schedules import linear
 from tianji.types import Batch
 
 ROUNDING = 1.0 + 1e-4

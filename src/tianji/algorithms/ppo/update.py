@@ -34,11 +34,10 @@ from tianji.algorithms.ppo.loss import (
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
-from tianji.models.optimizers import Adam, Optimizer
+from tianji.models.heads import approximate_kl
+from tianji.models.optimizers import Adam, Optimizer, linear
 from tianji.models.tensors import add_prefix, with_prefix
-from tianji.ops.gae import gae
-from tianji.ops.kl import approximate_kl
-from tianji.ops.schedules import linear
+from tianji.ops.returns import gae
 from tianji.types import Batch
 
 
