@@ -148,32 +148,6 @@ class BoardReader(Protocol):
         ...
 
 
-class Contribution(NamedTuple):
-    """The version and the count of the gradients in an actor's sum."""
-
-    version: int
-    num_gradients: int
-
-
-class ContributionWriter(Protocol):
-    """An actor's end: its sum lies where the learner finds it, as of its last gradient. So the
-    learner takes it once per version, and no actor is asked for it or waited for."""
-
-    def post(self, contribution: Contribution, sum_P: Array) -> None: ...
-
-    def left(self, sum_P: Array) -> Contribution | None:
-        """Return what was posted last, also by an actor that died; None before the first."""
-        ...
-
-
-class ContributionReader(Protocol):
-    """The learner's end of all actors' sums."""
-
-    def read(self, actor: int, sum_P: Array) -> Contribution | None:
-        """Copy an actor's latest sum; None before its first."""
-        ...
-
-
 class Total(NamedTuple):
     """The total of all contributions to one version, weighed by the gather rule."""
 

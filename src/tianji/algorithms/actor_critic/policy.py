@@ -24,7 +24,8 @@ from tianji.types import Array, Unroll
 class StochasticActing:
     """Draws actions from the policy, the first output of a network; see algorithms/interface.py."""
 
-    def __init__(self, model: StochasticPolicy, spaces: Spaces) -> None:
+    def __init__(self, model: StochasticPolicy, spaces: Spaces, config: RunConfig) -> None:
+        model.eval()
         self._num_outputs = model.head.layout.num_outputs
         self._sampler = build_sampler(model.head)
         self._inference = build_inference(model.net, POLICY)
@@ -70,9 +71,3 @@ def build_value(
     inference, reader = build_inference(model.net, VALUE), ObservationReader(spaces.observation)
     scale = reward_deviation(config, state)
     return lambda obs: scale * evaluate(inference, reader, obs, 1)[:, 0]
-
-
-def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> StochasticActing:
-    assert isinstance(model, StochasticPolicy)
-    model.eval()
-    return StochasticActing(model, spaces)

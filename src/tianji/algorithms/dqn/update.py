@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.dqn import build_dqn
 from tianji.algorithms.dqn.config import DQNConfig
@@ -154,8 +154,3 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> DQNUpdate:
-    assert isinstance(model, QNetwork)
-    return DQNUpdate(model, spaces, config)

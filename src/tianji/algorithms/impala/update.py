@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_impala
 from tianji.algorithms.actor_critic.experience import Experience, Preprocessor
@@ -114,8 +114,3 @@ class ImpalaUpdate:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> ImpalaUpdate:
-    assert isinstance(model, ActorCritic)
-    return ImpalaUpdate(model, spaces, config)

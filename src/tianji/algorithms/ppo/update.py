@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_ppo
 from tianji.algorithms.actor_critic.experience import Preprocessor
@@ -235,8 +235,3 @@ class PPOUpdate:
         self._generator.set_state(state["generator"])
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> PPOUpdate:
-    assert isinstance(model, ActorCritic)
-    return PPOUpdate(model, spaces, config)
