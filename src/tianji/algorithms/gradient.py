@@ -27,7 +27,6 @@ class Gradient(Protocol[Rows, Terms_contra, Found_co]):
 
     def prepare(self, batch: Rows, terms: Terms_contra) -> Rows:
         """Do once for a batch whatever does not depend on the parameters."""
-        ...
 
     def gradient(self, minibatch: Rows, terms: Terms_contra) -> Found_co: ...
 

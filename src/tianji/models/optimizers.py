@@ -7,23 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from tianji.errors import TrainingDiverged
 from tianji.models.flat import FlatParameters
-
-
-class Rule(Protocol):
-    """Moves the parameters by a gradient. `moments` and `count` are its whole state."""
-
-    moments: dict[str, Tensor]
-    count: Tensor
-    """Steps made, a float32 scalar."""
-
-    def step(self, vector_P: Tensor, gradient_P: Tensor, learning_rate: float) -> None: ...
 
 
 class Adam:
@@ -69,7 +58,7 @@ class RMSProp:
 class Optimizer:
     """Makes one update: checks the gradient's norm, clips it, applies the rule."""
 
-    def __init__(self, flat: FlatParameters, rule: Rule, max_grad_norm: float) -> None:
+    def __init__(self, flat: FlatParameters, rule: Adam | RMSProp, max_grad_norm: float) -> None:
         self._flat = flat
         self._rule = rule
         self._max_grad_norm = max_grad_norm

@@ -6,6 +6,8 @@
         world.step(sampler.sample(t, unroll["action"][t]))
     sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
 
+sample() stores the actions as they are drawn and returns them as the world takes them.
+
 R: rows of an unroll, N: environments, A: outputs, K: choices of one action, M: options of a choice.
 """
 
@@ -13,11 +15,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
-from tianji.models.actions import Choices, Squashed
+from tianji.models.actions import Choices, Continuous, Squashed
 from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, GaussianHead, Head, SquashedHead
 from tianji.ops.returns import Floats
 from tianji.types import Array
@@ -25,41 +27,35 @@ from tianji.types import Array
 TINY = np.finfo(np.float32).tiny
 
 
-class Sampler(Protocol):
+class _Sampler:
     """Draws the actions of one actor; the network writes to `outputs_RNA`."""
 
-    outputs_RNA: Floats
+    def __init__(self, layout: Choices | Continuous) -> None:
+        self._shape = layout.shape
+        self._num_outputs = layout.num_outputs
+        self.outputs_RNA: Floats = np.empty((0, 0, 0), np.float32)
 
-    def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None: ...
-
-    def sample(self, t: int, action: Array) -> Array:
-        """Draw row t from its outputs into `action`; return the actions for the world."""
-        ...
-
-    def log_prob(self, action: Array, log_prob_RN: Array, rows: slice) -> None:
-        """Write the log-probabilities of the actions that were drawn in these rows."""
-        ...
-
-    def mode(self, outputs_NA: Floats) -> Array:
-        """Return the most likely actions, as the world takes them."""
-        ...
+    def _make_room(self, num_rows: int, num_envs: int) -> tuple[int, int, int]:
+        """Make room for the outputs of an unroll; return their shape."""
+        shape = (num_rows, num_envs, self._num_outputs)
+        if self.outputs_RNA.shape != shape:
+            self.outputs_RNA = np.empty(shape, np.float32)
+        return shape
 
 
-class CategoricalSampler:
+class CategoricalSampler(_Sampler):
     """Gumbel-max: argmax(logits + gumbel noise) is a draw from the softmax, for each choice."""
 
     def __init__(self, layout: Choices) -> None:
-        self._layout = layout
+        super().__init__(layout)
         ends = itertools.accumulate(layout.sizes)
         self._parts = [slice(end - size, end) for end, size in zip(ends, layout.sizes, strict=True)]
-        self.outputs_RNA: Floats = np.empty((0, 0, 0), np.float32)
         self._noise_RNA = self.outputs_RNA
         self._noisy_NA = np.empty((0, 0), np.float32)
 
     def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
-        shape = (num_rows, num_envs, self._layout.num_outputs)
-        if self.outputs_RNA.shape != shape:
-            self.outputs_RNA = np.empty(shape, np.float32)
+        shape = self._make_room(num_rows, num_envs)
+        if len(self._noisy_NA) != num_envs:
             self._noisy_NA = np.empty(shape[1:], np.float32)
         # Gumbel noise is -log of an exponential draw, which must not be 0.
         noise_RNA = rng.standard_exponential(shape, np.float32)
@@ -83,7 +79,7 @@ class CategoricalSampler:
         log_prob_RN[rows] = total_RN
 
     def mode(self, outputs_NA: Floats) -> Array:
-        action = np.empty((len(outputs_NA), *self._layout.shape), np.int64)
+        action = np.empty((len(outputs_NA), *self._shape), np.int64)
         self._argmax(outputs_NA, action)
         return action
 
@@ -96,23 +92,21 @@ class CategoricalSampler:
             action_NK[:, k] = scores_NA[:, part].argmax(1)
 
 
-class GaussianSampler:
+class GaussianSampler(_Sampler):
     """mean + deviation * normal noise; stored as drawn, cut to the bounds for the world."""
 
     def __init__(self, head: GaussianHead) -> None:
-        self._layout = layout = head.layout
+        layout = head.layout
+        super().__init__(layout)
         self._head = head
         is_bounded = bool(np.isfinite(layout.low).any() or np.isfinite(layout.high).any())
         self._bounds = (layout.low, layout.high) if is_bounded else None
-        self.outputs_RNA: Floats = np.empty((0, 0, 0), np.float32)
         self._noise_RNA = self.outputs_RNA
         self._scaled_RNA = self.outputs_RNA
         self._log_std_A: Floats = np.empty(0, np.float32)
 
     def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
-        shape = (num_rows, num_envs, self._layout.num_outputs)
-        if self.outputs_RNA.shape != shape:
-            self.outputs_RNA = np.empty(shape, np.float32)
+        shape = self._make_room(num_rows, num_envs)
         self._log_std_A = self._head.log_std_A.detach().numpy().copy()
         self._noise_RNA = rng.standard_normal(shape, np.float32)
         self._scaled_RNA = self._noise_RNA * np.exp(self._log_std_A)
@@ -133,24 +127,22 @@ class GaussianSampler:
     def _cut(self, action_NA: Array) -> Array:
         if self._bounds is not None:
             action_NA = np.clip(action_NA, *self._bounds)
-        return action_NA.reshape(-1, *self._layout.shape)
+        return action_NA.reshape(-1, *self._shape)
 
 
-class SquashedSampler:
+class SquashedSampler(_Sampler):
     """mean + deviation * normal noise; stored as drawn, squashed into the bounds for the world."""
 
     def __init__(self, layout: Squashed) -> None:
-        self._layout = layout
+        super().__init__(layout)
         self._num_numbers = layout.num_numbers
         self._middle_K, self._half_K = layout.middle, layout.half
-        self.outputs_RNA: Floats = np.empty((0, 0, 0), np.float32)
         self._noise_RNK = self.outputs_RNA
         self._deviation_NK = np.empty((0, 0), np.float32)
 
     def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
-        shape = (num_rows, num_envs, self._layout.num_outputs)
-        if self.outputs_RNA.shape != shape:
-            self.outputs_RNA = np.empty(shape, np.float32)
+        self._make_room(num_rows, num_envs)
+        if len(self._deviation_NK) != num_envs:
             self._deviation_NK = np.empty((num_envs, self._num_numbers), np.float32)
         self._noise_RNK = rng.standard_normal((num_rows, num_envs, self._num_numbers), np.float32)
 
@@ -176,7 +168,7 @@ class SquashedSampler:
         action_NK = np.tanh(u_NK)
         np.multiply(action_NK, self._half_K, out=action_NK)
         np.add(action_NK, self._middle_K, out=action_NK)
-        return action_NK.reshape(-1, *self._layout.shape)
+        return action_NK.reshape(-1, *self._shape)
 
 
 def _softplus(spread: Array, out: Array) -> Array:
@@ -184,6 +176,9 @@ def _softplus(spread: Array, out: Array) -> Array:
     np.maximum(spread, np.float32(SMALLEST_SPREAD), out=out)
     result: Array = np.logaddexp(out, np.float32(0.0), out=out)
     return result
+
+
+Sampler: TypeAlias = CategoricalSampler | GaussianSampler | SquashedSampler
 
 
 def build_sampler(head: Head) -> Sampler:

@@ -77,17 +77,14 @@ class Evaluator(Protocol):
 
     def inputs(self, obs: Tensors) -> Tensors:
         """Return observations, or what can be computed of them without the parameters."""
-        ...
 
     def actions(self, action_BK: Tensor) -> Tensor:
         """Return actions as evaluate() takes them: rows last, [K, B] or one-hot."""
-        ...
 
     def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation: ...
 
     def values(self, inputs: Tensors) -> Tensor:
         """Return the values [R]."""
-        ...
 
 
 class ModelEvaluator:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_impala
-from tianji.algorithms.actor_critic.experience import Experience, Preprocessor
+from tianji.algorithms.actor_critic.experience import Experience, Preprocessor, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import TracedSteps, UnrollPart
@@ -21,7 +21,6 @@ from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
-from tianji.models.heads import approximate_kl
 from tianji.models.optimizers import Adam, Optimizer, RMSProp, linear
 from tianji.models.tensors import add_prefix, with_prefix
 from tianji.types import Batch

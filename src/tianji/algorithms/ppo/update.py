@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_ppo
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.experience import Preprocessor, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ppo.config import PPOConfig
@@ -34,7 +34,6 @@ from tianji.algorithms.ppo.loss import (
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.flat import flatten
-from tianji.models.heads import approximate_kl
 from tianji.models.optimizers import Adam, Optimizer, linear
 from tianji.models.tensors import add_prefix, with_prefix
 from tianji.ops.returns import gae
