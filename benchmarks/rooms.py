@@ -27,7 +27,7 @@ from tianji.engines.assembly.model import build_model
 from tianji.engines.loop import run_loop
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.planning.resolve.resolve import resolve
 
 

@@ -29,7 +29,7 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Bytes, Total, Totals
 from tianji.channels.orders import ActorRows
 from tianji.channels.reduce import Call, GlooReduce, ReduceBroken, Team
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.types import Array, Batch
 
 

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from torch import Tensor
 
-from tianji.models.flat import FlatParameters
+from tianji.models.tensors import FlatParameters
 
 # Rows are what a loss is computed from, Terms its coefficients, Found what it reports beside its
 # value, without gradient.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tianji.errors import TrainingDiverged
-from tianji.models.flat import FlatParameters
+from tianji.models.tensors import FlatParameters
 
 
 class Adam:

@@ -19,9 +19,8 @@ from tianji.algorithms.gradient import Autograd, Gradient
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import TracedSteps, UnrollPart, impala_loss, trace
 from tianji.algorithms.ppo.loss import Columns, Diagnostics, EvaluatedBatch, LossTerms, ppo_loss
-from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.tensors import Tensors
+from tianji.models.tensors import Tensors, flatten
 
 FEATURES = "features"
 

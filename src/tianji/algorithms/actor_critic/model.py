@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import action_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import GreedyPolicy, Head, build_head
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.tensors import Tensors
+from tianji.models.tensors import Tensors, flatten
 
 POLICY, VALUE = 0, 1
 """The networks of the stack."""

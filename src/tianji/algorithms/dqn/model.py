@@ -13,10 +13,10 @@ from tianji.algorithms.dqn.config import DQNConfig
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, action_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import CategoricalHead, GreedyPolicy
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
+from tianji.models.tensors import flatten
 
 SCORES = 0
 """The network whose largest output is the best action: Q values, or advantages, which differ from

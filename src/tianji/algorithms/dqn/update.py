@@ -21,11 +21,10 @@ from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.optimizers import Adam, Optimizer, linear
 from tianji.models.statistics import ObservationStatistics
-from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
+from tianji.models.tensors import Tensors, add_prefix, flatten, to_tensor, to_tensors, with_prefix
 from tianji.types import OBS, Array, Batch, leaf_name
 
 

@@ -20,9 +20,8 @@ from tianji.algorithms.impala.loss import TracedSteps, UnrollPart
 from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer, RMSProp, linear
-from tianji.models.tensors import add_prefix, with_prefix
+from tianji.models.tensors import add_prefix, flatten, with_prefix
 from tianji.types import Batch
 
 ROUNDING = 1.0 + 1e-4

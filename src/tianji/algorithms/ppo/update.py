@@ -33,9 +33,8 @@ from tianji.algorithms.ppo.loss import (
 )
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer, linear
-from tianji.models.tensors import add_prefix, with_prefix
+from tianji.models.tensors import add_prefix, flatten, with_prefix
 from tianji.ops.returns import gae
 from tianji.types import Batch
 

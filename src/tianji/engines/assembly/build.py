@@ -46,7 +46,7 @@ from tianji.envs.interface import World
 from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
 from tianji.learner.progress import Progress
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.records import EvaluationReport
 from tianji.trace.parts import (
     trace_acting,

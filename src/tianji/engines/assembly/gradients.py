@@ -26,7 +26,7 @@ from tianji.channels.orders import ActorRows
 from tianji.channels.reduce import GlooReduce
 from tianji.engines.assembly.model import build_model
 from tianji.engines.spec import RunSpec
-from tianji.models.flat import Snapshot, flatten
+from tianji.models.tensors import Snapshot, flatten
 from tianji.virtual.costs import costs_of
 
 OpenContributions = Callable[[int], ContributionWriter]
