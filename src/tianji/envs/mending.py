@@ -31,6 +31,8 @@ SOON_STEPS = 100
 
 OnFailure: TypeAlias = Callable[[int, Exception], None]
 """Takes the index of an environment that failed within its actor, and its error."""
+TELL_PERIOD_NS = 60 * 10**9
+"""Shortest time between two reports about one actor's environments."""
 
 
 class Mending:
@@ -85,10 +87,6 @@ class Mending:
 def in_words(error: Exception) -> str:
     """Return the error's type and text on one line."""
     return f"{type(error).__name__}: {error}"
-
-
-TELL_PERIOD_NS = 60 * 10**9
-"""Shortest time between two reports about one actor's environments."""
 
 
 class EnvFailures:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+Indices = NDArray[np.integer]
 
 
 def gae(
@@ -106,9 +107,6 @@ def vtrace(
         advantage_TN=np.where(valid_TN, advantage_TN, zero),
         ratio_TN=np.where(valid_TN, ratio_TN, zero),
     )
-
-
-Indices = NDArray[np.integer]
 
 
 class NStepReturn(NamedTuple):

@@ -21,6 +21,8 @@ from tianji.models.tensors import Tensors, flatten
 
 POLICY, VALUE = 0, 1
 """The networks of the stack."""
+EVALUATED_ROWS = 2048
+"""Rows of a large batch that are evaluated at once, which bounds the memory that images take."""
 
 
 class StochasticPolicy(nn.Module):
@@ -57,10 +59,6 @@ def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
     assert isinstance(model, StochasticPolicy)
     return GreedyPolicy(model, model.policy, model.head.mode, spaces)
-
-
-EVALUATED_ROWS = 2048
-"""Rows of a large batch that are evaluated at once, which bounds the memory that images take."""
 
 
 class Evaluation(NamedTuple):

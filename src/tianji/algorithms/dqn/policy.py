@@ -17,7 +17,7 @@ from tianji.algorithms.accelerators.inference import (
     evaluate,
 )
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
+from tianji.algorithms.dqn.model import SCORES, QNetwork
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -32,7 +32,7 @@ class EpsilonGreedyActing:
         assert isinstance(config.algorithm, DQNConfig)
         model.eval()
         self._config = config.algorithm
-        self._num_actions = num_actions(spaces)
+        self._num_actions = model.num_actions
         self._inference = build_inference(model.net, SCORES)
         self._reader = ObservationReader(spaces.observation)
         self._scores_NA = np.empty((0, 0), np.float32)

@@ -27,6 +27,9 @@ from tianji.models.statistics import ObservationStatistics
 from tianji.models.tensors import Tensors, add_prefix, flatten, to_tensor, to_tensors, with_prefix
 from tianji.types import OBS, Array, Batch, leaf_name
 
+ADAM_EPSILON = 1e-8
+NEXT_OBS = "next_obs"
+
 
 class TargetNetwork:
     """Follows the online network: a full copy every so often, or a little in every update."""
@@ -60,10 +63,6 @@ class TargetNetwork:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._vector_P.copy_(state["parameters"])
         self._updates = int(state["updates"])
-
-
-ADAM_EPSILON = 1e-8
-NEXT_OBS = "next_obs"
 
 
 class DQNUpdate:

@@ -38,6 +38,8 @@ from tianji.models.tensors import add_prefix, flatten, with_prefix
 from tianji.ops.returns import gae
 from tianji.types import Batch
 
+ADAM_EPSILON = 1e-5
+
 
 class BatchLog:
     """Collects the diagnostics of every update; grows with the updates that are made."""
@@ -51,39 +53,32 @@ class BatchLog:
         self._at_start = at_start
         self._orders: list[Tensor] = []
         self._num_before_epoch = 0
-        self._log_ratios: list[Tensor] = []
-        self._value_errors: list[Tensor] = []
+        self.found: list[Diagnostics] = []
         self.norms: list[float] = []
         """Norms of the gradients, one per update."""
 
     def begin_epoch(self, order_R: Tensor) -> None:
         self._orders.append(order_R)
-        self._num_before_epoch = len(self._log_ratios)
-
-    def add(self, diagnostics: Diagnostics) -> None:
-        self._log_ratios.append(diagnostics.log_ratio_B)
-        self._value_errors.append(diagnostics.value_error)
-
-    @property
-    def last(self) -> Diagnostics:
-        return Diagnostics(self._log_ratios[-1], self._value_errors[-1])
+        self._num_before_epoch = len(self.found)
 
     def kl_of_epoch(self) -> float:
         """Return how far the policy has moved, on average over this epoch so far."""
-        return float(approximate_kl(torch.cat(self._log_ratios[self._num_before_epoch :])))
+        found = self.found[self._num_before_epoch :]
+        return float(approximate_kl(torch.cat([one.log_ratio_B for one in found])))
 
     def metrics(self) -> dict[str, float]:
         """Return means over all updates; explained variance from before the first."""
         if not self.norms:
             return {}
-        log_ratio_M = torch.cat(self._log_ratios)
+        log_ratios, value_errors = zip(*self.found, strict=True)
+        log_ratio_M = torch.cat(log_ratios)
         order_M = torch.cat(self._orders)[: len(log_ratio_M)]
         ratio_M = log_ratio_M.exp()
         weighted_advantage_M = self._batch.columns.weighted_advantage_B[order_M]
         clip = self._terms.clip
         values = {
             "loss/policy": -clipped_surrogate(ratio_M, weighted_advantage_M, clip).mean(),
-            "loss/value": torch.cat(self._value_errors, -1).square().mean(),
+            "loss/value": torch.cat(value_errors, -1).square().mean(),
             "approx_kl": approximate_kl(log_ratio_M),
             "clip_fraction": ((ratio_M - 1.0).abs() > clip).float().mean(),
             "explained_variance": self._explained_variance(),
@@ -96,9 +91,6 @@ class BatchLog:
         target_R, value_R = self._batch.columns.target_B, self._batch.columns.value_B
         unexplained = (target_R - value_R).var(correction=0)
         return 1.0 - unexplained / target_R.var(correction=0).clamp(1e-12)
-
-
-ADAM_EPSILON = 1e-5
 
 
 class PPOUpdate:
@@ -207,7 +199,7 @@ class PPOUpdate:
     def _differentiate(
         self, minibatch: EvaluatedBatch[Any], terms: LossTerms, log: BatchLog
     ) -> Tensor:
-        log.add(self._gradient.gradient(minibatch, terms))
+        log.found.append(self._gradient.gradient(minibatch, terms))
         return self._flat.gradient_P
 
     def _step(self, minibatch: EvaluatedBatch[Any], learning_rate: float, log: BatchLog) -> None:
@@ -216,8 +208,8 @@ class PPOUpdate:
             lambda: {
                 "observations": next(iter(minibatch.inputs.values())),
                 "rewards, in the targets of the values": minibatch.columns.target_B,
-                "policy outputs": log.last.log_ratio_B,
-                "values": log.last.value_error,
+                "policy outputs": log.found[-1].log_ratio_B,
+                "values": log.found[-1].value_error,
             },
         )
         log.norms.append(norm)

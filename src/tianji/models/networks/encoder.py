@@ -22,6 +22,8 @@ from tianji.envs.spaces import Leaf
 from tianji.models.sizes import NUM_FEATURES, convolutions, is_channels_last, is_image
 from tianji.types import Array
 
+EPSILON = 1e-8
+
 
 class ImageTorso(nn.Module):
     """The convolutions of Mnih et al. 2015 and their layer of 512, ReLU throughout.
@@ -56,9 +58,6 @@ class ImageTorso(nn.Module):
         for convolution in self.convolutions:
             x_BCHW = F.relu(convolution(x_BCHW))
         return x_BCHW.flatten(1)
-
-
-EPSILON = 1e-8
 
 
 class Normalizer(nn.Module):
