@@ -12,7 +12,7 @@ from tests.fakes.experience import ACTIONS, GATHERED, OBSERVATIONS, Rig, queue_b
 from tianji.algorithms.interface import QueueCadence
 from tianji.envs.spaces import make_action_cast, observation_leaves
 from tianji.errors import TrainingDiverged
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.types import Batch
 
 QUEUED = ("ppo", "impala")

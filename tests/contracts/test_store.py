@@ -16,13 +16,13 @@ from tianji.buffer.stores.replay import Replay
 from tianji.buffer.stores.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    Contribution,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard, InprocStream
-from tianji.channels.interface import Contribution
 from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
@@ -39,8 +39,8 @@ CAPACITY = 2 * PER_VERSION
 def _sums(rig):
     rule = build_rule(Gather("first", PER_VERSION, PER_VERSION), ACTORS)
     boards = [InprocBoard(contribution_bytes(P)) for _ in range(ACTORS)]
-    rig.writers = [BoardContributionWriter(board, board) for board in boards]
-    adding = AtLearner(rule, BoardContributionReader(boards), ACTORS, P)
+    rig.writers = [ContributionWriter(board, board) for board in boards]
+    adding = AtLearner(rule, ContributionReader(boards), ACTORS, P)
     gate = GatherGate(GatherPlan(P), rule, adding, rig.stream, rig.rows)
     return gate, Sums(gate)
 

@@ -15,8 +15,9 @@ from tianji.balance.gradient_timing import Timing
 from tianji.buffer.gather.adding import Adding
 from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.interface import Store
+from tianji.channels.contributions import Contribution
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.interface import Contribution, Grant, Receiver, Sender
+from tianji.channels.interface import Grant, Receiver, Sender
 from tianji.channels.orders import ActorRows, Order
 from tianji.costs.work import Work
 from tianji.types import Array, Batch, Clock, Stamp

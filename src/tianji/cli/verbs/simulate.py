@@ -91,7 +91,7 @@ def _by_hand(
     config: RunConfig, machine: Machine, unroll_s: float, version_s: float
 ) -> tuple[RunPlan, Profile]:
     from tianji.envs.build import probe
-    from tianji.models.flat import Snapshot
+    from tianji.models.tensors import Snapshot
     from tianji.planning.resolve.resolve import resolve as resolve_plan
     from tianji.virtual.by_hand import profile_by_hand
 

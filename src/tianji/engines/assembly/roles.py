@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from tianji.actor.env_failures import EnvFailures
 from tianji.actor.rank import Rank
 from tianji.actor.role import Actor
 from tianji.algorithms.interface import Update
@@ -23,8 +22,8 @@ from tianji.buffer.regroup import regrouped
 from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Activity, Gauge
@@ -47,13 +46,14 @@ from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
+from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.group import Group, GroupGauges
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.learner.training import Training
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.programs.program import Program, Role
 from tianji.records import BoardBytes, BuiltReport, Evaluation, EvaluationReport
 from tianji.trace.parts import (
@@ -128,9 +128,9 @@ class Roles:
             open_sum,
         )
 
-    def _open_sum(self, role: Role, num_parameters: int) -> BoardContributionWriter:
+    def _open_sum(self, role: Role, num_parameters: int) -> ContributionWriter:
         board = self._ends.sum_writer(role, contribution_bytes(num_parameters))
-        return BoardContributionWriter(*board)
+        return ContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
         spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader()
@@ -245,7 +245,7 @@ class Roles:
         size: int,
     ) -> Adding:
         boards = self._ends.sum_readers(contribution_bytes(size))
-        at_learner = AtLearner(rule, BoardContributionReader(boards), len(boards), size)
+        at_learner = AtLearner(rule, ContributionReader(boards), len(boards), size)
         reduce = self._open_reduce(taker)
         if reduce is not None:
             return AllReduced(rule, at_learner, reduce, rows.actors, receiver.wake_senders)

@@ -20,7 +20,7 @@ from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.spec import RunSpec
 from tianji.envs.timing import LONG_STEP_S
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.planning.measure.choices import is_waiting
 from tianji.planning.measure.durations import CoreWait, Durations, Piece, figure_of, unevenness
 from tianji.planning.measure.process_family import ProcessFamily

@@ -22,7 +22,7 @@ from tianji.engines.assembly.model import build_model
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.spec import RunSpec
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.planning.measure.durations import CoreWait, Durations, Figure, Piece, figure_of
 from tianji.planning.measure.process_family import ProcessFamily
 from tianji.planning.measure.readings import LOOK_S, Span
