@@ -6,26 +6,32 @@ without a learner, over the same Stream that training uses.
 Every actor takes `sample_time_s` for a message of a fixed size and sends it; the clock stops when
 `num_messages` have been received and kept. Kept means that the slot passes to the receiver's store,
 where the oldest gives way; nothing is copied a second time unless the point says so.
+
+What a receiver costs that has nothing to receive.
+
+What a message takes when the machine is full.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from multiprocessing.connection import Connection
 from typing import Any
 
-from tianji.bench.memory_speed import copy_speeds
-from tianji.bench.message import make_layout
+from tianji.bench.message import copy_speeds, make_layout
 from tianji.bench.point import Point
-from tianji.bench.receiving import Received, receive
-from tianji.bench.wiring import Row, Wiring
+from tianji.bench.receiving import Received, Row, VirtualBuffer, Wiring, receive
 from tianji.channels.shm import ShmReceiver, StreamMemory
+from tianji.engines.loop import run_loop
 from tianji.engines.supervise.process import ONE_HEAP, THREAD_VARIABLES
 from tianji.errors import ChannelError
 
@@ -116,3 +122,50 @@ def _senders(
             process.wait()
         for fd in fds:
             os.close(fd)
+
+
+IDLE_S = 2.0
+
+
+def idle_share(num_actors: int = 4, duration_s: float = IDLE_S) -> float:
+    """The share of a core that the receiver's loop takes while nobody sends."""
+    point = Point(4096, num_actors)
+    wiring = Wiring.create(num_actors)
+    stream = StreamMemory.create(make_layout(point.size_bytes), point.num_slots, num_actors)
+    buffer = VirtualBuffer(point, ShmReceiver(stream, wiring.sender_bells))
+    started_s, cpu_before_s = time.monotonic(), time.process_time()
+    end_s = started_s + duration_s
+    run_loop(buffer.tick, [], wiring.receiver_bell, lambda: time.monotonic() >= end_s)
+    share = (time.process_time() - cpu_before_s) / (time.monotonic() - started_s)
+    for segment in (stream.slots, stream.lanes, wiring.segment):
+        segment.close()
+    return share
+
+
+PATIENCE_S = 60.0
+"""For the other runs to get ready; one that failed breaks all of them off."""
+
+
+def measure_loaded(point: Point, num_runs: int) -> dict[str, float]:
+    """The processor time of a message at either side, as `measure` reports it, while the same point
+    runs several times at once: cores, caches and memory are shared as they are by many actors."""
+    fork: Any = multiprocessing.get_context("fork")
+    barrier = fork.Barrier(num_runs)
+    workers, ends = [], []
+    for _ in range(num_runs):
+        receiver, sender = fork.Pipe(duplex=False)
+        worker = fork.Process(target=_run_one, args=(point, barrier, sender))
+        worker.start()
+        sender.close()  # so that a worker that died is noticed
+        workers.append(worker)
+        ends.append(receiver)
+    found: list[dict[str, float]] = [receiver.recv() for receiver in ends]
+    for worker in workers:
+        worker.join()
+    return {key: statistics.mean(figures[key] for figures in found) for key in found[0]}
+
+
+def _run_one(point: Point, barrier: Any, answer: Connection) -> None:
+    wiring = Wiring.create(point.num_actors)
+    received = run(point, wiring, when_ready=lambda: barrier.wait(PATIENCE_S))
+    answer.send(cpu_figures(point, wiring, received))

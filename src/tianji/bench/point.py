@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tianji.bench.memory_speed import REGION_BYTES
-from tianji.bench.message import make_layout
+from tianji.bench.message import REGION_BYTES, make_layout
 from tianji.config.machine import memory_available_bytes
 from tianji.errors import UsageError
 

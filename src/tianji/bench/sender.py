@@ -10,7 +10,7 @@ import numpy as np
 
 from tianji.bench.message import PAYLOAD, Payload, make_layout
 from tianji.bench.point import Point
-from tianji.bench.wiring import Row, Wiring
+from tianji.bench.receiving import Row, Wiring
 from tianji.channels.interface import Sender
 from tianji.channels.memory import Segment
 from tianji.channels.shm import ShmSender, StreamMemory

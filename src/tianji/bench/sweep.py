@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tianji.bench.experiment import measure
-from tianji.bench.idle import idle_share
-from tianji.bench.loaded import measure_loaded
+from tianji.bench.experiment import idle_share, measure, measure_loaded
 from tianji.bench.point import Point
 from tianji.bench.prediction import Measurement, Model, runs_at_once, worst_error
 from tianji.wording import to_percent

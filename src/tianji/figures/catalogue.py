@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tianji.errors import UsageError
 from tianji.figures import timeline, transports
-from tianji.figures.balance import ablation, groups, scaling
-from tianji.figures.balance.ablation_picture import draw_ablation
+from tianji.figures.balance import ablation, scaling, scaling_picture
+from tianji.figures.balance.ablation import draw_ablation
 from tianji.figures.balance.scaling_picture import draw_scaling
 from tianji.figures.files import Data, describe, read_data, write_data
 from tianji.figures.gathering.measure import measure_panels
@@ -153,8 +153,8 @@ _ALL: tuple[PaperFigure, ...] = (
     DataFigure(
         "tianji-6c",
         "groups of learners with their actors, simulated (paper 1, figure 6 c)",
-        groups.draw_groups,
-        groups.simulate_groups,
+        scaling_picture.draw_groups,
+        scaling_picture.simulate_groups,
     ),
     DataFigure(
         "tianji-6d",

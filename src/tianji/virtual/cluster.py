@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tianji.costs.work import Work
-from tianji.virtual.clock import Action, VirtualClock
-from tianji.virtual.network import Network, NetworkModel
+from tianji.virtual.clock import Action, Network, NetworkModel, VirtualClock
 from tianji.virtual.node import EQUAL, Job, Node, Ranks, Worker
 
 

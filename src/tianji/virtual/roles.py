@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tianji.algorithms.interface import Minibatch
-from tianji.balance.gradient_timing import Timing
+from tianji.balance.given_times import Timing
 from tianji.buffer.gather.rules import GatherRule
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Contribution, Grant, Receiver, Sender

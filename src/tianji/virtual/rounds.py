@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tianji.algorithms.interface import Gather
-from tianji.balance.given_times import Times
-from tianji.balance.gradient_timing import Timing, closing_s
+from tianji.balance.given_times import Times, Timing, closing_s
 from tianji.buffer.gather.gate import AHEAD, GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.stores.sums import Sums

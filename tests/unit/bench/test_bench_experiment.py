@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tianji.bench import experiment, loaded, memory_speed
-from tianji.bench.experiment import measure
-from tianji.bench.idle import idle_share
-from tianji.bench.loaded import measure_loaded
-from tianji.bench.memory_speed import copy_speeds
+from tianji.bench import experiment, message
+from tianji.bench.experiment import idle_share, measure, measure_loaded
+from tianji.bench.message import copy_speeds
 from tianji.bench.point import Point
 from tianji.bench.receiving import VirtualBuffer
 from tianji.errors import ChannelError, UsageError
@@ -28,7 +26,7 @@ LONG_S = 60.0
 
 @pytest.fixture(autouse=True)
 def short_copies(monkeypatch):
-    monkeypatch.setattr(memory_speed, "REPEAT_S", 0.001)
+    monkeypatch.setattr(message, "REPEAT_S", 0.001)
 
 
 POINTS = {
@@ -216,7 +214,7 @@ def test_several_runs_at_once_start_together_and_tell_what_a_message_took(monkey
 
 
 def test_a_run_that_fails_beside_others_does_not_hang_them(monkeypatch):
-    monkeypatch.setattr(loaded, "run", interrupt)
+    monkeypatch.setattr(experiment, "run", interrupt)
     with pytest.raises(EOFError):
         measure_loaded(Point(4096, 1, 0.0, 50), num_runs=2)
 

@@ -3,21 +3,23 @@
 Every actor adds the same work: one environment, unrolls of the same length, and as many updates of
 the learner as keep the ratio. The algorithm stays in balance at every size, and only the bottleneck
 changes.
+
+Measured rates of a configuration on this machine, from a run of a few seconds.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tianji.config.machine import Machine, read_machine
-from tianji.figures.balance.rates import measure_rates
 from tianji.figures.files import Data
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
-    from tianji.costs.profile import Profile
+    from tianji.costs.profile import Profile, Rehearsal
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14)
 PROFILED_ACTORS = 4
@@ -139,3 +141,18 @@ def simulate(
     )
     found = simulate_size(scaling.config(PROFILED_ACTORS), profile, size)
     return {"actors": num_actors, **{name: getattr(found, name) for name in FIGURES}}
+
+
+def measure_rates(config: RunConfig, seconds: float) -> Rehearsal:
+    """Return steady rates in environment steps per second, and the mean lag.
+
+    Settings that are `auto` follow the rule of `resolve`; a comparison sets actors and threads.
+    """
+    from tianji.engines.spec import RunSpec
+    from tianji.envs.build import probe
+    from tianji.planning.rehearse.rehearsal import rehearse
+    from tianji.planning.resolve.resolve import resolve
+
+    found = probe(config.env, config.env_kwargs)
+    plan = resolve(config, read_machine(), found)
+    return rehearse(RunSpec(config, plan, found.spaces, config.env, Path()), seconds)

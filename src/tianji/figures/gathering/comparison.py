@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tianji.figures.gathering.clock import length_s, work_in
-from tianji.figures.gathering.grid import Grid, Runs, on_clock, run_of
+from tianji.figures.gathering.grid import Grid, Runs, length_s, on_clock, run_of, work_in
 from tianji.figures.gathering.panels import Panel
 from tianji.types import Array
 

@@ -22,10 +22,16 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.timing import LONG_STEP_S
 from tianji.models.flat import Snapshot
 from tianji.planning.measure.choices import is_waiting
-from tianji.planning.measure.durations import CoreWait, Durations, Piece, figure_of, unevenness
-from tianji.planning.measure.process_family import ProcessFamily
-from tianji.planning.measure.readings import LOOK_S, Sampled, Span
-from tianji.planning.measure.recorded_unroll import save_unroll
+from tianji.planning.measure.crew import LOOK_S, Sampled, Span
+from tianji.planning.measure.durations import (
+    CoreWait,
+    Durations,
+    Piece,
+    ProcessFamily,
+    figure_of,
+    unevenness,
+)
+from tianji.planning.measure.learner_bench import save_unroll
 from tianji.programs.program import program_for
 from tianji.types import Stamp
 

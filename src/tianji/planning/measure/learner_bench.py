@@ -3,31 +3,44 @@
 They train on copies of a recorded unroll: no environment is involved, and sending the copies does
 not count. A version is added up from its parts: receiving, taking, updates, finishing. So a version
 too long for a span is measured by the updates that fit into it.
+
+One recorded unroll, sent to a buffer again and again in place of actors.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Gauge
+from tianji.channels.interface import Sender
+from tianji.channels.layout import Layout
+from tianji.config.plan import RunPlan
 from tianji.costs.profile import LearnerCost
 from tianji.engines.assembly.model import build_model
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.spec import RunSpec
 from tianji.models.flat import Snapshot
-from tianji.planning.measure.durations import CoreWait, Durations, Figure, Piece, figure_of
-from tianji.planning.measure.process_family import ProcessFamily
-from tianji.planning.measure.readings import LOOK_S, Span
-from tianji.planning.measure.recorded_unroll import RecordedUnroll
+from tianji.planning.measure.crew import LOOK_S, Span
+from tianji.planning.measure.durations import (
+    CoreWait,
+    Durations,
+    Figure,
+    Piece,
+    ProcessFamily,
+    figure_of,
+)
 from tianji.programs.program import program_for
-from tianji.types import Batch
+from tianji.types import Array, Batch, Stamp
 
 WARM_UPDATES = 3
 
@@ -179,3 +192,55 @@ class LearnerBench:
 
 def _median(durations_s: list[float]) -> float:
     return figure_of(durations_s, 1).median_s
+
+
+class RecordedUnroll:
+    """Sends copies of the unroll on all lanes in turn."""
+
+    def __init__(self, plan: RunPlan, senders: Sequence[Sender], path: Path) -> None:
+        self._unroll = tiled(Layout.from_json(plan.layout), dict(np.load(path)))
+        self._num_steps = int(np.count_nonzero(self._unroll["valid"][plan.lookahead - 1 :]))
+        self._senders = senders
+        self._next_lane = 0
+
+    def send(self, count: int, version: int, grant: Callable[[], object]) -> None:
+        """Send this many unrolls of this version; `grant` makes the buffer grant slots."""
+        idle = 0
+        while count:
+            lane = self._next_lane
+            self._next_lane = (lane + 1) % len(self._senders)
+            sender = self._senders[lane]
+            reserved = sender.reserve()
+            if reserved is None:
+                idle += 1
+                if idle == len(self._senders):
+                    grant()
+                    idle = 0
+                continue
+            for name, array in sender.unroll(reserved.slot).items():
+                array[...] = self._unroll[name]
+            stamp = Stamp(lane, reserved.round, version, version, self._num_steps, 0, 0)
+            sender.send(reserved.slot, stamp)
+            count, idle = count - 1, 0
+
+
+def save_unroll(path: Path, layout: Layout, unroll: Mapping[str, Array], rows: slice) -> None:
+    """Save these rows of an unroll; observations have one more."""
+    parts: dict[str, Any] = dict(unroll)
+    for field in layout.fields:
+        if field.per != "unroll":
+            parts[field.name] = parts[field.name][rows.start : rows.stop + (field.per == "obs")]
+    with path.open("wb") as file:
+        np.savez(file, **parts)
+
+
+def tiled(layout: Layout, recorded: Mapping[str, Array]) -> dict[str, Array]:
+    """Repeat what was recorded until it has the rows and environments of this layout."""
+    found = {}
+    for field in layout.fields:
+        array = recorded[field.name]
+        for axis, size in enumerate(layout.shape(field)):
+            if array.shape[axis] != size:
+                array = np.take(array, np.arange(size) % array.shape[axis], axis=axis)
+        found[field.name] = array
+    return found

@@ -27,14 +27,16 @@ from tianji.planning.measure.choices import (
     num_actors_at_once,
     thread_counts,
 )
-from tianji.planning.measure.crew import Crew, Member, span_of
-from tianji.planning.measure.readings import (
+from tianji.planning.measure.crew import (
     Build,
     Built,
+    Crew,
     Measure,
+    Member,
     Nothing,
     RecordUnroll,
     Sampled,
+    span_of,
 )
 from tianji.planning.resolve.resolve import resolve
 from tianji.wording import counted, to_percent

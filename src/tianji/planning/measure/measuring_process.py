@@ -20,8 +20,8 @@ from tianji.channels.reports import ReportPipe
 from tianji.config.schema import Strict
 from tianji.engines.spec import RunSpec
 from tianji.engines.worker import give_way, main, read_run
-from tianji.planning.measure.process_family import ProcessFamily
-from tianji.planning.measure.readings import Build, Built, Command, Measure, Nothing
+from tianji.planning.measure.crew import Build, Built, Command, Measure, Nothing
+from tianji.planning.measure.durations import ProcessFamily
 from tianji.records import AnswerReport
 
 

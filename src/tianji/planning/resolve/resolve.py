@@ -17,12 +17,9 @@ from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
-from tianji.planning.resolve.memory_estimate import estimated_memory
-from tianji.planning.resolve.pinning import pin_cores
-from tianji.planning.resolve.rule import choose_actors, uneven_note
-from tianji.planning.resolve.slots import Slots, lag_target, plan_slots
-from tianji.planning.solve.demand import Demand
-from tianji.planning.solve.run_memory import RunMemory
+from tianji.planning.resolve.shares import choose_actors, pin_cores, uneven_note
+from tianji.planning.resolve.slots import Slots, estimated_memory, lag_target, plan_slots
+from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""The number and the size of the slots that a run needs for a number of actors."""
+"""The number and the size of the slots that a run needs for a number of actors.
+
+The memory of a run that was not measured: estimates of its processes, and the exact sizes of
+what they share.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Algorithm, Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.channels.board import NUM_COPIES
 from tianji.channels.control import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.notes import note_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.run import RunConfig
+from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
-from tianji.planning.solve.run_memory import SharedBytes
+from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -92,3 +98,46 @@ def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:
             f"{steps_per_unroll // cadence.unroll_length} environments of an actor)."
         )
     return cadence.steps_per_version // steps_per_unroll
+
+
+WORKER_BYTES = 170 << 20  # a process with torch: 172 MiB with 4 actors, 156 MiB of it written to
+FLOAT_BYTES = 4
+ACTING_COPIES = 2  # of the parameters in an actor: its network, and the policy as read
+TRAINING_COPIES = 6  # in the learner: parameters, gradients, two of Adam, a target, a checkpoint
+TRACE_BYTES = 8  # per step and epoch: what PPO keeps for its metrics until a version is done
+
+
+def estimated_memory(
+    config: RunConfig,
+    probe: Probe,
+    cadence: Cadence,
+    slots: Slots,
+    num_actors: int,
+    num_parameters: int,
+) -> RunMemory:
+    is_local = config.engine == "local"  # in the other engines one process holds all roles
+    policy = FLOAT_BYTES * num_parameters
+    boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
+    more_envs = config.num_envs // num_actors - 1
+    environments = probe.env_bytes + more_envs * probe.more_env_bytes
+    actor = ACTING_COPIES * policy + environments + is_local * WORKER_BYTES
+    return RunMemory(
+        num_actors=num_actors,
+        actors=num_actors * actor,
+        learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
+        policy=boards * NUM_COPIES * policy,
+        shared=slots.shared,
+        evaluator=actor if config.evaluate.period_s > 0 else 0,
+        supervisor=is_local * SUPERVISOR_BYTES,
+    )
+
+
+def _batch_bytes(cadence: Cadence, slots: Slots) -> int:
+    """Return the learner's copy of a batch; gradients are added up where they lie."""
+    if isinstance(cadence, Gather):
+        return 0
+    if isinstance(cadence, QueueCadence):
+        trace = TRACE_BYTES * cadence.trained_steps_per_version
+        return slots.per_version * slots.layout.slot_bytes + trace
+    steps_per_unroll = cadence.unroll_length * slots.layout.num_envs
+    return cadence.trained_steps_per_version * slots.layout.slot_bytes // steps_per_unroll

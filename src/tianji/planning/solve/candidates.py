@@ -12,9 +12,8 @@ from tianji.config.machine import Machine
 from tianji.config.plan import Prediction
 from tianji.costs.profile import Profile, Rehearsal
 from tianji.costs.work import actor_threads_measured, actor_work, learner_cost, to_work
-from tianji.planning.solve.demand import Demand
+from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.planning.solve.period import Period, Sides, period
-from tianji.planning.solve.run_memory import RunMemory
 from tianji.wording import counted
 
 # Candidates this near to the best one count as equally fast: the smallest is taken.

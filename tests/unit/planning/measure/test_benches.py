@@ -12,12 +12,11 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.planning.measure import actor_bench, process_family
+from tianji.planning.measure import actor_bench, durations
 from tianji.planning.measure.actor_bench import ActorBench
-from tianji.planning.measure.learner_bench import LearnerBench
+from tianji.planning.measure.crew import Span
+from tianji.planning.measure.learner_bench import LearnerBench, tiled
 from tianji.planning.measure.measurement import with_small_replay
-from tianji.planning.measure.readings import Span
-from tianji.planning.measure.recorded_unroll import tiled
 from tianji.planning.resolve.resolve import resolve
 from tianji.types import Field
 
@@ -64,7 +63,7 @@ def test_an_actor_makes_unrolls_and_its_costs_add_up(build, algorithm):
 def test_a_slow_environment_is_measured_by_the_steps_it_manages(build, monkeypatch):
     monkeypatch.setattr(actor_bench, "SLOW_S", 0.2)
     # Other processes of our session, such as those that run other tests, are not its family.
-    monkeypatch.setattr(process_family, "_all_pids", list)
+    monkeypatch.setattr(durations, "_all_pids", list)
     slow = spec(PPO | {"unroll_length": 64}, "tianji.envs.worlds:Slow")
     reading = build(slow).work(span(0.05), threads=1)
     assert reading.step_s >= 0.01

@@ -13,8 +13,7 @@ from tianji.config.schema import Strict
 from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.process import WorkerProcess
 from tianji.errors import WorkerLost
-from tianji.planning.measure.crew import Crew
-from tianji.planning.measure.readings import Measure, RecordUnroll, Span
+from tianji.planning.measure.crew import Crew, Measure, RecordUnroll, Span
 
 
 class Answer(Strict):
