@@ -142,8 +142,7 @@ def idle_share(num_actors: int = 4, duration_s: float = IDLE_S) -> float:
     return share
 
 
-PATIENCE_S = 60.0
-"""For the other runs to get ready; one that failed breaks all of them off."""
+PATIENCE_S = 60.0  # for the other runs to get ready; one that failed breaks all of them off
 
 
 def measure_loaded(point: Point, num_runs: int) -> dict[str, float]:

@@ -20,8 +20,8 @@ from tianji.errors import ChannelError
 from tianji.types import Array, Field
 
 PAYLOAD = "payload"
+# One number for each message. A memoryview is twice as fast, but needs aligned numbers.
 Stamps: TypeAlias = "memoryview[int] | Array"
-"""One number for each message. A memoryview is twice as fast, but needs aligned numbers."""
 _STEP = 0x9E3779B97F4A7C15  # odd, so that the words of two messages differ everywhere
 
 
@@ -47,8 +47,8 @@ class Payload:
         self.bytes = whole_words[:size_bytes]
         self._sender = sender
         self.vary(0)
+        # Each holds one number, which says which message this is.
         self.head, self.tail = stamps_of(self.bytes[None])
-        """Each holds one number, which says which message this is."""
         self.last_number = highest_stamp(size_bytes)
 
     def vary(self, number: int) -> None:
@@ -131,10 +131,10 @@ class Inspector:
             )
 
 
+# Copies go round in a region of this size: larger than most caches, as a store is.
 REGION_BYTES = 64 << 20
-"""Copies go round in a region of this size: larger than most caches, as a store is."""
+# Messages under 4 KB fill less of it: more places would take more memory than the messages do.
 MAX_PLACES = 1 << 14
-"""Messages under 4 KB fill less of it: more places would take more memory than the messages do."""
 REPEATS, REPEAT_S = 3, 0.05
 
 

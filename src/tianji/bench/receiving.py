@@ -23,12 +23,14 @@ _ROW_BYTES = 64
 
 
 class Row(IntEnum):
-    """What one sender tells about itself; written when it is told to stop."""
+    """What one sender tells about itself; written when it is told to stop.
+
+    CPU_NS: processor time of its loop.
+    SAMPLED_NS: time spent sampling, as the sender measured it.
+    """
 
     CPU_NS = 0
-    """Processor time of its loop."""
     SAMPLED_NS = 1
-    """Time spent sampling, as the sender measured it."""
 
 
 class Wiring:
@@ -60,10 +62,9 @@ class Wiring:
             bell.ring()
 
 
+# A store is in no hurry: it sleeps until a sender has sent so many, or half of what it may.
 BURST = 128
-"""A store is in no hurry: it sleeps until a sender has sent so many, or half of what it may."""
-COPY_BURST_BYTES = 1 << 20
-"""A receiver that copies is: it copies faster what is still in a cache."""
+COPY_BURST_BYTES = 1 << 20  # A receiver that copies is: it copies faster what is still in a cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,7 @@ class VirtualBuffer:
         self._window = point.window
         hot = max(1, COPY_BURST_BYTES // point.size_bytes) if point.is_copying else BURST
         self._burst = point.num_actors * min(BURST, point.window // 2, hot)
-        self._left = self._awaited = 0
-        """Messages not yet granted, and not yet received."""
+        self._left = self._awaited = 0  # messages not yet granted, and not yet received
         inspector = Inspector(receiver.arrays[PAYLOAD], point.num_actors)
         self._inspect = inspector.compare if point.is_checking else inspector.look
         self._is_copying = point.is_copying

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the person asked a figure for."""
+    """What the person asked a figure for.
+
+    run: name or path of a run.
+    from_s, for_s: the part of the run to show; None: chosen automatically.
+    """
 
     run: str | None = None
-    """Name or path of a run."""
     from_s: float | None = None
     for_s: float | None = None
-    """The part of the run to show; None: chosen automatically."""
     rerun: bool = False
 
     def options(self) -> set[str]:
@@ -45,14 +47,16 @@ class Wish:
 
 @dataclass(frozen=True)
 class DataFigure:
-    """A figure drawn from data that comes with the package or is measured on this machine."""
+    """A figure drawn from data that comes with the package or is measured on this machine.
+
+    measure: return the points, and whatever else the picture needs.
+    """
 
     options: ClassVar = frozenset({"rerun"})
     name: str
     about: str
     draw: Callable[[Data], Figure]
     measure: Callable[[], Data]
-    """Return the points, and whatever else the picture needs."""
 
     def make(self, wish: Wish, data_file: Path) -> Figure:
         """Draw the figure; after a new measurement, write its data too."""

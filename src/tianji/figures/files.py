@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
     from tianji.records import Summary
 
+# What a data file holds: `points`, and where they come from (see `describe`).
 Data: TypeAlias = Mapping[str, Any]
-"""What a data file holds: `points`, and where they come from (see `describe`)."""
 Point: TypeAlias = Mapping[str, Any]
 
 

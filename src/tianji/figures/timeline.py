@@ -117,15 +117,15 @@ _ARROWS: dict[str, tuple[str, Any]] = {
     "item": (style.GREEN, "solid"),
     "policy": (style.PURPLE, (0, (4, 2))),
 }
+# What only an actor, a buffer and a learner do, in the order of the data.
 _STAGES = ("write", "receive", "update")
-"""What only an actor, a buffer and a learner do, in the order of the data."""
+# What a role of each stage waits for; the last is for roles outside the data's way.
 _WAITS_FOR = (
     "waits for the first policy",
     "waits for items",
     "waits for experience",
     "waits for its time",
 )
-"""What a role of each stage waits for; the last is for roles outside the data's way."""
 _MAX_ARROWS = 6
 _BAR, _IDLE_BAR = 0.62, 0.3  # heights, where rows are 1 apart
 _LEAST_SHARE = 1 / 600  # share of the window: a shorter span is drawn this wide

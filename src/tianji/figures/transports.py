@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS = "tianji"
-MESSAGES = 10_000
-"""Collection times are given for this many."""
+MESSAGES = 10_000  # collection times are given for this many
 COLLECTION_TIME = f"seconds to collect {MESSAGES:,} messages"
 _ACTORS_SIZE_BYTES = 512 << 10
 _TICK_RATIO = 4  # closer ticks would overlap

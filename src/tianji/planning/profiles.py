@@ -16,8 +16,7 @@ from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.resolve.settle import Trial, settle, variants
 from tianji.planning.tasks import gathers, probe_tasks
 
-Tell: TypeAlias = Callable[[str], None]
-"""Shows a sentence to the person who waits."""
+Tell: TypeAlias = Callable[[str], None]  # shows a sentence to the person who waits
 
 ONE_OF_SEVERAL_S = 20.0  # time to measure each of several variants
 

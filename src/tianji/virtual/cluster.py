@@ -17,16 +17,18 @@ from tianji.virtual.node import EQUAL, Job, Node, Ranks, Worker
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Equal machines; the learner is on the first one, and every machine has as many actors."""
+    """Equal machines; the learner is on the first one, and every machine has as many actors.
+
+    forward_s: time in which a gateway takes one item and hands it on.
+    wake_s: time from being woken to running.
+    """
 
     cores_per_node: int = 1
     num_nodes: int = 1
     unroll_bytes: int = 0
     policy_bytes: int = 0
     forward_s: float = 0.0
-    """Time in which a gateway takes one item and hands it on."""
     wake_s: float = 0.0
-    """Time from being woken to running."""
     network: NetworkModel = field(default_factory=NetworkModel)
 
 
@@ -45,15 +47,13 @@ class Cluster:
         self.clock = clock
         self.network = Network(clock, machines.network, machines.num_nodes)
         self._nodes = [Node(machines.cores_per_node) for _ in range(machines.num_nodes)]
-        self._versions = [-1] * machines.num_nodes
-        """The newest policy on every machine."""
+        self._versions = [-1] * machines.num_nodes  # the newest policy on every machine
         self._on_its_way = [-1] * machines.num_nodes
+        # Grants that wait for the policy of their version, by machine.
         self._held_back: list[list[tuple[int, Action]]] = [[] for _ in self._nodes]
-        """Grants that wait for the policy of their version, by machine."""
         self.actors: list[Worker] = []
         self._others: list[Worker] = []
-        self._observers: list[Worker] = []
-        """Workers that look at every new policy."""
+        self._observers: list[Worker] = []  # workers that look at every new policy
         self._gateways: list[tuple[Gateway, Worker]] = []
         if machines.num_nodes > 1:
             self._gateways = [self._make_gateway(node) for node in range(machines.num_nodes)]
@@ -187,8 +187,7 @@ class Gateway(Job):
     def __init__(self, work: Work) -> None:
         super().__init__()
         self._work = work
-        self.hand_on: Callable[[Action], None]
-        """Sends an item, after the time that it takes."""
+        self.hand_on: Callable[[Action], None]  # sends an item, after the time that it takes
         self.inbox: deque[Action] = deque()
 
     def tick(self) -> Work | None:

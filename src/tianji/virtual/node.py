@@ -51,12 +51,14 @@ class Job:
 
 
 class Ranks(NamedTuple):
-    """The places of a worker among the events of one moment; lower ranks come first."""
+    """The places of a worker among the events of one moment; lower ranks come first.
+
+    woken: the place of its first tick after it was woken.
+    due: the place of everything else that it does.
+    """
 
     woken: int = 0
-    """The place of its first tick after it was woken."""
     due: int = 0
-    """The place of everything else that it does."""
 
 
 EQUAL = Ranks()
@@ -138,14 +140,11 @@ class Worker:
         self._num_sleeps = 0
         self._slice_ns = 0
         self._owed = 0.0
-        self.num_held = 0
-        """Cores that it has now."""
+        self.num_held = 0  # cores that it has now
+        # Time on cores for the order of turns: a long sleep counts as if it had worked.
         self.used_ns = 0
-        """Time on cores for the order of turns: a long sleep counts as if it had worked."""
-        self.busy_ns = 0
-        """Time at work, including time that a tick waited for something else."""
-        self.cores_ns = 0
-        """Time on cores, summed over the cores."""
+        self.busy_ns = 0  # time at work, including time that a tick waited for something else
+        self.cores_ns = 0  # time on cores, summed over the cores
 
     def wake(self) -> None:
         """Let a sleeping worker look for work, unless news are of no use to it now."""

@@ -23,15 +23,18 @@ from tianji.virtual.node import Job
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The speed of a simulated actor."""
+    """The speed of a simulated actor.
+
+    unroll: the work of one unroll.
+    num_slices: ticks of one unroll: between two of them an actor may give way or hear that it is
+        late.
+    can_be_short: it sends what it has when it is asked to hurry.
+    """
 
     unroll: Work
-    """The work of one unroll."""
     num_slices: int
-    """Ticks of one unroll: between two of them an actor may give way or hear that it is late."""
     steps_per_unroll: int
     can_be_short: bool
-    """It sends what it has when it is asked to hurry."""
 
     def slice(self) -> Work:
         """Return the work of one tick."""
@@ -133,10 +136,9 @@ class SimulatedGradients:
         self._version = -1
         self._grant: Grant | None = None
         self._started_ns = 0
-        self._count = 0
-        """Gradients sent at this version."""
+        self._count = 0  # gradients sent at this version
+        # What was sent last: a version and the number of gradients at it.
         self.posted = Contribution(-1, 0)
-        """What was sent last: a version and the number of gradients at it."""
         self.is_working = False
         self.due_ns = 0
 

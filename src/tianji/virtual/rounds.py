@@ -29,17 +29,18 @@ class Round:
     """The round from one version to the next.
 
     >>> Round(version=0, closed_s=9.0, finish_s=9.0, counts={0: 9, 1: 2, 2: 1}, discarded=2)
+
+    version: the version at which the gradients were made.
+    finish_s: when the next version appears: the round is closed, and the sums are collected.
+    counts: gradients of each actor that has delivered any.
+    discarded: gradients that were in work when the round was closed.
     """
 
     version: int
-    """The version at which the gradients were made."""
     closed_s: float
     finish_s: float
-    """When the next version appears: the round is closed, and the sums are collected."""
     counts: dict[int, int]
-    """Gradients of each actor that has delivered any."""
     discarded: int
-    """Gradients that were in work when the round was closed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,13 @@ FEW_SLICES = 4
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A learner and its actors; perhaps several equal groups of them."""
+    """A learner and its actors; perhaps several equal groups of them.
+
+    paces: the pace of every actor, machine after machine.
+    num_groups: learners with actors of their own, which average their gradients in every update.
+    """
 
     paces: tuple[Pace, ...]
-    """The pace of every actor, machine after machine."""
     learner: LearnerParts
     point: SetPoint
     max_lag: int
@@ -37,7 +40,6 @@ class Scenario:
     num_versions: int
     machines: Machines
     num_groups: int = 1
-    """Learners with actors of their own, which average their gradients in every update."""
 
     @property
     def actors_per_node(self) -> int:
@@ -60,13 +62,17 @@ def num_slices(unroll_s: float, num_rows: int, has_own_core: bool) -> int:
     return max(1, min(num_rows, most, math.ceil(unroll_s / SLICE_S)))
 
 
+# The share of versions at the start that is not counted, because the actors start together.
 SETTLING_SHARE = 0.2
-"""The share of versions at the start that is not counted, because the actors start together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Rates in environment steps per second, of all groups together, in the steady state."""
+    """Rates in environment steps per second, of all groups together, in the steady state.
+
+    in_flight_steps: steps that were produced and not yet received at the end.
+    slowdown: how many times longer everything took than the sum of its parts, by the rehearsals.
+    """
 
     produced: float
     received: float
@@ -78,10 +84,8 @@ class Simulated:
     virtual_s: float
     wall_s: float
     in_flight_steps: int
-    """Steps that were produced and not yet received at the end."""
     discarded: int
     slowdown: float = 1.0
-    """How many times longer everything took than the sum of its parts, by the rehearsals."""
 
 
 @dataclass(frozen=True, slots=True)

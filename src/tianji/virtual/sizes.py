@@ -26,8 +26,7 @@ from tianji.virtual.costs import LearnerParts, learner_parts
 from tianji.virtual.roles import Pace
 from tianji.virtual.simulate import Scenario, Simulated, num_slices, simulate
 
-MOST_TICKS = 256
-"""Ticks of a version; of more updates, several are simulated in one tick."""
+MOST_TICKS = 256  # ticks of a version; of more updates, several are simulated in one tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +151,8 @@ def _unroll_bytes(profile: Profile, size: Size) -> int:
     return math.ceil(profile.unroll_bytes * size.envs_per_actor / most)
 
 
+# Returns the simulated rate of a rehearsal, from the costs of the parts alone.
 Simulate = Callable[[Rehearsal], float]
-"""Returns the simulated rate of a rehearsal, from the costs of the parts alone."""
 
 
 def crowd(num_threads: int, num_cores: int) -> float:

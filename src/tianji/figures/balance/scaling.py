@@ -61,8 +61,8 @@ class Scaling:
         )
 
 
+# The setting of figure 6 (a).
 SMALL = Scaling(learner_threads=1, batch_size=_SMALL_BATCH, updates_per_actor=4)
-"""The setting of figure 6 (a)."""
 
 
 def large(num_cores: int) -> Scaling:

@@ -16,8 +16,7 @@ from tianji.wording import counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENOUGH = 0.9
-"""Equilibrium: the fewest actors with this share of the highest rate."""
+ENOUGH = 0.9  # equilibrium: the fewest actors with this share of the highest rate
 THOUSAND_STEPS = "thousand environment steps per second"
 _THOUSAND = 1e3
 _SIMULATED: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.4}

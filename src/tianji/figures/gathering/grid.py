@@ -72,10 +72,12 @@ def length_s(panel: Panel) -> float:
 
 
 class Work(NamedTuple):
-    """The rounds and gradients of a method within the duration of a panel."""
+    """The rounds and gradients of a method within the duration of a panel.
+
+    finish_s: the end of each round.
+    """
 
     finish_s: tuple[float, ...]
-    """The end of each round."""
     gradients: int
     discarded: int
 
@@ -94,10 +96,8 @@ def work_in(panel: Panel, method: str, m: int = M) -> Work:
     return Work(tuple(finish_s), gradients, discarded)
 
 
-Runs: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Results of runs, by the names of the trials."""
-_LAST_PART = 0.25
-"""The share of a panel, at its end, whose mean return decides on the step size."""
+Runs: TypeAlias = Mapping[str, Mapping[str, Any]]  # results of runs, by the names of the trials
+_LAST_PART = 0.25  # the share of a panel, at its end, whose mean return decides on the step size
 
 
 class Grid:

@@ -29,8 +29,8 @@ from tianji.figures.gathering.panels import ETA, FIGURES, Panel, Trial
 from tianji.figures.gathering.trial import GAMMA, core_s, make_run
 from tianji.wording import counted
 
+# The folder for runs, in the current one; runs that are there are not repeated.
 FOLDER = Path("nigt-runs")
-"""The folder for runs, in the current one; runs that are there are not repeated."""
 
 
 def whole_grid() -> Grid:
@@ -72,8 +72,7 @@ def panels_data(grid: Grid, panels: Sequence[Panel], runs: Runs) -> dict[str, An
 
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_MARGIN = 1.15
-"""A run may take this many times its estimate."""
+_MARGIN = 1.15  # A run may take this many times its estimate
 
 
 def read_runs(*folders: Path) -> dict[str, dict[str, Any]]:

@@ -13,8 +13,7 @@ from tianji.figures.gathering.panels import COUNTED, Trial
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
-POINTS = 120
-"""Points of a learning curve."""
+POINTS = 120  # points of a learning curve
 GAMMA = 0.99
 HIDDEN = (64, 64)
 
