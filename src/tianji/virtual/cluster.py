@@ -33,7 +33,7 @@ class Machines:
 
 
 class Cluster:
-    """The workers of one group and the messages between them (channels.Ways).
+    """The workers of one group and the messages between them.
 
     cluster = Cluster(clock, Machines(cores_per_node=3), num_actors=2)
     cluster.add_actor(job) ...
@@ -103,6 +103,7 @@ class Cluster:
         return actor // self._actors_per_node
 
     def grant(self, lane: int, deliver: Action) -> None:
+        """Carry a grant from the buffer to an actor."""
         node = self._node_of(lane)
 
         def arrive() -> None:
@@ -124,6 +125,11 @@ class Cluster:
             self._held_back[node].append((version, arrive))
 
     def item(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
+        """Carry an item from an actor to the buffer.
+
+        wakes: called after the delivery, returns whether the buffer's worker wakes up.
+        """
+
         def arrive() -> None:
             deliver()
             if wakes():
@@ -153,6 +159,8 @@ class Cluster:
         self.learner.after_what_left(wake)
 
     def policy(self, version: int, deliver: Action) -> None:
+        """Carry a policy from the learner to the board on its machine, and on to the others."""
+
         def show() -> None:
             deliver()
             self._versions[0] = version
