@@ -1,7 +1,4 @@
-"""The receiving end of the experiment: a buffer without a learner.
-
-What sender and receiver processes of the experiment share beside the stream itself.
-"""
+"""The receiving end of the experiment: a buffer without a learner."""
 
 from __future__ import annotations
 
@@ -9,58 +6,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
 from tianji.bench.message import PAYLOAD, Inspector, aligned_bytes
 from tianji.bench.point import Point
 from tianji.channels.interface import Receiver
-from tianji.channels.memory import BELL_BYTES, Bell, Segment
+from tianji.channels.memory import Bell
 from tianji.engines.loop import run_loop
 from tianji.errors import ChannelError
-
-_STOP_BYTES = 64
-_ROW_BYTES = 64
-
-
-class Row(IntEnum):
-    """What one sender tells about itself; written when it is told to stop.
-
-    CPU_NS: processor time of its loop.
-    SAMPLED_NS: time spent sampling, as the sender measured it.
-    """
-
-    CPU_NS = 0
-    SAMPLED_NS = 1
-
-
-class Wiring:
-    """A word that says stop, a bell for every process, a row of figures per sender."""
-
-    def __init__(self, segment: Segment, num_senders: int) -> None:
-        self.segment = segment
-        self._stop = segment.words(0, 1)
-        offsets = [_STOP_BYTES + BELL_BYTES * index for index in range(num_senders + 1)]
-        self.receiver_bell, *self.sender_bells = [Bell(segment, offset) for offset in offsets]
-        rows = offsets[-1] + BELL_BYTES
-        self.rows = [segment.words(rows + _ROW_BYTES * i, len(Row)) for i in range(num_senders)]
-
-    @staticmethod
-    def create(num_senders: int) -> Wiring:
-        size = _STOP_BYTES + BELL_BYTES * (num_senders + 1) + _ROW_BYTES * num_senders
-        wiring = Wiring(Segment.create("bench", size), num_senders)
-        for bell in (wiring.receiver_bell, *wiring.sender_bells):
-            bell.initialise()
-        return wiring
-
-    def is_stopping(self) -> bool:
-        return self._stop[0] != 0
-
-    def stop(self) -> None:
-        """Tell every sender, also one that sleeps."""
-        self._stop[0] = 1
-        for bell in self.sender_bells:
-            bell.ring()
-
 
 # A store is in no hurry: it sleeps until a sender has sent so many, or half of what it may.
 BURST = 128

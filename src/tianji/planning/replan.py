@@ -27,49 +27,41 @@ WORTH_SHARE = 0.10  # a new plan costs a restart of the workers; it must be this
 PAUSE_S = 60.0  # between two changes of plan: oscillating speeds are not followed
 
 
+@dataclass
 class Replanner:
     """`replanner(speeds)` returns whether it has found a better plan; `take()` returns that plan.
 
-    note: a sentence about the last change.
+    plan: the one in use. note: a sentence about the last change.
     """
 
-    def __init__(
-        self,
-        config: RunConfig,
-        plan: RunPlan,
-        machine: Machine,
-        probe: Probe,
-        profile: Profile,
-        now_ns: Clock = time.monotonic_ns,
-    ) -> None:
-        self._config = config
-        self._plan = plan
-        self._machine = machine
-        self._probe = probe
-        self._profile = profile
-        self._now_ns = now_ns
-        self._changed_ns: int | None = None
-        self._better: RunPlan | None = None
-        self.changes = 0
-        self.note = ""
+    config: RunConfig
+    plan: RunPlan
+    machine: Machine
+    probe: Probe
+    profile: Profile
+    now_ns: Clock = time.monotonic_ns
+    changes: int = 0
+    note: str = ""
+    _changed_ns: int | None = None
+    _better: RunPlan | None = None
 
     def __call__(self, speeds: Speeds) -> bool:
         is_soon = self._changed_ns is not None and (
-            self._now_ns() - self._changed_ns < PAUSE_S * 1e9
+            self.now_ns() - self._changed_ns < PAUSE_S * 1e9
         )
         if is_soon or speeds.produced <= 0 or speeds.received <= 0:
             return False
-        profile = rescaled(self._profile, observed_speeds(speeds, self._plan))
-        demand = demand_of(self._config, self._probe)
-        same = replace(demand, **{name: getattr(self._plan, name) for name in SHARES})
+        profile = rescaled(self.profile, observed_speeds(speeds, self.plan))
+        demand = demand_of(self.config, self.probe)
+        same = replace(demand, **{name: getattr(self.plan, name) for name in SHARES})
         try:
-            now, better = (solve(profile, self._machine, asked) for asked in (same, demand))
+            now, better = (solve(profile, self.machine, asked) for asked in (same, demand))
         except UsageError:  # memory has become short
             return False
         gain = better.chosen.prediction.produced / now.chosen.prediction.produced - 1
         if gain < WORTH_SHARE:
             return False
-        self._better = resolve(self._config, self._machine, self._probe, better)
+        self._better = resolve(self.config, self.machine, self.probe, better)
         self.note = (
             f"The plan changes at this checkpoint, from {now.chosen.in_words()} to "
             f"{better.chosen.in_words()}: at the present speeds that should be "
@@ -80,10 +72,10 @@ class Replanner:
     def take(self) -> RunPlan:
         """Return the better plan, which is in use from now on."""
         assert self._better is not None
-        self._plan, self._better = self._better, None
-        self._changed_ns = self._now_ns()
+        self.plan, self._better = self._better, None
+        self._changed_ns = self.now_ns()
         self.changes += 1
-        return self._plan
+        return self.plan
 
 
 def replanner_for(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:

@@ -20,7 +20,6 @@ class Machines:
     """Equal machines; the learner is on the first one, and every machine has as many actors.
 
     forward_s: time in which a gateway takes one item and hands it on.
-    wake_s: time from being woken to running.
     """
 
     cores_per_node: int = 1
@@ -28,7 +27,6 @@ class Machines:
     unroll_bytes: int = 0
     policy_bytes: int = 0
     forward_s: float = 0.0
-    wake_s: float = 0.0
     network: NetworkModel = field(default_factory=NetworkModel)
 
 
@@ -59,8 +57,7 @@ class Cluster:
             self._gateways = [self._make_gateway(node) for node in range(machines.num_nodes)]
 
     def _worker(self, node: int, job: Job, cores: float, idle_ns: int, ranks: Ranks) -> Worker:
-        wake_ns = round(self._machines.wake_s * 1e9)
-        return Worker(self.clock, self._nodes[node], job, cores, idle_ns, wake_ns, ranks)
+        return Worker(self.clock, self._nodes[node], job, cores, idle_ns, ranks)
 
     def add_actor(self, job: Job, cores: float = 1.0, ranks: Ranks = EQUAL) -> None:
         node = self._node_of(len(self.actors))

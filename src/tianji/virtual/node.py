@@ -123,17 +123,15 @@ class Worker:
         job: Job,
         cores: float = 1.0,
         idle_ns: int = 0,
-        wake_ns: int = 0,
         ranks: Ranks = EQUAL,
     ) -> None:
         """cores: the mean number of cores that it keeps busy; idle_ns: the longest sleep, where
-        nothing may wake it; wake_ns: the time from being woken to running."""
+        nothing may wake it."""
         self._clock = clock
         self._node = node
         self._job = job
         self._cores = cores
         self._idle_ns = idle_ns
-        self._wake_ns = wake_ns
         self._ranks = ranks
         self._outbox: list[Action] = []
         self._sleeps_since_ns: int | None = clock.now_ns()
@@ -161,7 +159,7 @@ class Worker:
     def _wake(self, rank: int) -> None:
         self.settle()
         self._sleeps_since_ns = None
-        self._clock.after(self._wake_ns, self._ask, rank)
+        self._clock.after(0, self._ask, rank)
 
     def later(self, action: Action) -> None:
         """Do this when the time of the tick is over, such as sending or publishing."""

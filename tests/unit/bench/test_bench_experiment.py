@@ -78,7 +78,7 @@ class Processes:
             self.started.append(popen(self.instead.get(index, command), **options))
             return self.started[index]
 
-        monkeypatch.setattr(experiment.subprocess, "Popen", start)
+        monkeypatch.setattr(subprocess, "Popen", start)
 
     def all_ended(self):
         return [process.returncode is not None for process in self.started]
@@ -116,7 +116,7 @@ def test_a_finished_experiment_leaves_nothing_behind(processes):
 
 def test_a_sender_that_does_not_start_is_named(processes):
     processes.instead[1] = [sys.executable, "-c", "raise SystemExit(7)"]
-    fails(ChannelError, r"cannot be completed: sender 1 ended with exit code 7\.")
+    fails(ChannelError, r"cannot be completed: actor-1 is gone \(ended with exit code 7\)\.")
     assert processes.all_ended() == [True] * 3
 
 
@@ -135,7 +135,7 @@ def at_the_third_tick(monkeypatch, act):
 def test_a_sender_that_is_killed_on_the_way_is_named(monkeypatch, processes):
     at_the_third_tick(monkeypatch, lambda: os.kill(processes.started[2].pid, signal.SIGKILL))
     monkeypatch.setattr(VirtualBuffer, "is_complete", lambda _: False)
-    fails(ChannelError, r"cannot be completed: sender 2 ended with exit code -9\.")
+    fails(ChannelError, r"cannot be completed: actor-2 is gone \(killed by SIGKILL\)\.")
     assert processes.all_ended() == [True] * 3
 
 
@@ -149,7 +149,7 @@ def test_a_sender_that_ends_badly_after_the_last_message_is_named(monkeypatch, p
         return received
 
     monkeypatch.setattr(experiment, "receive", receive_and_kill)
-    with pytest.raises(ChannelError, match="measurement is incomplete: sender 0 ended"):
+    with pytest.raises(ChannelError, match="measurement is incomplete: actor-0 is gone"):
         measure(Point(4096, 2, 0.0, 10))
     assert processes.all_ended() == [True, True]
 
