@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from tianji.config.schema import Record
 
+SHARES = ("num_actors", "learner_threads", "actor_threads")  # settings that share the machine
+
 
 class Cost(Record):
     """The cost of one piece of work.

@@ -1,7 +1,4 @@
-"""The data behind figures: read from the package, written beside a picture, described.
-
-Training runs behind figures.
-"""
+"""The data behind figures: read from the package, made by training runs, written, described."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The picture of `tianji bench comm`: figure 5 for this machine, with the model's predictions.
+"""The pictures of two commands.
 
-The picture of `tianji simulate --output`: rates and lag against scale.
+`tianji bench comm` draws figure 5 for this machine, with the model's predictions. `tianji simulate
+--output` draws rates and lag against scale.
 """
 
 from __future__ import annotations

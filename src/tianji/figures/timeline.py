@@ -1,6 +1,6 @@
 """Figure 1 of the paper for a run of one's own: what every role did when, and its idle share.
 
-The part of a timeline to show: a few versions, from where the run is steady.
+It shows a few versions, from where the run is steady.
 """
 
 from __future__ import annotations

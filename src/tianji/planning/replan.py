@@ -1,6 +1,6 @@
 """Find a better plan for a run that is out of balance; it is used from the next checkpoint on.
 
-Scale a profile to the speeds that a run shows now. Pure functions.
+The plan is solved from the profile of the run, scaled to the speeds that the run shows now.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tianji.balance.drift import Speeds
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.costs.profile import Profile
+from tianji.costs.profile import SHARES, Profile
 from tianji.costs.work import Work, actor_work, learner_cost, to_work
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
-from tianji.planning.keep import SHARES, kept_profile
+from tianji.planning.keep import kept_profile
 from tianji.planning.planner import Planned
 from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.solve import solve

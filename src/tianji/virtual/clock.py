@@ -1,6 +1,4 @@
-"""The virtual clock: time is a number that moves to the next event.
-
-Links between simulated machines: bandwidth and latency, store and forward.
+"""The virtual clock, whose time moves to the next event, and the links between machines.
 
 Every machine has one link out and one link in; messages on a link wait for each other. A message
 leaves by its sender's link, travels for the latency, and enters by its receiver's link.

@@ -1,7 +1,4 @@
-"""The costs of ticks on the virtual clock: measured, or by a fixed table.
-
-A profile from two numbers that a person gives, in place of a measured one.
-"""
+"""The costs of ticks on the virtual clock: measured, given by a person, or from a fixed table."""
 
 from __future__ import annotations
 

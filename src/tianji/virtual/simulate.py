@@ -1,7 +1,4 @@
-"""Run a scenario on the virtual clock and read off its rates and lag.
-
-A simulated group in numbers: machines, actors, costs, set-points.
-"""
+"""Run a scenario on the virtual clock and read off its rates and lag."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """The scenario of a run at any size, from its profile.
 
-The slowdown that the costs of the parts do not explain, from the rehearsals in a profile.
-
 Parts are measured one at a time. In a real run they also wake each other and evict each other from
 caches, above all where processes share cores. A rehearsal is a real run at one size; its slowdown
-against its own simulation is used for every size that is as crowded.
+against its own simulation, which the costs of the parts do not explain, is used for every size that
+is as crowded.
 """
 
 from __future__ import annotations

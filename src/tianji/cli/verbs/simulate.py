@@ -194,7 +194,7 @@ def _num_actors(config: RunConfig, law: TimesConfig) -> int:
 
 
 def _count_parameters(config: RunConfig, algorithm: Algorithm) -> int:
-    from tianji.planning.tasks import probe_tasks
+    from tianji.planning.planner import probe_tasks
 
     spaces = probe_tasks(config, config.envs or config.env).spaces
     model = algorithm.build_model(spaces, config)

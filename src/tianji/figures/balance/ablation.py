@@ -1,7 +1,4 @@
-"""The measurements of figure 6 (d): four kinds of runs that differ in mapping and staleness.
-
-Figure 6 (d): planned against arbitrary mapping, fresh against stale batches.
-"""
+"""Figure 6 (d): planned against arbitrary mapping, fresh against stale batches."""
 
 from __future__ import annotations
 

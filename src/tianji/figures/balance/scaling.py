@@ -3,8 +3,6 @@
 Every actor adds the same work: one environment, unrolls of the same length, and as many updates of
 the learner as keep the ratio. The algorithm stays in balance at every size, and only the bottleneck
 changes.
-
-Measured rates of a configuration on this machine, from a run of a few seconds.
 """
 
 from __future__ import annotations

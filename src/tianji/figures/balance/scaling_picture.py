@@ -1,7 +1,4 @@
-"""Figures 6 (a) and (b): three rates and the lag by the number of actors, real and simulated.
-
-Figure 6 (c): groups of the balanced size of 6 (b), on the virtual clock.
-"""
+"""Figures 6 (a) to (c): rates and lag by the number of actors, or of groups, real and simulated."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The runs that a figure needs: all step sizes with one seed, then the best with all seeds.
 
-When the rounds of a method end under a law, by the simulation of `tianji simulate`.
+The simulation of `tianji simulate` says when the rounds of a method end under a law.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The processes that measure, as their parent sees them.
+"""The processes that measure, as their parent sees them, and the commands that they obey.
 
-Commands to the processes that measure, and their answers: records, as JSON on a pipe.
+Commands and answers are records that travel as JSON on pipes.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ A run is as fast as the mean of what it does, rare slow steps included, while a 
 moments in which the machine was busy. So durations are averaged in blocks, and the figure is the
 median of the blocks.
 
-Memory and processor time of this process and of those that its environments have started.
+`ProcessFamily` reads memory and processor time of this process and of those that it has started.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
     profile = measure(config, config.env, read_machine(), probe(config.env, {}), print)
 
 The costs select the plans that are worth a test run; the test runs show their real speed.
-
-Sentences about slow, uneven or memory-hungry environments, and about a noisy machine.
+`remarks` tells about slow, uneven or memory-hungry environments, and about a noisy machine.
 """
 
 from __future__ import annotations

@@ -15,11 +15,10 @@ from functools import cached_property
 from pathlib import Path
 
 from tianji.config.machine import Machine
-from tianji.costs.profile import Profile, Rehearsal
+from tianji.costs.profile import SHARES, Profile, Rehearsal
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
-from tianji.planning.keep import SHARES
 from tianji.planning.rehearse.rehearsal import (
     ENOUGH_VERSIONS,
     SETTLE_S,

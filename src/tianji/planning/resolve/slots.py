@@ -1,16 +1,18 @@
 """The number and the size of the slots that a run needs for a number of actors.
 
-The memory of a run that was not measured: estimates of its processes, and the exact sizes of
-what they share.
+For a run that was not measured, the memory of its processes is estimated here too; the sizes of
+what they share are exact.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Algorithm, Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import NUM_COPIES
 from tianji.channels.control import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
@@ -32,6 +34,19 @@ SLOTS_PER_GRADIENT_ACTOR = 4
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
 
 
+@dataclass(frozen=True)
+class Run:
+    """A run before its shares of the machine are known. num_parameters: of its network, at most."""
+
+    config: RunConfig
+    probe: Probe
+    num_parameters: int = 0
+
+    @cached_property
+    def cadence(self) -> Cadence:
+        return load_algorithm(self.config.algorithm.name).cadence(self.config)
+
+
 @dataclass(frozen=True, slots=True)
 class Slots:
     """The slots of one run. per_version: unrolls that one version takes."""
@@ -49,13 +64,12 @@ def lag_target(config: RunConfig) -> int:
     return min(1, config.max_lag)
 
 
-def plan_slots(
-    config: RunConfig, algorithm: Algorithm, cadence: Cadence, probe: Probe, num_actors: int
-) -> Slots:
+def plan_slots(run: Run, num_actors: int) -> Slots:
     """Return the slots; raise UsageError if a version is no multiple of an unroll."""
+    config, probe, cadence = run.config, run.probe, run.cadence
     fields = (
         *observation_fields(probe.spaces.observation, probe.keeps_final),
-        *algorithm.fields(probe.spaces, config),
+        *load_algorithm(config.algorithm.name).fields(probe.spaces, config),
         *STANDARD_FIELDS,
     )
     num_rows = cadence.unroll_length + cadence.lookahead - 1
@@ -107,16 +121,11 @@ TRAINING_COPIES = 6  # in the learner: parameters, gradients, two of Adam, a tar
 TRACE_BYTES = 8  # per step and epoch: what PPO keeps for its metrics until a version is done
 
 
-def estimated_memory(
-    config: RunConfig,
-    probe: Probe,
-    cadence: Cadence,
-    slots: Slots,
-    num_actors: int,
-    num_parameters: int,
-) -> RunMemory:
+def estimated_memory(run: Run, num_actors: int) -> RunMemory:
+    config, probe, cadence = run.config, run.probe, run.cadence
+    slots = plan_slots(run, num_actors)
     is_local = config.engine == "local"  # in the other engines one process holds all roles
-    policy = FLOAT_BYTES * num_parameters
+    policy = FLOAT_BYTES * run.num_parameters
     boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     more_envs = config.num_envs // num_actors - 1
     environments = probe.env_bytes + more_envs * probe.more_env_bytes

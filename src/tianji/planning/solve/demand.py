@@ -1,6 +1,6 @@
-"""What a run asks of a machine, in numbers. `planning/resolve/` derives it from the config.
+"""What a run asks of a machine: its numbers, and the main memory that it takes, part by part.
 
-The main memory that a run takes, part by part, and the refusal of a run that does not fit.
+`planning/resolve/` derives the numbers from the config.
 
 Shared memory counts as main memory: it lies in memfds, which count against the limit of the control
 group and not against the size of /dev/shm. Libraries that processes share count once: each process

@@ -11,7 +11,8 @@ Production and consumption are one rate in the steady state, because the balance
 steps per version divided by the version's duration (period.py). There are few enough choices to
 compute all of them.
 
-The reasons for a plan in sentences with numbers, and what would make the run faster. Pure.
+The second half of this file gives the reasons for a plan in sentences, and what would make the run
+faster.
 """
 
 from __future__ import annotations
