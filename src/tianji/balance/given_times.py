@@ -5,8 +5,9 @@ durations. Actors are counted from 0 here; i = actor + 1 in the laws. Messages c
 ways: if sums are collected once per version, the slowest message counts after the round is closed
 (closing_s); if every gradient is sent by itself, one message counts with each (communicate_s).
 
-`Timing` says when each gradient of an actor is due. An actor that is done earlier holds its gradient until it is due; one that is later is not slowed
-down further. Under the virtual clock the due time is the time at which the gradient is done.
+`Timing` says when each gradient of an actor is due. An actor that is done earlier holds its
+gradient until it is due; one that is later is not slowed down further. Under the virtual clock the
+due time is the time at which the gradient is done.
 """
 
 from __future__ import annotations

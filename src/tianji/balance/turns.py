@@ -7,9 +7,10 @@ evenly instead, whatever the speeds, so that every engine sees the same data.
 A run may have thousands of actors, so nothing here looks at all of them at every change: they wait
 in a heap, and an outdated entry is skipped when it comes up.
 
-Parking decides how many actors may work at once if there are more of them than cores. After every version all actors get new grants. With more workers than cores they would all wake up
-and push the learner off its core, although the run waits for the learner. So while production is
-ahead, one actor after the other is parked: it sleeps until its turn comes.
+Parking decides how many actors may work at once if there are more of them than cores. After every
+version all actors get new grants. With more workers than cores they would all wake up and push the
+learner off its core, although the run waits for the learner. So while production is ahead, one
+actor after the other is parked: it sleeps until its turn comes.
 
     production was ahead when a version was finished, several times in a row    one fewer
     the learner had to wait for unrolls                                         twice as many

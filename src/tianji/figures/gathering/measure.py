@@ -1,7 +1,8 @@
 """All runs of a nigt figure on this machine, and the data that they make.
 
-Many runs are made at the same time, one JSON file each in a folder. A run that has a file is not repeated. A grid can therefore be stopped and continued, or made in
-parts on several machines whose files are copied together.
+Many runs are made at the same time, one JSON file each in a folder. A run that has a file is not
+repeated. A grid can therefore be stopped and continued, or made in parts on several machines whose
+files are copied together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A real buffer and learner on channels of their own; every tick is timed.
 
-They train on copies of one recorded unroll, sent again and again in place of actors: no environment is involved, and sending the copies does
-not count. A version is added up from its parts: receiving, taking, updates, finishing. So a version
-too long for a span is measured by the updates that fit into it.
+They train on copies of one recorded unroll, sent again and again in place of actors: no environment
+is involved, and sending the copies does not count. A version is added up from its parts: receiving,
+taking, updates, finishing. So a version too long for a span is measured by the updates that fit
+into it.
 """
 
 from __future__ import annotations
