@@ -39,15 +39,12 @@ def draw_scaling(data: Data, title: str) -> Figure:
     above.plot([], [], color=style.QUIET, label="simulated", **_SIMULATED)
     _mark_equilibrium(above, equilibrium(points))
     lag = "lag_versions"
-    below.plot(
-        _values(points, "actors"), _values(points, lag), "o-", color=style.BLACK, markersize=4
-    )
-    below.plot(
-        _values(simulated, "actors"), _values(simulated, lag), color=style.BLACK,
-        **{**_SIMULATED, "linewidth": 1.2},
-    )  # fmt: skip
+    actors, lags = _values(points, "actors"), _values(points, lag)
+    below.plot(actors, lags, "o-", color=style.BLACK, markersize=4)
+    looks = {**_SIMULATED, "linewidth": 1.2, "color": style.BLACK}
+    below.plot(_values(simulated, "actors"), _values(simulated, lag), **looks)
     _label(above, below, data)
-    below.set_xticks(_values(points, "actors"))
+    below.set_xticks(actors)
     style.legend_below(figure, ncols=4)
     return figure
 
@@ -111,9 +108,8 @@ def _label(above: Any, below: Any, data: Data) -> None:
     for axes in (above, below):
         style.quieten(axes)
     above.set_ylabel(THOUSAND_STEPS)
-    below.set_ylabel("lag, versions")
-    below.set_xlabel("actors, one environment each")
-    below.set_ylim(0, 1.15 * max(1.0, *(p["lag_versions"] for p in data["points"])))
+    highest = 1.15 * max(1.0, *(p["lag_versions"] for p in data["points"]))
+    below.set(xlabel="actors, one environment each", ylabel="lag, versions", ylim=(0, highest))
     learner = f"learner with {counted(scaling['learner_threads'], 'thread')}"
     style.subtitle(
         above,
@@ -152,11 +148,9 @@ def draw_groups(data: Data) -> Figure:
     axes.plot(groups, ideal, color=style.QUIET, linestyle=":", linewidth=1.2, label="in proportion")
     draw_rates(axes, points, data["scaling"]["ratio"], "groups")
     style.quieten(axes)
-    axes.set_xlim(0, groups[-1] * 1.04)
-    axes.set_ylim(0, ideal[-1] * 1.08)
+    axes.set(xlim=(0, groups[-1] * 1.04), ylim=(0, ideal[-1] * 1.08), ylabel=THOUSAND_STEPS)
     axes.set_xticks(groups, [f"{count}\n({count * points[0]['actors']})" for count in groups])
     axes.set_xlabel("groups (actors in all)")
-    axes.set_ylabel(THOUSAND_STEPS)
     threads = counted(data["scaling"]["learner_threads"], "learner thread")
     actors, cpu = counted(points[0]["actors"], "actor"), data["machine"]["cpu"]
     style.subtitle(
