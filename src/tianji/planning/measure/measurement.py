@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
@@ -33,7 +34,6 @@ from tianji.planning.measure.crew import (
     Crew,
     Measure,
     Member,
-    Nothing,
     RecordUnroll,
     Sampled,
     span_of,
@@ -101,7 +101,7 @@ class CostMeasurement:
         plan, *others = self._plans(actor_counts(self._config, self.machine))
         built = self._build(plan)
         self.start_up_s = time.monotonic() - began_s
-        self._actors[0].ask(RecordUnroll(), Nothing)
+        self._actors[0].ask(RecordUnroll(), NoneType)
         self._measure_learner()
         self._measure_point(plan, built, 0, len(others))
         unroll = self.points[0].alone.cost.unroll
