@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from dataclasses import replace
 from multiprocessing.connection import Pipe, wait
-from typing import Literal, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import CheckpointConfig
@@ -15,6 +14,7 @@ from tianji.costs.profile import ActorCost
 from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.errors import WorkerLost
+from tianji.types import Unroll
 
 LOOK_S = 0.1  # how often a bench checks whether its figure is stable
 
@@ -31,14 +31,15 @@ class Span(NamedTuple):
 
 
 class Build(NamedTuple):
-    """Build an actor, or a buffer and a learner, for this plan. The answer is Built."""
+    """Build an actor for this plan or, to train on an unroll, a buffer and a learner. The answer
+    is Built."""
 
-    what: Literal["actor", "learner"]
     plan: RunPlan
+    unroll: Unroll | None = None
 
 
 class RecordUnroll(NamedTuple):
-    """Save a real unroll for the learner's bench. The answer is None."""
+    """Make a real unroll for the learner's bench, which is the answer."""
 
 
 class Measure(NamedTuple):
@@ -81,11 +82,11 @@ _LEAD_S = 0.01  # a span begins this long after it is announced, so that all pro
 class Member:
     """One process; it executes one command at a time."""
 
-    def __init__(self, name: str, spec: RunSpec, threads: int, unroll_fd: int) -> None:
+    def __init__(self, name: str, spec: RunSpec, threads: int) -> None:
         self._who = f"{name}, a process that measures this run,"
         self._timeout_s = spec.config.supervise.heartbeat_timeout_s
         self._pipe, other_end = Pipe()
-        fds = {"commands": other_end.fileno(), "unroll": unroll_fd}
+        fds = {"commands": other_end.fileno()}
         message = StartMessage(worker=name, run=encode_run(spec), threads=threads, fds=fds)
         self._process = WorkerProcess.start(message, _MODULE)
         other_end.close()
@@ -130,7 +131,6 @@ class Crew:
     def __init__(self, spec: RunSpec) -> None:
         quiet = {"checkpoint": CheckpointConfig(replay=False)}
         self.spec = replace(spec, config=spec.config.model_copy(update=quiet))
-        self._unroll_fd = os.memfd_create("tianji-unroll")
         self._members: list[Member] = []
 
     def __enter__(self) -> Self:
@@ -138,14 +138,13 @@ class Crew:
 
     def start(self, name: str, threads: int) -> Member:
         """Start a process; starting takes a while, and the first command waits for it."""
-        member = Member(name, self.spec, threads, self._unroll_fd)
+        member = Member(name, self.spec, threads)
         self._members.append(member)
         return member
 
     def __exit__(self, *_: object) -> None:
         for member in self._members:
             member.close()
-        os.close(self._unroll_fd)
 
 
 def span_of(seconds: float, warm_s: float, is_alone: bool) -> Span:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +37,7 @@ from tianji.planning.measure.durations import (
     figure_of,
 )
 from tianji.programs.program import program_for
-from tianji.types import Array, Batch, Stamp
+from tianji.types import Array, Batch, Stamp, Unroll
 
 WARM_UPDATES = 3
 
@@ -66,7 +64,7 @@ class _TimedBuffer(Buffer):
 class LearnerBench:
     """One buffer and learner; the number of torch's threads changes from span to span."""
 
-    def __init__(self, spec: RunSpec, recorded: Path) -> None:
+    def __init__(self, spec: RunSpec, recorded: Unroll) -> None:
         plan = spec.plan
         self._num_unrolls = plan.unrolls_per_version
         self._cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
@@ -196,8 +194,8 @@ def _median(durations_s: list[float]) -> float:
 class RecordedUnroll:
     """Sends copies of the unroll on all lanes in turn."""
 
-    def __init__(self, plan: RunPlan, senders: Sequence[Sender], path: Path) -> None:
-        self._unroll = tiled(Layout.from_json(plan.layout), dict(np.load(path)))
+    def __init__(self, plan: RunPlan, senders: Sequence[Sender], recorded: Unroll) -> None:
+        self._unroll = tiled(Layout.from_json(plan.layout), recorded)
         self._num_steps = int(np.count_nonzero(self._unroll["valid"][plan.lookahead - 1 :]))
         self._senders = senders
         self._next_lane = 0
@@ -221,16 +219,6 @@ class RecordedUnroll:
             stamp = Stamp(lane, reserved.round, version, version, self._num_steps, 0, 0)
             sender.send(reserved.slot, stamp)
             count, idle = count - 1, 0
-
-
-def save_unroll(path: Path, layout: Layout, unroll: Mapping[str, Array], rows: slice) -> None:
-    """Save these rows of an unroll; observations have one more."""
-    parts: dict[str, Any] = dict(unroll)
-    for field in layout.fields:
-        if field.per != "unroll":
-            parts[field.name] = parts[field.name][rows.start : rows.stop + (field.per == "obs")]
-    with path.open("wb") as file:
-        np.savez(file, **parts)
 
 
 def tiled(layout: Layout, recorded: Mapping[str, Array]) -> dict[str, Array]:

@@ -12,7 +12,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import NoneType
 
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
@@ -39,6 +38,7 @@ from tianji.planning.measure.crew import (
     span_of,
 )
 from tianji.planning.resolve.resolve import resolve
+from tianji.types import Unroll
 from tianji.wording import counted, to_percent
 
 ALONE_S = 0.6
@@ -101,8 +101,7 @@ class CostMeasurement:
         plan, *others = self._plans(actor_counts(self._config, self.machine))
         built = self._build(plan)
         self.start_up_s = time.monotonic() - began_s
-        self._actors[0].ask(RecordUnroll(), NoneType)
-        self._measure_learner()
+        self._measure_learner(self._actors[0].ask(RecordUnroll(), dict))
         self._measure_point(plan, built, 0, len(others))
         unroll = self.points[0].alone.cost.unroll
         if is_waiting(unroll.alone_s, unroll.cpu_s):
@@ -155,7 +154,7 @@ class CostMeasurement:
     def _build(self, plan: RunPlan) -> Built:
         members = self._members(plan)
         for member in members:
-            member.tell(Build(what="actor", plan=plan))
+            member.tell(Build(plan))
         built, *_ = [member.hear(Built) for member in members]
         return built
 
@@ -175,9 +174,9 @@ class CostMeasurement:
         self.points.append(Point(plan, built, alone, alone.cost.unroll.alone_s))
         return self.points[-1]
 
-    def _measure_learner(self) -> None:
+    def _measure_learner(self, unroll: Unroll) -> None:
         plan = with_small_replay(resolve(self._config, self.machine, self.probe))
-        self.policy_bytes = self._learner.ask(Build(what="learner", plan=plan), Built).policy_bytes
+        self.policy_bytes = self._learner.ask(Build(plan, unroll), Built).policy_bytes
         before_s = math.inf
         for threads in thread_counts(self._config, self.machine):
             span = span_of(ALONE_S, WARM_S, is_alone=True)
@@ -220,7 +219,7 @@ class CostMeasurement:
         actor = self.crew.start("actor-bench-two-threads", 2)
         for twin in sorted(heavy, key=lambda point: point.plan.num_actors)[:MOST_HEAVY]:
             plan = twin.plan.model_copy(update={"actor_threads": 2})
-            built = actor.ask(Build(what="actor", plan=plan), Built)
+            built = actor.ask(Build(plan), Built)
             point = self._measure_alone(actor, plan, built)
             before, after = twin.alone.cost.unroll, point.alone.cost.unroll
             point.loaded_s = twin.loaded_s * after.alone_s / before.alone_s

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from tianji.channels.reports import ReportPipe
@@ -23,6 +22,7 @@ from tianji.engines.spec import RunSpec
 from tianji.engines.worker import give_way, main, read_run
 from tianji.planning.measure.crew import Build, Built, Measure, RecordUnroll, Sampled
 from tianji.planning.measure.durations import ProcessFamily
+from tianji.types import Unroll
 
 
 def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
@@ -32,10 +32,8 @@ def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     use_threads(head["threads"])
     spec, _ = read_run(run)
     gc.freeze()
-    # An inherited descriptor can be opened by this name like any other file.
-    unroll = Path(f"/proc/self/fd/{head['fds']['unroll']}")
     with Connection(head["fds"]["commands"]) as parent:
-        for answer in _answers(spec, _commands(parent), unroll):
+        for answer in _answers(spec, _commands(parent)):
             parent.send(answer)
 
 
@@ -46,8 +44,8 @@ def _commands(parent: Connection) -> Iterator[Build | Measure | RecordUnroll]:
 
 
 def _answers(
-    spec: RunSpec, commands: Iterator[Build | Measure | RecordUnroll], unroll: Path
-) -> Iterator[Built | Sampled | LearnerCost | None]:
+    spec: RunSpec, commands: Iterator[Build | Measure | RecordUnroll]
+) -> Iterator[Built | Sampled | LearnerCost | Unroll]:
     from tianji.planning.measure.actor_bench import ActorBench
     from tianji.planning.measure.learner_bench import LearnerBench
 
@@ -59,11 +57,11 @@ def _answers(
                 bench = None
             before_bytes, began_s = ProcessFamily().memory_bytes(), time.monotonic()
             planned = replace(spec, plan=command.plan)
-            if command.what == "actor":
+            if command.unroll is None:
                 give_way()
                 bench = ActorBench(planned)
             else:
-                bench = LearnerBench(planned, unroll)
+                bench = LearnerBench(planned, command.unroll)
             yield Built(
                 build_s=time.monotonic() - began_s,
                 memory_bytes=bench.memory_bytes(),
@@ -75,8 +73,7 @@ def _answers(
             yield bench.work(command.span, command.threads)
         else:
             assert isinstance(bench, ActorBench), "no actor is built"
-            bench.record(unroll)
-            yield None
+            yield bench.record()
 
 
 if __name__ == "__main__":
