@@ -55,15 +55,6 @@ class Payload:
         """Make every byte depend on the number; slow, for the untimed check."""
         np.add(self._pattern, _offset(number, self._sender), out=self._numbers)
 
-    def check_fits(self, messages: Array) -> None:
-        """Raise ChannelError unless the slots at the other end are as large as a message."""
-        slot_bytes = messages.shape[-1]
-        if self.bytes.nbytes != slot_bytes:
-            raise ChannelError(
-                f"A message of {self.bytes.nbytes} bytes does not fit its slot of {slot_bytes}. "
-                "Start both ends with the same size."
-            )
-
 
 def stamps_of(messages: Array) -> tuple[Stamps, Stamps]:
     """Return the stamps at head and tail of messages, [number of messages, bytes]."""

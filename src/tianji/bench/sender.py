@@ -38,9 +38,8 @@ class VirtualActor:
         self._index = index
         self._sender = sender
         self._sample_time_s = point.sample_time_s
-        self._payload = payload = Payload(point.size_bytes, index)
+        self._payload = Payload(point.size_bytes, index)
         messages = sender.arrays[PAYLOAD][:, 0]
-        payload.check_fits(messages)
         self._places = [message.data for message in messages]
         self._prepare = self._sample if point.sample_time_s else None
         if point.is_checking:

@@ -7,7 +7,7 @@ checks, measures and draws it from there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -40,9 +40,8 @@ class Wish:
 
     def options(self) -> set[str]:
         """Return the options that were given."""
-        given = {"run": self.run, "from_s": self.from_s, "for_s": self.for_s}
-        named = {name for name, value in given.items() if value is not None}
-        return named | ({"rerun"} if self.rerun else set())
+        given = asdict(self).items()
+        return {name for name, value in given if value is not None and value is not False}
 
 
 @dataclass(frozen=True)

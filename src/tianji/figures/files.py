@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import platform
 import tempfile
 from collections.abc import Mapping
 from importlib import metadata, resources
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tianji.config.machine import read_machine
 from tianji.errors import UsageError
+from tianji.planning.keep import processor
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -49,14 +49,7 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    return {"cpu": _cpu_model(), "cores": len(read_machine().cores)}
-
-
-def _cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    return {"cpu": processor(), "cores": len(read_machine().cores)}
 
 
 class TrainedRun(NamedTuple):

@@ -113,7 +113,7 @@ def key_of(config: RunConfig, machine: Machine) -> str:
     """Return a key that is the same for runs of the same cost on the same machine."""
     facts = {
         "format": FORMAT,
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(machine.cores),
         "python": platform.python_version(),
         "libraries": {name: _version(name) for name in _LIBRARIES},
@@ -157,7 +157,7 @@ def _path(key: str) -> Path:
     return _folder() / f"{key}.json"
 
 
-def _processor() -> str:
+def processor() -> str:
     """Return the name of the processor as the system gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

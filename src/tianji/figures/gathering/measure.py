@@ -19,7 +19,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import read_machine
+from tianji.engines.supervise.process import THREAD_VARIABLES
 from tianji.engines.worker import die_with_parent
 from tianji.figures.files import Data
 from tianji.figures.gathering.comparison import panel_data
@@ -70,7 +72,6 @@ def panels_data(grid: Grid, panels: Sequence[Panel], runs: Runs) -> dict[str, An
     }
 
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _MARGIN = 1.15  # A run may take this many times its estimate
 
 
@@ -94,7 +95,7 @@ def make_runs(
     known: results from elsewhere.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # before the processes load their libraries
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # before they load libraries
     began, runs = time.monotonic(), {**(known or {}), **read_runs(folder)}
     begun: set[Trial] = set()
     working: dict[Future[dict[str, Any]], Trial] = {}
@@ -113,7 +114,8 @@ def make_runs(
                 trial = working.pop(future)
                 if (error := future.exception()) is None:
                     runs[trial.name] = future.result()
-                    _write_run(folder, trial, future.result())
+                    # Atomically: another process may read the folder.
+                    replace_json(folder / f"{trial.name}.json", future.result())
                     text = f"{len(runs)} runs are complete"
                 else:
                     failures.append(error)
@@ -122,13 +124,6 @@ def make_runs(
     if failures:
         raise failures[0]
     return missing
-
-
-def _write_run(folder: Path, trial: Trial, run: dict[str, Any]) -> None:
-    """Write the file atomically: another process may read the folder."""
-    unfinished = folder / f"{trial.name}.part"
-    unfinished.write_text(json.dumps(run) + "\n", encoding="utf-8")
-    unfinished.rename(folder / f"{trial.name}.json")
 
 
 def prepare(parent_pid: int) -> None:
