@@ -3,7 +3,7 @@
 A run is a method on a task with one order of arrivals. Laws with the same order differ only in the
 duration of a round, so they share runs: the synchronous method is the same under every law, the
 others under all laws with equal computation times whose messages take a time proportional to them.
-`clock.py` says when the rounds of a run end under a law.
+`grid.py` says when the rounds of a run end under a law.
 """
 
 from __future__ import annotations
