@@ -310,13 +310,6 @@ class DoneReport(_Spoken):
     record: SessionMetrics
 
 
-class AnswerReport(_Spoken):
-    """A process that measures answers a command."""
-
-    kind: Literal["answer"]
-    record: dict[str, Any]
-
-
 Report: TypeAlias = (
     BuiltReport
     | MetricsReport
@@ -325,7 +318,6 @@ Report: TypeAlias = (
     | ImbalanceReport
     | Event
     | DoneReport
-    | AnswerReport
 )
 
 NO_RATES = Rates(produced=0.0, received=0.0, trained=0.0, unique_trained=0.0)

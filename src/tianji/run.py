@@ -31,9 +31,8 @@ from tianji.explain.explain import explain, prediction_error
 from tianji.learner.resumable import check_fits, newest_sound
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.planner import Planned, plan_again, plan_run
+from tianji.planning.planner import Planned, gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
-from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
 from tianji.records import Event, GatherRule, Metrics, Summary, SummaryFacts, without_open_round
 from tianji.run_folder.folder import RunFolder
@@ -225,7 +224,7 @@ class _Run:
     def _extra(self) -> dict[str, Replanner | Profile | None]:
         """Return what the engine gets beside the spec, the program and the observer."""
         if self._spec.config.engine == "virtual":
-            from tianji.planning.profiles import virtual_costs
+            from tianji.planning.planner import virtual_costs
 
             return {"profile": virtual_costs(self._spec, partial(self._note, "planner"))}
         return {} if self._replanner is None else {"replan": self._replanner}

@@ -150,7 +150,7 @@ class RunObserver:
         elif report["kind"] == "imbalance":
             level: Level = "info" if report["record"]["is_over"] else "warning"
             self._tell("imbalance", report["role"], report["text"], level)
-        elif report["kind"] != "done" and report["kind"] != "answer":
+        elif report["kind"] != "done":
             self._restarts += report["kind"] == "restart"
             self._tell(
                 report["kind"],

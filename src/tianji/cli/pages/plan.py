@@ -21,7 +21,7 @@ from tianji.costs.work import largest_noise
 from tianji.explain.rounds import round_takes
 from tianji.planning.keep import key_of
 from tianji.planning.planner import Planned, Solved
-from tianji.planning.solve.run_memory import RunMemory, mib
+from tianji.planning.solve.demand import RunMemory, mib
 from tianji.wording import counted, to_count, to_percent, to_value
 
 RATES = ("produced", "received", "trained")

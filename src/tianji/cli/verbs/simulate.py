@@ -93,7 +93,7 @@ def _by_hand(
     from tianji.envs.build import probe
     from tianji.models.tensors import Snapshot
     from tianji.planning.resolve.resolve import resolve as resolve_plan
-    from tianji.virtual.by_hand import profile_by_hand
+    from tianji.virtual.costs import profile_by_hand
 
     found = probe(config.env, config.env_kwargs)
     plan = resolve_plan(config, machine, found)
@@ -104,7 +104,7 @@ def _by_hand(
 
 
 def _size(options: SimulateOptions, plan: RunPlan, machine: Machine) -> Size:
-    from tianji.virtual.network import NetworkModel
+    from tianji.virtual.clock import NetworkModel
     from tianji.virtual.sizes import Size, enough_cores
 
     size = Size(
@@ -132,8 +132,8 @@ def _simulate_sizes(
     rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
     if output is None:
         return Outcome(rows[-1])
-    from tianji.figures.scale import draw_scale
     from tianji.figures.style import save
+    from tianji.figures.sweep import draw_scale
 
     save(draw_scale(f"{config.env}, {config.algorithm.name}", rows), output)
     people().print(f"Wrote {output}", markup=False)
@@ -194,7 +194,7 @@ def _num_actors(config: RunConfig, law: TimesConfig) -> int:
 
 
 def _count_parameters(config: RunConfig, algorithm: Algorithm) -> int:
-    from tianji.planning.tasks import probe_tasks
+    from tianji.planning.planner import probe_tasks
 
     spaces = probe_tasks(config, config.envs or config.env).spaces
     model = algorithm.build_model(spaces, config)
