@@ -171,6 +171,8 @@ class Metrics(_Progressed, Measured):
     gather: NotRequired[Gathering]
     evaluation: NotRequired[Evaluation]
     usable_cores: int | None
+    kind: dict[str, str]
+    """Kind of every role: `actor`, `buffer`, `learner` or `evaluator`."""
     activity: dict[str, str]
     restarts: int
     rss_bytes: dict[str, int]
@@ -370,6 +372,7 @@ NO_METRICS = cast(
         **NOTHING_LEARNED,
         **NOTHING_MEASURED,
         "usable_cores": None,
+        "kind": {},
         "activity": {},
         "restarts": 0,
         "rss_bytes": {},
@@ -405,9 +408,9 @@ NOTHING_DONE = cast(
 _GATHER_DEFAULTS = {"times": "none", "network": "none", **NO_ROUNDS, **NOTHING_GATHERED}
 
 
-def is_actor(role: str) -> bool:
-    """Return whether a record's role is an actor: roles are named KIND or KIND-INDEX."""
-    return role.startswith("actor-")
+def roles_of(record: Metrics, kind: str) -> list[str]:
+    """Return the names of the roles of one kind."""
+    return [role for role, its_kind in record["kind"].items() if its_kind == kind]
 
 
 def without_open_round(gather: Gathering) -> Gathering:

@@ -32,7 +32,7 @@ from tianji.display.outlook import Outlook
 from tianji.display.phrases import NO_EPISODE, short_env_name
 from tianji.display.stalled import silent_roles
 from tianji.explain.rounds import MUCH_DROPPED, cost_in_words, late_actors, named, rule_in_short
-from tianji.records import Gathering, Metrics, is_actor
+from tianji.records import Gathering, Metrics, roles_of
 from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Panel:
     def _role_lines(self, record: Metrics, width: int) -> Iterator[Text]:
         roles = list(record["busy_share"])
         if len(roles) > MAX_ROLE_LINES:
-            actors = [role for role in roles if is_actor(role)]
+            actors = roles_of(record, "actor")
             yield self._actors_line(record, actors, width)
             roles = [role for role in roles if role not in actors]
         for role in roles:

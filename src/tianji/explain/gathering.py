@@ -19,7 +19,7 @@ from tianji.explain.words import (
     waits_sentence,
 )
 from tianji.observe.account import Account, Side
-from tianji.records import CriticalPath, Gathering, Metrics, is_actor
+from tianji.records import CriticalPath, Gathering, Metrics, roles_of
 from tianji.wording import to_percent, to_value
 
 LARGE = 0.5
@@ -122,7 +122,8 @@ def _share_of_messages(gather: Gathering) -> float:
 
 
 def _busy_actors(record: Metrics) -> dict[str, float]:
-    return {name: share for name, share in record["busy_share"].items() if is_actor(name)}
+    shares = record["busy_share"]
+    return {role: shares[role] for role in roles_of(record, "actor") if role in shares}
 
 
 def _rounds_sentence(gather: Gathering) -> str:

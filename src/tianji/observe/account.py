@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tianji.records import Measured, Metrics, Rates, Spent, is_actor
+from tianji.records import Measured, Metrics, Rates, Spent, roles_of
 
 LACK_OF_CORES = 0.05
 """A side that lacks a core for more than this share of the time has too few of them."""
@@ -75,10 +75,10 @@ class Account:
 def to_account(record: Metrics) -> Account | None:
     """Return None where no role has worked yet."""
     span_s, worked = record["span_s"], record["worked_s"]
-    actors = [role for role in worked if is_actor(role)]
-    if span_s < LEAST_S or not actors or "learner" not in worked:
+    actors, learners = roles_of(record, "actor"), roles_of(record, "learner")
+    if span_s < LEAST_S or not worked or not actors or not learners:
         return None
-    sampling, training = _side(record, actors, span_s), _side(record, ["learner"], span_s)
+    sampling, training = _side(record, actors, span_s), _side(record, learners, span_s)
     if sampling.busy + training.busy < NO_WORK:
         return None
     return Account(

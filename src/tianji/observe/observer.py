@@ -205,6 +205,7 @@ class RunObserver:
             **seen.measured,
             **({} if gathering is None else {"gather": gathering}),
             "usable_cores": self._usable_cores,
+            "kind": watch.kinds(),
             "activity": watch.activities(),
             "restarts": self._restarts,
             "rss_bytes": watch.resident_bytes(),

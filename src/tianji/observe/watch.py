@@ -120,6 +120,9 @@ class Watch:
             return self.now()
         return _between(self._names, self._steady, self._samples[-1])
 
+    def kinds(self) -> dict[str, str]:
+        return dict(self._gauges.kinds)
+
     def activities(self) -> dict[str, str]:
         return {
             name: Activity(row[Gauge.ACTIVITY]).name.lower()
