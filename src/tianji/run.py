@@ -15,12 +15,12 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_manifest
 from tianji.checkpoint.schema import folder_name
-from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
+from tianji.config.overrides import with_changes
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
-from tianji.display.waiting import tell_progress
+from tianji.display.stream import tell_progress
 from tianji.engines.choose import ENGINES
 from tianji.engines.interface import Outcome
 from tianji.engines.signals import StopRequest, catch_signals
@@ -36,9 +36,8 @@ from tianji.planning.resolve.resolve import check_network
 from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
 from tianji.records import Event, GatherRule, Metrics, Summary, SummaryFacts, without_open_round
-from tianji.run_folder.folder import RunFolder
+from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
-from tianji.run_folder.plan_file import PlanFile, read_plan
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from tianji.config.run import TimesConfig
 from tianji.config.schema import Count, Positive, Strict
 from tianji.config.settings import canonical
-from tianji.config.tokens import Assignment
+from tianji.config.values import Assignment
 from tianji.errors import UsageError
 
 

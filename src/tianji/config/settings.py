@@ -16,10 +16,9 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from tianji.config.defaults import AUTO
 from tianji.config.foreign_names import own_name
 from tianji.config.run import RunConfig
-from tianji.config.schema import ALGORITHM, AlgorithmConfig, Strict
+from tianji.config.schema import ALGORITHM, AUTO, AlgorithmConfig, Strict
 from tianji.errors import UsageError, did_you_mean
 
 ALGORITHM_NAME = "algorithm.name"

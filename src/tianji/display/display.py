@@ -5,16 +5,12 @@ On a terminal a live panel, elsewhere a line every few seconds, with `off` only 
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tianji.display.outlook import Outlook
-from tianji.display.phrases import clock_text, progress_phrases
-from tianji.display.stalled import next_version, silent_roles
-from tianji.display.stream import say
+from tianji.display.phrases import Outlook, clock_text, next_version, progress_phrases, silent_roles
+from tianji.display.stream import Mode, say, what_can_be_shown
 from tianji.explain.explain import explain
 from tianji.explain.rounds import cost_in_words, late_actors
 from tianji.records import NO_METRICS, Level, Metrics
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from tianji.display.live import LiveLines
     from tianji.display.panel import Panel
 
-Mode = Literal["auto", "live", "plain", "off"]
-
 REFRESH_S = 0.25
 """Shortest time between two drawings of the panel; each costs about 1.5 ms of one core."""
 PLAIN_PERIOD_S = 5.0
@@ -35,14 +29,6 @@ QUIET_PERIOD_S = 10.0
 """After this long without news a plain line says what the run waits for."""
 WHY_PERIOD_S = 2.0
 """An explanation stays on the screen for this long, so that people can read it."""
-
-
-def what_can_be_shown(mode: Mode) -> Mode:
-    """Turn `auto` into `live` on a terminal and into `plain` elsewhere."""
-    if mode != "auto":
-        return mode
-    can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    return "live" if can_draw else "plain"
 
 
 class _Screen(Protocol):

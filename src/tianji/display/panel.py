@@ -27,10 +27,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from tianji.checkpoint.writer import to_size
-from tianji.display.marks import Marks, to_columns
-from tianji.display.outlook import Outlook
-from tianji.display.phrases import NO_EPISODE, short_env_name
-from tianji.display.stalled import silent_roles
+from tianji.display.live import Marks, to_columns
+from tianji.display.phrases import NO_EPISODE, Outlook, short_env_name, silent_roles
 from tianji.explain.rounds import MUCH_DROPPED, cost_in_words, late_actors, named, rule_in_short
 from tianji.records import Gathering, Metrics, roles_of
 from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value

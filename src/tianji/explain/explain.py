@@ -10,10 +10,16 @@ from collections.abc import Mapping
 from tianji.config.plan import Prediction, RunPlan
 from tianji.explain.gains import gain, serial_gain
 from tianji.explain.gathering import explain_gathering
-from tianji.explain.interface import LIMIT, NOTHING_YET, Explanation
-from tianji.explain.words import bottleneck_sentence, parts_sentences, waits_sentence
+from tianji.explain.words import (
+    LIMIT,
+    NOTHING_YET,
+    Explanation,
+    bottleneck_sentence,
+    parts_sentences,
+    waits_sentence,
+)
 from tianji.observe.account import Account, Side, to_account
-from tianji.observe.status import RunStatus
+from tianji.observe.summary import RunStatus
 from tianji.records import NO_METRICS, CriticalPath, Metrics, Rates
 from tianji.wording import to_percent
 

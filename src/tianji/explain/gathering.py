@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tianji.explain.gains import LEAST_GAIN, LEAST_PART, gain_of_actors, to_times
-from tianji.explain.interface import LIMIT, NOTHING_YET, Explanation
 from tianji.explain.rounds import MUCH_DROPPED, late_actors, round_takes
 from tianji.explain.words import (
+    LIMIT,
+    NOTHING_YET,
     WORTH_TELLING,
+    Explanation,
     bottleneck_sentence,
     parts_sentences,
     waits_sentence,

@@ -1,12 +1,30 @@
-"""Sentences about where the time of a run went, for every kind of run. Pure."""
+"""What an explanation is, and its sentences about where the time of a run went. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tianji.observe.account import LEAST_S, Account, Side
 from tianji.records import CriticalPath
 from tianji.wording import listed, on_clock, to_percent, to_seconds
+
+LIMIT = 0.85
+"""A side that works this share of the time sets the pace; the rest is hand-over and noise."""
+NOTHING_YET = "There is nothing to explain yet: no role has done any work."
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Explanation("learner", sentences=("The learner is ...", ...), gain="Halving ...")"""
+
+    critical_path: CriticalPath | None
+    """None where no role has worked yet."""
+    sentences: tuple[str, ...]
+    """The first names the bottleneck."""
+    gain: str = ""
+    """The sentence that says which change would help most."""
+
 
 PARTS = {
     "environment": "environment steps",

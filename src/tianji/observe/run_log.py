@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from tianji.checkpoint.durable import to_plain
-from tianji.observe.scalars import to_scalars
+from tianji.observe.tensorboard import to_scalars
 from tianji.records import NO_METRICS, Metrics, with_defaults
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.display.waiting import tell_while_slow
+from tianji.display.stream import tell_while_slow
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import TianjiError, UsageError
 from tianji.planning.keep import SHARES, is_kept

@@ -10,9 +10,9 @@ from tests.unit.observe import accounts
 from tests.unit.observe.accounts import make_plan
 from tianji.display import display
 from tianji.display.display import WHY_PERIOD_S, Display
-from tianji.display.marks import ASCII, UNICODE, to_columns
-from tianji.display.outlook import Outlook
+from tianji.display.live import ASCII, UNICODE, to_columns
 from tianji.display.panel import Panel
+from tianji.display.phrases import Outlook
 from tianji.records import NO_METRICS
 
 

@@ -11,7 +11,7 @@ from tianji.cli.output import Outcome, people
 from tianji.cli.pages.tables import fact_list, run_name, show_block
 from tianji.config.run import RunConfig
 from tianji.config.settings import canonical
-from tianji.config.tokens import Assignment
+from tianji.config.values import Assignment
 from tianji.display.phrases import ENDINGS, NO_EPISODE
 from tianji.errors import UsageError
 from tianji.records import Summary

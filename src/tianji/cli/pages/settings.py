@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome
-from tianji.config.presets import list_presets
+from tianji.config.files import list_presets
 from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM
 from tianji.config.settings import (

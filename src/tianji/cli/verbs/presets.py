@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from tianji.cli.output import Outcome, people
-from tianji.config.presets import list_presets, load_preset
+from tianji.config.files import list_presets, load_preset
 
 
 def presets() -> Outcome:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tianji.cli.clock import process_started_ns
-from tianji.cli.output import Outcome
+from tianji.cli.output import Outcome, process_started_ns
 from tianji.cli.pages.closing import show_closing
 from tianji.cli.pages.settings import asks_for_help, settings_page, without_help
-from tianji.config.changes import is_changeable, resume_changes, with_changes
 from tianji.config.files import load_config
+from tianji.config.overrides import is_changeable, resume_changes, with_changes
 from tianji.config.schema import AlgorithmConfig
 from tianji.config.settings import list_settings, value_at
-from tianji.config.tokens import Assignment, split_tokens
+from tianji.config.values import Assignment, split_tokens
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
 

@@ -78,7 +78,7 @@ def _costs(
     if options.times_actor_s is not None and options.times_learner_s is not None:
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
         return config, plan, profile
-    from tianji.display.waiting import tell_progress
+    from tianji.display.stream import tell_progress
     from tianji.planning.planner import measured_plan
 
     with tell_progress() as tell:

@@ -8,12 +8,12 @@ from rich.text import Text
 
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.tables import sentence_list
-from tianji.display.marks import ASCII, UNICODE
+from tianji.display.live import ASCII, UNICODE
 from tianji.display.panel import Panel
 from tianji.display.phrases import ENDINGS
 from tianji.explain.explain import explain_status, prediction_error
-from tianji.explain.interface import Explanation
-from tianji.observe.status import RunStatus, State, read_status
+from tianji.explain.words import Explanation
+from tianji.observe.summary import RunStatus, State, read_status
 from tianji.records import NO_RATES
 from tianji.run_folder.paths import find_run
 from tianji.wording import to_ago

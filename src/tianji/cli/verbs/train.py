@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tianji.cli.clock import process_started_ns
-from tianji.cli.output import Outcome, people
+from tianji.cli.output import Outcome, people, process_started_ns
 from tianji.cli.pages.closing import show_closing
 from tianji.cli.pages.seeds import take_seeds, train_with_seeds
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
