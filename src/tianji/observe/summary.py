@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from tianji.checkpoint.durable import replace_json, to_plain
 from tianji.config.files import load_config
@@ -27,10 +27,6 @@ from tianji.records import (
 )
 from tianji.run_folder.folder import read_plan
 from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
-
 
 SUMMARY_FILE = "summary.json"
 IDENTITY = ("env", "algorithm", "engine", "seed", "stopped_because", "target_return")
@@ -59,8 +55,7 @@ def build_summary(
         "run_dir": str(run_dir),
     }
     cause = whole.pop("first_cause", "unknown")
-    if whole["stopped_because"] == "failed":
-        whole["first_cause"] = cause
+    whole |= {"first_cause": cause} if whole["stopped_because"] == "failed" else {}
     ordered = {key: whole.pop(key) for key in IDENTITY} | whole
     return cast("Summary", to_plain(ordered))
 

@@ -109,14 +109,9 @@ class TensorBoardLog:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def add(self, wall_time: float, step: int, scalars: Mapping[str, float]) -> None:
-        self._put(wall_time, step, scalars)
-
-    def go_back(self, wall_time: float, step: int) -> None:
-        """Make TensorBoard forget what was added at this step and later: the run repeats it."""
-        self._put(wall_time, step, None)
-
-    def _put(self, wall_time: float, step: int, scalars: Mapping[str, float] | None) -> None:
+    def add(self, wall_time: float, step: int, scalars: Mapping[str, float] | None) -> None:
+        """scalars: None makes TensorBoard forget what was added at this step and later, because
+        the run repeats it."""
         self._records.put((wall_time, step, scalars))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="tensorboard", daemon=True)

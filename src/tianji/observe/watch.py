@@ -38,11 +38,6 @@ class _Names(NamedTuple):
     buffer: str
     learner: str
 
-    @staticmethod
-    def of(gauges: Gauges) -> _Names:
-        (buffer,), (learner,) = gauges.of_kind("buffer"), gauges.of_kind("learner")
-        return _Names(tuple(gauges.of_kind("actor")), buffer, learner)
-
 
 class _Sample(NamedTuple):
     at_ns: int
@@ -58,7 +53,8 @@ class Watch:
 
     def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
         self._gauges = gauges
-        self._names = _Names.of(gauges)
+        (buffer,), (learner,) = gauges.of_kind("buffer"), gauges.of_kind("learner")
+        self._names = _Names(tuple(gauges.of_kind("actor")), buffer, learner)
         self._now_ns = now_ns
         self._samples: deque[_Sample] = deque()
         self._first: _Sample | None = None

@@ -13,7 +13,7 @@ import select
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tianji.channels.orders import Stop
 from tianji.checkpoint.durable import replace_json
@@ -26,9 +26,6 @@ from tianji.planning.planner import plan_run
 from tianji.run_folder.paths import RUNS, SEED_PREFIX, new_seeds_dir
 from tianji.seeds.one import SeedRun
 from tianji.seeds.summary import SUMMARY_FILE, SeedsSummary, sum_up
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
 
 
 def share_cores(
