@@ -13,8 +13,8 @@ import tianji
 from tests.docs import pages
 from tests.docs.pages import DOCS, PAGES
 from tianji.cli.main import VERBS, build_app, main
-from tianji.cli.pages.seeds import take_seeds
-from tianji.cli.simulate_options import take_options
+from tianji.cli.pages.closing import take_seeds
+from tianji.cli.pages.simulate import take_options
 from tianji.config.files import list_presets, load_preset
 from tianji.config.overrides import preset_and_assignments, resolve, resume_changes
 from tianji.config.values import split_tokens

@@ -39,7 +39,7 @@ VERBS = {
         "tianji.cli.verbs.plan:plan",
         "Measure a run on this machine and plan its shares of the cores.",
     ),
-    "resume": ("tianji.cli.verbs.resume:resume", "Continue a run from its last checkpoint."),
+    "resume": ("tianji.cli.verbs.train:resume", "Continue a run from its last checkpoint."),
     "simulate": (
         "tianji.cli.verbs.simulate:simulate",
         "Predict how fast a run would be at another size.",
@@ -49,7 +49,7 @@ VERBS = {
         "Show what a run is doing or did, and what limits its speed.",
     ),
     "eval": ("tianji.cli.verbs.evaluate:evaluate", "Evaluate a trained policy, and film it."),
-    "export": ("tianji.cli.verbs.export:export", "Write a trained policy as ONNX."),
+    "export": ("tianji.cli.verbs.evaluate:export", "Write a trained policy as ONNX."),
     "figure": ("tianji.cli.verbs.figure:figure", "Draw a figure of the papers or of a run."),
     "bench": ("tianji.cli.verbs.bench:bench", "Measure how fast experience moves on this machine."),
     "presets": ("tianji.cli.verbs.presets:presets", "List the presets."),

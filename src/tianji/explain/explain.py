@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tianji.config.plan import Prediction, RunPlan
-from tianji.explain.gains import gain, serial_gain
 from tianji.explain.gathering import explain_gathering
 from tianji.explain.words import (
     LIMIT,
     NOTHING_YET,
     Explanation,
     bottleneck_sentence,
+    gain,
     parts_sentences,
+    serial_gain,
     waits_sentence,
 )
 from tianji.observe.account import Account, Side, to_account

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tianji.explain.gains import LEAST_GAIN, LEAST_PART, gain_of_actors, to_times
 from tianji.explain.rounds import MUCH_DROPPED, late_actors, round_takes
 from tianji.explain.words import (
+    LEAST_GAIN,
+    LEAST_PART,
     LIMIT,
     NOTHING_YET,
     WORTH_TELLING,
     Explanation,
     bottleneck_sentence,
+    gain_of_actors,
     parts_sentences,
+    to_times,
     waits_sentence,
 )
 from tianji.observe.account import Account, Side

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tianji.trace.flows import Flow, item_flows, policy_flows
-from tianji.trace.shares import idle_shares
+from tianji.trace.flows import Flow, idle_shares, item_flows, policy_flows
 from tianji.trace.spans import (
     MARKS,
     NOTHING,

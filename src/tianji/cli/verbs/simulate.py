@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
-from tianji.cli.pages.simulated import gradients_table, rates_table, rounds_text, rule_text
-from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
+from tianji.cli.pages.simulate import (
+    SimulateOptions,
+    check_fits,
+    gradients_table,
+    rates_table,
+    rounds_text,
+    rule_text,
+    spelled,
+    take_options,
+)
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.run import RunConfig
