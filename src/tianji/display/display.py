@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tianji.display.phrases import Outlook, clock_text, next_version, progress_phrases, silent_roles
 from tianji.display.stream import Mode, say, what_can_be_shown
@@ -31,13 +31,6 @@ WHY_PERIOD_S = 2.0
 """An explanation stays on the screen for this long, so that people can read it."""
 
 
-class _Screen(Protocol):
-    def start(self) -> None: ...
-    def update(self, record: Metrics, why: Sequence[str]) -> None: ...
-    def event(self, text: str, level: Level) -> None: ...
-    def stop(self) -> None: ...
-
-
 class Display:
     """One per run, in the process that supervises it.
 
@@ -49,9 +42,9 @@ class Display:
     """
 
     def __init__(self, config: RunConfig, plan: RunPlan, mode: Mode = "auto") -> None:
-        screens: dict[str, type[_Live] | type[_Plain] | type[_Off]]
+        screens: dict[str, type[_Live | _Plain | _Off]]
         screens = {"live": _Live, "plain": _Plain, "off": _Off}
-        self._screen: _Screen = screens[what_can_be_shown(mode)](config)
+        self._screen = screens[what_can_be_shown(mode)](config)
         self._engine = config.engine
         self.plan = plan
         """Explanations refer to it; a run may get another one on the way."""
@@ -188,8 +181,9 @@ class _Plain:
             phrases.append(f"restarts {record['restarts']}")
         if record["env_failures"]:
             phrases.append(f"environment failures {record['env_failures']}")
-        left_s = self._outlook.left_s()
-        return phrases if left_s is None else [*phrases, f"{to_duration(left_s)} left"]
+        if (left_s := self._outlook.left_s()) is not None:
+            phrases.append(f"{to_duration(left_s)} left")
+        return phrases
 
 
 def _news(record: Metrics) -> tuple[int, ...]:

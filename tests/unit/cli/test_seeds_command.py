@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tianji.cli.main import main
-from tianji.cli.pages import seeds as module
+from tianji.cli.pages import closing as module
 from tianji.cli.pages.closing import show_seeds, take_seeds
 from tianji.config.run import RunConfig
 from tianji.config.values import split_tokens

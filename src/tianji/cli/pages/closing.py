@@ -14,7 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from tianji.cli.output import Outcome, people
-from tianji.cli.pages.tables import fact_list, run_name, show_block
+from tianji.cli.pages.tables import fact_list, figures_table, run_name, show_block
 from tianji.config.run import RunConfig
 from tianji.config.settings import canonical
 from tianji.config.values import Assignment
@@ -49,8 +49,8 @@ def _facts(summary: Summary) -> dict[str, str]:
     if summary["mean_return_100"] is not None and summary["stopped_because"] != "failed":
         facts["actions"] = SAMPLED
     if by_env := summary["returns_by_env"]:
-        means = (f"{_mean_text(mean)} {short_env_name(name)}" for name, mean in by_env.items())
-        facts["by environment"] = ", ".join(means)
+        means = {name: "-" if mean is None else f"{mean:.1f}" for name, mean in by_env.items()}
+        facts["by environment"] = ", ".join(f"{means[n]} {short_env_name(n)}" for n in means)
     if summary["time_to_target_s"] is not None:
         seconds = to_seconds(summary["time_to_target_s"])
         facts["time to target"] = on_clock(seconds, engine, of="training")
@@ -78,10 +78,6 @@ def _return_text(summary: Summary) -> str:
         return f"{mean:.1f}, mean of {len(by_env)} environments over their last episodes{aim}"
     count = min(100, summary["episodes"] or 100)
     return f"{mean:.1f}, mean of the last {count} training episodes{aim}"
-
-
-def _mean_text(mean: float | None) -> str:
-    return "-" if mean is None else f"{mean:.1f}"
 
 
 def _next_things(summary: Summary) -> dict[str, str]:
@@ -164,18 +160,14 @@ def _ending(report: SeedsSummary) -> tuple[str, int]:
 
 
 def _seeds_table(runs: Sequence[Summary], is_wide: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("seed", justify="right", style="cyan", no_wrap=True)
-    table.add_column("result", no_wrap=True)
-    for name in ("return", "steps", "time to target", "time") if is_wide else ("return",):
-        table.add_column(name, justify="right", no_wrap=True)
+    more = ("steps", "time to target", "time") if is_wide else ()
+    table = figures_table(("seed", "result", "return", *more))
+    table.columns[0].style, table.columns[1].justify = "cyan", "left"
     for run in runs:
         row = [str(run["seed"]), ENDINGS[run["stopped_because"]].words]
-        row.append(to_value(run["mean_return_100"], 4))
-        if is_wide:
-            row += [f"{run['env_steps']:,}", to_seconds(run["time_to_target_s"])]
-            row.append(to_seconds(run["wall_s"]))
-        table.add_row(*row)
+        row += [to_value(run["mean_return_100"], 4), f"{run['env_steps']:,}"]
+        row += [to_seconds(run["time_to_target_s"]), to_seconds(run["wall_s"])]
+        table.add_row(*row[: len(table.columns)])
     return table
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import Field, ValidationError
 from rich.table import Table
 
+from tianji.cli.pages.tables import figures_table
 from tianji.config.run import TimesConfig
 from tianji.config.schema import Count, Positive, Strict
 from tianji.config.settings import canonical
@@ -17,7 +18,6 @@ from tianji.errors import UsageError
 from tianji.wording import counted, to_count, to_percent, to_value
 
 if TYPE_CHECKING:
-    from tianji.algorithms.interface import Gather
     from tianji.balance.given_times import Times
     from tianji.virtual.rounds import Gathered
     from tianji.virtual.simulate import Simulated
@@ -150,24 +150,11 @@ RATES = ("produced", "received", "trained")
 BUSY = ("actors\nbusy", "learner\nbusy")
 MOST_ROWS = 20
 """Actors in the table; of more, the first and the last ones."""
-WORDS = {
-    "first": "a round closes with the first {m} gradients of its version",
-    "harmonic": "a round closes when the harmonic count of all actors reaches {m} / {n}",
-    "barrier": "a round closes with one gradient from every actor",
-    "every": "each gradient makes a version (AFedPG in our reconstruction)",
-}
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def rates_table(sizes: Sequence[Size], found: Sequence[Simulated]) -> Table:
     rates = (f"{name}\nsteps/s" for name in RATES)
-    table = _table("nodes", "actors", *rates, "lag", *BUSY)
+    table = figures_table(["nodes", "actors", *rates, "lag", *BUSY])
     table.add_column("limit", no_wrap=True)
     for size, simulated in zip(sizes, found, strict=True):
         table.add_row(
@@ -182,17 +169,10 @@ def rates_table(sizes: Sequence[Size], found: Sequence[Simulated]) -> Table:
     return table
 
 
-def rule_text(algorithm: str, gather: Gather, num_actors: int) -> str:
-    """Say when a round closes."""
-    words = WORDS[gather.rule].format(m=gather.num_gradients, n=num_actors)
-    first = gather.first_num_gradients
-    differs = gather.rule in ("first", "harmonic") and first != gather.num_gradients
-    return f"{algorithm}: {words}{f' (of the first: {first})' if differs else ''}."
-
-
 def gradients_table(found: Gathered, times: Times, num_steps: int) -> Table:
     """Show every actor's times, and its share of the gradients."""
-    table = _table("actor", "gradient\ns", "message\ns", "gradients\nused", "share")
+    columns = ("actor", "gradient\ns", "message\ns", "gradients\nused", "share")
+    table = figures_table(columns)
     for actor in _shown(len(found.counts)):
         if actor is None:
             table.add_row("...")
