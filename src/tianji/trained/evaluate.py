@@ -129,8 +129,8 @@ def film_episode(
     seed: int,
     path: Path,
     cut_after_steps: int,
-) -> int:
-    """Write one episode as a video, cut where it does not end; returns the number of frames."""
+) -> None:
+    """Write one episode as a video, cut where it does not end."""
     # Frames are read from memory: SDL, which draws many environments, needs no screen for it.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     world = _build_visible(env, env_kwargs)
@@ -140,16 +140,13 @@ def film_episode(
         height, width = first.shape[:2]
         path.parent.mkdir(parents=True, exist_ok=True)
         # Codecs want even sizes; 2 changes as little as they allow.
-        video = import_ffmpeg().write_frames(
-            str(path), (width, height), fps=_fps(world), macro_block_size=2
-        )
+        fps = int(_only_env(world).metadata.get("render_fps") or DEFAULT_FPS)
+        size = (width, height)
+        video = import_ffmpeg().write_frames(str(path), size, fps=fps, macro_block_size=2)
         video.send(None)
-        count = 0
         for frame in itertools.chain([first], frames):
             video.send(np.ascontiguousarray(frame))
-            count += 1
         video.close()
-        return count
     except gym.error.DependencyNotInstalled as error:
         raise UsageError(f"The environment cannot be drawn: {error} {INSTALL}") from error
     finally:
@@ -177,9 +174,13 @@ def _frames(act: Act, world: World, seed: int, cut_after_steps: int) -> Iterator
             return
 
 
-def _render(world: Any) -> Array:
+def _only_env(world: Any) -> Any:
+    return world.env if hasattr(world, "env") else world.envs[0]
+
+
+def _render(world: World) -> Array:
     """Return the picture of the world's only environment."""
-    picture = world.env.render() if hasattr(world, "env") else world.envs[0].render()
+    picture = _only_env(world).render()
     frame = np.asarray(picture[0] if isinstance(picture, tuple | list) else picture)
     frame = frame[0] if frame.ndim == 4 else frame
     if frame.ndim != 3 or frame.shape[2] != 3:
@@ -188,8 +189,3 @@ def _render(world: Any) -> Array:
             "(height, width, 3)."
         )
     return frame.astype(np.uint8, copy=False)
-
-
-def _fps(world: Any) -> int:
-    metadata = (world.env if hasattr(world, "env") else world.envs[0]).metadata
-    return int(metadata.get("render_fps") or DEFAULT_FPS)
