@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, ModuleType
-from typing import Annotated, Any, ClassVar, Literal, TypeGuard
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -77,7 +77,8 @@ def load_algorithm_config(name: str) -> type[AlgorithmConfig]:
         from tianji.algorithms.registry import load_algorithm
 
         return load_algorithm(name).config
-    found = [c for c in vars(module).values() if isinstance(c, type) and _is_for_algorithm(c)]
+    classes = [found for found in vars(module).values() if isinstance(found, type)]
+    found = [c for c in classes if issubclass(c, AlgorithmConfig) and c is not AlgorithmConfig]
     assert len(found) == 1, f"{module.__name__} must hold one AlgorithmConfig, not {found}"
     return found[0]
 
@@ -90,10 +91,6 @@ def _config_module(name: str) -> ModuleType | None:
         return importlib.import_module(f"tianji.algorithms.{folder}.config")
     except ModuleNotFoundError:
         return None
-
-
-def _is_for_algorithm(found: type) -> TypeGuard[type[AlgorithmConfig]]:
-    return issubclass(found, AlgorithmConfig) and found is not AlgorithmConfig
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -155,7 +152,11 @@ def fill(run: type[Strict], given: Mapping[str, Any]) -> dict[str, Any]:
         record = load_algorithm_config(algorithm["name"])
     else:
         return dict(given)  # validation says what is missing
-    values = flat({key: _as_set(value) for key, value in given.items()} | {ALGORITHM: algorithm})
+    set_values = {
+        key: value.model_dump(exclude_unset=True) if isinstance(value, Strict) else value
+        for key, value in given.items()
+    }
+    values = flat(set_values | {ALGORITHM: algorithm})
     chosen = [path for path in open_paths(run, record) if values.get(path) == AUTO]
     if chosen:
         listed = tuple(values.get(_CHOOSE, ()))
@@ -168,10 +169,6 @@ def fill(run: type[Strict], given: Mapping[str, Any]) -> dict[str, Any]:
             values[path] = default
     filled = nested(values)
     return {**filled, ALGORITHM: algorithm} if isinstance(algorithm, AlgorithmConfig) else filled
-
-
-def _as_set(value: Any) -> Any:
-    return value.model_dump(exclude_unset=True) if isinstance(value, Strict) else value
 
 
 def check_chosen(

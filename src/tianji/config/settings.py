@@ -72,15 +72,15 @@ def _walk(record: type[Strict], prefix: str, algorithm: type[AlgorithmConfig]) -
         yield Setting(
             path=path,
             about=_about(record, name),
-            default=_default(path, field, algorithm),
+            default=algorithm.run_defaults.get(path, _own_default(field)),
             allowed=describe_allowed(described),
-            kinds=frozenset(_kinds(described)),
+            kinds=frozenset(
+                option.get("type", "string") for option in described.get("anyOf", [described])
+            ),
         )
 
 
-def _default(path: str, field: FieldInfo, algorithm: type[AlgorithmConfig]) -> Any:
-    if path in algorithm.run_defaults:
-        return algorithm.run_defaults[path]
+def _own_default(field: FieldInfo) -> Any:
     return None if field.is_required() else field.get_default(call_default_factory=True)
 
 
@@ -90,11 +90,6 @@ def _about(record: type[Strict], name: str) -> str:
     fields = [cls.model_fields[name] for cls in lineage if name in cls.model_fields]
     found = next((field.description for field in fields if field.description), "")
     return " ".join(found.split())
-
-
-def _kinds(schema: Mapping[str, Any]) -> Iterator[str]:
-    for option in schema.get("anyOf", [schema]):
-        yield option.get("type", "string")
 
 
 def value_at(config: Strict, path: str) -> Any:

@@ -149,11 +149,8 @@ def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting |
     key = canonical(assignment.written)
     if not assignment.is_text or not key.startswith("no_"):
         return None
-    try:
-        setting = find_setting(key.removeprefix("no_"), settings)
-    except UsageError:
-        return None
-    if "boolean" not in setting.kinds:
+    setting = _find_or_none(key.removeprefix("no_"), settings)
+    if setting is None or "boolean" not in setting.kinds:
         return None
     if assignment.value is not None:
         raise UsageError(
@@ -163,18 +160,21 @@ def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting |
     return setting
 
 
+def _find_or_none(written: str, settings: tuple[Setting, ...]) -> Setting | None:
+    try:
+        return find_setting(written, settings)
+    except UsageError:
+        return None
+
+
 def _owner_hint(assignment: Assignment, algorithm: str) -> str:
     """Return a note if the name is a setting of another algorithm."""
     from tianji.algorithms.registry import BUILT_IN
 
     for other in BUILT_IN:
-        if other == algorithm:
-            continue
-        try:
-            find_setting(assignment.written, list_settings(load_algorithm_config(other)))
-        except UsageError:
-            continue
-        return f" ({other} has it; this run uses {algorithm}.)"
+        settings = list_settings(load_algorithm_config(other))
+        if other != algorithm and _find_or_none(assignment.written, settings) is not None:
+            return f" ({other} has it; this run uses {algorithm}.)"
     return ""
 
 

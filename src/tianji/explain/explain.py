@@ -50,10 +50,17 @@ def explain(record: Metrics, plan: RunPlan, engine: str) -> Explanation:
         return Explanation(None, (NOTHING_YET,))
     is_serial = plan.lag_target == 0 or engine == "inline"
     path = _critical_path(account, is_serial)
-    best = serial_gain(account, engine) if is_serial else gain(account, path, plan)
+    if is_serial:
+        best, waits = serial_gain(account, engine), _WAITS
+        sampling, training = to_percent(account.actors.busy), to_percent(account.learner.busy)
+        first = f"Sampling ({sampling} of the time) and training ({training}) take turns."
+    else:
+        best, first = gain(account, path, plan), bottleneck_sentence(account, path)
+        is_behind = path in ("learner", "buffer")
+        waits = _WAITS | ({"grant": "for the learner to catch up"} if is_behind else {})
     told = [
-        _serial_sentence(account) if is_serial else bottleneck_sentence(account, path),
-        _waits_sentence(account, path, is_serial, engine),
+        first,
+        waits_sentence(account, waits, engine),
         parts_sentences(account, path),
         best,
         _prediction_sentence(account, plan.prediction),
@@ -91,17 +98,6 @@ def _critical_path(account: Account, is_serial: bool) -> CriticalPath:
 
 def _learner_or_buffer(side: Side) -> CriticalPath:
     return "buffer" if side.parts.get("buffer", 0.0) > side.busy / 2 else "learner"
-
-
-def _serial_sentence(account: Account) -> str:
-    sampling, training = to_percent(account.actors.busy), to_percent(account.learner.busy)
-    return f"Sampling ({sampling} of the time) and training ({training}) take turns."
-
-
-def _waits_sentence(account: Account, path: CriticalPath, is_serial: bool, engine: str) -> str:
-    is_behind = not is_serial and path in ("learner", "buffer")
-    behind = {"grant": "for the learner to catch up"} if is_behind else {}
-    return waits_sentence(account, _WAITS | behind, engine)
 
 
 def _prediction_sentence(account: Account, prediction: Prediction | None) -> str:

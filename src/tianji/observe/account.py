@@ -81,11 +81,13 @@ def to_account(record: Metrics) -> Account | None:
     sampling, training = _side(record, actors, span_s), _side(record, learners, span_s)
     if sampling.busy + training.busy < NO_WORK:
         return None
+    # Saving keeps the learner from updates, and no other role can help: it counts as work.
+    parts = {**training.parts, "saving": training.waits.get("saving", 0.0)}
     return Account(
         span_s=span_s,
         num_actors=len(actors),
         actors=sampling,
-        learner=_with_saving(training),
+        learner=replace(training, parts=parts),
         rates=record["rates_per_s"],
         usable_cores=record["usable_cores"],
     )
@@ -98,11 +100,6 @@ def _side(record: Measured, roles: Sequence[str], span_s: float) -> Side:
         waits=_mean(record["waited_s"], roles, span_s),
         on_core=sum(known) / span_s if known else None,
     )
-
-
-def _with_saving(side: Side) -> Side:
-    """Count saving as work: it keeps the learner from updates, and no other role can help."""
-    return replace(side, parts={**side.parts, "saving": side.waits.get("saving", 0.0)})
 
 
 def _mean(spent_s: Spent, roles: Sequence[str], span_s: float) -> dict[str, float]:

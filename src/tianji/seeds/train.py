@@ -59,16 +59,11 @@ Shares = tuple[tuple[int, ...], ...]
 
 
 class Screen(Protocol):
-    """Shows people how far the seeds are."""
+    """Shows people how far the seeds are; `update` is called several times a second."""
 
     def start(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None: ...
-
-    def update(self) -> None:
-        """Called several times a second."""
-        ...
-
+    def update(self) -> None: ...
     def event(self, text: str) -> None: ...
-
     def stop(self) -> None: ...
 
 
@@ -85,7 +80,9 @@ def train_seeds(
     shares = _shares(config, num_seeds, read_machine())
     config = _planned_by_rule(config) if len(shares) > 1 else config
     folder = new_seeds_dir(config, num_seeds, base)
-    runs = [SeedRun(_with_seed(config, config.seed + i), folder) for i in range(num_seeds)]
+    seeds = range(config.seed, config.seed + num_seeds)
+    changes = ({"seed": seed, "run": f"{SEED_PREFIX}{seed}"} for seed in seeds)
+    runs = [SeedRun(config.model_copy(update=change), folder) for change in changes]
     screen.start(runs, shares, folder)
     try:
         with catch_signals() as stop:
@@ -101,7 +98,12 @@ def train_seeds(
     left = [run.config.seed for run in runs if not run.is_started]
     total_s = time.monotonic() - began_s
     report = sum_up([run.summary() for run in started], left, folder, total_s)
-    return _saved(report, config, [run.folder for run in started])
+    from tianji.display.curve import draw_seeds
+
+    picture = draw_seeds(config, [run.folder for run in started])
+    report["picture"] = None if picture is None else str(picture)
+    replace_json(folder / SUMMARY_FILE, report)
+    return report
 
 
 def _run_all(runs: Sequence[SeedRun], shares: Shares, stop: StopRequest, screen: Screen) -> None:
@@ -161,17 +163,3 @@ def _planned_by_rule(config: RunConfig) -> RunConfig:
         return config
     plan = config.plan.model_copy(update={"source": "rule"})
     return config.model_copy(update={"plan": plan})
-
-
-def _with_seed(config: RunConfig, seed: int) -> RunConfig:
-    return config.model_copy(update={"seed": seed, "run": f"{SEED_PREFIX}{seed}"})
-
-
-def _saved(report: SeedsSummary, config: RunConfig, run_dirs: Sequence[Path]) -> SeedsSummary:
-    """Draw the picture and write the report."""
-    from tianji.display.curve import draw_seeds
-
-    picture = draw_seeds(config, run_dirs)
-    report["picture"] = None if picture is None else str(picture)
-    replace_json(Path(report["run_dir"]) / SUMMARY_FILE, report)
-    return report
