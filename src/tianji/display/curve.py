@@ -103,8 +103,7 @@ def _make_figure(config: RunConfig, of: str, size: tuple[float, float]) -> Any:
 
 
 def _save(figure: Any, folder: Path) -> Path:
-    path = folder / CURVE_FILE
-    figure.savefig(path, dpi=150)
+    figure.savefig(path := folder / CURVE_FILE, dpi=150)
     return path
 
 
@@ -114,16 +113,10 @@ def _draw_panel(axes: Any, along: Sequence[float], points: list[Point]) -> None:
     axes.plot(along, returns, style, color=_LINE, linewidth=1.8)
     axes.plot(along[-1:], returns[-1:], "o", color=_LINE, markersize=4, clip_on=False)
     # Right of the last point, outside of the axes: a curve never gets there.
-    axes.annotate(
-        f"{returns[-1]:.4g}",
-        (along[-1], returns[-1]),
-        xytext=(7, 0),
-        textcoords="offset points",
-        va="center",
-        color=_LINE,
-        fontsize=9,
-        annotation_clip=False,
-    )
+    place = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+    last = (along[-1], returns[-1])
+    look = {"color": _LINE, "fontsize": 9, "annotation_clip": False}
+    axes.annotate(f"{returns[-1]:.4g}", last, **place, **look)
     axes.set_xlim(0, max(along[-1], 1e-9))
 
 

@@ -33,7 +33,7 @@ _WAITS = {
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",
 }
-_EXPECTED: Mapping[str, str] = {
+LIMITS: Mapping[str, str] = {
     "sampling": "the actors",
     "training": "the learner",
     "communication": "the buffer",
@@ -113,5 +113,5 @@ def _prediction_sentence(account: Account, prediction: Prediction | None) -> str
     than = "faster" if error > 0 else "slower"
     return (
         f"The run is {to_percent(abs(error))} {than} than planned: {reached:,.0f} steps/s instead "
-        f"of {promised:,.0f}. The plan expected {_EXPECTED[prediction.bottleneck]} to be the limit."
+        f"of {promised:,.0f}. The plan expected {LIMITS[prediction.bottleneck]} to be the limit."
     )

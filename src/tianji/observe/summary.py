@@ -60,11 +60,9 @@ def build_summary(
     return cast("Summary", to_plain(ordered))
 
 
-def write_summary(run_dir: Path, summary: Summary) -> Path:
+def write_summary(run_dir: Path, summary: Summary) -> None:
     """Put summary.json into the run's folder, complete or not at all."""
-    path = run_dir / SUMMARY_FILE
-    replace_json(path, summary)
-    return path
+    replace_json(run_dir / SUMMARY_FILE, summary)
 
 
 def read_summary(run_dir: Path) -> Summary | None:

@@ -18,6 +18,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
 from tianji.costs.work import largest_noise
+from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
 from tianji.planning.planner import Planned, Solved
@@ -25,12 +26,6 @@ from tianji.planning.solve.run_memory import RunMemory, mib
 from tianji.wording import counted, to_count, to_percent, to_value
 
 RATES = ("produced", "received", "trained")
-LIMITS = {
-    "sampling": "sampling: the actors",
-    "training": "training: the learner",
-    "communication": "communication: the buffer that receives",
-    "processors": "processors: all cores are busy",
-}
 Roles = Mapping[str, Mapping[str, Any]]
 """Processes, threads of each and, where they were shared out, cores, by kind of role."""
 
@@ -109,7 +104,7 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
     }
     if solved.settings:
         facts["chosen"] = "  ".join(f"{path} {value}" for path, value in solved.settings.items())
-    facts["bottleneck"] = Text(LIMITS[promise.bottleneck], style="bold")
+    facts["bottleneck"] = Text(f"{promise.bottleneck}: {LIMITS[promise.bottleneck]}", style="bold")
     return facts
 
 
