@@ -47,11 +47,10 @@ def draw_curve(run_dir: Path) -> Path | None:
         return None
     figure = _make_figure(config, f"seed {config.seed}", (9, 3.8))
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_panel(left, [p.env_steps for p in points], points)
-    _draw_panel(right, [p.wall_s for p in points], points)
-    _label_steps(left)
-    for axes in (left, right):
+    for axes, along in ((left, [p.env_steps for p in points]), (right, [p.wall_s for p in points])):
+        _draw_panel(axes, along, points)
         _style(axes, config.target_return)
+    _label_steps(left)
     right.set_xlabel(on_clock("seconds", config.engine, of="training"))
     left.set_ylabel(_Y_LABEL)
     if config.target_return is not None:

@@ -29,8 +29,6 @@ from tianji.run_folder.folder import read_plan
 from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
 
 SUMMARY_FILE = "summary.json"
-IDENTITY = ("env", "algorithm", "engine", "seed", "stopped_because", "target_return")
-"""The first keys of the file."""
 
 
 def build_summary(
@@ -46,18 +44,19 @@ def build_summary(
     """
     done: Mapping[str, Any] = {k: v for k, v in (record or {}).items() if k in NOTHING_DONE}
     whole = with_defaults({**done, **facts}, NOTHING_DONE)
-    whole |= {
+    cause = whole.pop("first_cause", "unknown")
+    whole |= {"first_cause": cause} if whole["stopped_because"] == "failed" else {}
+    summary = {
         "env": config.env_name,
         "algorithm": config.algorithm.name,
         "engine": config.engine,
         "seed": config.seed,
+        "stopped_because": whole["stopped_because"],
         "target_return": config.target_return,
+        **whole,
         "run_dir": str(run_dir),
     }
-    cause = whole.pop("first_cause", "unknown")
-    whole |= {"first_cause": cause} if whole["stopped_because"] == "failed" else {}
-    ordered = {key: whole.pop(key) for key in IDENTITY} | whole
-    return cast("Summary", to_plain(ordered))
+    return cast("Summary", to_plain(summary))
 
 
 def write_summary(run_dir: Path, summary: Summary) -> None:
