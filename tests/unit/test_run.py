@@ -18,7 +18,7 @@ from tianji.envs.worlds import Counting
 from tianji.errors import UsageError
 from tianji.planning.planner import GATHERS
 from tianji.planning.resolve.resolve import resolve
-from tianji.run_folder.plan_file import read_plan
+from tianji.run_folder.folder import read_plan
 
 
 @pytest.fixture(autouse=True)

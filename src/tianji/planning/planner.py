@@ -19,7 +19,7 @@ from tianji.config.machine import Machine, read_machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.costs.profile import SHARES
-from tianji.display.waiting import tell_while_slow
+from tianji.display.stream import tell_while_slow
 from tianji.envs.build import EnvSources, Probe, probe_all
 from tianji.errors import TianjiError, UsageError
 from tianji.planning.keep import Tell, is_kept, trials

@@ -7,8 +7,8 @@ from tianji.errors import UsageError
 from tianji.figures import timeline as picture
 from tianji.figures.timeline import Window, choose, look
 from tianji.figures.transports import draw_actors, draw_sizes, to_series
+from tianji.trace.flows import Share
 from tianji.trace.read import Arrow, Span, Timeline, Touch
-from tianji.trace.shares import Share
 
 
 def lines(axes):
