@@ -21,7 +21,6 @@ SETTINGS = {"algorithm": MALENIA, "num_envs": 2, "num_actors": 2, "max_env_steps
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tianji.display.curve.draw_curve", lambda _run_dir: None)
 
 
 def short():
