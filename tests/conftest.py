@@ -4,12 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
 
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     """Two threads that wait for each other in models this small cost ten times the work."""
+    import torch  # not before: the process that only hands out the tests needs none
+
     torch.set_num_threads(1)
 
 
