@@ -137,6 +137,9 @@ def ctrl_c_finishes_saves_and_sums_up(command, restarts):
     assert (summary["restarts"], summary["env_failures"]) == (restarts, 1)
     assert summary["version"] == latest_version(command), "what was learned is saved"
     assert "tianji resume run" in err
+    assert summary["critical_path"] is not None
+    assert summary["waited_s"].keys() >= {"actor-0", "learner"}
+    assert summary["explanation"][0][:30] in err
     return err
 
 

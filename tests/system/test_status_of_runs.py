@@ -32,13 +32,3 @@ def test_a_run_is_told_while_it_goes_on_and_after_its_supervisor_was_killed(tmp_
         read_checkpoint(path)
     out, _ = Command(tmp_path, "status", "run", "--json").process.communicate()
     assert json.loads(out)["state"] == "lost"
-
-
-def test_a_run_that_ended_has_its_explanation_in_its_summary_and_its_last_words(tmp_path):
-    code, _, seen = Command(tmp_path, "train", *SMALL, "--max-env-steps", "5_000").finish()
-    assert code == 0
-    summary = json.loads((tmp_path / "runs" / "run" / "summary.json").read_text())
-    assert summary["critical_path"] is not None
-    assert summary["waited_s"].keys() >= {"actor-0", "learner"}
-    first_words = summary["explanation"][0][:30]
-    assert first_words in seen

@@ -150,18 +150,18 @@ def has_stepped(command, role, but):
 
 def test_a_killed_actor_leaves_its_spans(tmp_path):
     slow = ["--env", "tianji.envs.worlds:Slow", "--env-kwargs.seconds", "0.001"]
-    command = Command(tmp_path, "train", *SMALL, *slow, *FOREVER, "--num-actors", "2", "--trace")
-    command.wait_for(lambda: has_stepped(command, "actor-1", but=0), "a step of actor-1")
-    victim = command.workers()["actor-1"]
+    command = Command(tmp_path, "train", *SMALL, *slow, *FOREVER, "--num-actors", "1", "--trace")
+    command.wait_for(lambda: has_stepped(command, "actor-0", but=0), "a step of actor-0")
+    victim = command.workers()["actor-0"]
     victim.kill()
-    command.wait_for(lambda: has_stepped(command, "actor-1", but=victim.pid), "a new actor-1")
+    command.wait_for(lambda: has_stepped(command, "actor-0", but=victim.pid), "a new actor-0")
     command.process.send_signal(signal.SIGINT)
     code, _, err = command.finish()
     assert code == 130
     assert "Trace runs/run/trace.json.gz" in err and "│ trace" in err
     with gzip.open(command.run_dir / "trace.json.gz", "rt") as file:
         events = json.load(file)["traceEvents"]
-    steps = [e for e in events if e["name"] == "step" and e["cat"] == "actor-1"]
+    steps = [e for e in events if e["name"] == "step" and e["cat"] == "actor-0"]
     assert len({e["pid"] for e in steps}) == 2
     assert victim.pid in {e["pid"] for e in steps}
     assert not (command.run_dir / "trace").exists()
