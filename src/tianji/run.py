@@ -21,8 +21,7 @@ from tianji.config.overrides import with_changes
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
-from tianji.engines.choose import ENGINES
-from tianji.engines.interface import Outcome
+from tianji.engines.interface import ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources

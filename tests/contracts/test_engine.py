@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.specs import make_spec
 from tianji.checkpoint.load import latest, read_checkpoint
-from tianji.engines.choose import ENGINES
+from tianji.engines.interface import ENGINES
 from tianji.engines.signals import StopRequest
 from tianji.programs.program import program_for
 

@@ -100,15 +100,14 @@ class Receiver(Protocol):
 
 
 class Batches(Protocol):
-    """The learner's end of the stream of batches. It lives in the buffer's process, so a batch is
-    handed over by reference and its slots are read in place."""
+    """The learner's end of the stream of batches. In the buffer's process, a batch is handed over
+    by reference and its slots are read in place."""
 
     def take(self) -> Batch | None:
         """The next batch, or None while there is not enough to make one."""
 
-    def finish(self, batch: Batch, version: int) -> int:
-        """The batch led to `version`, which is published. Returns how many environment steps
-        reached a gradient for the first time with it."""
+    def finish(self, batch: Batch, version: int) -> None:
+        """The batch led to `version`, which is published."""
 
 
 class BoardWriter(Protocol):

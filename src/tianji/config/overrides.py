@@ -175,7 +175,7 @@ def _tuned_for(env: str, algorithm: str) -> str | None:
 _CHANGEABLE = (
     *("engine", "num_actors", "learner_threads", "actor_threads"),
     *("target_return", "max_env_steps", "max_wall_s"),
-    *("plan.source", "plan.replan", "plan.pin"),
+    *("plan.source", "plan.replan", "plan.pin", "plan.buffer_worker"),
 )
 _CHANGEABLE_GROUPS = ("checkpoint", "evaluate", "observe", "supervise")
 

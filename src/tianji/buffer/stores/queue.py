@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from tianji.buffer.interface import Store
 from tianji.channels.interface import Receiver
 from tianji.types import Array, Batch, Stamp
 
 
-class Queue:
+class Queue(Store):
     """Takes everything that was put and sets it side by side."""
 
     def __init__(self, receiver: Receiver, env_axes: Mapping[str, int | None]) -> None:
@@ -32,23 +32,12 @@ class Queue:
         stamps = tuple(stamp for _, stamp in self._held)
         arrays = lay_side_by_side(self._receiver, slots, self._env_axes)
         steps = sum(stamp.env_steps for stamp in stamps)
-        return Batch(arrays, stamps, num_items=len(slots), num_steps=steps)
+        return Batch(arrays, stamps, num_items=len(slots), num_steps=steps, unique_steps=steps)
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()
-        return batch.num_steps
-
-    def metrics(self) -> dict[str, float]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: a resumed run makes the versions again that waiting unrolls belong to."""
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Do nothing: nothing was saved."""
 
 
 def lay_side_by_side(
