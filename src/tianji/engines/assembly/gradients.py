@@ -16,8 +16,7 @@ from tianji.actor.rank import OwnPolicy, Rank
 from tianji.algorithms.interface import Gather, Update
 from tianji.algorithms.registry import load_algorithm
 from tianji.algorithms.whole import WholeSnapshot
-from tianji.balance.given_times import Times
-from tianji.balance.gradient_timing import Timing
+from tianji.balance.given_times import Times, Timing
 from tianji.buffer.gather.adding import Adding
 from tianji.buffer.gather.rules import GatherRule, build_rule
 from tianji.channels.contributions import ContributionWriter
