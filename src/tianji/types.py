@@ -40,7 +40,7 @@ class Field:
     """One array of an unroll.
 
     per="step":   [num_rows, N, *shape]      action, reward, ...
-    per="obs":    [num_rows + 1, N, *shape]  observations
+    per="obs":    [history + num_rows + 1, N, *shape]  observations
     per="row":    [num_rows, *shape]         one value for all environments
     per="unroll": [N, *shape]                one value for the whole unroll (a recurrent state)
 
@@ -51,6 +51,8 @@ class Field:
     dtype: str
     shape: tuple[int, ...] = ()
     per: Per = "step"
+    history: int = 0
+    """Observations before row 0, repeated from the unroll before: a stack of frames looks back."""
 
 
 class Stamp(NamedTuple):
@@ -86,6 +88,10 @@ class Episode(NamedTuple):
 
 OBS = "obs"
 FINAL_OBS = "final_obs"
+AGE = "age"
+"""Fields that count, beside each frame of a stacked observation, those since the reset."""
+LIFE_LOST = "life_lost"
+"""A field of worlds that mark steps which lose a life: an end for the learner, not of a game."""
 
 
 def leaf_name(prefix: str, key: str) -> str:

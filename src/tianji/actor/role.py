@@ -10,6 +10,7 @@ Stops      between two ticks
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,18 +24,20 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Sender
 from tianji.channels.orders import ActorRows
 from tianji.envs.interface import World
-from tianji.types import Clock, Stamp, Unroll, observation_names
+from tianji.types import Clock, Stamp, Unroll
 
 ENDS = ("valid", "terminated", "truncated")
 
 
 @dataclass(frozen=True, slots=True)
 class ActorPlan:
-    """ActorPlan(index=0, num_rows=32)"""
+    """ActorPlan(index=0, num_rows=32, observed={"obs": 0})"""
 
     index: int
     num_rows: int
     """Rows of a slot."""
+    observed: Mapping[str, int]
+    """Fields with one entry for each observation, and how many observations each looks back."""
 
 
 class Actor:
@@ -158,8 +161,8 @@ class Actor:
         self._world.reset(int(rng.integers(2**31)), unroll)
         self._ledger.restart()
         if first:
-            for name in observation_names(unroll):
-                unroll[name][first] = unroll[name][0]
+            for name, history in self._plan.observed.items():
+                unroll[name][history + first] = unroll[name][history]
             for name in ENDS:
                 unroll[name][:first] = False
 

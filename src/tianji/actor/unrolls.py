@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,13 @@ import numpy as np
 from tianji.actor.assembler import Start
 from tianji.actor.inference import Inference
 from tianji.actor.orders import ActorOrders
-from tianji.types import Array, Clock, Unroll, observation_names
+from tianji.types import Array, Clock, Unroll
 
 
 @dataclass(frozen=True, slots=True)
 class UnrollPlan:
-    """UnrollPlan(first_row=0, steps_per_round=256, seed=1, row_names=("action", "reward"))"""
+    """UnrollPlan(first_row=0, steps_per_round=256, seed=1, row_names=("action", "reward"),
+    observed={"obs": 0})"""
 
     first_row: int
     """Rows before it repeat the end of the previous unroll (n-step returns look ahead)."""
@@ -25,6 +26,8 @@ class UnrollPlan:
     seed: int
     row_names: Sequence[str]
     """Fields with one entry for each row, other than the observations; the layout names them."""
+    observed: Mapping[str, int]
+    """Fields with one entry for each observation, and how many observations each looks back."""
 
 
 class UnrollAssembler:
@@ -83,8 +86,10 @@ class UnrollAssembler:
         """Keep what the next unroll repeats: the last observation, and for n-step returns the rows
         before it. It is copied, because the slot belongs to the buffer once it is sent."""
         first = self.first_row
-        observations = observation_names(unroll)
-        self._carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
+        self._carry = {
+            name: unroll[name][end - first : history + end + 1].copy()
+            for name, history in self._plan.observed.items()
+        }
         if first:
             for name in self._plan.row_names:
                 self._carry[name] = unroll[name][end - first : end].copy()

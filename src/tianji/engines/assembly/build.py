@@ -106,7 +106,8 @@ def build_actor(
     inference = Inference(acting, policy, Snapshot(model).read_from)
     assembler = _build_assembler(spec, index, model, inference, rows, now_ns, open_contributions)
     parts = world, inference, assembler, sender, rows, now_ns
-    return Actor(ActorPlan(index, plan.num_rows), *parts)
+    observed = Layout.from_json(plan.layout).observed()
+    return Actor(ActorPlan(index, plan.num_rows, observed), *parts)
 
 
 def _build_assembler(
@@ -123,8 +124,10 @@ def _build_assembler(
     gather = gather_of(spec)
     if gather is None:
         steps_per_round = plan.num_actors * plan.steps_per_unroll
-        row_names = Layout.from_json(plan.layout).row_names()
-        unrolls = UnrollPlan(plan.lookahead - 1, steps_per_round, seed, row_names)
+        layout = Layout.from_json(plan.layout)
+        unrolls = UnrollPlan(
+            plan.lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()
+        )
         return UnrollAssembler(unrolls, inference, orders, now_ns)
     build_estimator = load_algorithm(config.algorithm.name).build_estimator
     assert build_estimator is not None, "an algorithm that gathers has an estimator"

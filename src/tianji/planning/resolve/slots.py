@@ -49,6 +49,7 @@ def plan_slots(
     """Return the slots; raise UsageError if a version is no multiple of an unroll."""
     fields = (
         *observation_fields(probe.spaces.observation, probe.keeps_final),
+        *probe.more_fields,
         *algorithm.fields(probe.spaces, config),
         *STANDARD_FIELDS,
     )
