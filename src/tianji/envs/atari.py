@@ -24,8 +24,6 @@ NUM_FRAMES = 4
 ELSEWHERE = {
     "reward_clipping": "rewards are the game's own points here, use normalize.clip_rewards",
     "num_threads": "use emulator_threads",
-    "batch_size": "all environments of an actor step together",
-    "autoreset_mode": "the reset is a row of its own, whatever the mode",
 }
 """Parameters of ALE's vector environment that are decided elsewhere, and where."""
 

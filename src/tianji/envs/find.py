@@ -34,6 +34,8 @@ Factory: TypeAlias = Callable[..., Any]
 EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
 """The extra of this package for each module that holds environments' entry points."""
 ATARI = "ale_py.vector_env:AtariVectorEnv"
+OWN_WAY = {"autoreset_mode", "batch_size", "grayscale"}
+"""Arguments with which a game is an ordinary vector environment, whose stacks are stored whole."""
 ONE_BY_ONE = "one by one in the actor's process"
 
 
@@ -129,7 +131,7 @@ def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
     with usage_errors(spec.id, extra):
         parameters = _vector_parameters(spec)
     obstacle = _vector_obstacle(spec, kwargs, parameters)
-    if spec.vector_entry_point == ATARI and obstacle is None:
+    if spec.vector_entry_point == ATARI and obstacle is None and not OWN_WAY & kwargs.keys():
         words = "all at once, on threads of the emulator; each frame is stored once"
         make = partial(gym.make, spec, disable_env_checker=True)
         return Maker(spec.id, words, make, True, limit, extra, game={**spec.kwargs, **kwargs})

@@ -49,8 +49,8 @@ class Rig:
         )
         assembler = UnrollAssembler(plan, inference, ActorOrders(self.rows), now_ns)
         self.actor = Actor(
-            ActorPlan(0, num_rows, layout.observed()), self.world, inference, assembler, self.stream.sender(0),
-            self.rows, now_ns,
+            ActorPlan(0, num_rows, plan.observed), self.world, inference, assembler,
+            self.stream.sender(0), self.rows, now_ns,
         )  # fmt: skip
         self.first = lookahead - 1
 

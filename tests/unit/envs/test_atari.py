@@ -74,10 +74,10 @@ def test_arguments_that_are_decided_elsewhere_are_refused(kwargs, words):
 
 
 def test_rewards_are_the_games_own_points():
-    world = build_world("ALE/MsPacman-v5", {}, 4)
-    rows = make_rows(world, 40)
+    world = build_world("ALE/SpaceInvaders-v5", {}, 4)
+    rows = make_rows(world, 150)
     world.reset(0, rows)
-    for t, actions in enumerate(np.random.default_rng(0).integers(9, size=(40, 4))):
+    for t, actions in enumerate(np.random.default_rng(0).integers(6, size=(150, 4))):
         world.step(actions, rows, t)
     world.close()
-    assert rows["reward"].max() == 10.0
+    assert rows["reward"].max() >= 5.0
