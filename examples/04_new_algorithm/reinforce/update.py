@@ -10,7 +10,7 @@ from torch.distributions import Categorical
 from tianji.algorithms.interface import Minibatch
 from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer
-from tianji.ops.gae import gae
+from tianji.ops.returns import gae
 
 
 class ReinforceUpdate:

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.actor.assembler import Start
-from tianji.actor.inference import Inference
-from tianji.actor.orders import ActorOrders
+from tianji.actor.assembler import ActorOrders, Inference, Start
 from tianji.types import Array, Clock, Unroll
 
 

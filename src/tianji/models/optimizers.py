@@ -1,4 +1,4 @@
-"""Optimisers on one flat vector, with the gradient's norm clipped and watched.
+"""Optimisers on one flat vector, with the gradient's norm clipped and watched; schedules.
 
 P: all parameters.
 """
@@ -108,3 +108,15 @@ class Optimizer:
         self._rule.count.copy_(state["count"])
         for name, moment_P in self._rule.moments.items():
             moment_P.copy_(state[name])
+
+
+def linear(start: float, final: float | None, share: float) -> float:
+    """start + (final - start) * share, with share held in [0, 1]; constant when final is None."""
+    if final is None:
+        return start
+    return start + (final - start) * min(max(share, 0.0), 1.0)
+
+
+def linear_by_steps(start: float, final: float | None, step: int, num_steps: int) -> float:
+    """Return start at step 0, final from num_steps on, and a straight line between them."""
+    return linear(start, final, step / num_steps if num_steps else 1.0)

@@ -17,9 +17,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tianji.models.actions import Choices, Continuous, Squashed
-from tianji.models.heads import SMALLEST_SPREAD, GaussianHead, Head
-from tianji.ops.gae import Floats
+from tianji.models.actions import Choices, Squashed
+from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, GaussianHead, Head, SquashedHead
+from tianji.ops.returns import Floats
 from tianji.types import Array
 
 TINY = np.finfo(np.float32).tiny
@@ -99,8 +99,8 @@ class CategoricalSampler:
 class GaussianSampler:
     """mean + deviation * normal noise; stored as drawn, cut to the bounds for the world."""
 
-    def __init__(self, layout: Continuous, head: GaussianHead) -> None:
-        self._layout = layout
+    def __init__(self, head: GaussianHead) -> None:
+        self._layout = layout = head.layout
         self._head = head
         is_bounded = bool(np.isfinite(layout.low).any() or np.isfinite(layout.high).any())
         self._bounds = (layout.low, layout.high) if is_bounded else None
@@ -186,10 +186,7 @@ def _softplus(spread: Array, out: Array) -> Array:
     return result
 
 
-def build_sampler(layout: Choices | Continuous, head: Head) -> Sampler:
-    if isinstance(layout, Choices):
-        return CategoricalSampler(layout)
-    if isinstance(layout, Squashed):
-        return SquashedSampler(layout)
-    assert isinstance(head, GaussianHead)
-    return GaussianSampler(layout, head)
+def build_sampler(head: Head) -> Sampler:
+    if isinstance(head, CategoricalHead):
+        return CategoricalSampler(head.layout)
+    return SquashedSampler(head.layout) if isinstance(head, SquashedHead) else GaussianSampler(head)

@@ -9,9 +9,8 @@ from tests.fakes.scripted import (
     scripted_layout,
     write_version,
 )
+from tianji.actor.assembler import ActorOrders, Inference
 from tianji.actor.gradients import GradientAssembler, GradientPlan
-from tianji.actor.inference import Inference
-from tianji.actor.orders import ActorOrders
 from tianji.actor.role import Actor, ActorPlan
 from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
 from tianji.channels.gauges import Gauge

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.fakes.scripted import gauge_row
-from tianji.actor.own_policy import OwnPolicy
+from tianji.actor.rank import OwnPolicy
 from tianji.algorithms.policy_gradient.update import GatheredUpdate
 from tianji.algorithms.whole import WholeSnapshot
 from tianji.channels.gauges import Gauge

@@ -7,9 +7,7 @@ from tianji.envs.build import build_world, make_rows
 from tianji.envs.mending import MAX_IN_A_ROW, SOON_STEPS
 from tianji.envs.worlds import Counting
 from tianji.errors import EnvironmentFailed, UsageError
-from tianji.ops.gae import gae
-from tianji.ops.nstep import n_step_return
-from tianji.ops.vtrace import vtrace
+from tianji.ops.returns import gae, n_step_return, vtrace
 
 GAMMA = 0.9
 LOOSE = RuntimeError("the cable is loose")

@@ -15,15 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tianji.algorithms.actor_critic.evaluation import Evaluator
-from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.flat import flatten
 from tianji.models.statistics import ObservationStatistics, RewardScale
 from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
-from tianji.ops.gae import Bools, Floats
+from tianji.ops.returns import Bools, Floats
 from tianji.types import FINAL_OBS, OBS, Array, Batch, leaf_name
 
 

@@ -7,23 +7,16 @@ R: rows of an unroll, N: environments, A: policy outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import build_inference
+from tianji.algorithms.accelerators.inference import ObservationReader, build_inference, evaluate
 from tianji.algorithms.actor_critic.experience import reward_deviation
-from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic
+from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.actions import Choices, Continuous, action_layout
-from tianji.models.heads import Head
-from tianji.models.inference import ObservationReader, evaluate
-from tianji.models.networks.stacked import StackedNet
-from tianji.models.networks.user import UserNet
 from tianji.models.sampling import build_sampler
 from tianji.types import Array, Unroll
 
@@ -31,17 +24,11 @@ from tianji.types import Array, Unroll
 class StochasticActing:
     """Draws actions from the policy, the first output of a network; see algorithms/interface.py."""
 
-    def __init__(
-        self,
-        net: StackedNet | UserNet,
-        head: Head,
-        layout: Choices | Continuous,
-        observation_space: gym.Space[Any],
-    ) -> None:
-        self._num_outputs = layout.num_outputs
-        self._sampler = build_sampler(layout, head)
-        self._inference = build_inference(net, POLICY)
-        self._reader = ObservationReader(observation_space)
+    def __init__(self, model: StochasticPolicy, spaces: Spaces) -> None:
+        self._num_outputs = model.head.layout.num_outputs
+        self._sampler = build_sampler(model.head)
+        self._inference = build_inference(model.net, POLICY)
+        self._reader = ObservationReader(spaces.observation)
         self._end_row = 0
 
     def begin(
@@ -86,7 +73,6 @@ def build_value(
 
 
 def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> StochasticActing:
-    assert isinstance(model, ActorCritic)
+    assert isinstance(model, StochasticPolicy)
     model.eval()
-    layout = action_layout(spaces.action)
-    return StochasticActing(model.net, model.head, layout, spaces.observation)
+    return StochasticActing(model, spaces)

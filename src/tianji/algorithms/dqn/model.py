@@ -12,14 +12,11 @@ from torch import Tensor, nn
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import Choices, action_layout
-from tianji.models.export import GreedyPolicy
 from tianji.models.flat import flatten
-from tianji.models.heads import CategoricalHead
-from tianji.models.networks.build import build_net
+from tianji.models.heads import CategoricalHead, GreedyPolicy
+from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.networks.user import UserNet
 
 SCORES = 0
 """The network whose largest output is the best action: Q values, or advantages, which differ from
@@ -65,6 +62,5 @@ def build_model(spaces: Spaces, config: RunConfig) -> QNetwork:
 
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
     assert isinstance(model, QNetwork)
-    keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
     mode = CategoricalHead(Choices((num_actions(spaces),), ())).mode
-    return GreedyPolicy(model, model.scores, mode, keys, spaces.action)
+    return GreedyPolicy(model, model.scores, mode, spaces)

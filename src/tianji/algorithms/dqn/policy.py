@@ -10,14 +10,18 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import build_inference
+from tianji.algorithms.accelerators.inference import (
+    ObservationReader,
+    TorchInference,
+    build_inference,
+    evaluate,
+)
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.inference import ObservationReader, TorchInference, evaluate
-from tianji.ops.schedules import linear_by_steps
+from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
 
 

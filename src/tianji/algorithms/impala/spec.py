@@ -5,7 +5,7 @@ from __future__ import annotations
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.interface import Algorithm
-from tianji.algorithms.later import later
+from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError

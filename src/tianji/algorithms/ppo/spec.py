@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.interface import Algorithm, QueueCadence
-from tianji.algorithms.later import later
 from tianji.algorithms.ppo.config import PPOConfig
+from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 
 

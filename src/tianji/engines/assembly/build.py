@@ -8,11 +8,8 @@ from collections.abc import Callable
 
 import torch
 
-from tianji.actor.assembler import Assembler
-from tianji.actor.env_failures import EnvFailures
+from tianji.actor.assembler import ActorOrders, Assembler, Inference
 from tianji.actor.gradients import GradientAssembler, GradientPlan
-from tianji.actor.inference import Inference
-from tianji.actor.orders import ActorOrders
 from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
@@ -46,6 +43,7 @@ from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.interface import World
+from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
 from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot

@@ -12,8 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from tianji.actor.own_policy import OwnPolicy
-from tianji.actor.rank import FollowingReduce, Rank
+from tianji.actor.rank import FollowingReduce, OwnPolicy, Rank
 from tianji.algorithms.interface import Gather, Update
 from tianji.algorithms.registry import load_algorithm
 from tianji.algorithms.whole import WholeSnapshot

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Algorithm, Cadence, Gather, QueueCadence, ReplayCadence
-from tianji.channels.control import control_bytes
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.notes import note_bytes
+from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.run import RunConfig
 from tianji.envs.spaces import observation_fields

@@ -1,9 +1,8 @@
 """Failures of environments, as people hear of them."""
 
 from tests.fakes.scripted import gauge_row
-from tianji.actor.env_failures import TELL_PERIOD_NS, EnvFailures
 from tianji.channels.gauges import Gauge
-from tianji.envs.mending import EnvFailure
+from tianji.envs.mending import TELL_PERIOD_NS, EnvFailure, EnvFailures
 
 
 def failure(text="the cable is loose"):

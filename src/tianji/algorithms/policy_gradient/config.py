@@ -1,4 +1,4 @@
-"""The settings of algorithms that gather policy gradients; each uses those that apply to it."""
+"""The settings of algorithms that gather policy gradients: what several share, then each one."""
 
 from __future__ import annotations
 
@@ -59,3 +59,51 @@ class WaitingConfig(ReducedConfig):
     absent_after_s: Positive | None = None
     """Seconds without a delivery after which a round continues without an actor, until it delivers
     again; none: always wait for it."""
+
+
+class RennalaNigtConfig(MomentumConfig, CountedConfig):
+    """Rennala NIGT: the first m gradients of a version, whichever actors they come from, and a
+    normalised step along their momentum. It is for actors with the same task."""
+
+    name: str = "rennala-nigt"
+
+
+class MaleniaNigtConfig(MomentumConfig, CountedConfig, WaitingConfig):
+    """Malenia NIGT: the mean of the actors' own means, once their harmonic count is m / n each,
+    and a normalised step along its momentum. It is for actors with different tasks."""
+
+    name: str = "malenia-nigt"
+
+
+class SyncNigtConfig(MomentumConfig, WaitingConfig):
+    """Synchronous NIGT: one gradient of every actor, waiting for the slowest, and a normalised
+    step along their momentum. It is the reference for the others."""
+
+    name: str = "sync-nigt"
+
+
+class AFedPgConfig(MomentumConfig):
+    """AFedPG (our reconstruction): every gradient that arrives makes a version. The actor mixes it
+    into the momentum that it received, even if that is old by then."""
+
+    # Our reconstruction of Lan et al. (2024) from what is known of it:
+    #
+    #     learner: theta_{k+1} = theta_k + alpha_k d / |d| for every d that arrives; publishes
+    #              theta_{k+1}, its look-ahead point and d
+    #     actor:   d = (1 - eta) d_received + eta g, with g sampled and taken at the look-ahead
+    #              point that it received, which may be several versions old when d arrives
+    #
+    # The published sources leave open which coefficient the look-ahead has and how an actor comes
+    # by the momentum; both are as in NIGT here.
+
+    name: str = "afedpg"
+
+
+class RennalaPgConfig(CountedConfig):
+    """Rennala PG: the first m gradients of a version, and a plain step along their mean. It is
+    Rennala NIGT without momentum, look-ahead and normalisation."""
+
+    name: str = "rennala-pg"
+    learning_rate: Positive = 0.02
+    """Factor of the mean gradient in each version's step (alpha): the length of the step is this
+    times the norm of the gradient."""

@@ -1,24 +1,28 @@
-"""The common part of the records of algorithms that gather gradients. Imports no torch: the
-supervisor reads it."""
+"""The records of the algorithms that gather gradients. They differ in when a round is closed (rule)
+and in the step that follows. Imports no torch: the supervisor reads it."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from tianji.algorithms.interface import Algorithm, Gather, Rule
-from tianji.algorithms.later import later
-from tianji.algorithms.policy_gradient.settings import (
+from tianji.algorithms.policy_gradient.config import (
+    AFedPgConfig,
     CountedConfig,
+    MaleniaNigtConfig,
     PolicyGradientConfig,
     ReducedConfig,
+    RennalaNigtConfig,
+    RennalaPgConfig,
+    SyncNigtConfig,
     WaitingConfig,
 )
+from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.actions import squashed_layout
-from tianji.models.settings import check_model
+from tianji.models.sizes import check_model
 from tianji.types import Field
 
 
@@ -56,9 +60,8 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     """Raise UsageError for spaces and settings that cannot work."""
     algorithm = config.algorithm
     assert isinstance(algorithm, PolicyGradientConfig)
-    observation_leaves(spaces.observation)
     squashed_layout(spaces.action)
-    check_model(config)
+    check_model(spaces, config)
     for name in ("observations", "rewards"):
         if getattr(config.normalize, name):
             raise UsageError(
@@ -77,16 +80,8 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-def gathering(
-    config: type[PolicyGradientConfig],
-    rule: Rule,
-    build_update: str = "build_nigt",
-    build_estimator: str = "build_estimator",
-) -> Algorithm:
-    """Return the record of an algorithm, which differs from the others in its rule and its step.
-
-    build_update, build_estimator: functions of update.py and estimator.py.
-    """
+def gathering(config: type[PolicyGradientConfig], rule: Rule) -> Algorithm:
+    """Return the record of an algorithm."""
     return Algorithm(
         name=config.model_fields["name"].default,
         config=config,
@@ -94,8 +89,15 @@ def gathering(
         check=check,
         fields=fields,
         build_model=later("policy_gradient.model", "build_model"),
-        build_acting=later("policy_gradient.model", "build_acting"),
-        build_update=later("policy_gradient.update", build_update),
-        export=later("policy_gradient.model", "export"),
-        build_estimator=later("policy_gradient.estimator", build_estimator),
+        build_acting=later("actor_critic.policy", "build_acting"),
+        build_update=later("policy_gradient.update", "build_update"),
+        export=later("actor_critic.model", "export"),
+        build_estimator=later("policy_gradient.estimator", "build_estimator"),
     )
+
+
+RENNALA_NIGT = gathering(RennalaNigtConfig, "first")
+MALENIA_NIGT = gathering(MaleniaNigtConfig, "harmonic")
+SYNC_NIGT = gathering(SyncNigtConfig, "barrier")
+AFEDPG = gathering(AFedPgConfig, "every")
+RENNALA_PG = gathering(RennalaPgConfig, "first")
