@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
-from tianji.envs.frames import RowReader
+from tianji.envs.frames import ObservationReader
 from tianji.envs.spaces import make_action_cast
 from tianji.errors import TianjiError, UsageError
 from tianji.trained.policy import LoadedPolicy, load_policy
@@ -86,7 +86,7 @@ def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
             world.step(_random_actions(policy.spaces.action, rng), rows, t)
     finally:
         world.close()
-    reader = RowReader(world.spaces.observation)
+    reader = ObservationReader(world.spaces.observation)
     seen = [{key: a.copy() for key, a in reader.row(rows, t).items()} for t in range(CHECK_STEPS)]
     return {leaf_name(OBS, key): np.concatenate([row[key] for row in seen]) for key in seen[0]}
 

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.network import IN_PLACE, has_closed_form
-from tianji.envs.spaces import observation_leaves
+from tianji.envs.frames import ObservationReader
 from tianji.models.networks.build import UserNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import to_tensors
 from tianji.ops.returns import Floats
-from tianji.types import OBS, Array, Unroll, leaf_name
+from tianji.types import Array
 
 Forward: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
 """Observation tensors [N, ...] by leaf key to outputs [N, A]."""
@@ -54,22 +54,6 @@ class TorchInference:
     def __call__(self, arrays: Mapping[str, Array], out_NA: Floats) -> None:
         with torch.inference_mode():
             out_NA[:] = self._forward(to_tensors(arrays)).numpy()
-
-
-class ObservationReader:
-    """Finds the leaves of a space among named arrays: {"": obs[t]} or {"camera": ..., ...}."""
-
-    def __init__(self, space: gym.Space[Any]) -> None:
-        leaves = observation_leaves(space)
-        self._leaves = [(leaf.key, leaf_name(OBS, leaf.key), leaf.dtype) for leaf in leaves]
-
-    def row(self, unroll: Unroll, t: int) -> dict[str, Array]:
-        """Return views of row t by leaf key."""
-        return {key: unroll[name][t] for key, name, _ in self._leaves}
-
-    def batch(self, obs: Mapping[str, Array]) -> dict[str, Array]:
-        """Return observations from anywhere in the types that unrolls store, by leaf key."""
-        return {key: np.ascontiguousarray(obs[name], dtype) for key, name, dtype in self._leaves}
 
 
 def evaluate(
