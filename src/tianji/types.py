@@ -27,6 +27,17 @@ Array: TypeAlias = NDArray[Any]
 Unroll: TypeAlias = Mapping[str, Array]
 """The arrays of one slot by field name: views into shared memory, {"obs": ..., "reward": ...}."""
 
+
+class Parts(NamedTuple):
+    """Arrays that belong side by side along an axis, where joining them is left to the reader."""
+
+    arrays: tuple[Array, ...]
+    axis: int
+
+
+Observed: TypeAlias = Array | Parts
+"""Observations of a batch: one array, or the arrays of several unrolls."""
+
 Clock: TypeAlias = Callable[[], int]
 """Returns nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
 
@@ -104,6 +115,11 @@ def observation_names(arrays: Mapping[str, Array]) -> list[str]:
     return [name for name in arrays if name == OBS or name.startswith(f"{OBS}.")]
 
 
+def frame_names(arrays: Mapping[str, Array]) -> list[str]:
+    """Return the names of the observations that are stored as single frames, beside their ages."""
+    return [name for name in observation_names(arrays) if AGE + name[len(OBS) :] in arrays]
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The data that the learner takes at once, for one version.
@@ -115,7 +131,8 @@ class Batch:
     >>> Batch({"obs": obs, "reward": reward}, (stamp,), num_items=1, num_steps=256)
     """
 
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, Any]
+    """Arrays by name; observations of several unrolls may be Parts."""
     stamps: tuple[Stamp, ...]
     num_items: int
     """Number of items, as the algorithm counts them."""

@@ -41,6 +41,8 @@ class NormalizeConfig(Strict):
     """Scale rewards by the running standard deviation of the discounted return."""
     bound: Positive = 10.0
     """Clip normalised values to [-bound, bound]."""
+    clip_rewards: Positive | Auto | None = "auto"
+    """Clip rewards to [-x, x] for training; returns are not clipped. auto: 1 for Atari games."""
 
 
 class CheckpointConfig(Strict):

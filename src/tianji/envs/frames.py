@@ -19,7 +19,7 @@ from tianji.types import AGE, OBS, Array, Unroll, leaf_name
 class ObservationReader:
     """Finds the observations of a space in an unroll.
 
-    >>> ObservationReader(space).row(unroll, t)        # {"": [N, 4, 84, 84]} or {"camera": ..., ...}
+    >>> ObservationReader(space).row(unroll, t)    # {"": [N, 4, 84, 84]} or {"camera": ...}
     """
 
     def __init__(self, space: gym.Space[Any]) -> None:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tianji.devices.waits import WAITS
 from tianji.errors import UsageError
 
 
@@ -93,15 +94,28 @@ class Snapshot:
         self._sizes = [part.numel() for part in self._parts]
         self.nbytes = sum(self._sizes)
 
+        self._staging: NDArray[np.uint8] | None = None
+        """Between a GPU and the buffers, memory that the GPU reads and writes by itself."""
+        if vector_P.is_cuda:
+            self._staging = torch.empty(self.nbytes, dtype=torch.uint8, pin_memory=True).numpy()
+
     def write_to(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the module's state out; the buffer has nbytes bytes."""
-        for part, source in zip(self._split(buffer), self._parts, strict=True):
-            part.copy_(source)
+        host = buffer if self._staging is None else self._staging
+        for part, source in zip(self._split(host), self._parts, strict=True):
+            part.copy_(source, non_blocking=True)
+        if self._staging is not None:
+            WAITS.wait()
+            buffer[:] = self._staging
 
     def read_from(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the state in, under the module's own tensors: every view of them sees it."""
+        if self._staging is not None:
+            WAITS.wait()  # the copy before this one may still be under way
+            self._staging[:] = buffer
+            buffer = self._staging
         for part, target in zip(self._split(buffer), self._parts, strict=True):
-            target.copy_(part)
+            target.copy_(part, non_blocking=True)
 
     def read_beginning(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the state in from a buffer in which more follows."""

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import Choices, Continuous, Squashed
+from tianji.ops.means import mean
 
 INITIAL_STD = 0.25
 """Standard deviation of continuous actions at the start, as a share of their range: most of the
@@ -165,6 +166,6 @@ class GreedyPolicy(nn.Module):
         return action if self._start is None else action + self._start
 
 
-def approximate_kl(log_ratio: Tensor) -> Tensor:
+def approximate_kl(log_ratio: Tensor, weight: Tensor | None = None) -> Tensor:
     """Mean of (r - 1) - log r: unbiased for KL(old, new), and never negative (Schulman 2020)."""
-    return (log_ratio.expm1() - log_ratio).mean()
+    return mean(log_ratio.expm1() - log_ratio, weight)

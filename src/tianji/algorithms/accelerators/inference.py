@@ -11,9 +11,8 @@ N: environments, F: features, H: width of a layer, A: outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
-import gymnasium as gym
 import numpy as np
 import torch
 from torch import Tensor, nn

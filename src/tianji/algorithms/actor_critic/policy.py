@@ -11,11 +11,12 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import ObservationReader, build_inference, evaluate
+from tianji.algorithms.accelerators.inference import build_inference, evaluate
 from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
+from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
 from tianji.models.sampling import build_sampler
 from tianji.types import Array, Unroll

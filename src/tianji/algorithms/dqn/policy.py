@@ -11,7 +11,6 @@ import numpy as np
 from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.inference import (
-    ObservationReader,
     TorchInference,
     build_inference,
     evaluate,
@@ -20,6 +19,7 @@ from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
+from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
