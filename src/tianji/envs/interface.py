@@ -53,6 +53,8 @@ class World(Protocol):
     num_envs: int
     spaces: Spaces
     keeps_final: bool
+    steps_alone: bool = False
+    """The environments step by themselves between send() and recv()."""
     more_fields: tuple[Field, ...] = ()
     """Fields of its own that it writes beside those of every world."""
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tianji.devices.twins import TWINS
 from tianji.types import Array, Observed, Parts
@@ -32,6 +32,11 @@ def to_tensor(array: Observed | Tensor, device: torch.device = CPU) -> Tensor:
         return twin
     tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
     return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Return where the parameters of a module are."""
+    return next((parameter.device for parameter in module.parameters()), CPU)
 
 
 def joined(array: Observed) -> Array:

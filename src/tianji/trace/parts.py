@@ -61,7 +61,7 @@ def trace_acting(acting: Acting, spans: Spans) -> Acting:
 
 
 def trace_world(world: World, spans: Spans) -> World:
-    return _with(world, **_timed(world, spans, step=Kind.STEP, reset=Kind.STEP))
+    return _with(world, **_timed(world, spans, step=Kind.STEP, recv=Kind.STEP, reset=Kind.STEP))
 
 
 def trace_reader(policy: BoardReader, spans: Spans) -> BoardReader:

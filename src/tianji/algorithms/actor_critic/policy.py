@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import build_inference, evaluate
+from tianji.algorithms.accelerators.inference import build_inference, build_rows, evaluate
 from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
 from tianji.algorithms.interface import ValueFunction
@@ -28,6 +28,7 @@ class StochasticActing:
     def __init__(self, model: StochasticPolicy, spaces: Spaces) -> None:
         self._num_outputs = model.head.layout.num_outputs
         self._sampler = build_sampler(model.head)
+        self._rows = build_rows(model.net, POLICY, spaces.observation)
         self._inference = build_inference(model.net, POLICY)
         self._reader = ObservationReader(spaces.observation)
         self._end_row = 0
@@ -37,14 +38,15 @@ class StochasticActing:
     ) -> None:
         num_rows, num_envs = unroll["action"].shape[:2]
         self._sampler.begin(rng, num_rows, num_envs)
-        self._inference.refresh()
+        self._rows.begin(unroll)
         self._end_row = first_row
 
     def submit(self, unroll: Unroll, t: int) -> None:
-        self._inference(self._reader.row(unroll, t), self._sampler.outputs_RNA[t])
+        self._rows.submit(unroll, t)
         self._end_row = t + 1
 
     def collect(self, unroll: Unroll, t: int) -> Array:
+        self._rows.collect(self._sampler.outputs_RNA[t])
         return self._sampler.sample(t, unroll["action"][t])
 
     def act(self, unroll: Unroll, t: int) -> Array:
@@ -54,6 +56,7 @@ class StochasticActing:
     def finish(self, unroll: Unroll, first_row: int) -> None:
         """Fill log-probabilities, if the algorithm keeps them, up to the last row that was acted:
         an unroll may be handed over short."""
+        self._rows.finish(unroll, self._end_row)
         if "log_prob" in unroll:
             rows = slice(first_row, self._end_row)
             self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tianji.algorithms.accelerators.inference import (
     TorchInference,
     build_inference,
+    build_rows,
     evaluate,
 )
 from tianji.algorithms.dqn.config import DQNConfig
@@ -31,6 +32,7 @@ class EpsilonGreedyActing:
     def __init__(self, model: QNetwork, spaces: Spaces, config: DQNConfig) -> None:
         self._config = config
         self._num_actions = num_actions(spaces)
+        self._rows = build_rows(model.net, SCORES, spaces.observation)
         self._inference = build_inference(model.net, SCORES)
         self._reader = ObservationReader(spaces.observation)
         self._scores_NA = np.empty((0, 0), np.float32)
@@ -51,12 +53,13 @@ class EpsilonGreedyActing:
             self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
         self._is_random_RN = rng.random(shape, np.float32) < self.epsilon(steps_before)
         self._random_RN = rng.integers(self._num_actions, size=shape)
-        self._inference.refresh()
+        self._rows.begin(unroll)
 
     def submit(self, unroll: Unroll, t: int) -> None:
-        self._inference(self._reader.row(unroll, t), self._scores_NA)
+        self._rows.submit(unroll, t)
 
     def collect(self, unroll: Unroll, t: int) -> Array:
+        self._rows.collect(self._scores_NA)
         action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
         np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
