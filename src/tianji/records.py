@@ -127,6 +127,19 @@ class _Progressed(ProgressRecord, _GroupCounts):
     pass
 
 
+class BufferRecord(TypedDict):
+    """Where a buffer stands."""
+
+    items_put: int
+    items_taken: int
+    lag_versions: Lag
+    lag_histogram: list[int]
+    discarded_items: int
+    store: dict[str, float]
+    """Figures that the store reports, by name."""
+    gather: Rounds | None
+
+
 class GroupRecord(_GroupCounts):
     """Where a group stands: its learner and its buffer."""
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from tianji.buffer.lanes import Lanes
-from tianji.records import Rounds
+from tianji.channels.interface import Batches
+from tianji.records import BufferRecord, Rounds
 from tianji.types import Array, Batch, Episode, Stamp
 
 
@@ -41,9 +42,8 @@ class Store(Protocol):
 
     def take(self, version: int) -> Batch: ...
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        """Take back a batch that was used; its slots may be given up. Return how many environment
-        steps reached a gradient for the first time with it.
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
+        """Take back a batch that was used; its slots may be given up.
 
         priorities: new priorities of the batch's items, in the order of `batch.keys`.
         """
@@ -57,6 +57,35 @@ class Store(Protocol):
         """Return what a checkpoint keeps: what is held (with the bytes, where worth it), random
         state."""
         ...
+
+    def load_state(self, state: dict[str, Any]) -> None: ...
+
+
+class BufferEnd(Batches, Protocol):
+    """A buffer as its learner sees it, in the same process or in a worker of its own."""
+
+    @property
+    def due_ns(self) -> int:
+        """Time of the next work that needs no arrival; 0: there is none."""
+        ...
+
+    def tick(self) -> bool: ...
+
+    def withdraw(self) -> bool:
+        """Want no batch any more; return False if one is on its way, which must be used."""
+        ...
+
+    def continue_at(self, version: int) -> None:
+        """Continue at this version after a resume."""
+        ...
+
+    def record(self) -> BufferRecord: ...
+
+    def news(self) -> list[str]:
+        """Return what a person should know now, each thing once."""
+        ...
+
+    def state(self) -> dict[str, Any]: ...
 
     def load_state(self, state: dict[str, Any]) -> None: ...
 

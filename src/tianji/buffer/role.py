@@ -14,7 +14,7 @@ from typing import Any
 from tianji.buffer.episodes import Episodes
 from tianji.buffer.interface import Gate, Progress, Store
 from tianji.buffer.lag import LagGauge
-from tianji.records import Rounds
+from tianji.records import BufferRecord
 from tianji.types import Array, Batch, Stamp
 
 
@@ -97,12 +97,11 @@ class Buffer:
         self.items_taken += batch.num_items
         return batch
 
-    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> int:
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
         """Take back the batch from which the learner published `version`."""
-        unique_steps = self._store.finish(batch, priorities)
+        self._store.finish(batch, priorities)
         self._is_taken = False
         self._gate.finish(version)
-        return unique_steps
 
     def continue_at(self, version: int) -> None:
         """Continue at this version after a resume."""
@@ -122,12 +121,20 @@ class Buffer:
         """Return what a person should know now, each thing once."""
         return self._gate.news()
 
-    def metrics(self) -> dict[str, float]:
-        return self._store.metrics()
+    def withdraw(self) -> bool:
+        """Return True: a batch is taken only when the learner takes it."""
+        return True
 
-    def rounds_record(self) -> Rounds | None:
-        """Return the record of the rounds, where gradients are gathered."""
-        return self._gate.rounds_record()
+    def record(self) -> BufferRecord:
+        return BufferRecord(
+            items_put=self.items_put,
+            items_taken=self.items_taken,
+            lag_versions=self.lag.summary(),
+            lag_histogram=self.lag.counts(),
+            discarded_items=self.discarded,
+            store=self._store.metrics(),
+            gather=self._gate.rounds_record(),
+        )
 
     def state(self) -> dict[str, Any]:
         """Return the state between two versions. A resume makes items again that wait or are in

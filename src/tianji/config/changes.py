@@ -17,7 +17,7 @@ from tianji.config.values import Values, assign_all, validate
 _CHANGEABLE = (
     *("engine", "num_actors", "learner_threads", "actor_threads"),
     *("target_return", "max_env_steps", "max_wall_s"),
-    *("plan.source", "plan.replan", "plan.pin"),
+    *("plan.source", "plan.replan", "plan.pin", "plan.buffer_worker"),
 )
 _CHANGEABLE_GROUPS = ("checkpoint", "evaluate", "observe", "supervise")
 

@@ -93,6 +93,9 @@ class PlanConfig(Strict):
     report it."""
     pin: bool = True
     """Pin each worker to cores of its own, if there are enough."""
+    buffer_worker: Literal["learner", "buffer"] = "learner"
+    """Worker that the buffer lives in: the learner's, or one of its own, for a buffer whose work
+    would delay the updates. Other engines than `local` have no workers."""
     choose: tuple[str, ...] = ()
     """Settings of the algorithm that the planner chooses, starting from their values. Settings
     written as `auto` are added, and start from their defaults."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tianji.buffer.role import Buffer
+from tianji.records import BufferRecord
 from tianji.types import Array, Batch
 
 
@@ -48,9 +49,17 @@ class LockedBuffer(Buffer):
         with self._lock:
             return super().take()
 
-    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> int:
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
         with self._lock:
-            return super().finish(batch, version, priorities)
+            super().finish(batch, version, priorities)
+
+    def record(self) -> BufferRecord:
+        with self._lock:
+            return super().record()
+
+    def news(self) -> list[str]:
+        with self._lock:
+            return super().news()
 
     def state(self) -> dict[str, Any]:
         with self._lock:

@@ -26,6 +26,7 @@ from tianji.trace.spans import NOTHING, Kind, Spans, item_id
 from tianji.types import Batch, Stamp
 
 T = TypeVar("T")
+B = TypeVar("B", bound=Batches)
 _clock_ns = time.monotonic_ns
 
 
@@ -129,7 +130,7 @@ def trace_store(store: Store, spans: Spans) -> Store:
     return _with(store, put=put)
 
 
-def trace_batches(batches: Batches, spans: Spans) -> Batches:
+def trace_batches(batches: B, spans: Spans) -> B:
     def take() -> Batch | None:
         start_ns = _clock_ns()
         batch = batches.take()

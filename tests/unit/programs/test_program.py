@@ -40,6 +40,8 @@ def test_wires_follow_the_data_and_name_only_roles_that_exist():
     assert ends == [
         ("experience", "stream", actors, ("buffer",), plan.num_slots),
         ("batches", "stream", ("buffer",), ("learner",), 1),
+        ("feedback", "stream", ("learner",), ("buffer",), 4),
+        ("answers", "stream", ("buffer",), ("learner",), 1),
         ("policy", "board", ("learner",), (*actors, "evaluator"), 1),
         ("orders", "board", ("buffer",), actors, 1),
         ("gauges", "board", everybody, ("buffer", SUPERVISOR), 1),

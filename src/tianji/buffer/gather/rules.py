@@ -167,7 +167,8 @@ class HarmonicCount:
         slowest_last = sorted(there, key=lambda actor: -self.counts[actor])
         for place, actor in enumerate(slowest_last):
             ahead += _one_over(self.counts[actor])
-            if self.counts[actor] == 0 or not self._is_enough(ahead + 1):
+            above = ahead + place + 1  # than the true sum: each part was rounded down
+            if self.counts[actor] == 0 or not self._is_enough(above):
                 return sorted(slowest_last[place:])
         return []
 

@@ -18,7 +18,7 @@ from tianji.balance.gradient_timing import closing_s
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
-from tianji.buffer.interface import Gate, Store
+from tianji.buffer.interface import Gate, Progress, Store
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.pool import Pool
 from tianji.buffer.stores.queue import Queue
@@ -42,10 +42,8 @@ from tianji.engines.assembly.gradients import (
 from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
-from tianji.envs.interface import World
 from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
-from tianji.learner.progress import Progress
 from tianji.models.flat import Snapshot
 from tianji.records import EvaluationReport
 from tianji.trace.parts import (
@@ -69,17 +67,6 @@ def spans_of(spec: RunSpec, role: str) -> Spans | None:
     return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
 
 
-def build_actor_world(
-    spec: RunSpec, index: int, gauges: memoryview[int], reports: Reports | None
-) -> World:
-    """Build the environments of an actor. reports: told of those that fail and are replaced; if
-    None, an error of an environment ends the run."""
-    num_envs, on_failure = spec.plan.envs_per_actor, None
-    if reports is not None:
-        on_failure = EnvFailures(f"actor-{index}", num_envs, gauges, reports)
-    return build_world(spec.env_of(index), spec.config.env_kwargs, num_envs, on_failure)
-
-
 def build_actor(
     spec: RunSpec,
     index: int,
@@ -88,14 +75,16 @@ def build_actor(
     rows: ActorRows,
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
-    reports: Reports | None = None,
+    on_env_failure: EnvFailures | None = None,
     open_contributions: OpenContributions | None = None,
 ) -> Actor:
-    """Build an actor. open_contributions: its end of the sums, where items are gradients."""
+    """Build an actor. on_env_failure: told of environments that fail and are replaced; without it,
+    their errors end the run. open_contributions: its end of the sums, where items are gradients."""
     plan, config = spec.plan, spec.config
     model = build_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
-    world = build_actor_world(spec, index, rows.gauges, reports)
+    env, num_envs = spec.env_of(index), plan.envs_per_actor
+    world = build_world(env, config.env_kwargs, num_envs, on_env_failure)
     rows.gauges[Gauge.STARTED_VERSION] = 0  # a predecessor may have left it
     sender = open_sender()
     if spans is not None:

@@ -18,10 +18,20 @@ from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
+from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
-from tianji.programs.program import POLICY, TOTAL, Program, Role, sum_name
+from tianji.programs.program import (
+    ANSWERS,
+    BATCHES,
+    FEEDBACK,
+    POLICY,
+    TOTAL,
+    Program,
+    Role,
+    sum_name,
+)
 
 if TYPE_CHECKING:
     from tianji.channels.reduce import GlooReduce
@@ -70,6 +80,16 @@ def buffer_rows(ends: Ends, buffer: Role, actors: Iterable[Role]) -> BufferRows:
 def bell_names(program: Program) -> tuple[str, ...]:
     """Return the names of all bells, in the same order in every process."""
     return tuple(dict.fromkeys(program.bells().values()))
+
+
+def message_slots(program: Program) -> dict[str, list[str]]:
+    """Return the names of the slots of messages between a buffer and a learner in another worker,
+    by wire; none where they share one."""
+    return {
+        wire.name: [f"{wire.name}-{slot}" for slot in range(wire.capacity)]
+        for wire in program.wires
+        if wire.name in (BATCHES, FEEDBACK, ANSWERS) and program.splits(wire)
+    }
 
 
 def build_stream(plan: RunPlan) -> InprocStream:
@@ -133,6 +153,8 @@ class SharedMemory:
     boards: dict[str, int]
     """File descriptors by wire. A board's writer gives it its size; the ranks of a Reduce find each
     other through theirs."""
+    messages: dict[str, int]
+    """File descriptors by slot (message_slots); messages give them their size."""
 
     @staticmethod
     def create(program: Program, plan: RunPlan) -> SharedMemory:
@@ -142,6 +164,11 @@ class SharedMemory:
             Control.create(program.kinds(), bell_names(program)),
             StreamMemory.create(layout, plan.num_slots, plan.num_actors),
             {name: os.memfd_create(f"tianji-{name}") for name in names if program.has_wire(name)},
+            {
+                name: os.memfd_create(f"tianji-{name}")
+                for slots in message_slots(program).values()
+                for name in slots
+            },
         )
 
     @property
@@ -152,7 +179,12 @@ class SharedMemory:
             "slots": self.stream.slots.fd,
             "lanes": self.stream.lanes.fd,
             **self.boards,
+            **self.messages,
         }
+
+    def empty_messages(self) -> None:
+        """Forget what a buffer and its learner sent each other; neither of them runs."""
+        empty(self.messages.values())
 
     def close(self) -> None:
         for fd in self.fds.values():
@@ -195,6 +227,15 @@ class SharedEnds:
         receiver = ShmReceiver(self._stream, [self.bell(actor) for actor in actors])
         self.num_kept = len(receiver.kept)
         return receiver
+
+    def message_sender(self, wire: str, target: Role) -> MessageSender:
+        return MessageSender(self._slots_of(wire), self.bell(target).ring)
+
+    def message_receiver(self, wire: str) -> MessageReceiver:
+        return MessageReceiver(self._slots_of(wire))
+
+    def _slots_of(self, wire: str) -> list[int]:
+        return [self._fds[name] for name in message_slots(self._program)[wire]]
 
     def policy_writer(self, nbytes: int) -> BoardWriter:
         writer = ShmBoardWriter(self._fds[POLICY], nbytes)

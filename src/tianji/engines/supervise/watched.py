@@ -22,6 +22,8 @@ class WatchedWorker:
         self.worker = worker
         self.actors = [role for role in roles if role.kind == "actor"]
         self.has_learner = any(role.kind == "learner" for role in roles)
+        self.trains = any(role.kind in ("buffer", "learner") for role in roles)
+        """Workers that train share their fate: neither buffer nor learner continues alone."""
         self.rows = [gauges.rows[role.name] for role in roles]
         self.health = Health()
         self.process: WorkerProcess | None = None

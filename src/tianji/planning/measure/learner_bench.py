@@ -14,6 +14,7 @@ import torch
 
 from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.interface import Progress
 from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Gauge
 from tianji.costs.profile import LearnerCost
@@ -67,7 +68,12 @@ class LearnerBench:
         ends = SharedEnds(program, plan, SharedMemory.create(program, plan).fds)
         roles = Roles(spec, program, ends, lambda report: None)
         (learner,) = program.of_kind("learner")
-        group = roles.training(learner, lambda: None, self._time_takes).group
+
+        def time_takes(progress: Progress) -> Buffer:
+            self._buffer = _TimedBuffer(roles.buffer(progress, learner), self._takes)
+            return self._buffer
+
+        group = roles.training(learner, lambda: None, time_takes).group
         senders = [ends.sender(role) for role in program.of_kind("actor")]
         self._recorded = RecordedUnroll(plan, senders, recorded)
         self.policy_bytes = Snapshot(build_model(spec)).nbytes
@@ -78,10 +84,6 @@ class LearnerBench:
         self._publish_s = [self._row[Gauge.PUBLISH_NS] / 1e9]
         self._finish_s = list(self._publish_s)
         self._send(plan.warmup_unrolls)  # what a replay store holds in the middle of a run
-
-    def _time_takes(self, buffer: Buffer) -> Buffer:
-        self._buffer = _TimedBuffer(buffer, self._takes)
-        return self._buffer
 
     def memory_bytes(self) -> int:
         return self._family.memory_bytes()

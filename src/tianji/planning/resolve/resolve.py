@@ -231,12 +231,15 @@ def _possible_counts(run: _Run) -> list[int]:
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
     evaluators = int(config.evaluate.period_s > 0)
-    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + evaluators
+    buffers = int(config.plan.buffer_worker == "buffer")
+    others = evaluators + buffers
+    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + others
     return config.engine == "local" and threads > len(machine.cores)
 
 
 def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tuple[int, ...]]:
-    if config.engine != "local" or config.evaluate.period_s > 0 or not config.plan.pin:
+    has_others = config.evaluate.period_s > 0 or config.plan.buffer_worker == "buffer"
+    if config.engine != "local" or has_others or not config.plan.pin:
         return {}
     return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)
 

@@ -117,7 +117,7 @@ def test_a_replay_store_is_filled_before_anything_is_measured(build, tmp_path):
     build(asked).record(tmp_path / "unroll")
     trainer = LearnerBench(replace(asked, plan=plan), tmp_path / "unroll")
     trainer.work(span(0.01), threads=1)
-    assert trainer._buffer.metrics()["fill"] == 1.0
+    assert trainer._buffer.record()["store"]["fill"] == 1.0
 
 
 def test_a_huge_replay_store_is_filled_in_part():
