@@ -13,6 +13,7 @@ from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
+from tianji.engines.assembly.model import prepare_device, use_device
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.loop import run_loop
@@ -73,11 +74,14 @@ class WorkerRun:
     ) -> None:
         self._spec = spec
         self._ends = ends
-        self._has_threads = program.worker(worker).runs == "on threads"
         self._held = program.roles_in(worker)
         (self._buffer,) = program.of_kind("buffer")
         (self._learner,) = program.of_kind("learner")
         self._has_learner = self._learner in self._held
+        self._is_together = self._buffer in self._held and (
+            self._buffer.thread == self._learner.thread
+        )
+        """Buffer and learner take turns."""
         self._reports = reports
         self._roles = Roles(spec, program, ends, reports)
         self._remote: RemoteBuffer | None = None
@@ -86,6 +90,7 @@ class WorkerRun:
     def run(self, resume: bool, is_restart: bool) -> None:
         """resume: the run continues a former session. is_restart: it continues a worker that died
         in this one."""
+        prepare_device(self._spec, *self._ends.slots())
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
@@ -96,10 +101,9 @@ class WorkerRun:
                 parts.append(self._serving(role, is_restart))
             elif role.kind == "learner":
                 parts.extend(self._training_parts(role, self._begin(role, resume, is_restart)))
-        if self._has_threads:
-            run_on_threads([self._loop([part]) for part in parts])
-        else:
-            self._loop(parts)()
+        threads = sorted({part.role.thread for part in parts})
+        of_thread = {n: [part for part in parts if part.role.thread == n] for n in threads}
+        run_on_threads([self._loop(some) for some in of_thread.values()])
         self._roles.close()
 
     def _loop(self, parts: Sequence[Part]) -> Callable[[], None]:
@@ -110,6 +114,7 @@ class WorkerRun:
         rows = [row for part in parts for row in part.rows]
 
         def loop() -> None:
+            use_device(self._spec.plan.device)
             if len(parts) > 1:
                 turns = Turns(parts)
                 run_loop(turns.tick, rows, traced, turns.is_over, turns.due_ns)
@@ -172,7 +177,7 @@ class WorkerRun:
                 reasons.append(because)
             return bool(reasons)
 
-        is_together = buffer in self._held and not self._has_threads
+        is_together = self._is_together
         rows = (
             [group.gauges.buffer, group.gauges.learner] if is_together else [group.gauges.learner]
         )
@@ -225,7 +230,7 @@ class WorkerRun:
         ends, learner = self._ends, self._learner
         if self._buffer in self._held:
             buffer = self._roles.buffer(progress, taker=learner)
-            return LockedBuffer(buffer, ends.bell(learner).ring) if self._has_threads else buffer
+            return buffer if self._is_together else LockedBuffer(buffer, ends.bell(learner).ring)
         self._remote = RemoteBuffer(
             progress,
             ends.message_receiver(BATCHES),

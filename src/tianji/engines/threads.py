@@ -13,7 +13,10 @@ from tianji.types import Array, Batch
 
 
 def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
-    """Run each on a thread of its own; the first exception of any is raised here."""
+    """Run each on a thread of its own, a single one on this; raise the first exception of any."""
+    if len(loops) == 1:
+        loops[0]()
+        return
     ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
     def run(loop: Callable[[], None]) -> None:

@@ -48,6 +48,14 @@ def is_image(leaf: Leaf) -> bool:
     return min(sides) >= SMALLEST_IMAGE
 
 
+def hidden_widths(spaces: Spaces, config: RunConfig) -> tuple[int, ...]:
+    """Return the widths of the layers between features and outputs."""
+    if config.model.hidden != "auto":
+        return config.model.hidden
+    only_images = all(is_image(leaf) for leaf in observation_leaves(spaces.observation))
+    return () if only_images else (64, 64)
+
+
 def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
     """Return the three layers for images of this shape."""
     *sides, channels = shape if is_channels_last(shape) else (*shape[1:], shape[0])
@@ -98,7 +106,7 @@ def most_parameters(spaces: Spaces, config: RunConfig) -> int:
     leaves = observation_leaves(spaces.observation)
     images = [leaf for leaf in leaves if is_image(leaf)]
     features = sum(_features(leaf) for leaf in leaves)
-    stack = _dense((features, *config.model.hidden, 2 * _num_actions(spaces.action)))
+    stack = _dense((features, *hidden_widths(spaces, config), 2 * _num_actions(spaces.action)))
     return NUM_NETWORKS * stack + sum(torso_parameters(leaf.shape) for leaf in images)
 
 

@@ -42,7 +42,7 @@ from tianji.engines.assembly.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.model import build_model, on_device
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
 from tianji.envs.mending import EnvFailures
@@ -144,7 +144,7 @@ class Roles:
             [ends.gauges.rows[actor.name] for actor in self._program.of_kind("actor")],
         )
         spans = self._open_spans(learner)
-        model = self._model = build_model(spec)
+        model = self._model = on_device(build_model(spec), spec, spec.plan.device)
         update = load_algorithm(spec.config.algorithm.name).build_update(
             model, spec.spaces, spec.config
         )

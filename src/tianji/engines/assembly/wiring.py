@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
@@ -32,6 +34,7 @@ from tianji.programs.program import (
     Role,
     sum_name,
 )
+from tianji.types import Array
 
 if TYPE_CHECKING:
     from tianji.channels.reduce import GlooReduce
@@ -213,6 +216,12 @@ class SharedEnds:
             plan.num_slots,
             plan.num_actors,
         )
+
+    def slots(self) -> tuple[dict[str, Array], Array]:
+        """Return the fields of all slots, and the bytes behind them."""
+        stream = self._stream
+        fields = stream.layout.arrays(stream.slots.memory, stream.num_slots)
+        return fields, np.frombuffer(stream.slots.memory, np.uint8)
 
     def bell(self, role: Role) -> Bell:
         """Open the bell that wakes this role. Each thread that rings it needs one of its own."""

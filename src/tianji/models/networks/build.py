@@ -29,6 +29,7 @@ from tianji.errors import UsageError
 from tianji.models.networks.encoder import Encoder
 from tianji.models.networks.precision import Precise, in_precision
 from tianji.models.networks.stacked import StackedNet
+from tianji.models.sizes import hidden_widths
 
 PROBE_ROWS = 3
 
@@ -130,7 +131,7 @@ def build_net(
     if config.model.factory is not None:
         return build_user_net(config.model.factory, spaces, widths)
     normalize = config.normalize
-    encoder = Encoder(
-        observation_leaves(spaces.observation), normalize.observations, normalize.bound
-    )
-    return StackedNet(encoder, config.model.hidden, config.model.activation, widths, gains)
+    leaves = observation_leaves(spaces.observation)
+    encoder = Encoder(leaves, normalize.observations, normalize.bound, config.model.torso)
+    hidden = hidden_widths(spaces, config)
+    return StackedNet(encoder, hidden, config.model.activation, widths, gains)

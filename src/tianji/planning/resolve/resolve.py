@@ -19,6 +19,7 @@ from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
 from tianji.planning.resolve.memory_estimate import estimated_memory
 from tianji.planning.resolve.pinning import pin_cores
+from tianji.planning.resolve.places import Places, choose_places
 from tianji.planning.resolve.rule import choose_actors, uneven_note
 from tianji.planning.resolve.slots import Slots, lag_target, plan_slots
 from tianji.planning.solve.demand import Demand
@@ -40,6 +41,7 @@ class _Shares:
     num_actors: int
     learner_threads: int
     actor_threads: int
+    places: Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def resolve(
     num_parameters = most_parameters(probe.spaces, config)
     run = _Run(config, machine, probe, algorithm, cadence, num_parameters)
     shares = _shares(run, solution)
+    places = shares.places
     check_times(config, cadence, shares.num_actors)
     slots = run.slots(shares.num_actors)
     _check_length(config, cadence, slots)
@@ -90,6 +93,9 @@ def resolve(
         envs_per_actor=config.num_envs // shares.num_actors,
         learner_threads=shares.learner_threads,
         actor_threads=shares.actor_threads,
+        emulator_threads=places.emulator_threads,
+        device=places.device,
+        inference=places.inference,
         shares_cores=_shares_cores(config, machine, shares),
         cores=_cores(config, machine, shares),
         unroll_length=cadence.unroll_length,
@@ -194,6 +200,9 @@ def _shares(run: _Run, solution: Solution | None) -> _Shares:
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
     num_actors = _set_actors(config)
+    places = choose_places(config, run.machine, run.probe)
+    if places.inference == "learner" and num_actors is None:
+        num_actors = _groups(_possible_counts(run))
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
     if solution is not None:
         found = solution.chosen
@@ -202,7 +211,13 @@ def _shares(run: _Run, solution: Solution | None) -> _Shares:
         by_rule = num_actors or _actors_by_rule(run)
         left = max(1, len(run.machine.cores) - by_rule)
         rest = by_rule, min(MOST_LEARNER_THREADS, left), 1
-    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2])
+    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
+
+
+def _groups(possible: list[int]) -> int:
+    """Return two groups of environments, where they divide evenly: one steps while the other is
+    inferred."""
+    return 2 if 2 in possible else 1
 
 
 def _actors_by_rule(run: _Run) -> int:
@@ -241,6 +256,8 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
     has_others = config.evaluate.period_s > 0 or config.plan.buffer_worker == "buffer"
     if config.engine != "local" or has_others or not config.plan.pin:
         return {}
+    if shares.places.emulator_threads > 1:
+        return {}  # emulators spread their threads themselves
     return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)
 
 
@@ -280,5 +297,6 @@ def _notes(run: _Run, shares: _Shares, slots: Slots, solution: Solution | None) 
         f"{counted(shares.learner_threads, 'thread')}, which also holds the buffer.",
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
+        *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )

@@ -40,7 +40,14 @@ class Slots:
 
 def lag_target(config: RunConfig) -> int:
     """Return the lag of an unroll in the steady state: overlapping takes one version."""
-    return min(1, config.max_lag)
+    if config.lag_target == "auto":
+        return min(1, config.max_lag)
+    if config.lag_target > config.max_lag:
+        raise UsageError(
+            f"lag_target is {config.lag_target} and max_lag is {config.max_lag}: experience older "
+            f"than max_lag is given up. Use --max-lag {config.lag_target} or more."
+        )
+    return config.lag_target
 
 
 def plan_slots(
