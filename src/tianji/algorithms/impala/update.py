@@ -28,6 +28,8 @@ from tianji.models.tensors import add_prefix, kept, with_prefix
 from tianji.ops.means import mean, variance
 from tianji.types import Batch
 
+TINY = 1e-30
+"""Ratios are not smaller; those of steps that do not count are 0."""
 ROUNDING = 1.0 + 1e-4
 """Ratios of 1 are not exactly 1: actors and learners add in different orders."""
 
@@ -111,7 +113,7 @@ class ImpalaUpdate:
             {
                 "loss/policy": -mean(every.advantage_B * every.log_prob_B, weight_B),
                 "loss/value": 0.5 * mean(error_B.square(), weight_B),
-                "approx_kl": approximate_kl(every.ratio_B.log(), weight_B),
+                "approx_kl": approximate_kl(every.ratio_B.clamp_min(TINY).log(), weight_B),
                 "entropy": mean(every.entropy_B, weight_B),
                 "explained_variance": 1.0 - variance(error_B, weight_B) / spread,
                 "rho": mean(every.ratio_B, weight_B),
