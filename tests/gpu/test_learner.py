@@ -48,10 +48,10 @@ def make(name, device):
         env="ALE/Pong-v5", num_envs=ENVS, algorithm={"name": name, **ALGORITHMS[name]}
     )
     torch.manual_seed(0)
-    algorithm = load_algorithm(name)
-    model = algorithm.build_model(SPACES, config).to(device)
+    built = load_algorithm(name)
+    model = built.build_model(SPACES, config).to(device)
     flatten(model)
-    return model, algorithm.build_update(model, SPACES, config)
+    return model, built.build_update(model, SPACES, config)
 
 
 def train(update, num_versions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,6 +11,10 @@ from typing import Any
 from tianji.buffer.role import Buffer
 from tianji.records import BufferRecord
 from tianji.types import Array, Batch
+
+SWITCH_S = 2e-5
+"""A thread that computes in Python gives way this soon: an actor whose environments are ready must
+not wait for the learner, by default for 5 ms."""
 
 
 def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
@@ -26,6 +31,7 @@ def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
         except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
             ended.put(error)
 
+    sys.setswitchinterval(SWITCH_S)
     for loop in loops:
         threading.Thread(target=run, args=[loop], daemon=True).start()
     for _ in loops:

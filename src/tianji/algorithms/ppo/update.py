@@ -238,7 +238,7 @@ class PPOUpdate:
             order_R = torch.arange(num_rows)
         else:
             order_R = torch.randperm(num_rows, generator=self._generator)
-        return order_R.to(self._flat.vector_P.device)
+        return order_R.to(self._flat.vector_P.device, non_blocking=True)
 
     def _differentiate(
         self, minibatch: EvaluatedBatch[Any], terms: AnyTerms, log: BatchLog
