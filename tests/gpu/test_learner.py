@@ -10,8 +10,8 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import WAITS
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
-from tianji.models.flat import Snapshot, flatten
 from tianji.models.networks.precision import set_precision
+from tianji.models.tensors import Snapshot, flatten
 from tianji.types import Batch, Stamp
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -23,6 +23,8 @@ from tianji.channels.orders import ActorRows
 from tianji.envs.interface import World
 from tianji.types import Clock, Stamp, Unroll
 
+ENDS = ("valid", "terminated", "truncated")
+
 
 class EpisodeLedger:
     """Returns and lengths of the episodes that are still running, one per environment."""
@@ -67,9 +69,6 @@ class EpisodeLedger:
     def load_state(self, state: dict[str, Any]) -> None:
         self._return = np.array(state["return"], np.float64)
         self._length = np.array(state["length"], np.int64)
-
-
-ENDS = ("valid", "terminated", "truncated")
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class UnrollAssembler:
         self._round = 0
         self._rng = np.random.default_rng()
         self._carry: dict[str, Array] | None = None
+        self._observations: list[str] = []
 
     def may_begin(self, newest: int) -> bool:
         return newest >= 0

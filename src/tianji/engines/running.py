@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import queue
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tianji.actor.role import Actor
 from tianji.buffer.interface import BufferEnd, Progress
 from tianji.buffer.remote import RemoteBuffer, ServedBuffer, Told
+from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
@@ -18,13 +23,13 @@ from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.loop import run_loop
 from tianji.engines.spec import RunSpec
-from tianji.engines.threads import LockedBuffer, run_on_threads
 from tianji.evaluator.role import Evaluator
-from tianji.learner.restored import begun_anew_report
+from tianji.learner.checkpoints import begun_anew_report
 from tianji.learner.training import Training
 from tianji.programs.program import ANSWERS, BATCHES, FEEDBACK, Program, Role
-from tianji.records import DoneReport, Event, StoppedBecause
+from tianji.records import BufferRecord, DoneReport, Event, StoppedBecause
 from tianji.trace.parts import trace_bell
+from tianji.types import Array, Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +251,66 @@ NEW_EPISODES = "All environments begin new episodes; counters, schedules and ver
 KEPT_STORE = (
     "The replay store is still in shared memory, with {count:,} unrolls, and is used again."
 )
+
+
+SWITCH_S = 2e-5
+"""A thread that computes in Python gives way this soon: an actor whose environments are ready must
+not wait for the learner, by default for 5 ms."""
+
+
+def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
+    """Run each on a thread of its own, a single one on this; raise the first exception of any."""
+    if len(loops) == 1:
+        loops[0]()
+        return
+    sys.setswitchinterval(SWITCH_S)
+    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def run(loop: Callable[[], None]) -> None:
+        try:
+            loop()
+            ended.put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
+            ended.put(error)
+
+    for loop in loops:
+        threading.Thread(target=run, args=[loop], daemon=True).start()
+    for _ in loops:
+        if (error := ended.get()) is not None:
+            raise error
+
+
+class LockedBuffer(Buffer):
+    """A buffer that its own thread ticks and the learner's thread takes batches from."""
+
+    def __init__(self, buffer: Buffer, wake_learner: Callable[[], None]) -> None:
+        self.__dict__.update(buffer.__dict__)
+        self._wake_learner = wake_learner
+        self._lock = threading.Lock()
+
+    def tick(self) -> bool:
+        with self._lock:
+            worked = super().tick()
+        if worked:
+            self._wake_learner()
+        return worked
+
+    def take(self) -> Batch | None:
+        with self._lock:
+            return super().take()
+
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
+        with self._lock:
+            super().finish(batch, version, priorities)
+
+    def record(self) -> BufferRecord:
+        with self._lock:
+            return super().record()
+
+    def news(self) -> list[str]:
+        with self._lock:
+            return super().news()
+
+    def state(self) -> dict[str, Any]:
+        with self._lock:
+            return super().state()

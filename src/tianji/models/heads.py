@@ -1,5 +1,5 @@
-"""Distributions over actions in plain torch: log-probability, entropy, mode and divergence of a
-batch, and the greedy policy as one module, for ONNX.
+"""Distributions over actions in plain torch: log-probability, entropy and mode of a batch,
+and the greedy policy as one module, for ONNX.
 
 A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows.
 """
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import Choices, Continuous, Squashed
-from tianji.ops.means import mean
 
 INITIAL_STD = 0.25
 """Standard deviation of continuous actions at the start, as a share of their range: most of the
@@ -164,8 +163,3 @@ class GreedyPolicy(nn.Module):
         obs = dict(zip(self._keys, leaves, strict=True))
         action = self._mode(self._outputs(obs))
         return action if self._start is None else action + self._start
-
-
-def approximate_kl(log_ratio: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Mean of (r - 1) - log r: unbiased for KL(old, new), and never negative (Schulman 2020)."""
-    return mean(log_ratio.expm1() - log_ratio, weight)

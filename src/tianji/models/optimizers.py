@@ -7,32 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from tianji.devices.graphs import recorded
 from tianji.errors import TrainingDiverged
-from tianji.models.flat import FlatParameters
-
-
-class Rule(Protocol):
-    """Moves the parameters by a gradient. `moments` and `count` are its whole state."""
-
-    moments: dict[str, Tensor]
-    count: Tensor
-    """Steps made, a float32 scalar."""
-
-    def step(
-        self,
-        vector_P: Tensor,
-        gradient_P: Tensor,
-        learning_rate: float | Tensor,
-        is_bad: Tensor | None = None,
-    ) -> None:
-        """is_bad: a float32 scalar; where it is 1, nothing changes."""
-        ...
+from tianji.models.tensors import FlatParameters
 
 
 class Adam:
@@ -106,7 +87,7 @@ class RMSProp:
 class Optimizer:
     """Makes one update: checks the gradient's norm, clips it, applies the rule."""
 
-    def __init__(self, flat: FlatParameters, rule: Rule, max_grad_norm: float) -> None:
+    def __init__(self, flat: FlatParameters, rule: Adam | RMSProp, max_grad_norm: float) -> None:
         self._flat = flat
         self._rule = rule
         self._max_grad_norm = max_grad_norm
@@ -165,7 +146,7 @@ class GpuOptimizer(Optimizer):
 
     DIVERGED = "diverged"
 
-    def __init__(self, flat: FlatParameters, rule: Rule, max_grad_norm: float) -> None:
+    def __init__(self, flat: FlatParameters, rule: Adam | RMSProp, max_grad_norm: float) -> None:
         super().__init__(flat, rule, max_grad_norm)
         device = flat.vector_P.device
         self._learning_rate = torch.zeros((), device=device)
@@ -205,7 +186,7 @@ class GpuOptimizer(Optimizer):
         return figures
 
 
-def build_optimizer(flat: FlatParameters, rule: Rule, max_grad_norm: float) -> Optimizer:
+def build_optimizer(flat: FlatParameters, rule: Adam | RMSProp, max_grad_norm: float) -> Optimizer:
     """Return the optimiser for the device of the parameters."""
     kind = GpuOptimizer if flat.vector_P.is_cuda else Optimizer
     return kind(flat, rule, max_grad_norm)

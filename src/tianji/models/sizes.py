@@ -19,6 +19,8 @@ SMALLEST_IMAGE = 5
 """Shorter sides than this are tables of numbers and not pictures."""
 SMALLEST_NATURE_IMAGE = 36
 """Below this, strides of 4 and 2 leave nothing for the third convolution."""
+NUM_NETWORKS = 2
+"""A policy and a value; some algorithms have only one of the two."""
 
 
 class Convolution(NamedTuple):
@@ -92,10 +94,6 @@ def check_model(spaces: Spaces, config: RunConfig) -> None:
             f"'{config.model.factory}'. Set normalize.observations to false and normalise inside "
             "your network, or leave model.factory empty."
         )
-
-
-NUM_NETWORKS = 2
-"""A policy and a value; some algorithms have only one of the two."""
 
 
 def most_parameters(spaces: Spaces, config: RunConfig) -> int:

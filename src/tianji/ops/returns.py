@@ -16,6 +16,7 @@ from torch import Tensor
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+Indices = NDArray[np.integer]
 
 
 def gae(
@@ -159,9 +160,6 @@ def vtrace_tensors(
     found = value_TN + correction_TN, advantage_TN, ratio_TN
     target_TN, advantage_TN, ratio_TN = (x_TN.masked_fill(~valid_TN, 0.0) for x_TN in found)
     return target_TN, advantage_TN, ratio_TN
-
-
-Indices = NDArray[np.integer]
 
 
 class NStepReturn(NamedTuple):

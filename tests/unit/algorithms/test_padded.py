@@ -12,7 +12,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
-from tianji.models.flat import flatten
+from tianji.models.tensors import flatten
 from tianji.types import Batch, Stamp
 
 ROWS, ENVS, ACTIONS = 6, 4, 3

@@ -25,9 +25,8 @@ from tianji.algorithms.ppo.loss import (
     LossTerms,
     ppo_loss,
 )
-from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.tensors import Tensors
+from tianji.models.tensors import Tensors, flatten
 
 FEATURES = "features"
 

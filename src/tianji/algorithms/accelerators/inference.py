@@ -36,11 +36,9 @@ class Inference(Protocol):
 
     def refresh(self) -> None:
         """Look up the parameters' memory again; changed values are seen without it."""
-        ...
 
     def __call__(self, arrays: Mapping[str, Array], out_NA: Floats) -> None:
         """Evaluate observation arrays [N, ...] by leaf key; write the outputs to out_NA."""
-        ...
 
 
 class TorchInference:

@@ -19,10 +19,18 @@ from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames, observation_leaves
-from tianji.models.flat import flatten
 from tianji.models.statistics import ObservationStatistics, RewardScale
-from tianji.models.tensors import Tensors, add_prefix, joined, to_tensor, to_tensors, with_prefix
+from tianji.models.tensors import (
+    Tensors,
+    add_prefix,
+    flatten,
+    joined,
+    to_tensor,
+    to_tensors,
+    with_prefix,
+)
 from tianji.ops.frames import stack_rows
+from tianji.ops.means import mean
 from tianji.ops.returns import Bools, Floats, gae, gae_tensors
 from tianji.types import AGE, FINAL_OBS, LIFE_LOST, OBS, Array, Batch, Observed, leaf_name
 
@@ -185,6 +193,11 @@ class Experience:
         return next_value_TN
 
 
+def approximate_kl(log_ratio: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Mean of (r - 1) - log r: unbiased for KL(old, new), and never negative (Schulman 2020)."""
+    return mean(log_ratio.expm1() - log_ratio, weight)
+
+
 def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float32:
     """Return what rewards were divided by when the state of a Preprocessor was saved."""
     if not config.normalize.rewards:
@@ -207,8 +220,10 @@ class Preprocessor:
 
     def __init__(self, model: ActorCritic, spaces: Spaces, config: RunConfig) -> None:
         leaves = observation_leaves(spaces.observation)
-        self._keys = [leaf.key for leaf in leaves]
+        keys = [leaf.key for leaf in leaves]
         self._stacked = [leaf.key for leaf in leaves if leaf.num_frames]
+        self._obs_names = {key: leaf_name(OBS, key) for key in keys}
+        self._final_names = {key: leaf_name(FINAL_OBS, key) for key in keys}
         self._device = flatten(model).vector_P.device
         self._clip = reward_clip(spaces, config)
         self._statistics = ObservationStatistics(model.net)
@@ -230,16 +245,16 @@ class Preprocessor:
         if self._reward_scale is not None:
             done_TN = terminated_TN | truncated_TN
             reward_TN = self._reward_scale.scale(reward_TN, done_TN, valid_TN, batch.stamps)
-        obs = {key: arrays[leaf_name(OBS, key)] for key in self._keys}
+        obs = {key: arrays[name] for key, name in self._obs_names.items()}
         if self._statistics.is_used:
             numbers = {key: joined(x) for key, x in obs.items() if key not in self._stacked}
             seen = {key: array[:-1][valid_TN] for key, array in numbers.items()}
             self._statistics.update(to_tensors(seen, self._device))
-        final_names = {key: leaf_name(FINAL_OBS, key) for key in self._keys}
+        final_names = self._final_names.items()
         return Experience(
             obs=obs,
             age={key: arrays[leaf_name(AGE, key)] for key in self._stacked},
-            final_obs={key: arrays[name] for key, name in final_names.items() if name in arrays},
+            final_obs={key: arrays[name] for key, name in final_names if name in arrays},
             action=arrays["action"],
             log_prob_TN=arrays["log_prob"],
             reward_TN=reward_TN,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.dqn import build_dqn
 from tianji.algorithms.dqn.config import DQNConfig
@@ -22,12 +22,22 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.optimizers import Adam, build_optimizer, linear
 from tianji.models.statistics import ObservationStatistics
-from tianji.models.tensors import Tensors, add_prefix, kept, to_tensor, to_tensors, with_prefix
+from tianji.models.tensors import (
+    Tensors,
+    add_prefix,
+    flatten,
+    kept,
+    to_tensor,
+    to_tensors,
+    with_prefix,
+)
 from tianji.types import OBS, Array, Batch, leaf_name
+
+ADAM_EPSILON = 1e-8
+NEXT_OBS = "next_obs"
 
 
 class TargetNetwork:
@@ -62,10 +72,6 @@ class TargetNetwork:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._vector_P.copy_(state["parameters"])
         self._updates = int(state["updates"])
-
-
-ADAM_EPSILON = 1e-8
-NEXT_OBS = "next_obs"
 
 
 class DQNUpdate:
@@ -167,8 +173,3 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> DQNUpdate:
-    assert isinstance(model, QNetwork)
-    return DQNUpdate(model, spaces, config)

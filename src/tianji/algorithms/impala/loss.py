@@ -173,7 +173,7 @@ def impala_loss(
 
         L = E[ -rho (r + gamma v' - V) log pi(a|s) + c_v (V - v)^2 / 2 - c_e H ]
 
-    The targets v and the weights come from V-trace (ops/returns.py); no gradient goes through them.
+    The targets v and the weights come from vtrace(), through which no gradient goes.
     """
     num_valid = part.num_steps
     outputs_BA, value_B1 = model({name: x[:num_valid] for name, x in part.inputs.items()})

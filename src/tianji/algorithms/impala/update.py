@@ -10,10 +10,10 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_impala
-from tianji.algorithms.actor_critic.experience import Experience, Preprocessor
+from tianji.algorithms.actor_critic.experience import Experience, Preprocessor, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import PaddedPart, TracedSteps, UnrollPart, padded_part
@@ -21,10 +21,8 @@ from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
-from tianji.models.flat import flatten
-from tianji.models.heads import approximate_kl
 from tianji.models.optimizers import Adam, RMSProp, build_optimizer, linear
-from tianji.models.tensors import add_prefix, kept, with_prefix
+from tianji.models.tensors import add_prefix, flatten, kept, with_prefix
 from tianji.ops.means import mean, variance
 from tianji.types import Batch
 
@@ -136,8 +134,3 @@ class ImpalaUpdate:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> ImpalaUpdate:
-    assert isinstance(model, ActorCritic)
-    return ImpalaUpdate(model, spaces, config)

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_ppo
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.experience import Preprocessor, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ppo.config import PPOConfig
@@ -38,12 +38,12 @@ from tianji.algorithms.ppo.loss import (
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
-from tianji.models.flat import flatten
-from tianji.models.heads import approximate_kl
 from tianji.models.optimizers import Adam, build_optimizer, linear
-from tianji.models.tensors import Tensors, add_prefix, kept, with_prefix
+from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
 from tianji.ops.means import deviation, mean, variance
 from tianji.types import Batch
+
+ADAM_EPSILON = 1e-5
 
 
 class BatchLog:
@@ -125,9 +125,6 @@ class BatchLog:
     def _weights(self, order_M: Tensor) -> Tensor | None:
         weight_R = self._batch.columns.weights
         return None if weight_R is None else weight_R[order_M]
-
-
-ADAM_EPSILON = 1e-5
 
 
 class PPOUpdate:
@@ -269,8 +266,3 @@ class PPOUpdate:
         self._generator.set_state(state["generator"])
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> PPOUpdate:
-    assert isinstance(model, ActorCritic)
-    return PPOUpdate(model, spaces, config)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from tianji.buffer.interface import Store
 from tianji.channels.interface import Receiver
 from tianji.types import Array, Batch, Observed, Parts, Stamp, frame_names
 
 
-class Queue:
+class Queue(Store):
     """Takes everything that was put and sets it side by side."""
 
     def __init__(self, receiver: Receiver, env_axes: Mapping[str, int | None]) -> None:
@@ -39,25 +39,16 @@ class Queue:
             self._receiver.release(slot)
         self._held.clear()
 
-    def metrics(self) -> dict[str, float]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: a resumed run makes the versions again that waiting unrolls belong to."""
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Do nothing: nothing was saved."""
-
 
 def lay_side_by_side(
     receiver: Receiver, slots: list[int], env_axes: Mapping[str, int | None]
 ) -> dict[str, Observed]:
-    """Return every field of these unrolls as one batch."""
-    frames = frame_names(receiver.arrays)
+    """Return these fields of these unrolls as one batch."""
+    arrays = receiver.arrays
+    frames = frame_names(arrays)
     return {
-        name: _side_by_side(array, slots, env_axes[name], name in frames)
-        for name, array in receiver.arrays.items()
+        name: _side_by_side(arrays[name], slots, axis, name in frames)
+        for name, axis in env_axes.items()
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tianji.buffer.interface import Store
 from tianji.buffer.stores.age import AgeGauge
 from tianji.channels.interface import Receiver
 from tianji.ops.returns import n_step_return
@@ -20,7 +21,7 @@ from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp, observation_names
 _ROUNDING = 1e-6  # of an item: ratios are seldom exact in binary
 
 
-class Replay:
+class Replay(Store):
     """Keeps the newest `capacity` unrolls. A batch is as many whole minibatches of transitions as
     the ratio makes of what was put since the last one; the remainder is carried over. Unrolls with
     fewer items (environments being reset, unrolls handed over early) therefore lead to fewer
@@ -139,9 +140,6 @@ class Replay:
         used[fresh] = True
         self._age.add(int((version - self._oldest_version[slots]).sum()), len(slots))
         return len(fresh)
-
-    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
-        """Do nothing: every slot is kept."""
 
     def metrics(self) -> dict[str, float]:
         """Return the mean age of the items used, in versions, and the share of the store in use."""

@@ -14,7 +14,7 @@ from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.gradient_timing import closing_s
+from tianji.balance.given_times import closing_s
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
@@ -29,7 +29,6 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
-from tianji.channels.reports import Reports
 from tianji.engines.assembly.gradients import (
     MakeAdding,
     OpenContributions,
@@ -43,9 +42,7 @@ from tianji.engines.assembly.model import build_model, on_device, seed_for
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
-from tianji.evaluator.role import Evaluator
-from tianji.models.flat import Snapshot
-from tianji.records import EvaluationReport
+from tianji.models.tensors import Snapshot
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,
@@ -215,35 +212,3 @@ def _saves_replay(spec: RunSpec) -> bool:
     kept = spec.config.checkpoint.keep_last + 2  # the best one, and the one being written
     free = shutil.disk_usage(spec.run_dir).free
     return needed <= REPLAY_AUTO_SAVE_BYTES and kept * needed <= free
-
-
-def build_evaluator(
-    spec: RunSpec,
-    policy: BoardReader,
-    gauges: memoryview[int],
-    reports: Reports,
-    spans: Spans | None = None,
-    now_ns: Clock = time.monotonic_ns,
-) -> Evaluator:
-    model = build_model(spec)
-    acting = load_algorithm(spec.config.algorithm.name).build_acting(
-        model, spec.spaces, spec.config
-    )
-    kwargs = spec.config.env_kwargs
-    worlds = {name: build_world(env, kwargs, 1) for name, env in spec.tasks.items()}
-    if spans is not None:
-        worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
-        acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)
-    return Evaluator(
-        spec.config.evaluate,
-        seed_for(spec.config.seed, "evaluator") % 2**31,
-        worlds,
-        acting,
-        Snapshot(model).read_beginning,
-        policy,
-        gauges,
-        lambda record: reports(
-            EvaluationReport(kind="evaluation", role="evaluator", record=record)
-        ),
-        now_ns,
-    )

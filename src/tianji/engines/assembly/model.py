@@ -11,8 +11,8 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.devices.pinned import pin
 from tianji.devices.twins import TWINS
 from tianji.engines.spec import RunSpec
-from tianji.models.flat import flatten
 from tianji.models.networks.precision import set_precision
+from tianji.models.tensors import flatten
 from tianji.types import Array, frame_names
 
 _SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "evaluator": 4}

@@ -22,8 +22,8 @@ from tianji.buffer.regroup import regrouped
 from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Activity, Gauge
@@ -33,7 +33,7 @@ from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.engines.assembly.build import build_actor, build_buffer, build_evaluator, spans_of
+from tianji.engines.assembly.build import build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
     gather_of,
@@ -42,9 +42,10 @@ from tianji.engines.assembly.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.assembly.model import build_model, on_device
+from tianji.engines.assembly.model import build_model, on_device, seed_for
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
+from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
@@ -52,9 +53,18 @@ from tianji.learner.group import Group, GroupGauges
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.learner.training import Training
+from tianji.models.tensors import Snapshot
 from tianji.programs.program import Program, Role
-from tianji.records import BoardBytes, BuiltReport
-from tianji.trace.parts import trace_batches, trace_checkpoints, trace_update, trace_writer
+from tianji.records import BoardBytes, BuiltReport, Evaluation, EvaluationReport
+from tianji.trace.parts import (
+    trace_acting,
+    trace_batches,
+    trace_checkpoints,
+    trace_reader,
+    trace_update,
+    trace_world,
+    trace_writer,
+)
 from tianji.trace.spans import Spans
 from tianji.types import Clock
 
@@ -118,14 +128,33 @@ class Roles:
             open_sum,
         )
 
-    def _open_sum(self, role: Role, num_parameters: int) -> BoardContributionWriter:
+    def _open_sum(self, role: Role, num_parameters: int) -> ContributionWriter:
         board = self._ends.sum_writer(role, contribution_bytes(num_parameters))
-        return BoardContributionWriter(*board)
+        return ContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
-        row, spans = self._ends.gauges.rows[role.name], self._open_spans(role)
-        policy = self._ends.policy_reader()
-        return build_evaluator(self._spec, policy, row, self._reports, spans, self._now_ns)
+        spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader()
+        model = build_model(spec)
+        acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
+        worlds = {n: build_world(env, config.env_kwargs, 1) for n, env in spec.tasks.items()}
+        if (spans := self._open_spans(role)) is not None:
+            worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
+            acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)
+
+        def report(record: Evaluation) -> None:
+            self._reports(EvaluationReport(kind="evaluation", role=role.name, record=record))
+
+        return Evaluator(
+            config.evaluate,
+            seed_for(config.seed, "evaluator") % 2**31,
+            worlds,
+            acting,
+            Snapshot(model).read_beginning,
+            policy,
+            self._ends.gauges.rows[role.name],
+            report,
+            self._now_ns,
+        )
 
     def training(
         self,
@@ -216,7 +245,7 @@ class Roles:
         size: int,
     ) -> Adding:
         boards = self._ends.sum_readers(contribution_bytes(size))
-        at_learner = AtLearner(rule, BoardContributionReader(boards), len(boards), size)
+        at_learner = AtLearner(rule, ContributionReader(boards), len(boards), size)
         reduce = self._open_reduce(taker)
         if reduce is not None:
             return AllReduced(rule, at_learner, reduce, rows.actors, receiver.wake_senders)

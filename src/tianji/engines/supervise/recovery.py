@@ -5,7 +5,7 @@ the learner died     a new one starts from the last checkpoint; the actors stay.
                      in it ends the run: it would come again. If the buffer has a worker of its own,
                      both workers start again when one of them died
 too many restarts    that worker is given up; without any actor, or without the learner, the run
-                     has failed. Work refunds restarts (health.py)
+                     has failed. Work refunds restarts (watched.py)
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ from tianji.envs.spaces import Leaf
 from tianji.models.sizes import NUM_FEATURES, convolutions, is_channels_last, is_image
 from tianji.types import Array
 
+EPSILON = 1e-8
+
 
 class ImageTorso(nn.Module):
     """The convolutions of Mnih et al. 2015 and their layer of 512, ReLU throughout.
@@ -114,7 +116,6 @@ class _Section(nn.Module):
 
 RESIDUAL_CHANNELS = (16, 32, 32)
 TORSOS = {"nature": ImageTorso, "impala": ResidualTorso}
-EPSILON = 1e-8
 
 
 class Normalizer(nn.Module):

@@ -4,8 +4,8 @@ import doctest
 
 import pytest
 
-from tianji.costs import collection
-from tianji.costs.collection import (
+from tianji.bench import prediction
+from tianji.bench.prediction import (
     Collecting,
     MessageCosts,
     actors_to_saturate,
@@ -118,4 +118,4 @@ def test_a_message_that_takes_no_time_can_be_asked_for_under_load():
 
 
 def test_the_example_of_the_docstring_holds():
-    assert doctest.testmod(collection) == doctest.TestResults(failed=0, attempted=2)
+    assert doctest.testmod(prediction) == doctest.TestResults(failed=0, attempted=2)

@@ -1,18 +1,27 @@
-"""The options of `tianji simulate` that are not settings of a run."""
+"""The options of `tianji simulate` that are not settings of a run, and what it prints."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import Field, ValidationError
+from rich.table import Table
 
+from tianji.cli.pages.tables import figures_table
 from tianji.config.run import TimesConfig
 from tianji.config.schema import Count, Positive, Strict
 from tianji.config.settings import canonical
-from tianji.config.tokens import Assignment
+from tianji.config.values import Assignment
 from tianji.errors import UsageError
+from tianji.wording import counted, to_count, to_percent, to_value
+
+if TYPE_CHECKING:
+    from tianji.balance.given_times import Times
+    from tianji.virtual.rounds import Gathered
+    from tianji.virtual.simulate import Simulated
+    from tianji.virtual.sizes import Size
 
 
 class SimulateOptions(Strict):
@@ -135,3 +144,60 @@ def check_fits(options: SimulateOptions, algorithm: str, gathers: bool) -> None:
 
 def spelled(name: str) -> str:
     return f"--{name.replace('_', '-')}"
+
+
+RATES = ("produced", "received", "trained")
+BUSY = ("actors\nbusy", "learner\nbusy")
+MOST_ROWS = 20
+"""Actors in the table; of more, the first and the last ones."""
+
+
+def rates_table(sizes: Sequence[Size], found: Sequence[Simulated]) -> Table:
+    rates = (f"{name}\nsteps/s" for name in RATES)
+    table = figures_table(["nodes", "actors", *rates, "lag", *BUSY])
+    table.add_column("limit", no_wrap=True)
+    for size, simulated in zip(sizes, found, strict=True):
+        table.add_row(
+            str(size.num_nodes),
+            str(size.num_actors),
+            *(to_count(getattr(simulated, name)) for name in RATES),
+            f"{simulated.lag_versions:.2f}",
+            to_percent(simulated.busy_share["actors"]),
+            to_percent(simulated.busy_share["learner"]),
+            simulated.bottleneck,
+        )
+    return table
+
+
+def gradients_table(found: Gathered, times: Times, num_steps: int) -> Table:
+    """Show every actor's times, and its share of the gradients."""
+    columns = ("actor", "gradient\ns", "message\ns", "gradients\nused", "share")
+    table = figures_table(columns)
+    for actor in _shown(len(found.counts)):
+        if actor is None:
+            table.add_row("...")
+            continue
+        table.add_row(
+            str(actor),
+            to_value(times.usual_s(actor, num_steps)),
+            to_value(times.communicate_s(actor)),
+            str(found.counts[actor]),
+            to_percent(found.counts[actor] / found.gradients),
+        )
+    return table
+
+
+def _shown(num_actors: int) -> list[int | None]:
+    if num_actors <= MOST_ROWS:
+        return list(range(num_actors))
+    half = MOST_ROWS // 2
+    return [*range(half), None, *range(num_actors - half, num_actors)]
+
+
+def rounds_text(found: Gathered) -> str:
+    share = to_percent(found.discarded / (found.gradients + found.discarded))
+    return (
+        f"{counted(found.rounds, 'round')} in {to_value(found.finish_s, 4)} s: "
+        f"{to_value(found.rounds_per_s)} rounds/s, {to_value(found.gradients_per_s)} gradients/s; "
+        f"{found.discarded} unfinished gradients were discarded ({share} of all)."
+    )

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.costs.profiles import actor, cost, demand, learner, machine, profile
 from tianji.costs.profile import Rehearsal
+from tianji.planning.replan import Observed, rescaled
 from tianji.planning.solve.candidates import candidates
-from tianji.planning.solve.rescale import Observed, rescaled
 
 TRIED = Rehearsal(
     num_actors=2, learner_threads=1, actor_threads=1, produced=5, received=5, trained=15,

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tianji.errors import UsageError
-from tianji.models.flat import Snapshot, flatten
+from tianji.models.tensors import Snapshot, flatten
 
 
 class Mixed(nn.Module):

@@ -6,7 +6,7 @@ import pytest
 from rich.console import ConsoleDimensions
 from rich.text import Text
 
-from tianji.display.frame import Frame
+from tianji.display.live import Frame
 
 
 def rows_up(control):
