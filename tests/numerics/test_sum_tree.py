@@ -264,11 +264,8 @@ class TestOnCuda:
         u_B = torch.zeros(size, dtype=torch.float64, device="cuda")
         index_B = torch.zeros(size, dtype=torch.int64, device="cuda")
         priority_B = torch.zeros(size, device="cuda")
-        stream = torch.cuda.Stream()
-        with torch.cuda.stream(stream):
-            saved_B = trees[1].get(index_B)
-            trees[1].draw(u_B)
-            trees[1].set(index_B, saved_B)
+        trees[1].draw(u_B)
+        trees[1].set(index_B, trees[1].get(index_B))
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
