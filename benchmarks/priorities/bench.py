@@ -5,8 +5,9 @@
     python -m benchmarks.priorities.bench --quick
 
 One call is what a learner needs for one batch: stratified random numbers, the draw, the importance
-weights, and the write-back of new priorities. One thread; same run. Nothing waits, so that on a quiet
-machine the rates per second of CPU time and of wall time are the same; on a GPU only wall time counts.
+weights, and the write-back of new priorities. One thread; same run. Nothing waits, so that on a
+quiet machine the rates per second of CPU time and of wall time are the same; on a GPU only wall
+time counts.
 """
 
 from __future__ import annotations
