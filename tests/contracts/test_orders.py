@@ -5,9 +5,8 @@ import os
 import pytest
 
 from tests.fakes.roles import TWO_ACTORS
-from tianji.channels.control import Control
 from tianji.channels.memory import Segment
-from tianji.channels.orders import ORDER_WORDS, Order, Orders
+from tianji.channels.orders import ORDER_WORDS, Control, Order, Orders
 
 
 def inproc():

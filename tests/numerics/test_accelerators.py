@@ -9,21 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.experience import ACTIONS, Rig, queue_batch
-from tianji.algorithms.accelerators.actor_critic import FEATURES, ClosedActorCritic
+from tianji.algorithms.accelerators.actor_critic import (
+    FEATURES,
+    ClosedActorCritic,
+    ClosedImpala,
+    ClosedPPO,
+)
 from tianji.algorithms.accelerators.dqn import ClosedDQN
-from tianji.algorithms.accelerators.impala import ClosedImpala
 from tianji.algorithms.accelerators.inference import NumpyInference
 from tianji.algorithms.accelerators.policy_gradient import ClosedPolicyGradient
-from tianji.algorithms.accelerators.ppo import ClosedPPO
-from tianji.algorithms.actor_critic.evaluation import ModelEvaluator
 from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.model import ModelEvaluator
 from tianji.algorithms.dqn.loss import Transitions, dqn_loss
 from tianji.algorithms.gradient import Autograd
 from tianji.algorithms.impala.loss import UnrollPart, impala_loss
 from tianji.algorithms.policy_gradient.loss import WeightedSteps, policy_gradient_objective
-from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch
-from tianji.algorithms.ppo.loss import LossTerms, ppo_loss
-from tianji.models.flat import flatten
+from tianji.algorithms.ppo.loss import Columns, EvaluatedBatch, LossTerms, ppo_loss
+from tianji.models.tensors import flatten
 
 # The same examples in every run: where a ratio lies within rounding of its clip, both gradients
 # are right and differ.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.experience import STEP_FIELDS, empty_unroll, random_episodes
-from tianji.ops.gae import gae
+from tianji.ops.returns import gae
 
 
 def literal_gae(r, v, next_v, terminated, truncated, valid, gamma, lam):

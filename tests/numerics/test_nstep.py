@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.experience import STEP_FIELDS, empty_unroll, random_episodes
-from tianji.ops.nstep import n_step_return
+from tianji.ops.returns import n_step_return
 
 
 def literal(u, slot, row, env, n, gamma):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.fakes.experience import Rig
 from tianji.models.actions import squashed_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import build_head
-from tianji.ops.reinforce import discounted_to_go, first_episode, without_peers
+from tianji.models.tensors import flatten
+from tianji.ops.returns import discounted_to_go, first_episode, without_peers
 from tianji.types import Batch
 
 SHAPES = [("vector", action) for action in ("discrete", "multidiscrete", "multibinary", "box")]

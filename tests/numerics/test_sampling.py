@@ -6,9 +6,9 @@ import torch
 from gymnasium import spaces
 
 from tests.fakes.experience import ACTIONS
+from tianji.algorithms.actor_critic.policy import build_sampler
 from tianji.models.actions import action_layout, squashed_layout
 from tianji.models.heads import build_head
-from tianji.models.sampling import build_sampler
 
 ROWS, ENVS = 50, 40
 LAYOUTS = {
@@ -21,7 +21,7 @@ def drawn(kind, outputs):
     """An unroll of draws from the same outputs: head, sampler, as stored, as given to the world."""
     layout = LAYOUTS[kind]
     head = build_head(layout)
-    sampler = build_sampler(layout, head)
+    sampler = build_sampler(head)
     sampler.begin(np.random.default_rng(0), ROWS, ENVS)
     action = np.zeros((ROWS, ENVS, *layout.shape), layout.field.dtype)
     given = []
@@ -73,7 +73,7 @@ def test_mode_is_the_heads(kind):
     head = build_head(layout)
     outputs = np.random.default_rng(0).normal(size=(9, layout.num_outputs)).astype(np.float32)
     expected = head.mode(torch.from_numpy(outputs)).numpy()
-    np.testing.assert_allclose(build_sampler(layout, head).mode(outputs), expected, rtol=1e-6)
+    np.testing.assert_allclose(build_sampler(head).mode(outputs), expected, rtol=1e-6)
 
 
 def test_squashed_draws_are_stored_as_drawn_and_squashed_for_the_world():
@@ -88,7 +88,7 @@ def test_squashed_draws_are_stored_as_drawn_and_squashed_for_the_world():
 def test_what_is_squashed_never_leaves_the_bounds(low, high):
     space = spaces.Box(low, high, (1,), np.float32)
     layout = squashed_layout(space)
-    sampler = build_sampler(layout, build_head(layout))
+    sampler = build_sampler(build_head(layout))
     for mean in (-1e9, 1e9):
         (given,) = sampler.mode(np.array([[mean, 0.0]], np.float32))
         assert space.contains(given)
@@ -108,5 +108,5 @@ def test_squashing_to_the_very_end_stays_within_any_bounds():
 def test_unbounded_boxes_are_not_cut():
     layout = action_layout(spaces.Box(-np.inf, np.inf, (1,), np.float32))
     head = build_head(layout)
-    sampler = build_sampler(layout, head)
+    sampler = build_sampler(head)
     assert sampler.mode(np.array([[1e6]], np.float32)) == 1e6

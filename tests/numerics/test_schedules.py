@@ -1,6 +1,6 @@
 import pytest
 
-from tianji.ops.schedules import linear, linear_by_steps
+from tianji.models.optimizers import linear, linear_by_steps
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tianji.ops.td import td_loss
+from tianji.algorithms.dqn.loss import td_loss
 
 
 @pytest.mark.parametrize("loss", ["huber", "mse"])

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.numerics.test_gae import episodes
-from tianji.ops.gae import gae
-from tianji.ops.vtrace import vtrace
+from tianji.ops.returns import gae, vtrace
 
 
 def literal_vtrace(log_ratio, r, v, next_v, terminated, truncated, valid, gamma, lam, clips):

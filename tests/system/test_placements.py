@@ -13,17 +13,15 @@ from tianji.engines.signals import StopRequest
 from tianji.programs.program import Worker, program_for
 
 STEPS = 8  # of a version
-ASKED = {
-    "num_actors": 2,
-    "max_env_steps": 40 * STEPS,
-    "env_kwargs": {"spread": 5},
-    "evaluate": {"period_s": 1e-6},
-}
+ASKED = {"num_actors": 2, "max_env_steps": 40 * STEPS, "env_kwargs": {"spread": 5}}
+EVALUATE = {"period_s": 1e-6}
 PLACES = {
     "two actors in turns": ({"actor-0": "actors", "actor-1": "actors"}, "in turns"),
-    "two actors on threads": ({"actor-0": "actors", "actor-1": "actors"}, "on threads"),
+    "two actors on threads, as the buffer": (
+        {"actor-0": "actors", "actor-1": "actors"},
+        "on threads",
+    ),
     "an evaluator with an actor": ({"evaluator": "actor-1"}, "in turns"),
-    "a buffer on its own thread": ({}, "on threads"),
     "a learner with an actor": ({"actor-0": "learner"}, "in turns"),
 }
 
@@ -44,10 +42,11 @@ def result(outcome):
 @pytest.mark.parametrize("place", PLACES)
 def test_a_run_is_the_same_wherever_its_roles_live(place, tmp_path):
     moved, runs = PLACES[place]
-    serial = make_spec(tmp_path / "inline", engine="inline", **ASKED)
+    asked = {**ASKED, "evaluate": EVALUATE} if "evaluator" in moved else ASKED
+    serial = make_spec(tmp_path / "inline", engine="inline", **asked)
     watcher = Watcher()
     inline = InlineEngine(serial, program_for(serial.config, serial.plan), watcher)
-    spec = make_spec(tmp_path / "local", engine="local", **ASKED)
+    spec = make_spec(tmp_path / "local", engine="local", **asked)
     program = placed(program_for(spec.config, spec.plan), moved, runs)
     observer, stop = Watcher(), StopRequest()
     began_s = time.monotonic()

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tianji.actor.assembler import Start
-from tianji.actor.inference import Inference
-from tianji.actor.orders import ActorOrders
+from tianji.actor.assembler import ActorOrders, Inference, Start
 from tianji.algorithms.interface import Estimator
-from tianji.balance.gradient_timing import Timing
+from tianji.balance.given_times import Timing
+from tianji.channels.contributions import Contribution, ContributionWriter
 from tianji.channels.gauges import Gauge
-from tianji.channels.interface import Contribution, ContributionWriter
 from tianji.types import Clock, Unroll
 
 

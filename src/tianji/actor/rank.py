@@ -1,37 +1,36 @@
-"""Rank: an actor's part in an all-reduce; the other end is buffer/gather/reducing.py.
+"""An actor's part in an all-reduce; the other end is buffer/gather/reducing.py.
+
+Rank gives the actor's sum to the team:
 
 Takes      the number of the team, the version that is wanted, and the sum that the actor posted
 Gives      that sum to the team, once per version
 Waits for  nothing: the collective has a thread of its own
 Unblocked  by that thread, which rings
 Stops      between two ticks
+
+OwnPolicy takes the learner's step with the total. The actor uses it like the board with the policy.
+From the real board it needs only the version, which shows that the learner has taken the step too.
+It reads the parameters from the board only when it has missed a step: at its start, without a
+total, or after the learner was restored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
+from torch import nn
 
-from tianji.actor.orders import ActorOrders
+from tianji.actor.assembler import ActorOrders
+from tianji.algorithms.interface import Update
+from tianji.algorithms.whole import WholeSnapshot
+from tianji.channels.contributions import ContributionWriter
 from tianji.channels.gauges import Gauge
-from tianji.channels.interface import ContributionWriter, Total
+from tianji.channels.interface import BoardReader, Bytes, Total, Totals
 from tianji.channels.orders import ActorRows
-from tianji.channels.reduce import Call, ReduceBroken, Team
-from tianji.types import Array
-
-
-class FollowingReduce(Protocol):
-    """The end of a Reduce for every rank but the first."""
-
-    def team(self, number: int) -> Team: ...
-
-    def give(self, team: Team, rank: int, values: Array) -> None: ...
-
-    def is_under_way(self) -> bool: ...
-
-    def result(self) -> Array | None: ...
+from tianji.channels.reduce import Call, GlooReduce, ReduceBroken, Team
+from tianji.models.tensors import Snapshot
+from tianji.types import Array, Batch
 
 
 class Rank:
@@ -42,7 +41,7 @@ class Rank:
         index: int,
         num_actors: int,
         num_parameters: int,
-        reduce: FollowingReduce,
+        reduce: GlooReduce,
         contributions: ContributionWriter,
         weigh: Callable[[int], tuple[float, float]],
         rows: ActorRows,
@@ -109,3 +108,58 @@ class Rank:
             return None
         sum_P = values[: self._num_parameters].astype(np.float32)
         return Total(sum_P, [round(count) for count in values[self._num_parameters :].tolist()])
+
+
+class OwnPolicy:
+    """A BoardReader with parameters of its own."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        update: Update,
+        board: BoardReader,
+        totals: Totals,
+        weigh: Callable[[int], tuple[float, float]],
+        gauges: memoryview[int],
+    ) -> None:
+        """model: owned by this object, because the actor moves its own to the look-ahead point.
+        weigh: the gather rule's."""
+        self._update = update
+        self._board = board
+        self._totals = totals
+        self._weigh = weigh
+        self._gauges = gauges
+        self._whole = WholeSnapshot(model, update)
+        self._policy = Snapshot(model)
+        self._bytes: Bytes = np.zeros(self._policy.nbytes, np.uint8)
+        self._version = -1
+
+    def version(self) -> int:
+        """Return the latest version available here; while a total is on its way, the last one."""
+        return self._version if self._totals.is_under_way() else self._board.version()
+
+    def latest(self, read: Callable[[Bytes], None]) -> int:
+        self._catch_up()
+        self._policy.write_to(self._bytes)
+        read(self._bytes)
+        return self._version
+
+    def _catch_up(self) -> None:
+        newest = self._board.version()
+        if newest == self._version:
+            return
+        total = self._totals.total(self._version) if newest == self._version + 1 else None
+        if total is None:
+            self._version = self._board.latest(self._whole.read_from)
+            return
+        self._step(total)
+        self._version = newest
+
+    def _step(self, total: Total) -> None:
+        weight = sum(self._weigh(count)[1] for count in total.counts if count)
+        arrays = {"sum": total.sum_P, "weight": np.array([weight])}
+        batch = Batch(arrays, (), sum(total.counts), 0)
+        for minibatch in self._update.minibatches(batch, progress=0.0):
+            minibatch.gradient()
+            minibatch.step()
+            self._gauges[Gauge.UPDATES] += 1

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.actor.assembler import Start
-from tianji.actor.inference import Inference
-from tianji.actor.orders import ActorOrders
+from tianji.actor.assembler import ActorOrders, Inference, Start
 from tianji.types import Array, Clock, Unroll, observation_names
 
 
@@ -44,6 +42,7 @@ class UnrollAssembler:
         self._round = 0
         self._rng = np.random.default_rng()
         self._carry: dict[str, Array] | None = None
+        self._observations: list[str] = []
 
     def may_begin(self, newest: int) -> bool:
         return newest >= 0
@@ -83,8 +82,10 @@ class UnrollAssembler:
         """Keep what the next unroll repeats: the last observation, and for n-step returns the rows
         before it. It is copied, because the slot belongs to the buffer once it is sent."""
         first = self.first_row
-        observations = observation_names(unroll)
-        self._carry = {name: unroll[name][end - first : end + 1].copy() for name in observations}
+        if not self._observations:
+            self._observations = observation_names(unroll)
+        rows = slice(end - first, end + 1)
+        self._carry = {name: unroll[name][rows].copy() for name in self._observations}
         if first:
             for name in self._plan.row_names:
                 self._carry[name] = unroll[name][end - first : end].copy()

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from torch import Tensor
 
-from tianji.models.flat import FlatParameters
+from tianji.models.tensors import FlatParameters
 
 # Rows are what a loss is computed from, Terms its coefficients, Found what it reports beside its
 # value, without gradient.
@@ -27,7 +27,6 @@ class Gradient(Protocol[Rows, Terms_contra, Found_co]):
 
     def prepare(self, batch: Rows, terms: Terms_contra) -> Rows:
         """Do once for a batch whatever does not depend on the parameters."""
-        ...
 
     def gradient(self, minibatch: Rows, terms: Terms_contra) -> Found_co: ...
 

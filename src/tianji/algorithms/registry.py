@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 from tianji.algorithms.interface import Algorithm
-from tianji.errors import UsageError
+from tianji.errors import UsageError, did_you_mean
 
-BUILT_IN = (
-    "ppo",
-    "dqn",
-    "impala",
-    "rennala-nigt",
-    "malenia-nigt",
-    "sync-nigt",
-    "afedpg",
-    "rennala-pg",
-)
+BUILT_IN = {
+    "ppo": "ppo.spec:ALGORITHM",
+    "dqn": "dqn.spec:ALGORITHM",
+    "impala": "impala.spec:ALGORITHM",
+    "rennala-nigt": "policy_gradient.spec:RENNALA_NIGT",
+    "malenia-nigt": "policy_gradient.spec:MALENIA_NIGT",
+    "sync-nigt": "policy_gradient.spec:SYNC_NIGT",
+    "afedpg": "policy_gradient.spec:AFEDPG",
+    "rennala-pg": "policy_gradient.spec:RENNALA_PG",
+}
+"""The place of each record, below this folder."""
 
 
 def load_algorithm(name: str) -> Algorithm:
     """Return the record for a name; import a `module:attribute`."""
-    if ":" in name:
-        module_name, _, attribute = name.partition(":")
-    elif name in BUILT_IN:
-        folder = name.replace("-", "_")
-        module_name, attribute = f"tianji.algorithms.{folder}.spec", "ALGORITHM"
-    else:
-        close = difflib.get_close_matches(name, BUILT_IN, n=1)
-        hint = f" Did you mean '{close[0]}'?" if close else ""
+    if name not in BUILT_IN and ":" not in name:
         raise UsageError(
             f"Unknown algorithm '{name}'. Known: {', '.join(BUILT_IN)}, or 'module:attribute' of "
-            f"an Algorithm record of your own.{hint}"
+            f"an Algorithm record of your own.{did_you_mean(name, BUILT_IN)}"
         )
+    place = f"tianji.algorithms.{BUILT_IN[name]}" if name in BUILT_IN else name
+    module_name, _, attribute = place.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
@@ -41,3 +38,16 @@ def load_algorithm(name: str) -> Algorithm:
     if not isinstance(found, Algorithm):
         raise UsageError(f"'{name}' is a {type(found).__name__}, not an Algorithm record.")
     return found
+
+
+def later(module: str, function: str) -> Callable[..., Any]:
+    """Return a function, or a class, whose module below tianji.algorithms is imported when it is
+    called: records must not import torch.
+
+    >>> build_model = later("actor_critic.model", "build_model")
+    """
+
+    def call(*args: Any) -> Any:
+        return getattr(importlib.import_module(f"tianji.algorithms.{module}"), function)(*args)
+
+    return call

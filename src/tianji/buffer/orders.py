@@ -1,4 +1,4 @@
-"""Orders from the buffer to its actors; the other end is actor/orders.py."""
+"""Orders from the buffer to its actors; the other end is ActorOrders in actor/assembler.py."""
 
 from __future__ import annotations
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.balance.parking import ParkingState, after_version, after_wait
 from tianji.balance.set_point import SetPoint
-from tianji.balance.turns import Turns
+from tianji.balance.turns import ParkingState, Turns, after_version, after_wait
 from tianji.buffer.interface import Entry
 from tianji.buffer.lanes import Lanes
 from tianji.buffer.late import LateUnrolls

@@ -13,14 +13,16 @@ gauges, or on the board that it writes itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from tianji.channels.gauges import GAUGE_WORDS
-from tianji.channels.memory import IS_ORDERED, new_fence
+from tianji.channels.gauges import GAUGE_WORDS, Gauges, rows_by_name
+from tianji.channels.memory import BELL_BYTES, IS_ORDERED, Bell, Segment, new_fence
+from tianji.types import RoleKind
 
 ORDER_WORDS = 8
+ROLE_BYTES = 8 * (GAUGE_WORDS + 2 * ORDER_WORDS)
 
 
 class Order(IntEnum):
@@ -84,11 +86,7 @@ class Orders:
     def __init__(self, roles: Iterable[str], words: memoryview | None = None) -> None:
         """words: the memory of all rows, private to this process if none is given."""
         names = tuple(roles)
-        if words is None:
-            words = memoryview(bytearray(8 * ORDER_WORDS * len(names))).cast("q")
-        self.rows: dict[str, memoryview[int]] = {
-            name: words[i * ORDER_WORDS : (i + 1) * ORDER_WORDS] for i, name in enumerate(names)
-        }
+        self.rows = rows_by_name(names, ORDER_WORDS, words)
         self._indices = {name: index for index, name in enumerate(names)}
         self._poster = Poster(list(self.rows.values()))
 
@@ -126,3 +124,50 @@ class BufferRows(NamedTuple):
             for _ in range(num_actors)
         ]
         return BufferRows(words(GAUGE_WORDS), words(ORDER_WORDS), actors)
+
+
+def control_bytes(num_roles: int, num_workers: int) -> int:
+    """Return the size of the control segment."""
+    return ROLE_BYTES * num_roles + BELL_BYTES * num_workers
+
+
+class Control:
+    """The same view in every process, over one segment."""
+
+    def __init__(
+        self, kinds: Mapping[str, RoleKind], workers: Sequence[str], segment: Segment
+    ) -> None:
+        """kinds: the kind of every role, by its name."""
+        num_roles = len(kinds)
+        self.segment = segment
+        self.gauges = Gauges(kinds, segment.words(0, GAUGE_WORDS * num_roles))
+        offset = 8 * GAUGE_WORDS * num_roles
+        self.supervision = Orders(kinds, segment.words(offset, ORDER_WORDS * num_roles))
+        """Orders of the supervisor to every role."""
+        offset += 8 * ORDER_WORDS * num_roles
+        self.orders = Orders(kinds, segment.words(offset, ORDER_WORDS * num_roles))
+        """Orders of the buffer to its actors."""
+        self._bells_at = ROLE_BYTES * num_roles
+        self._workers = {worker: number for number, worker in enumerate(workers)}
+
+    @staticmethod
+    def create(kinds: Mapping[str, RoleKind], workers: Sequence[str]) -> Control:
+        segment = Segment.create("control", control_bytes(len(kinds), len(workers)))
+        control = Control(kinds, workers, segment)
+        for worker in workers:
+            control.bell(worker).initialise()
+        return control
+
+    def bell(self, worker: str) -> Bell:
+        """Open a worker's bell. Each thread that rings one needs a bell of its own."""
+        return Bell(self.segment, self._bells_at + self._workers[worker] * BELL_BYTES)
+
+    def ring_all(self) -> None:
+        for worker in self._workers:
+            self.bell(worker).ring()
+
+    def stop(self, how: Stop) -> None:
+        """Tell every role; a worker that sleeps wakes up. A stop only becomes more urgent."""
+        for role, row in self.supervision.rows.items():
+            self.supervision.post(role, Order.STOP, max(row[Order.STOP], how))
+        self.ring_all()

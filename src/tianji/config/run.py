@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from tianji.config.defaults import check_chosen, fill
 from tianji.config.schema import (
     AlgorithmConfig,
     Auto,
@@ -14,6 +13,8 @@ from tianji.config.schema import (
     Positive,
     Strict,
     TriedCount,
+    check_chosen,
+    fill,
     load_algorithm_config,
 )
 

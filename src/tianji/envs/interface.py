@@ -57,7 +57,6 @@ class World(Protocol):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Returned values that differ from what the spaces say and are converted, in words."""
-        ...
 
     def observation_fields(self) -> tuple[Field, ...]:
         """Return the fields `obs` (or `obs.key` ...), then `final_obs...` if it keeps those."""
@@ -65,15 +64,12 @@ class World(Protocol):
 
     def reset(self, seed: int, unroll: Unroll) -> None:
         """Start new episodes, each environment with a seed of its own, and write row 0 of obs."""
-        ...
 
     def send(self, actions: Array) -> None:
         """Start one step. The environments may work until recv(), which must be the next call."""
-        ...
 
     def recv(self, unroll: Unroll, t: int) -> None:
         """Wait until the step is done and write it into row t."""
-        ...
 
     def step(self, actions: Array, unroll: Unroll, t: int) -> None:
         """Send and receive at once."""
@@ -85,15 +81,12 @@ class World(Protocol):
 
         The last observations are not part of it: the caller keeps them.
         """
-        ...
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue where get_state() was called, also in a world that was never reset."""
-        ...
 
     def close(self) -> None:
         """Release the environments; a second call does nothing."""
-        ...
 
 
 @runtime_checkable

@@ -1,4 +1,5 @@
-"""Distributions over actions in plain torch: log-probability, entropy and mode of a batch.
+"""Distributions over actions in plain torch: log-probability, entropy and mode of a batch,
+and the greedy policy as one module, for ONNX.
 
 A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows.
 """
@@ -6,12 +7,16 @@ A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
+from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor, nn
 
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import Choices, Continuous, Squashed
 
 INITIAL_STD = 0.25
@@ -31,8 +36,8 @@ class CategoricalHead(nn.Module):
 
     def __init__(self, layout: Choices) -> None:
         super().__init__()
+        self.layout = layout
         self.sizes = list(layout.sizes)
-        self._shape = layout.shape
 
     def log_prob(self, outputs_BA: Tensor, action_BK: Tensor) -> Tensor:
         parts = zip(self._logits(outputs_BA), torch.split(action_BK, 1, 1), strict=True)
@@ -46,7 +51,7 @@ class CategoricalHead(nn.Module):
     def mode(self, outputs_BA: Tensor) -> Tensor:
         """Return the most likely actions, [B, *shape]."""
         choices_BK = torch.stack([z_BM.argmax(1) for z_BM in self._logits(outputs_BA)], 1)
-        return choices_BK.reshape(-1, *self._shape)
+        return choices_BK.reshape(-1, *self.layout.shape)
 
     def _logits(self, outputs_BA: Tensor) -> tuple[Tensor, ...]:
         return torch.split(outputs_BA, self.sizes, 1)
@@ -60,7 +65,7 @@ class GaussianHead(nn.Module):
 
     def __init__(self, layout: Continuous) -> None:
         super().__init__()
-        self._shape = layout.shape
+        self.layout = layout
         self.log_std_A = nn.Parameter(_initial_log_std(layout))
         self._low_A, self._high_A = torch.tensor(layout.low), torch.tensor(layout.high)
 
@@ -72,7 +77,7 @@ class GaussianHead(nn.Module):
 
     def mode(self, outputs_BA: Tensor) -> Tensor:
         bounds = (bound_A.to(outputs_BA.device) for bound_A in (self._low_A, self._high_A))
-        return torch.clamp(outputs_BA, *bounds).reshape(-1, *self._shape)
+        return torch.clamp(outputs_BA, *bounds).reshape(-1, *self.layout.shape)
 
 
 class SquashedHead(nn.Module):
@@ -86,7 +91,7 @@ class SquashedHead(nn.Module):
 
     def __init__(self, layout: Squashed) -> None:
         super().__init__()
-        self._shape = layout.shape
+        self.layout = layout
         self.num_numbers = layout.num_numbers
         self._middle_K, self._half_K = torch.tensor(layout.middle), torch.tensor(layout.half)
 
@@ -100,7 +105,7 @@ class SquashedHead(nn.Module):
         """Squash the mean: the most likely u, and the median of what the environment gets."""
         squashed_BK = torch.tanh(outputs_BA[:, : self.num_numbers])
         middle_K, half_K = (x_K.to(outputs_BA.device) for x_K in (self._middle_K, self._half_K))
-        return (middle_K + half_K * squashed_BK).reshape(-1, *self._shape)
+        return (middle_K + half_K * squashed_BK).reshape(-1, *self.layout.shape)
 
     def _mean_and_log_std(self, outputs_BA: Tensor) -> tuple[Tensor, Tensor]:
         mean_BK, spread_BK = torch.split(outputs_BA, self.num_numbers, 1)
@@ -130,3 +135,31 @@ def build_head(layout: Choices | Continuous) -> Head:
     if isinstance(layout, Choices):
         return CategoricalHead(layout)
     return SquashedHead(layout) if isinstance(layout, Squashed) else GaussianHead(layout)
+
+
+class GreedyPolicy(nn.Module):
+    """Observation tensors, one per leaf in the space's order, to the environment's own actions.
+
+    Unlike the choices that unrolls hold, these count from the action space's `start`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        outputs: Callable[[Mapping[str, Tensor]], Tensor],
+        mode: Callable[[Tensor], Tensor],
+        spaces: Spaces,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self._outputs = outputs
+        self._mode = mode
+        self._keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
+        self._start: Tensor | None = None
+        if isinstance(spaces.action, Discrete | MultiDiscrete):
+            self._start = torch.as_tensor(spaces.action.start, dtype=torch.int64)
+
+    def forward(self, *leaves: Tensor) -> Tensor:
+        obs = dict(zip(self._keys, leaves, strict=True))
+        action = self._mode(self._outputs(obs))
+        return action if self._start is None else action + self._start

@@ -1,4 +1,4 @@
-"""Optimisers on one flat vector, with the gradient's norm clipped and watched.
+"""Optimisers on one flat vector, with the gradient's norm clipped and watched; schedules.
 
 P: all parameters.
 """
@@ -7,23 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from tianji.errors import TrainingDiverged
-from tianji.models.flat import FlatParameters
-
-
-class Rule(Protocol):
-    """Moves the parameters by a gradient. `moments` and `count` are its whole state."""
-
-    moments: dict[str, Tensor]
-    count: Tensor
-    """Steps made, a float32 scalar."""
-
-    def step(self, vector_P: Tensor, gradient_P: Tensor, learning_rate: float) -> None: ...
+from tianji.models.tensors import FlatParameters
 
 
 class Adam:
@@ -69,7 +58,7 @@ class RMSProp:
 class Optimizer:
     """Makes one update: checks the gradient's norm, clips it, applies the rule."""
 
-    def __init__(self, flat: FlatParameters, rule: Rule, max_grad_norm: float) -> None:
+    def __init__(self, flat: FlatParameters, rule: Adam | RMSProp, max_grad_norm: float) -> None:
         self._flat = flat
         self._rule = rule
         self._max_grad_norm = max_grad_norm
@@ -108,3 +97,15 @@ class Optimizer:
         self._rule.count.copy_(state["count"])
         for name, moment_P in self._rule.moments.items():
             moment_P.copy_(state[name])
+
+
+def linear(start: float, final: float | None, share: float) -> float:
+    """start + (final - start) * share, with share held in [0, 1]; constant when final is None."""
+    if final is None:
+        return start
+    return start + (final - start) * min(max(share, 0.0), 1.0)
+
+
+def linear_by_steps(start: float, final: float | None, step: int, num_steps: int) -> float:
+    """Return start at step 0, final from num_steps on, and a straight line between them."""
+    return linear(start, final, step / num_steps if num_steps else 1.0)

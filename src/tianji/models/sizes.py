@@ -1,25 +1,91 @@
-"""The number of parameters of a run's networks, without torch."""
+"""What planning and checks know of a run's networks, without torch: images, sizes, settings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
-from gymnasium import spaces as gym_spaces
+import gymnasium as gym
 
+from tianji.config.run import RunConfig
+from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Leaf, observation_leaves
-from tianji.models.networks.images import NUM_FEATURES, is_image, torso_parameters
+from tianji.errors import UsageError
 
-if TYPE_CHECKING:
-    from gymnasium import Space
-
-    from tianji.config.run import RunConfig
-    from tianji.envs.interface import Spaces
-
+NUM_FEATURES = 512
+SMALLEST_IMAGE = 5
+"""Shorter sides than this are tables of numbers and not pictures."""
+SMALLEST_NATURE_IMAGE = 36
+"""Below this, strides of 4 and 2 leave nothing for the third convolution."""
 NUM_NETWORKS = 2
 """A policy and a value; some algorithms have only one of the two."""
+
+
+class Convolution(NamedTuple):
+    """One layer: channels in and out, kernel, stride, padding."""
+
+    channels: int
+    filters: int
+    kernel: int
+    stride: int
+    padding: int
+
+    def out(self, side: int) -> int:
+        """Return the side of the result for an image with this side."""
+        return (side + 2 * self.padding - self.kernel) // self.stride + 1
+
+
+def is_channels_last(shape: tuple[int, ...]) -> bool:
+    """Return whether the last axis is smaller than the first: images have few channels."""
+    return shape[-1] < shape[0]
+
+
+def is_image(leaf: Leaf) -> bool:
+    """Return whether a leaf is an image: three axes, channels first or last."""
+    if not isinstance(leaf.space, gym.spaces.Box) or len(leaf.shape) != 3:
+        return False
+    sides = leaf.shape[:2] if is_channels_last(leaf.shape) else leaf.shape[1:]
+    return min(sides) >= SMALLEST_IMAGE
+
+
+def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
+    """Return the three layers for images of this shape."""
+    *sides, channels = shape if is_channels_last(shape) else (*shape[1:], shape[0])
+    if min(sides) >= SMALLEST_NATURE_IMAGE:
+        kernels, strides, padding = (8, 4, 3), (4, 2, 1), 0
+    else:
+        kernels, strides, padding = (3, 3, 3), (2, 2, 1), 1
+    filters = (32, 64, 64)
+    return tuple(
+        Convolution(inner, outer, kernel, stride, padding)
+        for inner, outer, kernel, stride in zip(
+            (channels, *filters), filters, kernels, strides, strict=False
+        )
+    )
+
+
+def torso_parameters(shape: tuple[int, ...]) -> int:
+    """Count the parameters of the convolutions and of the dense layer behind them."""
+    sides = shape[:2] if is_channels_last(shape) else shape[1:]
+    total = 0
+    for layer in convolutions(shape):
+        total += (layer.channels * layer.kernel**2 + 1) * layer.filters
+        sides = tuple(layer.out(side) for side in sides)
+    num_flat = sides[0] * sides[1] * layer.filters
+    return total + (num_flat + 1) * NUM_FEATURES
+
+
+def check_model(spaces: Spaces, config: RunConfig) -> None:
+    """Raise UsageError for observations and settings that no network can work with."""
+    observation_leaves(spaces.observation)
+    if config.model.factory is not None and config.normalize.observations:
+        raise UsageError(
+            "normalize.observations works with TianJi's own networks, and model.factory is "
+            f"'{config.model.factory}'. Set normalize.observations to false and normalise inside "
+            "your network, or leave model.factory empty."
+        )
 
 
 def most_parameters(spaces: Spaces, config: RunConfig) -> int:
@@ -40,15 +106,15 @@ def _features(leaf: Leaf) -> int:
     return _options(leaf.space) or math.prod(leaf.shape)
 
 
-def _num_actions(space: Space[object]) -> int:
+def _num_actions(space: gym.Space[Any]) -> int:
     return _options(space) or math.prod(space.shape or (1,))
 
 
-def _options(space: Space[object]) -> int:
+def _options(space: gym.Space[Any]) -> int:
     """Return the one-hot size of a space of choices; 0 for other spaces."""
-    if isinstance(space, gym_spaces.Discrete):
+    if isinstance(space, gym.spaces.Discrete):
         return int(space.n)
-    if isinstance(space, gym_spaces.MultiDiscrete):
+    if isinstance(space, gym.spaces.MultiDiscrete):
         return int(space.nvec.sum())
     return 0
 

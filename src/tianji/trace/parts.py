@@ -172,5 +172,4 @@ def trace_writer(policy: BoardWriter, spans: Spans) -> BoardWriter:
 
 def trace_checkpoints(checkpoints: T, spans: Spans) -> T:
     """checkpoints: anything with a method `save`."""
-    save: Callable[..., None] = cast(Any, checkpoints).save
-    return _with(checkpoints, save=spans.timed(save, Kind.SAVE))
+    return _with(checkpoints, **_timed(checkpoints, spans, save=Kind.SAVE))

@@ -11,8 +11,7 @@ from tests.fakes.scripted import (
     scripted_layout,
     write_version,
 )
-from tianji.actor.inference import Inference
-from tianji.actor.orders import ActorOrders
+from tianji.actor.assembler import ActorOrders, Inference
 from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.channels.inproc import InprocBoard, InprocStream

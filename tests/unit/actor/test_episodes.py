@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tianji.actor.episodes import EpisodeLedger
+from tianji.actor.role import EpisodeLedger
 
 
 def literal(rewards, ended, valid):

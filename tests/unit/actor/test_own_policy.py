@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from tests.fakes.scripted import gauge_row
-from tianji.actor.own_policy import OwnPolicy
+from tianji.actor.rank import OwnPolicy
 from tianji.algorithms.policy_gradient.update import GatheredUpdate
 from tianji.algorithms.whole import WholeSnapshot
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.interface import Total
-from tianji.models.flat import Snapshot, flatten
+from tianji.models.tensors import Snapshot, flatten
 from tianji.ops.nigt import Nigt, Pace, Point
 from tianji.types import Batch
 

@@ -6,8 +6,8 @@ import torch
 from torch.distributions import Categorical
 
 from tests.fakes.experience import Rig, queue_batch
-from tianji.models.flat import flatten
-from tianji.ops.vtrace import vtrace
+from tianji.models.tensors import flatten
+from tianji.ops.returns import vtrace
 
 
 def reference(rig, unroll):

@@ -8,9 +8,9 @@ import torch
 from torch.distributions import Categorical, Independent, Normal
 
 from tests.fakes.experience import Rig, queue_batch
-from tianji.algorithms.ppo.batch import part_sizes
-from tianji.models.flat import flatten
-from tianji.ops.gae import gae
+from tianji.algorithms.ppo.loss import part_sizes
+from tianji.models.tensors import flatten
+from tianji.ops.returns import gae
 
 SETTINGS = {
     "epochs": 1,

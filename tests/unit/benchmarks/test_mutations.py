@@ -99,7 +99,7 @@ def test_the_tests_of_a_room_are_its_folder_and_what_imports_it(tmp_path):
     for path, text in {
         "tests/unit/ops/test_x.py": "",
         "tests/unit/test_run.py": "",
-        "tests/numerics/test_gae.py": "from tianji.ops.gae import gae\n",
+        "tests/numerics/test_gae.py": "from tianji.ops.returns import gae\n",
         "tests/numerics/test_heads.py": "from tianji.opsy import heads\n",
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -3,10 +3,9 @@
 import os
 
 from tests.fakes.roles import ONE_ACTOR
-from tianji.channels.control import Control, control_bytes
 from tianji.channels.gauges import GAUGE_WORDS, Gauge
 from tianji.channels.memory import Segment
-from tianji.channels.orders import ORDER_WORDS, Order, Stop
+from tianji.channels.orders import ORDER_WORDS, Control, Order, Stop, control_bytes
 
 WORKERS = ("actor-0", "learner")
 

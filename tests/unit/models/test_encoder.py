@@ -5,8 +5,7 @@ from gymnasium import spaces
 
 from tests.fakes.experience import IMAGE, TREE, VECTOR
 from tianji.envs.spaces import observation_leaves
-from tianji.models.networks.encoder import Encoder
-from tianji.models.networks.torso import ImageTorso
+from tianji.models.networks.encoder import Encoder, ImageTorso
 
 
 def encoder(space, normalize=False):

@@ -5,7 +5,7 @@ from gymnasium import spaces
 from tests.fakes.experience import TREE, VECTOR
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
-from tianji.models.networks.user import build_user_net
+from tianji.models.networks.build import build_user_net
 
 HERE = "tests.unit.models.user_networks"
 PLAIN = Spaces(VECTOR, spaces.Discrete(3))

@@ -15,15 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tianji.algorithms.actor_critic.evaluation import Evaluator
-from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
 from tianji.models.statistics import ObservationStatistics, RewardScale
-from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
-from tianji.ops.gae import Bools, Floats
+from tianji.models.tensors import Tensors, add_prefix, flatten, to_tensor, to_tensors, with_prefix
+from tianji.ops.returns import Bools, Floats
 from tianji.types import FINAL_OBS, OBS, Array, Batch, leaf_name
 
 
@@ -130,6 +128,11 @@ class Experience:
         return next_value_TN
 
 
+def approximate_kl(log_ratio: Tensor) -> Tensor:
+    """Mean of (r - 1) - log r: unbiased for KL(old, new), and never negative (Schulman 2020)."""
+    return (log_ratio.expm1() - log_ratio).mean()
+
+
 def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float32:
     """Return what rewards were divided by when the state of a Preprocessor was saved."""
     if not config.normalize.rewards:
@@ -143,7 +146,9 @@ class Preprocessor:
     """Turns batches into Experience, and keeps the running statistics."""
 
     def __init__(self, model: ActorCritic, spaces: Spaces, config: RunConfig) -> None:
-        self._keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
+        keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
+        self._obs_names = {key: leaf_name(OBS, key) for key in keys}
+        self._final_names = {key: leaf_name(FINAL_OBS, key) for key in keys}
         self._device = flatten(model).vector_P.device
         self._statistics = ObservationStatistics(model.net)
         self._reward_scale: RewardScale | None = None
@@ -160,14 +165,14 @@ class Preprocessor:
         if self._reward_scale is not None:
             done_TN = terminated_TN | truncated_TN
             reward_TN = self._reward_scale.scale(reward_TN, done_TN, valid_TN, batch.stamps)
-        obs = {key: arrays[leaf_name(OBS, key)] for key in self._keys}
+        obs = {key: arrays[name] for key, name in self._obs_names.items()}
         if self._statistics.is_used:
             seen = {key: array[:-1][valid_TN] for key, array in obs.items()}
             self._statistics.update(to_tensors(seen, self._device))
-        final_names = {key: leaf_name(FINAL_OBS, key) for key in self._keys}
+        final_names = self._final_names.items()
         return Experience(
             obs=obs,
-            final_obs={key: arrays[name] for key, name in final_names.items() if name in arrays},
+            final_obs={key: arrays[name] for key, name in final_names if name in arrays},
             action=arrays["action"],
             log_prob_TN=arrays["log_prob"],
             reward_TN=reward_TN,

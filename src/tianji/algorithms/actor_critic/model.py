@@ -1,45 +1,50 @@
-"""The policy and value networks of PPO and IMPALA.
+"""The policy and value networks of PPO and IMPALA, and their evaluation on a whole batch.
 
-B: rows, A: policy outputs.
+R: rows, B: rows with actions, A: policy outputs, K: numbers of an action.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
-from tianji.models.export import GreedyPolicy
-from tianji.models.flat import flatten
-from tianji.models.heads import Head, build_head
-from tianji.models.networks.build import build_net
+from tianji.models.heads import GreedyPolicy, Head, build_head
+from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.networks.user import UserNet
+from tianji.models.tensors import Tensors, flatten
 
 POLICY, VALUE = 0, 1
 """The networks of the stack."""
+EVALUATED_ROWS = 2048
+"""Rows of a large batch that are evaluated at once, which bounds the memory that images take."""
 
 
-class ActorCritic(nn.Module):
-    """A network with two outputs, and the distribution that the first one describes."""
+class StochasticPolicy(nn.Module):
+    """A network, and the distribution over actions that its first output describes."""
 
     def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
         super().__init__()
         self.net = net
         self.head = head
 
+    def policy(self, obs: Mapping[str, Tensor]) -> Tensor:
+        """Return the policy outputs alone, [B, A]."""
+        return self.net.one(obs, POLICY)
+
+
+class ActorCritic(StochasticPolicy):
+    """A policy whose network also estimates values."""
+
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Return policy outputs [B, A] and values [B, 1]."""
         outputs: tuple[Tensor, ...] = self.net(obs)
         return outputs
-
-    def policy(self, obs: Mapping[str, Tensor]) -> Tensor:
-        """Return the policy outputs alone, at half the cost."""
-        return self.net.one(obs, POLICY)
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
@@ -52,6 +57,58 @@ def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
 
 
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
-    assert isinstance(model, ActorCritic)
-    keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
-    return GreedyPolicy(model, model.policy, model.head.mode, keys, spaces.action)
+    assert isinstance(model, StochasticPolicy)
+    return GreedyPolicy(model, model.policy, model.head.mode, spaces)
+
+
+class Evaluation(NamedTuple):
+    """The rows of a batch, without gradient."""
+
+    log_prob_B: Tensor
+    entropy_B: Tensor
+    value_R: Tensor
+
+
+class Evaluator(Protocol):
+    """Evaluates the policy and the value of many rows."""
+
+    def inputs(self, obs: Tensors) -> Tensors:
+        """Return observations, or what can be computed of them without the parameters."""
+
+    def actions(self, action_BK: Tensor) -> Tensor:
+        """Return actions as evaluate() takes them: rows last, [K, B] or one-hot."""
+
+    def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation: ...
+
+    def values(self, inputs: Tensors) -> Tensor:
+        """Return the values [R]."""
+
+
+class ModelEvaluator:
+    """Evaluates any network on any device."""
+
+    def __init__(self, model: ActorCritic) -> None:
+        self._model = model
+
+    def inputs(self, obs: Tensors) -> Tensors:
+        return obs
+
+    def actions(self, action_BK: Tensor) -> Tensor:
+        return action_BK.t()
+
+    @torch.no_grad()
+    def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation:
+        outputs_RA, value_R1 = self._forward(inputs)
+        outputs_BA, head = outputs_RA[: action_KB.shape[1]], self._model.head
+        log_prob_B = head.log_prob(outputs_BA, action_KB.t())
+        return Evaluation(log_prob_B, head.entropy(outputs_BA), value_R1[:, 0])
+
+    @torch.no_grad()
+    def values(self, inputs: Tensors) -> Tensor:
+        return self._forward(inputs)[1][:, 0]
+
+    def _forward(self, inputs: Tensors) -> tuple[Tensor, ...]:
+        num_rows = len(next(iter(inputs.values())))
+        slices = [slice(i, i + EVALUATED_ROWS) for i in range(0, num_rows, EVALUATED_ROWS)]
+        parts = [self._model({key: x[rows] for key, x in inputs.items()}) for rows in slices]
+        return tuple(torch.cat(outputs) for outputs in zip(*parts, strict=True))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
 from tianji.algorithms.interface import QueueCadence
-from tianji.algorithms.later import later
+from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import action_layout
-from tianji.models.settings import check_model
+from tianji.models.sizes import check_model
 from tianji.types import Field
 
 
@@ -34,12 +33,11 @@ def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     """Raise UsageError for spaces and settings that no network of ours can work with."""
-    observation_leaves(spaces.observation)
     action_layout(spaces.action)
-    check_model(config)
+    check_model(spaces, config)
 
 
 build_model = later("actor_critic.model", "build_model")
-build_acting = later("actor_critic.policy", "build_acting")
+build_acting = later("actor_critic.policy", "StochasticActing")
 build_value = later("actor_critic.policy", "build_value")
 export = later("actor_critic.model", "export")

@@ -5,7 +5,7 @@ U: updates of a batch, B: transitions of an update, A: actions.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +13,17 @@ from torch import Tensor
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.models.tensors import Tensors
-from tianji.ops.td import td_loss
+
+Loss = Literal["huber", "mse"]
+
+
+def td_loss(error_B: Tensor, loss: Loss) -> Tensor:
+    """Return for each item 1/2 e^2, or Huber's loss: 1/2 e^2 up to 1, |e| - 1/2 beyond."""
+    if loss == "mse":
+        return 0.5 * error_B.square()
+    size_B = error_B.abs()
+    inside_B = size_B.clamp(max=1.0)
+    return inside_B * (size_B - 0.5 * inside_B)
 
 
 class Transitions(NamedTuple):

@@ -10,23 +10,29 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import build_inference
+from tianji.algorithms.accelerators.inference import (
+    ObservationReader,
+    TorchInference,
+    build_inference,
+    evaluate,
+)
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.algorithms.dqn.model import SCORES, QNetwork, num_actions
+from tianji.algorithms.dqn.model import SCORES, QNetwork
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.inference import ObservationReader, TorchInference, evaluate
-from tianji.ops.schedules import linear_by_steps
+from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
 
 
 class EpsilonGreedyActing:
     """Draws for a whole unroll at once which steps are random and what they do."""
 
-    def __init__(self, model: QNetwork, spaces: Spaces, config: DQNConfig) -> None:
-        self._config = config
-        self._num_actions = num_actions(spaces)
+    def __init__(self, model: QNetwork, spaces: Spaces, config: RunConfig) -> None:
+        assert isinstance(config.algorithm, DQNConfig)
+        model.eval()
+        self._config = config.algorithm
+        self._num_actions = model.num_actions
         self._inference = build_inference(model.net, SCORES)
         self._reader = ObservationReader(spaces.observation)
         self._scores_NA = np.empty((0, 0), np.float32)
@@ -78,9 +84,3 @@ def build_value(
     inference = TorchInference(lambda obs: model(obs).amax(1, keepdim=True))
     reader = ObservationReader(spaces.observation)
     return lambda obs: evaluate(inference, reader, obs, 1)[:, 0]
-
-
-def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> EpsilonGreedyActing:
-    assert isinstance(model, QNetwork) and isinstance(config.algorithm, DQNConfig)
-    model.eval()
-    return EpsilonGreedyActing(model, spaces, config.algorithm)

@@ -9,13 +9,12 @@ from tianji.algorithms.interface import (
     Algorithm,
     ReplayCadence,
 )
-from tianji.algorithms.later import later
+from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.actions import action_layout
-from tianji.models.settings import check_model
+from tianji.models.sizes import check_model
 from tianji.types import Field
 
 
@@ -38,8 +37,7 @@ def cadence(config: RunConfig) -> ReplayCadence:
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     assert isinstance(config.algorithm, DQNConfig)
-    observation_leaves(spaces.observation)
-    check_model(config)
+    check_model(spaces, config)
     if not isinstance(spaces.action, gym_spaces.Discrete):
         raise UsageError(
             f"DQN needs a Discrete action space, and this environment's is {spaces.action}. Use "
@@ -84,8 +82,8 @@ ALGORITHM = Algorithm(
     check=check,
     fields=fields,
     build_model=later("dqn.model", "build_model"),
-    build_acting=later("dqn.policy", "build_acting"),
-    build_update=later("dqn.update", "build_update"),
+    build_acting=later("dqn.policy", "EpsilonGreedyActing"),
+    build_update=later("dqn.update", "DQNUpdate"),
     export=later("dqn.model", "export"),
     build_value=later("dqn.policy", "build_value"),
 )

@@ -1,35 +1,68 @@
-"""DQN's learner: several updates for every batch, with the loss in loss.py.
+"""DQN's learner: several updates for every batch, with the loss in loss.py, and the target network,
+an older copy of the online one.
 
 U: updates of a batch, B: transitions of an update.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.dqn import build_dqn
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.algorithms.dqn.loss import Diagnostics, Transitions
+from tianji.algorithms.dqn.loss import Diagnostics, Transitions, td_loss
 from tianji.algorithms.dqn.model import QNetwork
-from tianji.algorithms.dqn.target import TargetNetwork
 from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
-from tianji.models.optimizers import Adam, Optimizer
+from tianji.models.networks.stacked import StackedNet
+from tianji.models.optimizers import Adam, Optimizer, linear
 from tianji.models.statistics import ObservationStatistics
-from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
-from tianji.ops.schedules import linear
-from tianji.ops.td import td_loss
+from tianji.models.tensors import Tensors, add_prefix, flatten, to_tensor, to_tensors, with_prefix
 from tianji.types import OBS, Array, Batch, leaf_name
 
 ADAM_EPSILON = 1e-8
 NEXT_OBS = "next_obs"
+
+
+class TargetNetwork:
+    """Follows the online network: a full copy every so often, or a little in every update."""
+
+    def __init__(self, online: QNetwork, config: DQNConfig) -> None:
+        self._config = config
+        self._online = online
+        self._online_P = flatten(online).vector_P
+        self.model = copy.deepcopy(online).requires_grad_(False)
+        if isinstance(self.model.net, StackedNet) and isinstance(online.net, StackedNet):
+            # Both normalise observations alike, whatever the target's age.
+            self.model.net.encoder.normalizer = online.net.encoder.normalizer
+        self._vector_P = flatten(self.model).vector_P
+        self._updates = 0
+
+    def follow(self) -> None:
+        """Move towards the online network; called after every update."""
+        self._updates += 1
+        if self._config.target_tau is not None:
+            self._vector_P.lerp_(self._online_P, self._config.target_tau)
+        elif self._updates % self._config.target_period_updates == 0:
+            self._vector_P.copy_(self._online_P)
+        else:
+            return
+        for mine, theirs in zip(self.model.buffers(), self._online.buffers(), strict=True):
+            mine.copy_(theirs)
+
+    def state(self) -> dict[str, Tensor]:
+        return {"parameters": self._vector_P.clone(), "updates": torch.tensor(self._updates)}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        self._vector_P.copy_(state["parameters"])
+        self._updates = int(state["updates"])
 
 
 class DQNUpdate:
@@ -119,8 +152,3 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> DQNUpdate:
-    assert isinstance(model, QNetwork)
-    return DQNUpdate(model, spaces, config)

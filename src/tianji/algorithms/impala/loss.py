@@ -11,13 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tianji.algorithms.actor_critic.evaluation import ModelEvaluator
 from tianji.algorithms.actor_critic.experience import Experience, RowOrder
-from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.model import ActorCritic, ModelEvaluator
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.models.tensors import Tensors
-from tianji.ops.gae import Floats
-from tianji.ops.vtrace import vtrace
+from tianji.ops.returns import Floats, vtrace
 
 
 class UnrollPart(NamedTuple):
@@ -33,7 +31,7 @@ class UnrollPart(NamedTuple):
     final_value_C: Floats
 
 
-class Diagnostics(NamedTuple):
+class TracedSteps(NamedTuple):
     """The valid steps of one minibatch under the learner's policy, before its update.
 
     ratio_B: pi / mu, unclipped;  target_B: v;  advantage_B: rho (r + gamma v' - V)
@@ -49,12 +47,12 @@ class Diagnostics(NamedTuple):
 
 def impala_loss(
     model: ActorCritic, part: UnrollPart, config: ImpalaConfig
-) -> tuple[Tensor, Diagnostics]:
+) -> tuple[Tensor, TracedSteps]:
     """Return the loss of the valid steps of some environments.
 
         L = E[ -rho (r + gamma v' - V) log pi(a|s) + c_v (V - v)^2 / 2 - c_e H ]
 
-    The targets v and the weights come from V-trace (ops/vtrace.py), through which no gradient goes.
+    The targets v and the weights come from vtrace(), through which no gradient goes.
     """
     num_valid = part.order.num_valid
     outputs_BA, value_B1 = model({name: x[:num_valid] for name, x in part.inputs.items()})
@@ -72,7 +70,7 @@ def impala_loss(
 
 def trace(
     part: UnrollPart, config: ImpalaConfig, log_prob_B: Tensor, entropy_B: Tensor, value_R: Tensor
-) -> Diagnostics:
+) -> TracedSteps:
     """Compute the V-trace targets and advantages of the valid steps."""
     experience = part.experience
     log_prob_TN = np.zeros_like(experience.log_prob_TN)
@@ -92,7 +90,7 @@ def trace(
         config.clip_c,
         config.clip_pg_rho,
     )
-    return Diagnostics(
+    return TracedSteps(
         log_prob_B,
         experience.valid_rows(traced.ratio_TN),
         entropy_B,

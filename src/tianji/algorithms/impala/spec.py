@@ -5,7 +5,7 @@ from __future__ import annotations
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.interface import Algorithm
-from tianji.algorithms.later import later
+from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
@@ -29,7 +29,7 @@ ALGORITHM = Algorithm(
     fields=record.fields,
     build_model=record.build_model,
     build_acting=record.build_acting,
-    build_update=later("impala.update", "build_update"),
+    build_update=later("impala.update", "ImpalaUpdate"),
     export=record.export,
     build_value=record.build_value,
 )

@@ -10,21 +10,18 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from tianji.algorithms.accelerators.impala import build_impala
-from tianji.algorithms.actor_critic.experience import Experience, Preprocessor
+from tianji.algorithms.accelerators.actor_critic import build_impala
+from tianji.algorithms.actor_critic.experience import Experience, Preprocessor, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.impala.config import ImpalaConfig
-from tianji.algorithms.impala.loss import Diagnostics, UnrollPart
+from tianji.algorithms.impala.loss import TracedSteps, UnrollPart
 from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.flat import flatten
-from tianji.models.optimizers import Adam, Optimizer, RMSProp
-from tianji.models.tensors import add_prefix, with_prefix
-from tianji.ops.kl import approximate_kl
-from tianji.ops.schedules import linear
+from tianji.models.optimizers import Adam, Optimizer, RMSProp, linear
+from tianji.models.tensors import add_prefix, flatten, with_prefix
 from tianji.types import Batch
 
 ROUNDING = 1.0 + 1e-4
@@ -48,7 +45,7 @@ class ImpalaUpdate:
         )
         self._optimizer = Optimizer(flat, rule, self._config.max_grad_norm)
         self._learning_rate = 0.0
-        self._found: list[Diagnostics] = []
+        self._found: list[TracedSteps] = []
         self._norms: list[float] = []
 
     def minibatch_steps(self, batch: Batch) -> int:
@@ -91,7 +88,7 @@ class ImpalaUpdate:
         """Return means over all valid steps, before the update that they went into."""
         if not self._norms:
             return {}
-        every = Diagnostics(*(torch.cat(parts) for parts in zip(*self._found, strict=True)))
+        every = TracedSteps(*(torch.cat(parts) for parts in zip(*self._found, strict=True)))
         error_B = every.target_B - every.value_B
         spread = every.target_B.var(correction=0).clamp(1e-12)
         values = {
@@ -115,8 +112,3 @@ class ImpalaUpdate:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> ImpalaUpdate:
-    assert isinstance(model, ActorCritic)
-    return ImpalaUpdate(model, spaces, config)

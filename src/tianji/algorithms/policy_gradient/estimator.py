@@ -11,15 +11,14 @@ import torch
 from torch import nn
 
 from tianji.algorithms.accelerators.policy_gradient import build_policy_gradient
+from tianji.algorithms.policy_gradient.config import AFedPgConfig, PolicyGradientConfig
 from tianji.algorithms.policy_gradient.loss import WeightedSteps
 from tianji.algorithms.policy_gradient.model import PolicyModel
-from tianji.algorithms.policy_gradient.settings import PolicyGradientConfig
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
-from tianji.models.tensors import to_tensor, to_tensors
-from tianji.ops.reinforce import discounted_to_go, first_episode, without_peers
+from tianji.models.tensors import flatten, to_tensor, to_tensors
+from tianji.ops.returns import discounted_to_go, first_episode, without_peers
 from tianji.types import OBS, Array, Unroll, leaf_name
 
 
@@ -100,9 +99,6 @@ class FederatedEstimator(ReinforceEstimator):
 
 def build_estimator(model: nn.Module, spaces: Spaces, config: RunConfig) -> ReinforceEstimator:
     assert isinstance(model, PolicyModel)
-    return ReinforceEstimator(model, spaces, config)
-
-
-def build_federated(model: nn.Module, spaces: Spaces, config: RunConfig) -> FederatedEstimator:
-    assert isinstance(model, PolicyModel)
-    return FederatedEstimator(model, spaces, config)
+    is_federated = isinstance(config.algorithm, AFedPgConfig)
+    estimator = FederatedEstimator if is_federated else ReinforceEstimator
+    return estimator(model, spaces, config)

@@ -27,7 +27,7 @@ class WeightedSteps(NamedTuple):
 def policy_gradient_objective(
     model: PolicyModel, steps: WeightedSteps, terms: None
 ) -> tuple[Tensor, None]:
-    """Return the sum whose gradient estimates that of the discounted return (ops/reinforce.py).
+    """Return the sum whose gradient estimates that of the discounted return (ops/returns.py).
 
     J = sum_t weight_t log pi(a_t | s_t)
     """

@@ -12,22 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from tianji.algorithms.actor_critic.policy import StochasticActing
+from tianji.algorithms.actor_critic.model import StochasticPolicy
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
 from tianji.models.actions import squashed_layout
-from tianji.models.export import GreedyPolicy
-from tianji.models.flat import flatten
 from tianji.models.heads import Head, build_head
-from tianji.models.networks.build import build_net
+from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.networks.user import UserNet
+from tianji.models.tensors import flatten
 
 
-class PolicyModel(nn.Module):
+class PolicyModel(StochasticPolicy):
     """A network with one output, and the distribution that it describes."""
 
     ahead: Tensor
@@ -35,9 +32,7 @@ class PolicyModel(nn.Module):
     eta: Tensor
 
     def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
-        super().__init__()
-        self.net = net
-        self.head = head
+        super().__init__(net, head)
         theta_P = flatten(self).vector_P
         self.register_buffer("ahead", theta_P.clone())
         self.register_buffer("direction", torch.zeros_like(theta_P))
@@ -45,7 +40,7 @@ class PolicyModel(nn.Module):
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Return policy outputs [B, A]."""
-        return self.net.one(obs, 0)
+        return self.policy(obs)
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> PolicyModel:
@@ -53,16 +48,3 @@ def build_model(spaces: Spaces, config: RunConfig) -> PolicyModel:
     layout = squashed_layout(spaces.action)
     net = build_net(spaces, config, (layout.num_outputs,), (0.01,))
     return PolicyModel(net, build_head(layout))
-
-
-def build_acting(model: nn.Module, spaces: Spaces, config: RunConfig) -> StochasticActing:
-    assert isinstance(model, PolicyModel)
-    model.eval()
-    layout = squashed_layout(spaces.action)
-    return StochasticActing(model.net, model.head, layout, spaces.observation)
-
-
-def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
-    assert isinstance(model, PolicyModel)
-    keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
-    return GreedyPolicy(model, model.forward, model.head.mode, keys, spaces.action)

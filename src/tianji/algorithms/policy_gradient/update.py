@@ -13,13 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from tianji.algorithms.interface import Minibatch
+from tianji.algorithms.policy_gradient.config import (
+    AFedPgConfig,
+    MomentumConfig,
+    PolicyGradientConfig,
+)
 from tianji.algorithms.policy_gradient.model import PolicyModel
-from tianji.algorithms.policy_gradient.settings import MomentumConfig, PolicyGradientConfig
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import TrainingDiverged
-from tianji.models.flat import flatten
-from tianji.models.tensors import to_tensor
+from tianji.models.tensors import flatten, to_tensor
 from tianji.ops.nigt import Federated, Nigt, Pace, PlainAscent, Point
 from tianji.types import Batch
 
@@ -70,30 +73,15 @@ class GatheredUpdate:
         self.outer.load_state(state)
 
 
-def _pace(config: RunConfig) -> Pace:
-    """Return the settings' step size and momentum; without momentum, eta is 1."""
+@torch.no_grad()
+def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> GatheredUpdate:
     algorithm = config.algorithm
-    assert isinstance(algorithm, PolicyGradientConfig)
-    eta = algorithm.eta if isinstance(algorithm, MomentumConfig) else 1.0
-    return Pace(algorithm.learning_rate, eta, algorithm.schedule)
-
-
-def _point(model: nn.Module) -> Point:
-    assert isinstance(model, PolicyModel)
+    assert isinstance(model, PolicyModel) and isinstance(algorithm, PolicyGradientConfig)
     theta_P = flatten(model).vector_P
-    return Point(theta_P, theta_P.clone(), model.ahead, model.direction, model.eta)
-
-
-@torch.no_grad()
-def build_nigt(model: nn.Module, spaces: Spaces, config: RunConfig) -> GatheredUpdate:
-    return GatheredUpdate(Nigt(_point(model), _pace(config)))
-
-
-@torch.no_grad()
-def build_federated(model: nn.Module, spaces: Spaces, config: RunConfig) -> GatheredUpdate:
-    return GatheredUpdate(Federated(_point(model), _pace(config)))
-
-
-@torch.no_grad()
-def build_plain(model: nn.Module, spaces: Spaces, config: RunConfig) -> GatheredUpdate:
-    return GatheredUpdate(PlainAscent(_point(model), _pace(config)))
+    point = Point(theta_P, theta_P.clone(), model.ahead, model.direction, model.eta)
+    if not isinstance(algorithm, MomentumConfig):
+        pace = Pace(algorithm.learning_rate, schedule=algorithm.schedule)
+        return GatheredUpdate(PlainAscent(point, pace))
+    pace = Pace(algorithm.learning_rate, algorithm.eta, algorithm.schedule)
+    step = Federated if isinstance(algorithm, AFedPgConfig) else Nigt
+    return GatheredUpdate(step(point, pace))

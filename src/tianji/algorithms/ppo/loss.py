@@ -1,20 +1,76 @@
 """PPO's loss (Schulman et al. 2017, equation 9) with a decoupled objective (Hilton, Cobbe and
-Schulman 2022).
+Schulman 2022), and the rows of a batch that it is computed from.
 
 B: rows of a minibatch, A: policy outputs, K: choices or numbers of an action.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.model import ActorCritic
-from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch
+from tianji.models.tensors import Tensors
+
+
+class Columns(NamedTuple):
+    """One number for each row, from before the first update.
+
+    log_prob_B:           log pi_old(a|s), of the policy that the ratio is taken against
+    weighted_advantage_B: w A
+    target_B:             R, what the value should be
+    value_B:              V_old
+    """
+
+    log_prob_B: Tensor
+    weighted_advantage_B: Tensor
+    target_B: Tensor
+    value_B: Tensor
+
+
+C = TypeVar("C", bound=tuple[Any, ...])
+"""A NamedTuple of tensors [B]: Columns, or what a closed form computes of them."""
+
+
+class EvaluatedBatch(NamedTuple, Generic[C]):
+    """Some rows of a batch. Inputs have the rows first, [B, ...]; actions have them last."""
+
+    inputs: Tensors
+    action_KB: Tensor
+    columns: C
+
+    @property
+    def num_rows(self) -> int:
+        return self.action_KB.shape[1]
+
+    def select(self, index_B: Tensor) -> EvaluatedBatch[C]:
+        """Return these rows in this order, as copies."""
+        columns_CB = torch.stack(self.columns).index_select(1, index_B)
+        return EvaluatedBatch(
+            {name: x.index_select(0, index_B) for name, x in self.inputs.items()},
+            self.action_KB.index_select(1, index_B),
+            type(self.columns)(*columns_CB.unbind(0)),
+        )
+
+    def split(self, sizes: list[int]) -> Iterator[EvaluatedBatch[C]]:
+        """Yield consecutive parts, as views."""
+        inputs = {name: torch.split(x, sizes) for name, x in self.inputs.items()}
+        actions = torch.split(self.action_KB, sizes, 1)
+        columns = zip(*(torch.split(column, sizes) for column in self.columns), strict=True)
+        for i, parts in enumerate(columns):
+            part_inputs = {name: split[i] for name, split in inputs.items()}
+            yield EvaluatedBatch(part_inputs, actions[i], type(self.columns)(*parts))
+
+
+def part_sizes(num_rows: int, num_parts: int) -> list[int]:
+    """Return the sizes of nearly equal parts, largest first, none of them empty."""
+    size, rest = divmod(num_rows, num_parts)
+    return [size + 1] * rest + ([size] * (num_parts - rest) if size else [])
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.interface import Algorithm, QueueCadence
-from tianji.algorithms.later import later
 from tianji.algorithms.ppo.config import PPOConfig
+from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 
 
@@ -22,7 +22,7 @@ ALGORITHM = Algorithm(
     fields=record.fields,
     build_model=record.build_model,
     build_acting=record.build_acting,
-    build_update=later("ppo.update", "build_update"),
+    build_update=later("ppo.update", "PPOUpdate"),
     export=record.export,
     build_value=record.build_value,
 )

@@ -1,9 +1,11 @@
 """PPO's learner.
 
 One batch: count it in the running statistics, evaluate all rows once under the present policy and
-values, estimate advantages, then make epochs x minibatches updates of the loss in loss.py.
+values, estimate advantages, then make epochs x minibatches updates of the loss in loss.py. The
+metrics are computed once, from what the updates leave behind.
 
-T: time, N: environments, R: valid rows of the batch, K: numbers of an action.
+T: time, N: environments, R: valid rows of the batch, K: numbers of an action, B: rows of a
+minibatch, M: rows of all minibatches so far.
 """
 
 from __future__ import annotations
@@ -14,26 +16,81 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from tianji.algorithms.accelerators.ppo import build_ppo
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.accelerators.actor_critic import build_ppo
+from tianji.algorithms.actor_critic.experience import Preprocessor, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.interface import Minibatch
-from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch, part_sizes
 from tianji.algorithms.ppo.config import PPOConfig
-from tianji.algorithms.ppo.loss import LossTerms
-from tianji.algorithms.ppo.metrics import BatchLog
+from tianji.algorithms.ppo.loss import (
+    Columns,
+    Diagnostics,
+    EvaluatedBatch,
+    LossTerms,
+    clipped_surrogate,
+    part_sizes,
+)
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.flat import flatten
-from tianji.models.optimizers import Adam, Optimizer
-from tianji.models.tensors import add_prefix, with_prefix
-from tianji.ops.gae import gae
-from tianji.ops.schedules import linear
+from tianji.models.optimizers import Adam, Optimizer, linear
+from tianji.models.tensors import add_prefix, flatten, with_prefix
+from tianji.ops.returns import gae
 from tianji.types import Batch
 
 ADAM_EPSILON = 1e-5
+
+
+class BatchLog:
+    """Collects the diagnostics of every update; grows with the updates that are made."""
+
+    def __init__(
+        self, batch: EvaluatedBatch[Columns], terms: LossTerms, at_start: dict[str, float]
+    ) -> None:
+        """at_start: metrics that are known before the first update."""
+        self._batch = batch
+        self._terms = terms
+        self._at_start = at_start
+        self._orders: list[Tensor] = []
+        self._num_before_epoch = 0
+        self.found: list[Diagnostics] = []
+        self.norms: list[float] = []
+        """Norms of the gradients, one per update."""
+
+    def begin_epoch(self, order_R: Tensor) -> None:
+        self._orders.append(order_R)
+        self._num_before_epoch = len(self.found)
+
+    def kl_of_epoch(self) -> float:
+        """Return how far the policy has moved, on average over this epoch so far."""
+        found = self.found[self._num_before_epoch :]
+        return float(approximate_kl(torch.cat([one.log_ratio_B for one in found])))
+
+    def metrics(self) -> dict[str, float]:
+        """Return means over all updates; explained variance from before the first."""
+        if not self.norms:
+            return {}
+        log_ratios, value_errors = zip(*self.found, strict=True)
+        log_ratio_M = torch.cat(log_ratios)
+        order_M = torch.cat(self._orders)[: len(log_ratio_M)]
+        ratio_M = log_ratio_M.exp()
+        weighted_advantage_M = self._batch.columns.weighted_advantage_B[order_M]
+        clip = self._terms.clip
+        values = {
+            "loss/policy": -clipped_surrogate(ratio_M, weighted_advantage_M, clip).mean(),
+            "loss/value": torch.cat(value_errors, -1).square().mean(),
+            "approx_kl": approximate_kl(log_ratio_M),
+            "clip_fraction": ((ratio_M - 1.0).abs() > clip).float().mean(),
+            "explained_variance": self._explained_variance(),
+        }
+        norms = {"grad_norm": sum(self.norms) / len(self.norms)}
+        return {name: float(value) for name, value in values.items()} | norms | self._at_start
+
+    def _explained_variance(self) -> Tensor:
+        """Return 1 for perfect values, 0 for values no better than a constant."""
+        target_R, value_R = self._batch.columns.target_B, self._batch.columns.value_B
+        unexplained = (target_R - value_R).var(correction=0)
+        return 1.0 - unexplained / target_R.var(correction=0).clamp(1e-12)
 
 
 class PPOUpdate:
@@ -142,7 +199,7 @@ class PPOUpdate:
     def _differentiate(
         self, minibatch: EvaluatedBatch[Any], terms: LossTerms, log: BatchLog
     ) -> Tensor:
-        log.add(self._gradient.gradient(minibatch, terms))
+        log.found.append(self._gradient.gradient(minibatch, terms))
         return self._flat.gradient_P
 
     def _step(self, minibatch: EvaluatedBatch[Any], learning_rate: float, log: BatchLog) -> None:
@@ -151,8 +208,8 @@ class PPOUpdate:
             lambda: {
                 "observations": next(iter(minibatch.inputs.values())),
                 "rewards, in the targets of the values": minibatch.columns.target_B,
-                "policy outputs": log.last.log_ratio_B,
-                "values": log.last.value_error,
+                "policy outputs": log.found[-1].log_ratio_B,
+                "values": log.found[-1].value_error,
             },
         )
         log.norms.append(norm)
@@ -168,8 +225,3 @@ class PPOUpdate:
         self._generator.set_state(state["generator"])
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> PPOUpdate:
-    assert isinstance(model, ActorCritic)
-    return PPOUpdate(model, spaces, config)

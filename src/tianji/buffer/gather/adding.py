@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from tianji.buffer.gather.rules import GatherRule
-from tianji.channels.interface import ContributionReader, Total
+from tianji.channels.contributions import ContributionReader
+from tianji.channels.interface import Total
 from tianji.types import Array
 
 

@@ -54,10 +54,9 @@ class Queue:
 def lay_side_by_side(
     receiver: Receiver, slots: list[int], env_axes: Mapping[str, int | None]
 ) -> dict[str, Array]:
-    """Return every field of these unrolls as one batch."""
-    return {
-        name: _side_by_side(array, slots, env_axes[name]) for name, array in receiver.arrays.items()
-    }
+    """Return these fields of these unrolls as one batch."""
+    arrays = receiver.arrays
+    return {name: _side_by_side(arrays[name], slots, axis) for name, axis in env_axes.items()}
 
 
 def _side_by_side(array: Array, slots: list[int], env_axis: int | None) -> Array:

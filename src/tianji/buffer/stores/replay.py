@@ -14,7 +14,7 @@ import numpy as np
 
 from tianji.buffer.stores.age import AgeGauge
 from tianji.channels.interface import Receiver
-from tianji.ops.nstep import n_step_return
+from tianji.ops.returns import n_step_return
 from tianji.types import FINAL_OBS, OBS, Array, Batch, Stamp, observation_names
 
 _ROUNDING = 1e-6  # of an item: ratios are seldom exact in binary

@@ -8,16 +8,13 @@ from collections.abc import Callable
 
 import torch
 
-from tianji.actor.assembler import Assembler
-from tianji.actor.env_failures import EnvFailures
+from tianji.actor.assembler import ActorOrders, Assembler, Inference
 from tianji.actor.gradients import GradientAssembler, GradientPlan
-from tianji.actor.inference import Inference
-from tianji.actor.orders import ActorOrders
 from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.gradient_timing import closing_s
+from tianji.balance.given_times import closing_s
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
@@ -46,9 +43,10 @@ from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.interface import World
+from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
 from tianji.learner.progress import Progress
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.records import EvaluationReport
 from tianji.trace.parts import (
     trace_acting,

@@ -20,8 +20,8 @@ from tianji.buffer.regroup import regrouped
 from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Activity, Gauge
@@ -109,9 +109,9 @@ class Roles:
             open_sum,
         )
 
-    def _open_sum(self, role: Role, num_parameters: int) -> BoardContributionWriter:
+    def _open_sum(self, role: Role, num_parameters: int) -> ContributionWriter:
         board = self._ends.sum_writer(role, contribution_bytes(num_parameters))
-        return BoardContributionWriter(*board)
+        return ContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
         row, spans = self._ends.gauges.rows[role.name], self._open_spans(role)
@@ -205,7 +205,7 @@ class Roles:
         size: int,
     ) -> Adding:
         boards = self._ends.sum_readers(contribution_bytes(size))
-        at_learner = AtLearner(rule, BoardContributionReader(boards), len(boards), size)
+        at_learner = AtLearner(rule, ContributionReader(boards), len(boards), size)
         reduce = self._open_reduce(learner)
         if reduce is not None:
             return AllReduced(rule, at_learner, reduce, rows.actors, receiver.wake_senders)

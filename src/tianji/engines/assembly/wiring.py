@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
-from tianji.channels.control import Control
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
-from tianji.channels.orders import ActorRows, BufferRows, Orders
+from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
 from tianji.programs.program import POLICY, TOTAL, Program, Role, sum_name

@@ -13,8 +13,7 @@ import time
 from collections.abc import Mapping
 
 from tianji.balance.lost_task import lost_task
-from tianji.channels.control import Control
-from tianji.channels.orders import Order
+from tianji.channels.orders import Control, Order
 from tianji.config.run import RunConfig
 from tianji.engines.interface import Observer
 from tianji.engines.supervise.watched import WatchedWorker

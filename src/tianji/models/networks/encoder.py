@@ -1,6 +1,10 @@
 """Observations of any supported space to one vector of features.
 
-B: rows, V: numbers of all leaves that are not images, F: features.
+Numbers are normalised with statistics that are part of the published policy; images go through
+convolutions.
+
+B: rows, V: numbers of all leaves that are not images, F: features, C: channels, H and W: height and
+width, D: features of an image.
 """
 
 from __future__ import annotations
@@ -8,14 +12,78 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from gymnasium import spaces
 from torch import Tensor, nn
 
 from tianji.envs.spaces import Leaf
-from tianji.models.networks.images import NUM_FEATURES, is_image
-from tianji.models.networks.torso import ImageTorso
-from tianji.models.normalize import Normalizer
+from tianji.models.sizes import NUM_FEATURES, convolutions, is_channels_last, is_image
+from tianji.types import Array
+
+EPSILON = 1e-8
+
+
+class ImageTorso(nn.Module):
+    """The convolutions of Mnih et al. 2015 and their layer of 512, ReLU throughout.
+
+    Images smaller than 36 x 36 get the same three layers with kernels of 3 and strides of 2, 2
+    and 1, padded, which work down to 1 x 1. `scale` multiplies the pixels: 1/255 for bytes.
+    """
+
+    def __init__(self, shape: tuple[int, ...], scale: float) -> None:
+        super().__init__()
+        self._channels_last = is_channels_last(shape)
+        self._scale = scale
+        layers = [nn.Conv2d(*layer) for layer in convolutions(shape)]
+        self.convolutions = nn.ModuleList(layers)
+        with torch.no_grad():
+            example = torch.zeros(1, *shape)
+            num_flat = self._convolve(example).shape[1]
+        self.dense = nn.Linear(num_flat, NUM_FEATURES)
+        for weight in (*(layer.weight for layer in layers), self.dense.weight):
+            nn.init.orthogonal_(weight, math.sqrt(2.0))
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
+        return F.relu(self.dense(self._convolve(images)))
+
+    def _convolve(self, images: Tensor) -> Tensor:
+        x_BCHW = images.permute(0, 3, 1, 2) if self._channels_last else images
+        x_BCHW = x_BCHW.float() * self._scale
+        for convolution in self.convolutions:
+            x_BCHW = F.relu(convolution(x_BCHW))
+        return x_BCHW.flatten(1)
+
+
+class Normalizer(nn.Module):
+    """Computes (x - mean) * inverse deviation, cut to [-clip, clip]; some numbers keep 0 and 1.
+
+    >>> Normalizer(torch.tensor([True, True, False]), clip=10.0)
+    """
+
+    mean_V: Tensor
+    inverse_V: Tensor
+
+    def __init__(self, changes_V: Tensor, clip: float) -> None:
+        super().__init__()
+        self.changes_V = changes_V.numpy()
+        self.clip = clip
+        self.register_buffer("mean_V", torch.zeros(len(changes_V)))
+        self.register_buffer("inverse_V", torch.ones(len(changes_V)))
+
+    def forward(self, x_BV: Tensor) -> Tensor:
+        return ((x_BV - self.mean_V) * self.inverse_V).clamp(-self.clip, self.clip)
+
+    def load(self, mean_V: Array, variance_V: Array) -> None:
+        """Take over the learner's statistics, in place: views of the buffers stay valid."""
+        inverse_V = 1.0 / np.sqrt(variance_V + EPSILON)
+        self.mean_V.copy_(torch.from_numpy(np.where(self.changes_V, mean_V, 0.0)))
+        self.inverse_V.copy_(torch.from_numpy(np.where(self.changes_V, inverse_V, 1.0)))
 
 
 class Encoder(nn.Module):

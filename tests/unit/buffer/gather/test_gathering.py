@@ -11,13 +11,13 @@ from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.sums import Sums
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    Contribution,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
-from tianji.channels.interface import Contribution
 from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.errors import WorkerLost
@@ -49,14 +49,14 @@ class Rig:
         self.actor_gauges = [actor.gauges for actor in self.rows.actors]
         self.orders = [actor.orders for actor in self.rows.actors]
         boards = [InprocBoard(contribution_bytes(P)) for _ in range(num_actors)]
-        self.writers = [BoardContributionWriter(board, board) for board in boards]
+        self.writers = [ContributionWriter(board, board) for board in boards]
         self.sums = [(0, np.zeros(P, np.float32), 0)] * num_actors
         self.progress = Progress(RunConfig(algorithm="ppo"))
         rule = build_rule(gather, num_actors)
         gate = GatherGate(
             GatherPlan(P, absent_after_s, closing_s),
             rule,
-            slow or AtLearner(rule, BoardContributionReader(boards), num_actors, P),
+            slow or AtLearner(rule, ContributionReader(boards), num_actors, P),
             self.stream,
             self.rows,
             lambda: self.now,

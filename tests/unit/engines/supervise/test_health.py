@@ -3,8 +3,8 @@
 import pytest
 
 from tests.fakes.specs import make_spec
-from tianji.channels.control import Control
 from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.orders import Control
 from tianji.config.run import RunConfig
 from tianji.engines.assembly.wiring import bell_names
 from tianji.engines.supervise import watched

@@ -8,10 +8,10 @@ import pytest
 
 from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.planning.plans import REPLAY, SCRIPTED, config, plan_for
-from tianji.channels.control import Control
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.notes import note_bytes
+from tianji.channels.orders import Control
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
 from tianji.engines.assembly.wiring import bell_names

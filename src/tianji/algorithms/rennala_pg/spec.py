@@ -1,8 +1,0 @@
-"""Rennala PG's record. What it does is in algorithms/policy_gradient."""
-
-from __future__ import annotations
-
-from tianji.algorithms.policy_gradient.record import gathering
-from tianji.algorithms.rennala_pg.config import RennalaPgConfig
-
-ALGORITHM = gathering(RennalaPgConfig, "first", "build_plain")
