@@ -38,7 +38,7 @@ class RunPlan(Record):
     """Threads of each actor's emulator."""
     device: str = "cpu"
     """Where the learner trains: `cpu` or `cuda:N`."""
-    inference: Literal["actor-cpu", "actor-gpu", "learner", "served"] = "actor-cpu"
+    inference: Literal["actor-cpu", "actor-gpu", "learner"] = "actor-cpu"
     """Where policies choose actions."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""

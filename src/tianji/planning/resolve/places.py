@@ -21,7 +21,7 @@ class Places:
     """Places("cuda:0", "learner", emulator_threads=16, takes_turns=True, reason="...")"""
 
     device: str
-    inference: Literal["actor-cpu", "actor-gpu", "learner", "served"]
+    inference: Literal["actor-cpu", "actor-gpu", "learner"]
     emulator_threads: int
     takes_turns: bool
     """Actors take turns in one process."""
@@ -47,16 +47,12 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
 
 def _inference(
     config: RunConfig, probe: Probe, device: str, has_images: bool
-) -> tuple[Literal["actor-cpu", "actor-gpu", "learner", "served"], str]:
+) -> tuple[Literal["actor-cpu", "actor-gpu", "learner"], str]:
     asked = config.inference
     if asked not in ("auto", "actor-cpu") and device == "cpu":
         raise UsageError(
             f"inference is '{asked}', which needs a GPU, and this run is on the CPU. Use "
             "--inference actor-cpu, or --device cuda on a machine with a GPU."
-        )
-    if asked == "served":
-        raise UsageError(
-            "inference 'served' is not built yet. Use auto, actor-cpu, actor-gpu or learner."
         )
     if asked != "auto":
         return asked, ""
