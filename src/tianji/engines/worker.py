@@ -53,8 +53,8 @@ def in_words(error: Exception) -> str:
     if type(error).__name__ != "OutOfMemoryError":  # torch's; a worker may not have loaded it
         return text
     return (
-        "The GPU has no memory left. Use a smaller --minibatch-size, fewer environments (--num-envs), "
-        f"shorter unrolls (--unroll-length), or --device cpu. {text}"
+        "The GPU has no memory left. Use a smaller --minibatch-size, fewer environments "
+        f"(--num-envs), shorter unrolls (--unroll-length), or --device cpu. {text}"
     )
 
 
