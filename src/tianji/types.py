@@ -121,6 +121,8 @@ class Batch:
     """Number of items, as the algorithm counts them."""
     num_steps: int
     """Number of environment steps (for replay: sampled steps)."""
+    unique_steps: int = 0
+    """Environment steps that reach a gradient for the first time with it."""
     keys: Array | None = None
     """Where the store finds each item again, so that priorities can be sent back; None where the
     items are not found again."""

@@ -41,9 +41,8 @@ class Store(Protocol):
 
     def take(self, version: int) -> Batch: ...
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        """Take back a batch that was used; its slots may be given up. Return how many environment
-        steps reached a gradient for the first time with it.
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
+        """Take back a batch that was used; its slots may be given up.
 
         priorities: new priorities of the batch's items, in the order of `batch.keys`.
         """

@@ -97,12 +97,11 @@ class Buffer:
         self.items_taken += batch.num_items
         return batch
 
-    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> int:
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
         """Take back the batch from which the learner published `version`."""
-        unique_steps = self._store.finish(batch, priorities)
+        self._store.finish(batch, priorities)
         self._is_taken = False
         self._gate.finish(version)
-        return unique_steps
 
     def continue_at(self, version: int) -> None:
         """Continue at this version after a resume."""

@@ -122,9 +122,8 @@ class Batches(Protocol):
         """The next batch, or None while there is not enough to make one."""
         ...
 
-    def finish(self, batch: Batch, version: int) -> int:
-        """The batch led to `version`, which is published. Returns how many environment steps
-        reached a gradient for the first time with it."""
+    def finish(self, batch: Batch, version: int) -> None:
+        """The batch led to `version`, which is published."""
         ...
 
 

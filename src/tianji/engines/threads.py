@@ -48,9 +48,9 @@ class LockedBuffer(Buffer):
         with self._lock:
             return super().take()
 
-    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> int:
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
         with self._lock:
-            return super().finish(batch, version, priorities)
+            super().finish(batch, version, priorities)
 
     def state(self) -> dict[str, Any]:
         with self._lock:

@@ -93,4 +93,5 @@ class Learner:
         self.version += 1
         self.publish()
         batch, self._batch = self._batch, None
-        self._gauges[Gauge.UNIQUE_STEPS] += self._batches.finish(batch, self.version)
+        self._gauges[Gauge.UNIQUE_STEPS] += batch.unique_steps
+        self._batches.finish(batch, self.version)

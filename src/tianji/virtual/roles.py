@@ -212,13 +212,12 @@ class CountingStore:
     def take(self, version: int) -> Batch:
         stamps = tuple(stamp for _, stamp in self._held)
         steps = sum(stamp.env_steps for stamp in stamps)
-        return Batch({}, stamps, num_items=len(stamps), num_steps=steps)
+        return Batch({}, stamps, num_items=len(stamps), num_steps=steps, unique_steps=steps)
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()
-        return batch.num_steps
 
     def metrics(self) -> dict[str, float]:
         return {}

@@ -95,7 +95,7 @@ class Rig:
 
     def finish(self, batch):
         self.version += 1
-        return self.buffer.finish(batch, self.version)
+        self.buffer.finish(batch, self.version)
 
     def make_version(self, *actors):
         for actor in actors:

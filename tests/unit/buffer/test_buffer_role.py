@@ -87,12 +87,12 @@ def test_arrivals_are_counted_when_they_arrive_and_steps_when_they_enter():
     assert not rig.buffer.tick(), "nothing arrived"
 
 
-def test_finish_says_how_many_steps_were_used_for_the_first_time():
+def test_a_batch_says_how_many_steps_are_used_for_the_first_time():
     rig = Rig()
     rig.buffer.tick()
     rig.send(0, steps=7)
     rig.send(1, steps=8)
-    assert rig.finish(rig.take()) == 15
+    assert rig.take().unique_steps == 15
 
 
 def test_episodes_reach_progress_in_the_order_of_their_rows_whatever_arrives_first():

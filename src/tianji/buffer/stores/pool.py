@@ -38,7 +38,6 @@ class Pool:
         self._held: deque[tuple[int, Stamp]] = deque()
         self._unused: set[int] = set()
         """Slots whose unroll no batch has had yet."""
-        self._fresh_steps = 0
         self._age = AgeGauge()
 
     def put(self, slot: int, stamp: Stamp) -> int:
@@ -56,10 +55,8 @@ class Pool:
     def take(self, version: int) -> Batch:
         drawn = self._rng.choice(len(self._held), self._num_taken, replace=False)
         taken = [self._held[index] for index in np.sort(drawn).tolist()]
-        for slot, stamp in taken:
-            if slot in self._unused:
-                self._unused.remove(slot)
-                self._fresh_steps += stamp.env_steps
+        unique_steps = sum(stamp.env_steps for slot, stamp in taken if slot in self._unused)
+        self._unused.difference_update(slot for slot, _ in taken)
         stamps = tuple(stamp for _, stamp in taken)
         self._age.add(sum(version - stamp.oldest_version for stamp in stamps), len(stamps))
         return Batch(
@@ -67,12 +64,11 @@ class Pool:
             stamps,
             num_items=len(taken),
             num_steps=sum(stamp.env_steps for stamp in stamps),
+            unique_steps=unique_steps,
         )
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        """Return the steps used for the first time; unrolls stay until newer ones push them out."""
-        fresh, self._fresh_steps = self._fresh_steps, 0
-        return fresh
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
+        """Do nothing: unrolls stay until newer ones push them out."""
 
     def metrics(self) -> dict[str, float]:
         """Return the mean age of the unrolls used, in versions, and the share of slots in use."""

@@ -32,13 +32,12 @@ class Queue:
         stamps = tuple(stamp for _, stamp in self._held)
         arrays = lay_side_by_side(self._receiver, slots, self._env_axes)
         steps = sum(stamp.env_steps for stamp in stamps)
-        return Batch(arrays, stamps, num_items=len(slots), num_steps=steps)
+        return Batch(arrays, stamps, num_items=len(slots), num_steps=steps, unique_steps=steps)
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
         for slot, _ in self._held:
             self._receiver.release(slot)
         self._held.clear()
-        return batch.num_steps
 
     def metrics(self) -> dict[str, float]:
         return {}

@@ -55,7 +55,6 @@ class Replay:
         num_slots, _, self._num_envs = receiver.arrays["reward"].shape
         self._oldest_version = np.zeros(num_slots, np.int64)
         self._used = np.zeros((num_slots, unroll_length * self._num_envs), np.bool_)
-        self._first_uses = 0
         self._age = AgeGauge()
         self._take_over()
 
@@ -90,12 +89,12 @@ class Replay:
         self._owed -= count
         slots, rows, envs = self._sample(count)
         keys = slots * self._used.shape[1] + rows * self._num_envs + envs
-        self._note_use(slots, keys, version)
+        fresh = self._note_use(slots, keys, version)
         shaped = {
             name: array.reshape(num_updates, self._minibatch, *array.shape[1:])
             for name, array in self._gather(slots, rows, envs).items()
         }
-        return Batch(shaped, (), num_items=count, num_steps=count, keys=keys)
+        return Batch(shaped, (), count, num_steps=count, unique_steps=fresh, keys=keys)
 
     def _sample(self, count: int) -> tuple[Array, Array, Array]:
         """Sample uniformly from the valid transitions: draw from all rows, and again for resets."""
@@ -133,17 +132,16 @@ class Replay:
             gathered[f"next_{name}"] = following
         return gathered
 
-    def _note_use(self, slots: Array, keys: Array, version: int) -> None:
+    def _note_use(self, slots: Array, keys: Array, version: int) -> int:
+        """Return how many of them are used for the first time."""
         used = self._used.reshape(-1)
         fresh = np.unique(keys[~used[keys]])
         used[fresh] = True
-        self._first_uses += len(fresh)
         self._age.add(int((version - self._oldest_version[slots]).sum()), len(slots))
+        return len(fresh)
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        """Return the steps used for the first time; every slot is kept."""
-        fresh, self._first_uses = self._first_uses, 0
-        return fresh
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
+        """Do nothing: every slot is kept."""
 
     def metrics(self) -> dict[str, float]:
         """Return the mean age of the items used, in versions, and the share of the store in use."""

@@ -29,16 +29,18 @@ class Sums:
 
     def take(self, version: int) -> Batch:
         gate, counts = self._gate, self._gate.taken
+        steps = sum(stamp.env_steps for stamp in gate.counted if counts[stamp.actor])
         weight = sum(gate.rule.weigh(count)[1] for count in counts if count)
         return Batch(
             {"sum": gate.sum_P, "weight": np.array([weight])},
             tuple(gate.counted),
             num_items=sum(counts),
-            num_steps=sum(stamp.env_steps for stamp in gate.counted if counts[stamp.actor]),
+            num_steps=steps,
+            unique_steps=steps,
         )
 
-    def finish(self, batch: Batch, priorities: Array | None = None) -> int:
-        return batch.num_steps
+    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
+        """Do nothing: the slots are free again."""
 
     def metrics(self) -> dict[str, float]:
         return {}

@@ -65,7 +65,9 @@ def test_what_was_used_gives_its_slots_back_and_counts_its_steps():
     rig = Rig()
     slots = [rig.put(1), rig.put(2)]
     free = len(rig.stream._free)
-    assert rig.queue.finish(rig.queue.take(0)) == 6 + 7
+    batch = rig.queue.take(0)
+    assert batch.unique_steps == 6 + 7
+    rig.queue.finish(batch)
     assert rig.queue.num_held() == 0
     assert list(rig.stream._free)[free:] == slots
     rig.put(3)

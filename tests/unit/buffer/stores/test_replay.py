@@ -196,11 +196,11 @@ def test_the_same_seed_samples_the_same_and_another_does_not():
 def test_what_is_used_for_the_first_time_is_counted_once():
     rig = Rig(capacity=1, batch=(1, 400))
     rig.put()
-    assert rig.store.finish(rig.take(0)) == LENGTH * ENVS
-    assert rig.store.finish(rig.take(0)) == 0
+    assert rig.take(0).unique_steps == LENGTH * ENVS
+    assert rig.take(0).unique_steps == 0
     for _ in range(2 * len(rig.arrays["reward"])):
         rig.put()
-        assert rig.store.finish(rig.take(0)) == LENGTH * ENVS, "a new unroll is fresh again"
+        assert rig.take(0).unique_steps == LENGTH * ENVS, "a new unroll is fresh again"
 
 
 def test_first_uses_are_the_distinct_items_of_the_batches():
@@ -212,7 +212,7 @@ def test_first_uses_are_the_distinct_items_of_the_batches():
         batch = rig.take(0)
         before = len(seen)
         seen |= set(batch.arrays["action"].ravel().tolist())
-        assert rig.store.finish(batch) == len(seen) - before
+        assert batch.unique_steps == len(seen) - before
     assert len(seen) > 6
 
 
@@ -250,7 +250,7 @@ def test_a_restored_store_goes_on_bit_for_bit():
         one, two = rig.take(version), other.take(version)
         for name in one.arrays:
             assert one.arrays[name].tobytes() == two.arrays[name].tobytes(), name
-        assert rig.store.finish(one) == other.store.finish(two)
+        assert one.unique_steps == two.unique_steps
         assert rig.store.metrics() == other.store.metrics()
     for one in (rig, other):
         slot = one.put(oldest=8)
