@@ -94,14 +94,23 @@ LIFE_LOST = "life_lost"
 """A field of worlds that mark steps which lose a life: an end for the learner, not of a game."""
 
 
+PLACE = "place"
+"""A field of unrolls that are stored for long: the round in which the environments were reset, the
+rows made since then before this unroll, and the rows that are new in it. An unroll continues the
+one before if it begins where that one ended."""
+PRIORITY = "priority"
+"""A field of the steps that items begin with: how much is to be learned from each, where actors
+compute it."""
+
+
 def leaf_name(prefix: str, key: str) -> str:
     """Return the field name of one entry of a dictionary observation: `obs.camera`."""
     return f"{prefix}.{key}" if key else prefix
 
 
-def observation_names(arrays: Mapping[str, Array]) -> list[str]:
-    """Return the names of the fields that are observations."""
-    return [name for name in arrays if name == OBS or name.startswith(f"{OBS}.")]
+def is_observation(name: str) -> bool:
+    """Return whether the field of this name is an observation or a leaf of one."""
+    return name == OBS or name.startswith(f"{OBS}.")
 
 
 @dataclass(frozen=True, slots=True)

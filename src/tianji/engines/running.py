@@ -172,7 +172,7 @@ class WorkerRun:
             reports(Event(kind="note", text=NEW_EPISODES))
         row = ends.gauges.rows[role.name]
         if is_restart:
-            if kept := ends.num_kept:
+            if kept := ends.steps_kept:
                 reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
             training.progress.wall_before_s = row[Gauge.WALL_BEFORE_NS] / 1e9
         row[Gauge.WALL_BEFORE_NS] = int(training.progress.wall_before_s * 1e9)
@@ -187,6 +187,4 @@ class WorkerRun:
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."
-KEPT_STORE = (
-    "The replay store is still in shared memory, with {count:,} unrolls, and is used again."
-)
+KEPT_STORE = "The replay store is still in shared memory, with {count:,} steps, and is used again."

@@ -10,8 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
@@ -21,10 +24,13 @@ from tianji.channels.memory import Bell, Segment
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
+from tianji.engines.assembly.replay import replay_layout
 from tianji.programs.program import POLICY, TOTAL, Program, Role, sum_name
 
 if TYPE_CHECKING:
     from tianji.channels.reduce import GlooReduce
+
+REPLAY = "replay"
 
 
 class Ends(Protocol):
@@ -37,6 +43,10 @@ class Ends(Protocol):
     def sender(self, actor: Role) -> Sender: ...
 
     def receiver(self) -> Receiver: ...
+
+    def replay_memory(self, layout: RingLayout) -> Any:
+        """Open the memory of the replay store; what a learner before this one has put is there."""
+        ...
 
     def policy_writer(self, nbytes: int) -> BoardWriter: ...
 
@@ -102,6 +112,9 @@ class InprocEnds:
     def receiver(self) -> Receiver:
         return self._stream
 
+    def replay_memory(self, layout: RingLayout) -> Any:
+        return np.zeros(layout.nbytes, np.uint8)
+
     def policy_writer(self, nbytes: int) -> BoardWriter:
         self._policy = self._make_board(nbytes)
         return self._policy
@@ -133,15 +146,18 @@ class SharedMemory:
     boards: dict[str, int]
     """File descriptors by wire. A board's writer gives it its size; the ranks of a Reduce find each
     other through theirs."""
+    replay: Segment | None
+    """The replay store's own memory."""
 
     @staticmethod
     def create(program: Program, plan: RunPlan) -> SharedMemory:
-        layout = Layout.from_json(plan.layout)
+        layout, replay = Layout.from_json(plan.layout), replay_layout(plan)
         names = [POLICY, TOTAL, *(sum_name(actor) for actor in range(plan.num_actors))]
         return SharedMemory(
             Control.create(program.kinds(), bell_names(program)),
             StreamMemory.create(layout, plan.num_slots, plan.num_actors),
             {name: os.memfd_create(f"tianji-{name}") for name in names if program.has_wire(name)},
+            None if replay is None else Segment.create("the replay store", replay.nbytes),
         )
 
     @property
@@ -152,6 +168,7 @@ class SharedMemory:
             "slots": self.stream.slots.fd,
             "lanes": self.stream.lanes.fd,
             **self.boards,
+            **({} if self.replay is None else {REPLAY: self.replay.fd}),
         }
 
     def close(self) -> None:
@@ -170,8 +187,8 @@ class SharedEnds:
         self.gauges = self.control.gauges
         self.supervision = self.control.supervision
         self.orders = self.control.orders
-        self.num_kept = 0
-        """Unrolls that a receiver before this one has left in the store."""
+        self.steps_kept = 0
+        """Steps that a learner before this one has left in the replay store."""
         self.highest_version = -1
         """Highest version that a learner before this one has published."""
         self._stream = StreamMemory(
@@ -192,9 +209,13 @@ class SharedEnds:
 
     def receiver(self) -> Receiver:
         actors = self._program.of_kind("actor")
-        receiver = ShmReceiver(self._stream, [self.bell(actor) for actor in actors])
-        self.num_kept = len(receiver.kept)
-        return receiver
+        return ShmReceiver(self._stream, [self.bell(actor) for actor in actors])
+
+    def replay_memory(self, layout: RingLayout) -> Any:
+        segment = Segment.attach(self._fds[REPLAY])
+        assert segment.nbytes == layout.nbytes, "all processes start from the same plan"
+        self.steps_kept = layout.count_steps(segment.memory)
+        return segment.memory
 
     def policy_writer(self, nbytes: int) -> BoardWriter:
         writer = ShmBoardWriter(self._fds[POLICY], nbytes)

@@ -11,7 +11,7 @@ import numpy as np
 from tianji.channels.interface import Sender
 from tianji.channels.layout import Layout
 from tianji.config.plan import RunPlan
-from tianji.types import Array, Stamp
+from tianji.types import PLACE, Array, Stamp
 
 
 class RecordedUnroll:
@@ -22,6 +22,9 @@ class RecordedUnroll:
         self._num_steps = int(np.count_nonzero(self._unroll["valid"][plan.lookahead - 1 :]))
         self._senders = senders
         self._next_lane = 0
+        self._length = plan.unroll_length
+        self._made = [0] * len(senders)
+        """Rows sent on each lane."""
 
     def send(self, count: int, version: int, grant: Callable[[], object]) -> None:
         """Send this many unrolls of this version; `grant` makes the buffer grant slots."""
@@ -37,8 +40,12 @@ class RecordedUnroll:
                     grant()
                     idle = 0
                 continue
-            for name, array in sender.unroll(reserved.slot).items():
+            unroll = sender.unroll(reserved.slot)
+            for name, array in unroll.items():
                 array[...] = self._unroll[name]
+            if PLACE in unroll:  # each continues the one before, as in a run
+                unroll[PLACE][:] = 0, self._made[lane], self._length
+                self._made[lane] += self._length
             stamp = Stamp(lane, reserved.round, version, version, self._num_steps, 0, 0)
             sender.send(reserved.slot, stamp)
             count, idle = count - 1, 0

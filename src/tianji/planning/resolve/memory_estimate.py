@@ -49,5 +49,5 @@ def _batch_bytes(cadence: Cadence, slots: Slots) -> int:
     if isinstance(cadence, QueueCadence):
         trace = TRACE_BYTES * cadence.trained_steps_per_version
         return slots.per_version * slots.layout.slot_bytes + trace
-    steps_per_unroll = cadence.unroll_length * slots.layout.num_envs
-    return cadence.trained_steps_per_version * slots.layout.slot_bytes // steps_per_unroll
+    assert slots.replay is not None, "this cadence has a replay store"
+    return cadence.trained_steps_per_version * slots.replay.item_bytes

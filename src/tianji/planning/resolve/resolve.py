@@ -99,7 +99,7 @@ def resolve(
         layout=slots.layout.to_json(),
         slot_bytes=slots.layout.slot_bytes,
         num_slots=slots.num_slots,
-        replay_unrolls=slots.replay_unrolls,
+        replay_rows=0 if slots.replay is None else slots.replay.capacity,
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
         # Rounds of gradients are closed; nothing is paced.

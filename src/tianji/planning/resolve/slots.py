@@ -1,4 +1,4 @@
-"""The number and the size of the slots that a run needs for a number of actors."""
+"""The slots and the replay memory that a run needs for a number of actors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Algorithm, Cadence, Gather, QueueCadence, ReplayCadence
-from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.buffer.stores.ring_layout import RingLayout
+from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
-from tianji.channels.notes import note_bytes
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.run import RunConfig
@@ -28,12 +28,16 @@ SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attach
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The slots of one run. per_version: unrolls that one version takes."""
+    """The slots of one run.
+
+    per_version: unrolls that one version takes.
+    replay: the memory of a replay store; None where there is none.
+    """
 
     layout: Layout
     per_version: int
     warmup_unrolls: int
-    replay_unrolls: int
+    replay: RingLayout | None
     num_slots: int
     shared: SharedBytes
 
@@ -52,11 +56,13 @@ def plan_slots(
         *probe.more_fields,
         *algorithm.fields(probe.spaces, config),
         *STANDARD_FIELDS,
+        *((PLACE_FIELD,) if isinstance(cadence, ReplayCadence) else ()),
     )
     num_rows = cadence.unroll_length + cadence.lookahead - 1
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
-    warmup = replay = stored = 0
+    warmup = stored = 0
+    replay: RingLayout | None = None
     if isinstance(cadence, Gather):
         per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
@@ -65,24 +71,21 @@ def plan_slots(
         warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
         match cadence:
             case ReplayCadence():
-                replay = math.ceil(cadence.capacity_steps / steps_per_unroll)
-                stored = max(replay, warmup)
+                capacity = math.ceil(cadence.capacity_steps / config.num_envs)
+                replay = RingLayout(layout, num_actors, capacity, cadence.lookahead)
+                stored = warmup  # unrolls enter the store when the first version is due
             case QueueCadence():
                 stored = (cadence.pool_batches - 1) * per_version
         in_flight = per_version * (lag_target(config) + 2) + num_actors * SPARE_SLOTS_PER_ACTOR
         num_slots = stored + in_flight
-    shared = _shared_bytes(layout.slot_bytes, stored, num_slots, num_actors)
-    return Slots(layout, per_version, warmup, replay, num_slots, shared)
-
-
-def _shared_bytes(slot_bytes: int, stored: int, num_slots: int, num_actors: int) -> SharedBytes:
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
-    return SharedBytes(
-        in_flight=to_pages(slot_bytes * num_slots) - slot_bytes * stored,
-        replay=slot_bytes * stored,
-        control=to_pages(lane_bytes(num_slots) * num_actors + note_bytes(num_slots)) + control,
+    shared = SharedBytes(
+        in_flight=to_pages(layout.slot_bytes * num_slots),
+        replay=0 if replay is None else to_pages(replay.nbytes),
+        control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
+    return Slots(layout, per_version, warmup, replay, num_slots, shared)
 
 
 def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:

@@ -113,7 +113,8 @@ def test_a_version_too_long_for_its_span_is_put_together_from_its_parts(build, t
 def test_a_replay_store_is_filled_before_anything_is_measured(build, tmp_path):
     asked = spec(DQN)
     plan = with_small_replay(asked.plan)
-    assert plan.warmup_unrolls == plan.replay_unrolls == 1024 // 8
+    assert plan.warmup_unrolls == 1024 // 8
+    assert plan.replay_rows * plan.envs_per_actor * plan.num_actors == 1024
     build(asked).record(tmp_path / "unroll")
     trainer = LearnerBench(replace(asked, plan=plan), tmp_path / "unroll")
     trainer.work(span(0.01), threads=1)
@@ -123,8 +124,9 @@ def test_a_replay_store_is_filled_before_anything_is_measured(build, tmp_path):
 def test_a_huge_replay_store_is_filled_in_part():
     plan = spec(DQN | {"replay_size": 10**6}).plan
     few = with_small_replay(plan.model_copy(update={"slot_bytes": 1 << 20}))
-    assert few.replay_unrolls == few.warmup_unrolls == 256
-    assert few.num_slots == plan.num_slots - plan.replay_unrolls + 256
+    assert few.warmup_unrolls == 256
+    assert few.replay_rows * few.num_actors == 256 * few.unroll_length
+    assert few.num_slots == plan.num_slots - plan.warmup_unrolls + 256
 
 
 def test_a_recording_that_was_cut_is_repeated(build, tmp_path, monkeypatch):

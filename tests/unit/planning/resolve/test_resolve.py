@@ -10,7 +10,6 @@ from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.planning.plans import REPLAY, SCRIPTED, config, plan_for
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
-from tianji.channels.notes import note_bytes
 from tianji.channels.orders import Control
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
@@ -87,7 +86,7 @@ def test_a_queue_needs_slots_for_what_is_used_waiting_and_being_made():
     plan = plan_for(config(num_actors=2, max_lag=1))
     assert plan.steps_per_unroll == 4 * 4
     assert plan.unrolls_per_version == 8 * 4 // 16 == 2
-    assert (plan.warmup_unrolls, plan.replay_unrolls) == (0, 0)
+    assert (plan.warmup_unrolls, plan.replay_rows) == (0, 0)
     assert plan.num_slots == 2 * (1 + 2) + 2
 
 
@@ -106,14 +105,14 @@ def test_pacing_aims_at_one_version_of_lag_or_at_none(max_lag, lag_target):
     assert plan.num_slots == plan.unrolls_per_version * (lag_target + 2) + 1
 
 
-def test_replay_needs_slots_for_what_it_keeps_as_well():
+def test_replay_has_memory_of_its_own():
     plan = plan_for(config(REPLAY, num_envs=4, num_actors=2, max_lag=1))
     assert plan.num_rows == 4 + 3 - 1
     assert plan.steps_per_unroll == 4 * 2, "repeated rows are no steps of the unroll"
     assert plan.unrolls_per_version == 16 // 8
     assert plan.warmup_unrolls == 5, "33 steps are begun with the fifth unroll of 8"
-    assert plan.replay_unrolls == 13, "100 steps are kept with the thirteenth"
-    assert plan.num_slots == 13 + 2 * 3 + 2
+    assert plan.replay_rows == 25, "of 4 environments: 100 steps"
+    assert plan.num_slots == 5 + 2 * 3 + 2
     assert plan.ratio == 8.0
 
 
@@ -128,7 +127,7 @@ def test_bytes_are_those_of_the_layout_and_the_lanes():
     layout = scripted_layout(4, 4)
     assert Layout.from_json(plan.layout) == layout
     assert plan.slot_bytes == layout.slot_bytes
-    lanes = 2 * lane_bytes(plan.num_slots) + note_bytes(plan.num_slots)
+    lanes = 2 * lane_bytes(plan.num_slots)
     parts = (layout.slot_bytes * plan.num_slots, lanes, 1)
     pages = sum(math.ceil(part / mmap.PAGESIZE) for part in parts)
     assert plan.shared_memory_bytes == pages * mmap.PAGESIZE, "slots, lanes, and control"
@@ -140,7 +139,7 @@ def test_the_control_segment_is_planned_as_large_as_it_is(num_actors):
     plan = plan_for(asked)
     streams = (
         plan.slot_bytes * plan.num_slots,
-        plan.num_actors * lane_bytes(plan.num_slots) + note_bytes(plan.num_slots),
+        plan.num_actors * lane_bytes(plan.num_slots),
     )
     program = program_for(asked, plan)
     built = Control.create(program.kinds(), bell_names(program)).segment.nbytes
