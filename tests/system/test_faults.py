@@ -269,7 +269,7 @@ def test_a_run_that_does_not_fit_is_refused_with_the_arithmetic(tmp_path):
     words = ["cartpole-dqn", "--replay-size", "100000000000", "--json"]
     code, out, _ = Command(tmp_path, "train", *words).finish()
     assert code == 2
-    assert "replay 5,0" in json.loads(out)["error"], "the part that is too large"
+    assert "replay 3,0" in json.loads(out)["error"], "the part that is too large"
     assert not (tmp_path / "runs").exists(), "nothing was started"
 
 

@@ -156,7 +156,7 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
         "staleness": demand.staleness,
         "roles": solution.roles(),
         "memory_bytes": chosen.memory.total,
-        "memory": {**chosen.memory.parts, "total": chosen.memory.total, "gpu": 0},
+        "memory": _memory_report(chosen.memory),
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(solved.profile.warnings),
@@ -165,6 +165,11 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
         "from_cache": solved.from_cache,
         "profile_key": key_of(planned.config, machine),
     }
+
+
+def _memory_report(memory: RunMemory) -> dict[str, int]:
+    replay = memory.shared.replay
+    return {**memory.parts, "total": memory.total, "gpu": 0, "replay_bytes": replay}
 
 
 def _rule_report(planned: Planned, machine: Machine) -> dict[str, Any]:
