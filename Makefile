@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 
+# Tests start some hundred processes, and each would compile all sources again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: train test test-slow test-newest constraints check lines docs peers wheel clean
 
 train: $(VENV)/.core  ## set up, train PPO on CartPole-v1 to 475, show what was done

@@ -13,7 +13,7 @@ from typing import Any
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
-from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
+from tianji.channels.contributions import ContributionWriter, contribution_bytes
 from tianji.channels.gauges import Ticks, timed_tick
 from tianji.channels.interface import BoardReader, Sender
 from tianji.channels.layout import Layout
@@ -27,7 +27,7 @@ from tianji.engines.assembly.model import build_model
 from tianji.engines.loop import run_loop
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.planning.resolve.resolve import resolve
 
 
@@ -101,9 +101,9 @@ class GradientRoom(ActorRoom):
     def _build_actor(self, spec: RunSpec, sender: Sender, policy: BoardReader) -> Ticks:
         board = os.memfd_create("sum")
 
-        def contributions(num_parameters: int) -> BoardContributionWriter:
+        def contributions(num_parameters: int) -> ContributionWriter:
             writer = ShmBoardWriter(board, contribution_bytes(num_parameters))
-            return BoardContributionWriter(writer, ShmBoardReader(board))
+            return ContributionWriter(writer, ShmBoardReader(board))
 
         parts = spec, 0, lambda: sender, policy, self._rows
         return build_actor(*parts, open_contributions=contributions)

@@ -1,15 +1,16 @@
-"""What holds for every test: one thread for torch, and a cache folder of their own."""
+"""What holds for every test: one thread for torch, no pictures, and a cache folder of their own."""
 
 import os
 from pathlib import Path
 
 import pytest
-import torch
 
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     """Two threads that wait for each other in models this small cost ten times the work."""
+    import torch  # not before: the process that only hands out the tests needs none
+
     torch.set_num_threads(1)
 
 
@@ -21,4 +22,12 @@ def own_cache(tmp_path_factory):
         if "MPLCONFIGDIR" not in os.environ:  # matplotlib's list of fonts takes seconds to make
             patch.setenv("MPLCONFIGDIR", str(cache / "matplotlib"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_curves():
+    """A picture at the end of every run would cost more than most of the runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tianji.display.curve.draw_curve", lambda _run_dir: None)
         yield

@@ -13,9 +13,9 @@ from benchmarks.balance_cost.pieces import controller_us, look_us, unit_costs
 from benchmarks.harness import Report, median, parser, say, spread
 from benchmarks.trace_cost.bench import CASES, Case, measure
 from tianji.algorithms.registry import load_algorithm
+from tianji.config.files import load_preset
 from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
-from tianji.config.presets import load_preset
 from tianji.config.run import RunConfig
 from tianji.envs.build import probe
 from tianji.planning.resolve.resolve import resolve

@@ -16,9 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.harness import Report, alternate, parser, say
-from tianji.bench.experiment import measure
-from tianji.bench.idle import idle_share
-from tianji.bench.loaded import measure_loaded
+from tianji.bench.experiment import idle_share, measure, measure_loaded
 from tianji.bench.prediction import Model, worst_error
 from tianji.bench.sweep import FIGURE_SIZE, SAMPLE_TIMES_S, loads, make_point, settings
 

@@ -19,10 +19,9 @@ from benchmarks.harness import commit, format_table
 from benchmarks.nigt_grid.grids import of_figures, of_paper, of_seconds
 from tianji.figures.files import describe, write_data
 from tianji.figures.gathering.grid import Grid
-from tianji.figures.gathering.measure import estimate, panels_data
+from tianji.figures.gathering.measure import estimate, make_runs, panels_data, read_runs
 from tianji.figures.gathering.panels import COUNTED, Panel
 from tianji.figures.gathering.picture import band_text, draw_panels
-from tianji.figures.gathering.pool import make_runs, read_runs
 from tianji.figures.gathering.trial import core_s
 from tianji.figures.style import save
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.harness import Report, alternate, median, parser, ratio, say, spread
+from tianji.config.files import load_preset
 from tianji.config.machine import read_machine
-from tianji.config.presets import load_preset
 from tianji.config.run import RunConfig
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe

@@ -25,7 +25,7 @@ from benchmarks.plan_grid.combinations import COMBINATIONS, Combination, Mapped,
 from tianji.config.run import RunConfig
 from tianji.costs.profile import Rehearsal
 from tianji.errors import WorkerLost
-from tianji.figures.balance.rates import measure_rates
+from tianji.figures.balance.scaling import measure_rates
 
 BEST = 3
 SMALL_MACHINE_CORES = 4

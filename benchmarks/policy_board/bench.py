@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.harness import Report, parser, say
 from benchmarks.policy_board.readers import Readers, Word, reading
-from tianji.bench.memory_speed import copy_speeds
-from tianji.bench.message import aligned_bytes
+from tianji.bench.message import aligned_bytes, copy_speeds
 from tianji.channels.board import ShmBoardWriter
 from tianji.channels.interface import Bytes
 

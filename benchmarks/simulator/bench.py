@@ -21,7 +21,7 @@ from tianji.config.overrides import make_config
 from tianji.config.run import RunConfig
 from tianji.costs.profile import Profile, Rehearsal
 from tianji.envs.build import probe
-from tianji.figures.balance.rates import measure_rates
+from tianji.figures.balance.scaling import measure_rates
 from tianji.planning.measure.measure import measure
 from tianji.virtual.simulate import Simulated
 from tianji.virtual.sizes import Size, simulate_size

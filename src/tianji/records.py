@@ -8,7 +8,19 @@ says which record a report is. A worker's pipe adds the worker's name to a repor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, cast
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 StoppedBecause: TypeAlias = Literal[
     "target_reached", "max_env_steps", "max_wall", "interrupted", "failed"
@@ -127,6 +139,19 @@ class _Progressed(ProgressRecord, _GroupCounts):
     pass
 
 
+class BufferRecord(TypedDict):
+    """Where a buffer stands."""
+
+    items_put: int
+    items_taken: int
+    lag_versions: Lag
+    lag_histogram: list[int]
+    discarded_items: int
+    store: dict[str, float]
+    """Figures that the store reports, by name."""
+    gather: Rounds | None
+
+
 class GroupRecord(_GroupCounts):
     """Where a group stands: its learner and its buffer."""
 
@@ -171,6 +196,8 @@ class Metrics(_Progressed, Measured):
     gather: NotRequired[Gathering]
     evaluation: NotRequired[Evaluation]
     usable_cores: int | None
+    kind: dict[str, str]
+    """Kind of every role: `actor`, `buffer`, `learner` or `evaluator`."""
     activity: dict[str, str]
     restarts: int
     rss_bytes: dict[str, int]
@@ -183,12 +210,7 @@ class Metrics(_Progressed, Measured):
 class SummaryFacts(TypedDict, total=False):
     """What the process that supervises a run adds to its last record."""
 
-    env: str
-    algorithm: str
-    engine: str
-    seed: int
     stopped_because: StoppedBecause
-    target_return: float | None
     planning_s: float | None
     start_up_s: float | None
     rates_per_s: Rates
@@ -205,12 +227,26 @@ class SummaryFacts(TypedDict, total=False):
     prediction_error: dict[str, float] | None
     checkpoint: str | None
     can_be_filmed: bool | None
-    run_dir: str
-    first_cause: str
+    first_cause: NotRequired[str]
     """Only of a run that failed."""
 
 
-class Summary(_Progressed, SummaryFacts):
+class Done(_Progressed, SummaryFacts):
+    """What a run did."""
+
+
+class RunIdentity(TypedDict):
+    """Which run a summary is of."""
+
+    env: str
+    algorithm: str
+    engine: str
+    seed: int
+    target_return: float | None
+    run_dir: str
+
+
+class Summary(RunIdentity, Done):
     """summary.json: what a run did, with the same keys for every run."""
 
 
@@ -310,13 +346,6 @@ class DoneReport(_Spoken):
     record: SessionMetrics
 
 
-class AnswerReport(_Spoken):
-    """A process that measures answers a command."""
-
-    kind: Literal["answer"]
-    record: dict[str, Any]
-
-
 Report: TypeAlias = (
     BuiltReport
     | MetricsReport
@@ -325,89 +354,44 @@ Report: TypeAlias = (
     | ImbalanceReport
     | Event
     | DoneReport
-    | AnswerReport
 )
 
-NO_RATES = Rates(produced=0.0, received=0.0, trained=0.0, unique_trained=0.0)
-NOTHING_LEARNED = LearnerMetrics(
-    wall_s=0.0,
-    env_steps=0,
-    updates=0,
-    version=0,
-    episodes=0,
-    mean_return_100=None,
-    best_mean_return_100=None,
-    returns_by_env={},
-    time_to_target_s=None,
-    lag_versions=Lag(mean=None, p95=None, max=None),
-    lag_histogram=[],
-    ratio=Ratio(target=None, actual=None),
-    discarded_items=0,
-    env_failures=0,
-    learner={},
-)
+T = TypeVar("T")
+
+
+def nothing(record: type[T], **known: Any) -> T:
+    """Return a record of nothing done: None where it is allowed, else zeros and empty values.
+
+    known: values that are not so. Keys that a record may lack are left out.
+    """
+    hints = get_type_hints(record, include_extras=True)
+    found = {key: _empty(hint) for key, hint in hints.items() if key not in known}
+    return cast("T", {key: v for key, v in found.items() if v is not NotRequired} | known)
+
+
+def _empty(hint: Any) -> Any:
+    if get_origin(hint) is NotRequired:
+        return NotRequired
+    if type(None) in get_args(hint):
+        return None
+    return nothing(hint) if is_typeddict(hint) else (get_origin(hint) or hint)()
+
+
+NO_RATES = nothing(Rates)
+NOTHING_LEARNED = nothing(LearnerMetrics)
 """What is true before the learner's first report."""
-NOTHING_MEASURED = Measured(
-    rates_per_s=NO_RATES,
-    busy_share={},
-    paced_share={},
-    span_s=0.0,
-    worked_s={},
-    waited_s={},
-    core_s={},
-)
-NO_ROUNDS = Rounds(counts=[], discarded_steps=0, own_steps=0, absent=[], closing_s=0.0)
-NOTHING_GATHERED = GatherShares(
-    rounds_per_s=0.0,
-    gradients_per_s=0.0,
-    discarded_share=0.0,
-    discarded_step_share=0.0,
-    overdue_share=0.0,
-)
-NO_METRICS = cast(
-    "Metrics",
-    {
-        **NOTHING_LEARNED,
-        **NOTHING_MEASURED,
-        "usable_cores": None,
-        "activity": {},
-        "restarts": 0,
-        "rss_bytes": {},
-    },
-)
-
-
-NOTHING_DONE = cast(
-    "Summary",
-    {
-        "stopped_because": "failed",
-        **{key: value for key, value in NOTHING_LEARNED.items() if key != "learner"},
-        "planning_s": None,
-        "start_up_s": None,
-        "rates_per_s": NO_RATES,
-        "gather": None,
-        "restarts": 0,
-        "replans": 0,
-        "busy_share": {},
-        "busy_s": {},
-        "waited_s": {},
-        "critical_path": None,
-        "explanation": [],
-        "predicted": None,
-        "prediction_error": None,
-        "checkpoint": None,
-        "can_be_filmed": None,
-    },
-)
+NOTHING_MEASURED = nothing(Measured)
+NO_ROUNDS = nothing(Rounds)
+NOTHING_GATHERED = nothing(GatherShares, discarded_step_share=0.0)
+NO_METRICS = nothing(Metrics)
+NOTHING_DONE = nothing(Done, stopped_because="failed")
 """What is true of a run that did nothing; a run that failed early has few facts of its own."""
-
-
 _GATHER_DEFAULTS = {"times": "none", "network": "none", **NO_ROUNDS, **NOTHING_GATHERED}
 
 
-def is_actor(role: str) -> bool:
-    """Return whether a record's role is an actor: roles are named KIND or KIND-INDEX."""
-    return role.startswith("actor-")
+def roles_of(record: Metrics, kind: str) -> list[str]:
+    """Return the names of the roles of one kind."""
+    return [role for role, its_kind in record["kind"].items() if its_kind == kind]
 
 
 def without_open_round(gather: Gathering) -> Gathering:

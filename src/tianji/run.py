@@ -15,14 +15,13 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_manifest
 from tianji.checkpoint.schema import folder_name
-from tianji.config.changes import with_changes
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
+from tianji.config.overrides import with_changes
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
-from tianji.display.waiting import tell_progress
-from tianji.engines.choose import ENGINES
-from tianji.engines.interface import Outcome
+from tianji.display.stream import tell_progress
+from tianji.engines.interface import ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
@@ -31,14 +30,12 @@ from tianji.explain.explain import explain, prediction_error
 from tianji.learner.resumable import check_fits, newest_sound
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.planner import Planned, plan_again, plan_run
+from tianji.planning.planner import Planned, gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
-from tianji.planning.tasks import gathers
 from tianji.programs.program import program_for
 from tianji.records import Event, GatherRule, Metrics, Summary, SummaryFacts, without_open_round
-from tianji.run_folder.folder import RunFolder
+from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
-from tianji.run_folder.plan_file import PlanFile, read_plan
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
@@ -149,7 +146,11 @@ class _Run:
         self._folder = folder
         self._started_ns = started_ns
         self._spec = RunSpec(config, plan, planned.probe.spaces, env, run_dir)
-        self._replanner = _replanner(planned, env, machine)
+        self._replanner: Replanner | None = None
+        if _may_replan(config):
+            from tianji.planning.replan import replanner_for
+
+            self._replanner = replanner_for(planned, env, machine)
         self._display = Display(config, plan, config.observe.display)
         look = partial(folder.look, config, self._plan_file)
         gather, on_built = _gather_rule(config), self._plan_file.complete
@@ -161,8 +162,10 @@ class _Run:
         self._observer.start()
         for remark in self._planned.probe.remarks:
             self._note("environment", remark)
-        for note in _planner_notes(self._planned, self._replanner):
-            self._note("planner", note)
+        if self._planned.note:
+            self._note("planner", self._planned.note)
+        if self._replanner is None and _may_replan(self._spec.config):
+            self._note("planner", NO_REPLAN)
         self._merge_trace()  # what a supervisor that was killed has left
         outcome = Outcome(because="interrupted", record=None, restarts=0, first_cause=None)
         try:
@@ -206,26 +209,22 @@ class _Run:
 
     def _change_plan(self, outcome: Outcome) -> None:
         assert self._replanner is not None, "only a replanner ends an engine for a new plan"
-        self._tell_if_unsaved(outcome)
+        saved = [path.name for path in list_checkpoints(self._spec.run_dir)]
+        version = outcome["record"]["version"] if outcome["record"] is not None else 0
+        if folder_name(version) not in saved:  # what was learned since then is lost
+            since = saved[-1] if saved else "its beginning"
+            text = f"Version {version} could not be saved; the run goes on from {since}."
+            self._observer.report(Event(kind="checkpoint_failed", role="planner", text=text))
         plan = self._replanner.take()
         self._plan_file.update(plan)
         self._display.plan = plan
         self._note("planner", self._replanner.note)
         self._spec = replace(self._spec, plan=plan)
 
-    def _tell_if_unsaved(self, outcome: Outcome) -> None:
-        """Tell that what was learned since the last sound checkpoint is lost."""
-        saved = [path.name for path in list_checkpoints(self._spec.run_dir)]
-        version = outcome["record"]["version"] if outcome["record"] is not None else 0
-        if folder_name(version) not in saved:
-            since = saved[-1] if saved else "its beginning"
-            text = f"Version {version} could not be saved; the run goes on from {since}."
-            self._observer.report(Event(kind="checkpoint_failed", role="planner", text=text))
-
     def _extra(self) -> dict[str, Replanner | Profile | None]:
         """Return what the engine gets beside the spec, the program and the observer."""
         if self._spec.config.engine == "virtual":
-            from tianji.planning.profiles import virtual_costs
+            from tianji.planning.planner import virtual_costs
 
             return {"profile": virtual_costs(self._spec, partial(self._note, "planner"))}
         return {} if self._replanner is None else {"replan": self._replanner}
@@ -280,31 +279,16 @@ def _gather_rule(config: RunConfig) -> GatherRule | None:
     gather = load_algorithm(config.algorithm.name).cadence(config)
     if not isinstance(gather, Gather):
         return None
-    times = config.times
     return GatherRule(
         rule=gather.rule,
         num_gradients=gather.num_gradients,
-        times=times.law,
-        network=times.network,
+        times=config.times.law,
+        network=config.times.network,
     )
 
 
-def _replanner(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
-    """Return what changes the plan of this run on the way, if that is wanted."""
-    if not planned.config.plan.replan or planned.config.engine != "local":
-        return None
-    from tianji.planning.replan import replanner_for
-
-    return replanner_for(planned, env, machine)
-
-
-def _planner_notes(planned: Planned, replanner: Replanner | None) -> list[str]:
-    notes = [planned.note] if planned.note else []
-    config = planned.config
-    may_replan = config.plan.replan and config.engine == "local" and not gathers(config)
-    if may_replan and replanner is None:
-        notes.append(NO_REPLAN)
-    return notes
+def _may_replan(config: RunConfig) -> bool:
+    return config.plan.replan and config.engine == "local" and not gathers(config)
 
 
 def _save_summary(run_dir: Path, summary: Summary) -> None:

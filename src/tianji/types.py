@@ -27,6 +27,17 @@ Array: TypeAlias = NDArray[Any]
 Unroll: TypeAlias = Mapping[str, Array]
 """The arrays of one slot by field name: views into shared memory, {"obs": ..., "reward": ...}."""
 
+
+class Parts(NamedTuple):
+    """Arrays that belong side by side along an axis, where joining them is left to the reader."""
+
+    arrays: tuple[Array, ...]
+    axis: int
+
+
+Observed: TypeAlias = Array | Parts
+"""Observations of a batch: one array, or the arrays of several unrolls."""
+
 Clock: TypeAlias = Callable[[], int]
 """Returns nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
 
@@ -92,8 +103,6 @@ AGE = "age"
 """Fields that count, beside each frame of a stacked observation, those since the reset."""
 LIFE_LOST = "life_lost"
 """A field of worlds that mark steps which lose a life: an end for the learner, not of a game."""
-
-
 PLACE = "place"
 """A field of unrolls that are stored for long: the round in which the environments were reset, the
 rows made since then before this unroll, and the rows that are new in it. An unroll continues the
@@ -113,6 +122,11 @@ def is_observation(name: str) -> bool:
     return name == OBS or name.startswith(f"{OBS}.")
 
 
+def frame_names(arrays: Mapping[str, Array]) -> list[str]:
+    """Return the names of the observations that are stored as single frames, beside their ages."""
+    return [n for n in arrays if is_observation(n) and AGE + n[len(OBS) :] in arrays]
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The data that the learner takes at once, for one version.
@@ -124,7 +138,8 @@ class Batch:
     >>> Batch({"obs": obs, "reward": reward}, (stamp,), num_items=1, num_steps=256)
     """
 
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, Any]
+    """Arrays by name; observations of several unrolls may be Parts."""
     stamps: tuple[Stamp, ...]
     num_items: int
     """Number of items, as the algorithm counts them."""

@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.specs import make_spec
 from tianji.checkpoint.load import latest, read_checkpoint
-from tianji.engines.choose import ENGINES
+from tianji.engines.interface import ENGINES
 from tianji.engines.signals import StopRequest
 from tianji.programs.program import program_for
 
@@ -59,32 +59,36 @@ def saved_version(run_dir):
     return read_checkpoint(latest(run_dir).path).version
 
 
-def test_it_stops_at_max_env_steps_and_reports(run):
-    outcome, observer = run(max_env_steps=5 * STEPS)
+def test_it_stops_when_asked_to_continues_from_its_checkpoint_and_reports(run):
+    stopped, _ = run(stop_at="metrics", max_env_steps=10**9)
+    version = it_stops_between_two_versions_and_saves(run.run_dir, stopped)
+    last = version + 5
+    outcome, observer = run(resume=True, max_env_steps=last * STEPS)
+    (restored,) = observer.of_kind("restored")
+    assert restored["record"] == {"version": version, "env_steps": version * STEPS}
+    it_stops_at_max_env_steps_and_saves(run.run_dir, outcome, last)
+    it_reports(observer, outcome)
+
+
+def it_stops_between_two_versions_and_saves(run_dir, outcome):
+    assert outcome["because"] == "interrupted"
+    version = outcome["record"]["version"]
+    assert saved_version(run_dir) == version
+    assert outcome["record"]["env_steps"] == version * STEPS
+    return version
+
+
+def it_stops_at_max_env_steps_and_saves(run_dir, outcome, version):
     assert outcome["because"] == "max_env_steps"
     assert (outcome["restarts"], outcome["first_cause"]) == (0, None)
-    assert outcome["record"]["env_steps"] == 5 * STEPS
-    assert outcome["record"]["version"] == 5
+    assert outcome["record"]["env_steps"] == version * STEPS
+    assert saved_version(run_dir) == outcome["record"]["version"] == version
+
+
+def it_reports(observer, outcome):
     kinds = [report["kind"] for report in observer.reports]
     assert kinds.index("built") < kinds.index("metrics")
     assert "checkpoint_written" in kinds
     assert observer.of_kind("metrics")[-1]["record"]["version"] <= outcome["record"]["version"]
     assert set(observer.gauges.rows) == {"actor-0", "buffer", "learner"}
     assert set(outcome["record"]["busy_share"]) == set(observer.gauges.rows)
-
-
-def test_it_leaves_a_checkpoint_of_its_last_version_and_continues_from_it(run):
-    run(max_env_steps=3 * STEPS)
-    assert saved_version(run.run_dir) == 3
-    outcome, observer = run(resume=True, max_env_steps=6 * STEPS)
-    (restored,) = observer.of_kind("restored")
-    assert restored["record"] == {"version": 3, "env_steps": 3 * STEPS}
-    assert outcome["record"]["env_steps"] == 6 * STEPS
-    assert saved_version(run.run_dir) == outcome["record"]["version"] == 6
-
-
-def test_a_stop_ends_it_between_two_versions_and_saves(run):
-    outcome, _ = run(stop_at="metrics", max_env_steps=10**9)
-    assert outcome["because"] == "interrupted"
-    assert saved_version(run.run_dir) == outcome["record"]["version"]
-    assert outcome["record"]["env_steps"] == outcome["record"]["version"] * STEPS

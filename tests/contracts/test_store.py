@@ -17,18 +17,17 @@ from tianji.buffer.stores.replay import Replay
 from tianji.buffer.stores.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    Contribution,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard, InprocStream
-from tianji.channels.interface import Contribution
 from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
 from tianji.types import PLACE, Field, Stamp
-from tianji.virtual.roles import CountingStore
 
 ROWS, ENVS, ACTORS, SLOTS, PER_VERSION, P = 4, 2, 2, 24, 4, 3
 STEPS = ROWS * ENVS
@@ -40,8 +39,8 @@ CAPACITY = 2 * PER_VERSION
 def _sums(rig):
     rule = build_rule(Gather("first", PER_VERSION, PER_VERSION), ACTORS)
     boards = [InprocBoard(contribution_bytes(P)) for _ in range(ACTORS)]
-    rig.writers = [BoardContributionWriter(board, board) for board in boards]
-    adding = AtLearner(rule, BoardContributionReader(boards), ACTORS, P)
+    rig.writers = [ContributionWriter(board, board) for board in boards]
+    adding = AtLearner(rule, ContributionReader(boards), ACTORS, P)
     gate = GatherGate(GatherPlan(P), rule, adding, rig.stream, rig.rows)
     return gate, Sums(gate)
 
@@ -60,7 +59,7 @@ STORES = {
     "pool": _window(lambda stream: Pool(stream, LAYOUT.env_axes(), CAPACITY, PER_VERSION, seed=0)),
     "replay": _window(lambda stream: make_replay(stream, LAYOUT, CAPACITY * ROWS // ACTORS)),
     "sums": _sums,
-    "simulated": _window(CountingStore),
+    "simulated": _window(lambda stream: Queue(stream, {})),
 }
 every_store = pytest.mark.parametrize("name", STORES)
 

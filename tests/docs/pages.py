@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import tianji
+
+TRAIN = tianji.train
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DOCS = ROOT / "docs"
@@ -69,6 +72,11 @@ def mentions(page: Path) -> Iterator[list[str]]:
     for text in _INLINE.findall(prose(page)):
         if not set("[|") & set(text) and "..." not in text:
             yield shlex.split(text)
+
+
+def train_inline(preset=None, **settings):
+    """Train as the page says, in one process: the code of a page is tried here, not engines."""
+    return TRAIN(preset, **{"engine": "inline", **settings})
 
 
 def links(page: Path) -> list[str]:

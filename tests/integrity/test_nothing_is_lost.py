@@ -7,8 +7,13 @@ from tests.system.runs import run
 AUDITOR = {"name": "tests.fakes.auditor:ALGORITHM", "unroll_length": 8}
 
 
-@pytest.mark.parametrize("max_lag", [0, 1, 3])
-@pytest.mark.parametrize("end", ["terminated", "truncated"])
+SLOW = [
+    pytest.param(max_lag, end, marks=pytest.mark.slow)
+    for max_lag, end in ((0, "terminated"), (0, "truncated"), (1, "truncated"), (3, "terminated"))
+]
+
+
+@pytest.mark.parametrize(("max_lag", "end"), [(1, "terminated"), (3, "truncated"), *SLOW])
 def test_every_item_arrives_once_in_order_and_whole(max_lag, end, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     summary = run(

@@ -107,7 +107,7 @@ def grown_bytes(records, role):
 
 
 def test_memory_is_flat_over_a_short_run(tmp_path):
-    records = soak(tmp_path, 8)
+    records = soak(tmp_path, 5)
     for role in ("learner", "actor-0"):
         assert grown_bytes(records, role) < 8 << 20, role
 

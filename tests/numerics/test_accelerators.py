@@ -25,7 +25,7 @@ from tianji.algorithms.gradient import Autograd
 from tianji.algorithms.impala.loss import UnrollPart, impala_loss
 from tianji.algorithms.policy_gradient.loss import WeightedSteps, policy_gradient_objective
 from tianji.algorithms.ppo.loss import Columns, EvaluatedBatch, LossTerms, ppo_loss
-from tianji.models.flat import flatten
+from tianji.models.tensors import flatten
 
 # The same examples in every run: where a ratio lies within rounding of its clip, both gradients
 # are right and differ.

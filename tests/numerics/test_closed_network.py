@@ -7,9 +7,9 @@ from gymnasium import spaces
 from tests.fakes.experience import TREE, VECTOR
 from tianji.algorithms.accelerators.network import IN_PLACE, ClosedNetwork, has_closed_form
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
 from tianji.models.networks.encoder import Encoder
 from tianji.models.networks.stacked import StackedNet
+from tianji.models.tensors import flatten
 
 
 def net(hidden=(8, 6), activation="tanh", widths=(3, 1), space=VECTOR):

@@ -10,8 +10,8 @@ from torch.nn.functional import softplus
 from tests.fakes.experience import ACTIONS
 from tianji.algorithms.accelerators.heads import close_head
 from tianji.models.actions import Choices, Squashed, action_layout, squashed_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, build_head
+from tianji.models.tensors import flatten
 
 ROWS = 50
 LAYOUTS = {

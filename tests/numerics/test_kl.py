@@ -1,6 +1,6 @@
 import torch
 
-from tianji.models.heads import approximate_kl
+from tianji.algorithms.actor_critic.experience import approximate_kl
 
 
 def test_approximate_kl_is_close_to_the_true_one():

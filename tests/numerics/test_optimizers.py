@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from tianji.errors import TrainingDiverged
-from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer, RMSProp
+from tianji.models.tensors import flatten
 
 RULES = {
     "adam": (lambda flat: Adam(flat, 1e-5), lambda p: torch.optim.Adam(p, eps=1e-5)),

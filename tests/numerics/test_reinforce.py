@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.fakes.experience import Rig
 from tianji.models.actions import squashed_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import build_head
+from tianji.models.tensors import flatten
 from tianji.ops.returns import discounted_to_go, first_episode, without_peers
 from tianji.types import Batch
 

@@ -6,9 +6,9 @@ import torch
 from gymnasium import spaces
 
 from tests.fakes.experience import ACTIONS
+from tianji.algorithms.actor_critic.policy import build_sampler
 from tianji.models.actions import action_layout, squashed_layout
 from tianji.models.heads import build_head
-from tianji.models.sampling import build_sampler
 
 ROWS, ENVS = 50, 40
 LAYOUTS = {

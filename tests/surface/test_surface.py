@@ -16,7 +16,7 @@ from pathlib import Path
 import tianji
 from tianji.algorithms.registry import BUILT_IN
 from tianji.cli.main import OPEN_ENDED, VERBS, build_app
-from tianji.config.presets import list_presets
+from tianji.config.files import list_presets
 from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import list_settings, value_text
 

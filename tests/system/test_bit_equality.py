@@ -9,7 +9,7 @@ ACTORS = ".state.actors"
 
 
 @pytest.mark.parametrize("algorithm", [PPO, DQN, IMPALA], ids=lambda a: a["name"])
-@pytest.mark.parametrize("num_actors", [1, 2])
+@pytest.mark.parametrize("num_actors", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shared = {"algorithm": algorithm, "num_actors": num_actors, "max_lag": 0, "max_env_steps": 3000}

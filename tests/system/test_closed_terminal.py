@@ -9,7 +9,7 @@ import termios
 import threading
 
 from tests.system.commands import DEADLINE_S, FOREVER, SMALL, Command, assert_nothing_is_left
-from tianji.observe.status import read_status
+from tianji.observe.summary import read_status
 
 
 def _take_terminal():

@@ -21,7 +21,6 @@ SETTINGS = {"algorithm": MALENIA, "num_envs": 2, "num_actors": 2, "max_env_steps
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tianji.display.curve.draw_curve", lambda _run_dir: None)
 
 
 def short():
@@ -37,22 +36,17 @@ def slow_to_start():
     return Chain(length=5)
 
 
-def test_no_steps_are_spent_while_an_actor_that_is_needed_starts():
-    limits = {**SETTINGS, "max_env_steps": 1200}
-    trained = tianji.train(env=[long, slow_to_start], engine="local", observe=QUIET, **limits)
-    assert trained.summary["version"] > 5, "not one round of nearly all steps"
-
-
 @pytest.mark.parametrize("engine", ["inline", "virtual", "local"])
 def test_every_actor_has_its_own_task_and_each_is_reported(engine):
     trained = tianji.train(
-        env=[short, long],
+        env=[short, slow_to_start],
         engine=engine,
         observe=QUIET,
         evaluate={"period_s": 0.01, "episodes": 2},
-        **SETTINGS,
+        **{**SETTINGS, "max_env_steps": 1200},
     )
     summary = trained.summary
+    assert summary["version"] > 5, "no steps are spent while an actor that is needed starts"
     assert list(summary["returns_by_env"].values()) == [2.0, 5.0]
     assert summary["mean_return_100"] == 3.5
     assert summary["gather"]["rule"] == "harmonic"

@@ -33,18 +33,15 @@ def test_rounds_with_a_barrier_are_the_same_in_every_engine(engine, tmp_path, mo
 ENGINES = [(name, engine) for name in NAMES for engine in ("inline", "virtual")]
 
 
-@pytest.mark.parametrize(
-    ("name", "engine"), [*ENGINES, ("malenia-nigt", "local"), ("afedpg", "local")]
-)
+@pytest.mark.parametrize(("name", "engine"), [*ENGINES, ("afedpg", "local")])
 def test_every_algorithm_runs_in_every_engine(name, engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     summary = gathered(engine, name)
     assert summary["stopped_because"] == "max_env_steps"
     counts = summary["gather"]["counts"]
     assert sum(counts) >= summary["version"]
-    # A process may get its core late: Malenia's rounds are larger then, AFedPG ends without it.
-    assert summary["version"] >= (1 if (name, engine) == ("malenia-nigt", "local") else 3)
-    if (name, engine) != ("afedpg", "local"):
+    assert summary["version"] >= 3
+    if engine != "local":  # a process that gets its core late may find AFedPG's run ended
         assert all(count > 0 for count in counts), "both actors contribute"
 
 
@@ -65,9 +62,9 @@ def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(name, tmp_path, monkeypa
 def test_a_resumed_run_goes_on_in_its_simulated_time(name, law, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     times = {"law": law, "network": "sqrt"}
-    whole = gathered("virtual", name, max_env_steps=4000, times=times, run="whole")
-    half = gathered("virtual", name, max_env_steps=2000, times=times, run="half")
-    rest = resume(half["run_dir"], max_env_steps=4000)
+    whole = gathered("virtual", name, max_env_steps=2000, times=times, run="whole")
+    half = gathered("virtual", name, max_env_steps=1000, times=times, run="half")
+    rest = resume(half["run_dir"], max_env_steps=2000)
     assert half["version"] < rest["version"] == whole["version"]
     assert rest["wall_s"] == pytest.approx(whole["wall_s"], rel=1e-12)
     states = saved_state(whole["run_dir"]), saved_state(rest["run_dir"])

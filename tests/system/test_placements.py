@@ -1,11 +1,15 @@
 """A worker holds any roles, in turns or on threads: with no lag the run is the same everywhere."""
 
+import itertools
+import signal
 import time
 from dataclasses import replace
 
 import pytest
 
 from tests.fakes.specs import make_spec
+from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.runs import DQN, PPO, differences, resume, run, saved_state
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.engines.inline import InlineEngine
 from tianji.engines.local import LocalEngine
@@ -13,25 +17,37 @@ from tianji.engines.signals import StopRequest
 from tianji.programs.program import Worker, program_for
 
 STEPS = 8  # of a version
-ASKED = {
-    "num_actors": 2,
-    "max_env_steps": 40 * STEPS,
-    "env_kwargs": {"spread": 5},
-    "evaluate": {"period_s": 1e-6},
-}
+ASKED = {"num_actors": 2, "max_env_steps": 40 * STEPS, "env_kwargs": {"spread": 5}}
+EVALUATE = {"period_s": 1e-6}
 PLACES = {
     "two actors in turns": ({"actor-0": "actors", "actor-1": "actors"}, "in turns"),
-    "two actors on threads": ({"actor-0": "actors", "actor-1": "actors"}, "on threads"),
+    "two actors on threads, as the buffer": (
+        {"actor-0": "actors", "actor-1": "actors"},
+        "on threads",
+    ),
     "an evaluator with an actor": ({"evaluator": "actor-1"}, "in turns"),
-    "a buffer on its own thread": ({}, "on threads"),
     "a learner with an actor": ({"actor-0": "learner"}, "in turns"),
+    "actors on the second thread of the learner": (
+        {"actor-0": "learner", "actor-1": "learner"},
+        "actors apart",
+    ),
+    "a buffer with an actor": ({"buffer": "actor-0"}, "in turns"),
 }
 
 
 def placed(program, moved, runs):
-    roles = tuple(replace(role, worker=moved.get(role.name, role.worker)) for role in program.roles)
+    counts = {
+        worker: itertools.count() for worker in ("actors", *(r.worker for r in program.roles))
+    }
+    roles = []
+    for role in program.roles:
+        worker = moved.get(role.name, role.worker)
+        thread = next(counts[worker]) if runs == "on threads" else 0
+        if runs == "actors apart" and role.kind == "actor":
+            thread = 1
+        roles.append(replace(role, worker=worker, thread=thread))
     names = dict.fromkeys(role.worker for role in roles)
-    return replace(program, roles=roles, workers=tuple(Worker(n, 1, runs) for n in names))
+    return replace(program, roles=tuple(roles), workers=tuple(Worker(n, 1) for n in names))
 
 
 def result(outcome):
@@ -44,13 +60,64 @@ def result(outcome):
 @pytest.mark.parametrize("place", PLACES)
 def test_a_run_is_the_same_wherever_its_roles_live(place, tmp_path):
     moved, runs = PLACES[place]
-    serial = make_spec(tmp_path / "inline", engine="inline", **ASKED)
+    asked = {**ASKED, "evaluate": EVALUATE} if "evaluator" in moved else ASKED
+    serial = make_spec(tmp_path / "inline", engine="inline", **asked)
     watcher = Watcher()
     inline = InlineEngine(serial, program_for(serial.config, serial.plan), watcher)
-    spec = make_spec(tmp_path / "local", engine="local", **ASKED)
+    spec = make_spec(tmp_path / "local", engine="local", **asked)
     program = placed(program_for(spec.config, spec.plan), moved, runs)
     observer, stop = Watcher(), StopRequest()
     began_s = time.monotonic()
     local = LocalEngine(spec, program, observer).run(stop, resume=False)
     assert result(local) == result(inline.run(watcher.stop, resume=False))
     assert time.monotonic() - began_s < 60, "workers end when they are told to"
+
+
+ALONE = {"source": "rule", "buffer_worker": "buffer"}
+BARRIER = {"name": "sync-nigt"}
+
+
+def differ(one, other):
+    """Names in two checkpoints whose values differ, although they depend on no clock."""
+    one, other = saved_state(one["run_dir"]), saved_state(other["run_dir"])
+    names = {*one, *other}
+    clocks = [name for name in names if name.endswith(("row_ns", "wall_s")) or ".actors" in name]
+    return differences(one, other, but=clocks)
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN, BARRIER], ids=lambda a: a["name"])
+def test_a_buffer_in_a_worker_of_its_own_gives_the_same_bits(algorithm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = {"algorithm": algorithm, "num_actors": 2, "max_lag": 0, "max_env_steps": 2000}
+    inline = run(engine="inline", **asked)
+    local = run(engine="local", plan=ALONE, **asked)
+    assert local["restarts"] == 0
+    for key in ("env_steps", "updates", "version", "episodes", "lag_versions", "ratio"):
+        assert inline[key] == local[key], key
+    assert differ(inline, local) == []
+
+
+def test_buffer_and_learner_start_again_together_and_the_actors_stay(tmp_path):
+    words = [*FOREVER, "--env", "tianji.envs.worlds:Counting", "--plan.buffer-worker", "buffer"]
+    command = Command(tmp_path, "train", *SMALL, *words)
+    folder = command.run_dir / "checkpoints"
+    command.wait_for(lambda: any(folder.glob("v*[1-9]")), "checkpoint")
+    before = command.workers()
+    before["buffer"].kill()
+
+    def are_replaced():
+        now = command.workers()
+        return all(name in now and now[name] != before[name] for name in ("buffer", "learner"))
+
+    command.wait_for(are_replaced, "replacements")
+    command.wait_for_version(command.version() + 50)
+    assert command.workers()["actor-0"].pid == before["actor-0"].pid
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    assert "buffer: killed by SIGKILL. Restart 1 of 5." in err
+    assert "cannot continue without buffer; both start again" in err
+    summary = command.summary()
+    assert (summary["restarts"], summary["stopped_because"]) == (1, "interrupted")
+    steps = summary["env_steps"] + 1000
+    assert resume(command.run_dir, max_env_steps=steps)["env_steps"] >= steps

@@ -21,8 +21,16 @@ def ages(algorithm, **values):
     return json.loads(lines[-1])["learner"].get("age_versions")
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
-@pytest.mark.parametrize("algorithm", [PPO, IMPALA], ids=lambda a: a["name"])
+@pytest.mark.parametrize(
+    ("algorithm", "engine"),
+    [
+        (PPO, "inline"),
+        (IMPALA, "inline"),
+        (PPO, "local"),
+        pytest.param(IMPALA, "local", marks=pytest.mark.slow),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value["name"],
+)
 def test_a_pool_gives_older_batches_at_the_same_ratio(algorithm, engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert ages({**algorithm, "pool_batches": POOL}, engine=engine) > 0

@@ -7,10 +7,11 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
-import tianji
-from tests.system.commands import SMALL, Command
+from tests.system.commands import SMALL
 from tests.system.runs import PPO, QUIET, run
+from tianji.cli.main import main
 from tianji.config.run import RunConfig
+from tianji.display.curve import draw_curve
 from tianji.errors import TianjiError, UsageError
 from tianji.observe.run_log import read_lines
 from tianji.run import resume_run, train_config
@@ -27,17 +28,6 @@ def test_a_run_that_is_running_cannot_be_resumed(tmp_path, monkeypatch):
     assert resume_run(folder, {"max_env_steps": 600})["env_steps"] >= 600
 
 
-def test_a_failed_run_raises_in_python_and_names_the_cause(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        TianjiError, match=r"EnvironmentFailed: .*this world fails.*supervise\.max_restarts"
-    ):
-        tianji.train(
-            env="tianji.envs.worlds:Flaky", env_kwargs={"at_step": 5}, num_envs=4, num_actors=1,
-            observe=QUIET, supervise={"backoff_s": 0.01},
-        )  # fmt: skip
-
-
 def test_an_inline_run_that_fails_leaves_a_summary(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RuntimeError, match="this world fails"):
@@ -50,19 +40,12 @@ def test_an_inline_run_that_fails_leaves_a_summary(tmp_path, monkeypatch):
     assert "this world fails" in summary["first_cause"]
 
 
-def test_a_run_that_fails_late_says_what_it_had_done(tmp_path):
-    words = ["--env", "tianji.envs.worlds:NaNRewards", "--env-kwargs.at-step", "3000"]
-    code, out, _ = Command(tmp_path, "train", *SMALL, *words, "--json").finish()
-    summary = json.loads(out)
-    assert code == 1
-    assert summary["env_steps"] > 0 and summary["updates"] > 0
-
-
-def test_a_network_that_cannot_be_built_is_found_before_anything_starts(tmp_path):
-    words = [*SMALL, "--model.factory", "nowhere:network", "--json"]
-    code, out, _ = Command(tmp_path, "train", *words).finish()
-    assert code == 2
-    assert "nowhere" in json.loads(out)["error"]
+def test_a_network_that_cannot_be_built_is_found_before_anything_starts(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SMALL, "--model.factory", "nowhere:network", "--json"]) == 2
+    assert "nowhere" in json.loads(capfd.readouterr().out)["error"]
     assert not (tmp_path / "runs").exists()
 
 
@@ -99,6 +82,7 @@ def test_a_run_whose_folder_is_lost_says_so_at_once_and_saves_everything_anew(
     tmp_path, monkeypatch, how
 ):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tianji.display.curve.draw_curve", draw_curve)
     folder, elsewhere = Path("runs/run"), tmp_path / "elsewhere"
     lose = {"deleted": lambda: shutil.rmtree(folder), "moved": lambda: folder.rename(elsewhere)}
     before = []

@@ -3,14 +3,13 @@
 import gzip
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.system.commands import FOREVER, SMALL, Command
 from tests.system.runs import DQN, PPO, QUIET, differences, resume, run, saved_state
+from tianji.cli.main import main
 from tianji.trace.read import newest_trace, read_trace
 from tianji.trace.spans import Kind, open_spans, read_spans
 
@@ -35,15 +34,25 @@ def names(timeline, role):
     return {span.name for span in timeline.spans[role]}
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
-@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=lambda a: a["name"])
+@pytest.mark.parametrize(
+    ("engine", "algorithm"),
+    [
+        ("inline", PPO),
+        ("inline", DQN),
+        ("local", PPO),
+        pytest.param("local", DQN, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value["name"],
+)
 def test_a_trace_has_all_that_was_done_and_how_items_travelled(in_new_folder, engine, algorithm):
     timeline = traced_run(engine=engine, algorithm=algorithm)
     asleep = {"paced", "wait"} if engine == "local" else set()
     actors = [role for role in timeline.spans if role.startswith("actor-")]
     assert len(actors) == 2 or engine == "local"  # there one may have done it all alone
+    assert any("step" in names(timeline, role) for role in actors)
     for role in actors:
-        assert ACTOR <= names(timeline, role) <= ACTOR | asleep
+        worked = ACTOR if "step" in names(timeline, role) else set()
+        assert worked <= names(timeline, role) <= ACTOR | asleep
     assert names(timeline, "buffer") == BUFFER
     assert LEARNER <= names(timeline, "learner") <= LEARNER | asleep
     if engine == "local":
@@ -53,6 +62,7 @@ def test_a_trace_has_all_that_was_done_and_how_items_travelled(in_new_folder, en
     check_every_receipt_has_one_send(timeline)
     check_items_end(timeline, "learner" if algorithm is PPO else "buffer")
     check_policies_are_picked_up(timeline)
+    check_busy_and_idle_are_the_whole_time(timeline, engine)
 
 
 def check_spans_do_not_overlap(timeline):
@@ -95,9 +105,7 @@ def check_policies_are_picked_up(timeline):
     assert set(updates) == set(versions[1:])
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
-def test_busy_and_idle_are_the_whole_time(in_new_folder, engine):
-    timeline = traced_run(engine=engine, algorithm=PPO)
+def check_busy_and_idle_are_the_whole_time(timeline, engine):
     begun_s = min(s.start_s for s in timeline.of_kind("write"))
     for role, share in timeline.shares.items():
         mates = timeline.spans if engine == "inline" else {"buffer", "learner"}
@@ -141,18 +149,19 @@ def has_stepped(command, role, but):
 
 
 def test_a_killed_actor_leaves_its_spans(tmp_path):
-    command = Command(tmp_path, "train", *SMALL, *FOREVER, "--num-actors", "2", "--trace")
-    command.wait_for(lambda: has_stepped(command, "actor-1", but=0), "a step of actor-1")
-    victim = command.workers()["actor-1"]
+    slow = ["--env", "tianji.envs.worlds:Slow", "--env-kwargs.seconds", "0.001"]
+    command = Command(tmp_path, "train", *SMALL, *slow, *FOREVER, "--num-actors", "1", "--trace")
+    command.wait_for(lambda: has_stepped(command, "actor-0", but=0), "a step of actor-0")
+    victim = command.workers()["actor-0"]
     victim.kill()
-    command.wait_for(lambda: has_stepped(command, "actor-1", but=victim.pid), "a new actor-1")
+    command.wait_for(lambda: has_stepped(command, "actor-0", but=victim.pid), "a new actor-0")
     command.process.send_signal(signal.SIGINT)
     code, _, err = command.finish()
     assert code == 130
     assert "Trace runs/run/trace.json.gz" in err and "│ trace" in err
     with gzip.open(command.run_dir / "trace.json.gz", "rt") as file:
         events = json.load(file)["traceEvents"]
-    steps = [e for e in events if e["name"] == "step" and e["cat"] == "actor-1"]
+    steps = [e for e in events if e["name"] == "step" and e["cat"] == "actor-0"]
     assert len({e["pid"] for e in steps}) == 2
     assert victim.pid in {e["pid"] for e in steps}
     assert not (command.run_dir / "trace").exists()
@@ -168,13 +177,9 @@ def test_what_a_killed_supervisor_left_is_kept_when_the_run_goes_on(in_new_folde
     assert "infer" in names(read_trace(run_dir / "trace-2.json.gz"), "actor-0")
 
 
-def test_a_run_that_fails_has_its_trace(tmp_path):
-    words = ["--env", "tianji.envs.worlds:Flaky"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tianji", "train", *SMALL, *words, "--trace", "--engine", "inline"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    timeline = read_trace(newest_trace(tmp_path / "runs" / "run"))
+def test_a_run_that_fails_has_its_trace(in_new_folder):
+    words = ["--env", "tianji.envs.worlds:Flaky", "--trace", "--engine", "inline"]
+    assert main(["train", *SMALL, *words]) == 1
+    timeline = read_trace(newest_trace(in_new_folder / "runs" / "run"))
     assert timeline.of_kind("step")
-    assert not (tmp_path / "runs" / "run" / "trace").exists()
+    assert not (in_new_folder / "runs" / "run" / "trace").exists()

@@ -23,7 +23,6 @@ OBSERVATION = np.zeros(4, np.float32)
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tianji.display.curve.draw_curve", lambda _run_dir: None)
 
 
 def test_training_returns_the_summary_and_the_policy_of_the_last_version():

@@ -14,11 +14,12 @@ from tianji.config.files import load_config
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.display.curve import draw_curve
 from tianji.envs.worlds import Counting
 from tianji.errors import UsageError
 from tianji.planning.planner import GATHERS
 from tianji.planning.resolve.resolve import resolve
-from tianji.run_folder.plan_file import read_plan
+from tianji.run_folder.folder import read_plan
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +62,8 @@ def engine(monkeypatch):
     return Fresh
 
 
-def test_a_whole_run_leaves_its_config_plan_metrics_summary_and_curve():
+def test_a_whole_run_leaves_its_config_plan_metrics_summary_and_curve(monkeypatch):
+    monkeypatch.setattr("tianji.display.curve.draw_curve", draw_curve)
     summary = run.train_config(config(max_env_steps=100, env_kwargs={"length": 3}))
     folder = Path(summary["run_dir"])
     assert folder == Path("runs/it")

@@ -8,8 +8,8 @@ import torch
 from torch.distributions import Categorical
 
 from tianji.algorithms.interface import Minibatch
-from tianji.models.flat import flatten
 from tianji.models.optimizers import Adam, Optimizer
+from tianji.models.tensors import flatten
 from tianji.ops.returns import gae
 
 

@@ -49,11 +49,9 @@ class Assembler(Protocol):
 
     def may_begin(self, newest: int) -> bool:
         """Return whether an item may begin, if `newest` is the newest version of the policy."""
-        ...
 
     def start_ns(self, newest: int) -> int:
         """Return the time at which the next item begins."""
-        ...
 
     def begin(
         self, unroll: Unroll, round_number: int, started_ns: int, first_step_ns: int
@@ -61,35 +59,27 @@ class Assembler(Protocol):
 
     def is_wanted(self) -> bool:
         """Return whether the item in work is still wanted; asked before every row."""
-        ...
 
     def before_row(self) -> None:
         """Prepare the policy for the next row."""
-        ...
 
     def is_complete(self, unroll: Unroll, row: int) -> bool:
         """Return whether the item is complete with this row."""
-        ...
 
     def close_episodes(self, unroll: Unroll, end: int) -> None:
         """Mark where the episodes of the item end, before they are counted."""
-        ...
 
     def finish(self, unroll: Unroll, end: int) -> None:
         """Turn the rows before `end` into the item."""
-        ...
 
     def post(self) -> None:
         """Publish what belongs to the item and is not in its slot; the slot is sent next."""
-        ...
 
     def drop(self, unroll: Unroll, end: int) -> None:
         """Give up the item in work."""
-        ...
 
     def state(self) -> dict[str, Any] | None:
         """Return what the next item needs; None where nothing is known yet."""
-        ...
 
     def load_state(self, state: dict[str, Any]) -> None: ...
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from tianji.actor.assembler import ActorOrders, Inference, Start
 from tianji.algorithms.interface import Estimator
-from tianji.balance.gradient_timing import Timing
+from tianji.balance.given_times import Timing
+from tianji.channels.contributions import Contribution, ContributionWriter
 from tianji.channels.gauges import Gauge
-from tianji.channels.interface import Contribution, ContributionWriter
 from tianji.types import Clock, Unroll
 
 

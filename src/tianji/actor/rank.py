@@ -17,7 +17,6 @@ total, or after the learner was restored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from torch import nn
@@ -25,24 +24,13 @@ from torch import nn
 from tianji.actor.assembler import ActorOrders
 from tianji.algorithms.interface import Update
 from tianji.algorithms.whole import WholeSnapshot
+from tianji.channels.contributions import ContributionWriter
 from tianji.channels.gauges import Gauge
-from tianji.channels.interface import BoardReader, Bytes, ContributionWriter, Total, Totals
+from tianji.channels.interface import BoardReader, Bytes, Total, Totals
 from tianji.channels.orders import ActorRows
-from tianji.channels.reduce import Call, ReduceBroken, Team
-from tianji.models.flat import Snapshot
+from tianji.channels.reduce import Call, GlooReduce, ReduceBroken, Team
+from tianji.models.tensors import Snapshot
 from tianji.types import Array, Batch
-
-
-class FollowingReduce(Protocol):
-    """The end of a Reduce for every rank but the first."""
-
-    def team(self, number: int) -> Team: ...
-
-    def give(self, team: Team, rank: int, values: Array) -> None: ...
-
-    def is_under_way(self) -> bool: ...
-
-    def result(self) -> Array | None: ...
 
 
 class Rank:
@@ -53,7 +41,7 @@ class Rank:
         index: int,
         num_actors: int,
         num_parameters: int,
-        reduce: FollowingReduce,
+        reduce: GlooReduce,
         contributions: ContributionWriter,
         weigh: Callable[[int], tuple[float, float]],
         rows: ActorRows,

@@ -23,6 +23,8 @@ from tianji.channels.orders import ActorRows
 from tianji.envs.interface import World
 from tianji.types import Clock, Stamp, Unroll
 
+ENDS = ("valid", "terminated", "truncated")
+
 
 class EpisodeLedger:
     """Returns and lengths of the episodes that are still running, one per environment."""
@@ -69,9 +71,6 @@ class EpisodeLedger:
         self._length = np.array(state["length"], np.int64)
 
 
-ENDS = ("valid", "terminated", "truncated")
-
-
 @dataclass(frozen=True, slots=True)
 class ActorPlan:
     """ActorPlan(index=0, num_rows=32, observed={"obs": 0})"""
@@ -112,15 +111,28 @@ class Actor:
         self._started_ns = 0
         self._is_complete = False
         """The item in work has all its rows and waits until it is due."""
+        self._is_stepping = False
+        """The environments make a step that was not received yet."""
         self.index = plan.index
         self.is_working = False
         """An item has been begun and is neither sent nor dropped."""
 
     def tick(self) -> bool:
-        """Begin an item if one may, then step all environments once."""
+        """Begin an item if one may, then step all environments once.
+
+        Environments that step on threads of their own are left to it until the next tick, so that
+        another actor on this thread can infer meanwhile."""
+        was_stepping = self._is_stepping
+        if was_stepping:
+            self._receive_row()
         if not self.begin():
-            return False
-        return self._send_when_due(self._now_ns()) if self._is_complete else self._make_row()
+            return was_stepping
+        if self._is_complete:
+            return self._send_when_due(self._now_ns()) or was_stepping
+        self._send_row()
+        if not self._world.steps_alone:
+            self._receive_row()
+        return True
 
     def begin(self) -> bool:
         """Drop an item that is no longer wanted, begin one if one may; return whether one is in
@@ -209,12 +221,18 @@ class Actor:
             for name in ENDS:
                 unroll[name][:first] = False
 
-    def _make_row(self) -> bool:
-        row, unroll, gauges = self._row, self._unroll, self._gauges
+    def _send_row(self) -> None:
+        """Choose the actions of the next row and start its step."""
         self._assembler.before_row()
-        actions = self._inference.act(unroll, row)
+        self._world.send(self._inference.act(self._unroll, self._row))
+        self._is_stepping = True
+
+    def _receive_row(self) -> None:
+        """Wait until the step is done, and send the item that it completes."""
+        row, unroll, gauges = self._row, self._unroll, self._gauges
         before_ns = self._now_ns()
-        self._world.step(actions, unroll, row)
+        self._world.recv(unroll, row)
+        self._is_stepping = False
         unroll["row_ns"][row] = now_ns = self._now_ns()
         gauges[Gauge.ENV_NS] += now_ns - before_ns
         gauges[Gauge.HEARTBEAT_NS] = now_ns
@@ -222,7 +240,6 @@ class Actor:
         if self._row == self._plan.num_rows or self._assembler.is_complete(unroll, row):
             self._complete()
             self._send_when_due(now_ns)
-        return True
 
     def _complete(self) -> None:
         """The rows are made: they become an item."""

@@ -49,6 +49,7 @@ class UnrollAssembler:
         """Round in which the environments were reset."""
         self._made = 0
         """Rows made since then."""
+        self._observations: list[str] = []
 
     def may_begin(self, newest: int) -> bool:
         return newest >= 0

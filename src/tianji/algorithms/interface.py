@@ -150,27 +150,21 @@ class Acting(Protocol):
         steps_before: the place in the run, in environment steps of all actors before this unroll.
         It is derived from the round, never from arrival: schedules are the same in every engine.
         """
-        ...
 
     def submit(self, unroll: Unroll, t: int) -> None:
         """Start inference on row t of the observations."""
-        ...
 
     def collect(self, unroll: Unroll, t: int) -> Array:
         """Wait for that inference, write action row t (and own fields), return the actions."""
-        ...
 
     def act(self, unroll: Unroll, t: int) -> Array:
         """Submit and collect row t."""
-        ...
 
     def finish(self, unroll: Unroll, first_row: int) -> None:
         """Fill what is cheaper for the whole unroll at once, such as log-probabilities."""
-        ...
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
         """Return the actions that evaluation uses, for a batch of observations by leaf name."""
-        ...
 
 
 class Estimator(Protocol):
@@ -188,19 +182,15 @@ class Estimator(Protocol):
 
     def look_ahead(self) -> None:
         """Move the model, whose policy was just read, to the point that gradients are taken at."""
-        ...
 
     def begin(self) -> None:
         """Start a new sum: the model has moved."""
-        ...
 
     def load(self, sum_P: Array, count: int) -> None:
         """Continue from the sum that an actor which died has left at this version."""
-        ...
 
     def is_complete(self, unroll: Unroll, t: int) -> bool:
         """Return whether rows up to and including t complete the gradient; the last always does."""
-        ...
 
     def add(self, unroll: Unroll, num_rows: int) -> None: ...
 
@@ -222,20 +212,16 @@ class Update(Protocol):
 
         progress: the share of max_env_steps that is done, for schedules.
         """
-        ...
 
     def metrics(self) -> Mapping[str, float]:
         """Return the metrics of the minibatches of the last batch so far; empty without any."""
-        ...
 
     def minibatch_steps(self, batch: Batch) -> int:
         """Return the environment steps that one optimiser step of this batch trains on."""
-        ...
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return fresh copies of the optimiser's, targets' and statistics' state, which is not in
         the model's own state_dict."""
-        ...
 
     def load_state(self, state: Mapping[str, torch.Tensor]) -> None: ...
 

@@ -41,7 +41,8 @@ def load_algorithm(name: str) -> Algorithm:
 
 
 def later(module: str, function: str) -> Callable[..., Any]:
-    """Return a function that imports its module, below tianji.algorithms, at its first call.
+    """Return a function, or a class, whose module below tianji.algorithms is imported when it is
+    called: records must not import torch.
 
     >>> build_model = later("actor_critic.model", "build_model")
     """

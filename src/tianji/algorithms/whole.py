@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from tianji.algorithms.interface import Update
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 
 
 class WholeSnapshot:

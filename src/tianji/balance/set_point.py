@@ -15,7 +15,7 @@ learner's. It was begun under version v at the earliest, so its lag stays at the
 arrived. Both sides then run at the pace of the slower one, and items taken per item put is the
 serial ratio, whatever the speeds. With lag_target 0 this is serial training. Nothing here can block
 an insert: only the permission to *start* an unroll is withheld. turns.py decides which actor gets
-that permission, parking.py how many may work at once.
+that permission, and how many may work at once.
 """
 
 from __future__ import annotations

@@ -6,36 +6,40 @@ without a learner, over the same Stream that training uses.
 Every actor takes `sample_time_s` for a message of a fixed size and sends it; the clock stops when
 `num_messages` have been received and kept. Kept means that the slot passes to the receiver's store,
 where the oldest gives way; nothing is copied a second time unless the point says so.
+
+`measure_loaded` measures the same while several experiments fill the machine, `idle_share` what a
+receiver costs that has nothing to receive.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import multiprocessing
 import statistics
-import subprocess
-import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from multiprocessing.connection import Connection
 from typing import Any
 
-from tianji.bench.memory_speed import copy_speeds
-from tianji.bench.message import make_layout
+from tianji.bench.message import copy_speeds, make_layout
 from tianji.bench.point import Point
-from tianji.bench.receiving import Received, receive
-from tianji.bench.wiring import Row, Wiring
+from tianji.bench.receiving import Received, VirtualBuffer, receive
+from tianji.bench.sender import SEGMENTS, role_names
+from tianji.channels.gauges import Gauge
+from tianji.channels.orders import Control, Stop
 from tianji.channels.shm import ShmReceiver, StreamMemory
-from tianji.engines.supervise.process import ONE_HEAP, THREAD_VARIABLES
+from tianji.engines.loop import run_loop
+from tianji.engines.supervise.process import StartMessage, WorkerProcess
 from tianji.errors import ChannelError
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """Run one point; what is reported, by the names that scripts rely on."""
+    """Run one point; return what is reported, by the names that scripts rely on."""
     point.check()
     before = copy_speeds(point.size_bytes)
-    wiring = Wiring.create(point.num_actors)
-    received = run(point, wiring, when_ready=lambda: None)
+    received, cpu = run(point, when_ready=lambda: None)
     memcpy = statistics.median(before + copy_speeds(point.size_bytes))
     rate = received.num_messages / received.collection_s
     return {
@@ -52,13 +56,16 @@ def measure(point: Point) -> dict[str, Any]:
         "mb_per_s": rate * point.size_bytes / 1e6,
         "memcpy_mb_per_s": memcpy / 1e6,
         "share_of_memcpy": rate * point.size_bytes / memcpy,
-        **cpu_figures(point, wiring, received),
+        **cpu,
     }
 
 
-def cpu_figures(point: Point, wiring: Wiring, received: Received) -> dict[str, float]:
-    """What a message took of the processors, and how long sampling it took."""
-    cpu_ns, sampled_ns = (sum(row[word] for row in wiring.rows) for word in Row)
+def cpu_figures(point: Point, control: Control, received: Received) -> dict[str, float]:
+    """Return what a message took of the processors, and how long sampling it took."""
+    rows = control.gauges.of_kind("actor").values()
+    cpu_ns, sampled_ns = (
+        sum(row[gauge] for row in rows) for gauge in (Gauge.BUSY_NS, Gauge.ENV_NS)
+    )
     num_sent = received.num_messages + point.num_warmup
     return {
         "sender_cpu_us": cpu_ns / num_sent / 1e3,
@@ -67,52 +74,94 @@ def cpu_figures(point: Point, wiring: Wiring, received: Received) -> dict[str, f
     }
 
 
-def run(point: Point, wiring: Wiring, when_ready: Callable[[], object]) -> Received:
-    """Start the senders, receive, and see all of them end. `when_ready` is called before the clock
-    starts."""
-    layout = make_layout(point.size_bytes)
-    stream = StreamMemory.create(layout, point.num_slots, point.num_actors)
-    receiver = ShmReceiver(stream, wiring.sender_bells)
-    with _senders(point, stream, wiring) as processes:
+def make_channels(point: Point) -> tuple[Control, StreamMemory, ShmReceiver]:
+    kinds = role_names(point.num_actors)
+    control = Control.create(kinds, tuple(kinds))
+    stream = StreamMemory.create(make_layout(point.size_bytes), point.num_slots, point.num_actors)
+    bells = [control.bell(name) for name in control.gauges.of_kind("actor")]
+    return control, stream, ShmReceiver(stream, bells)
+
+
+def run(point: Point, when_ready: Callable[[], object]) -> tuple[Received, dict[str, float]]:
+    """Start the senders, receive, and see all of them end; return what was received, and the
+    processor time. when_ready: called before the clock starts."""
+    control, stream, receiver = make_channels(point)
+    with _senders(point, stream, control) as processes:
 
         def find_lost() -> str | None:
-            for index, process in enumerate(processes):
-                if process.poll() is not None:
-                    return _ending(index, process)
-            return None
+            return next((_ending(n, p) for n, p in processes.items() if p.has_ended()), None)
 
-        return receive(point, receiver, wiring.receiver_bell, find_lost, when_ready)
+        received = receive(point, receiver, control.bell("buffer"), find_lost, when_ready)
+    return received, cpu_figures(point, control, received)
 
 
-def _ending(index: int, process: subprocess.Popen[bytes]) -> str:
-    return f"sender {index} ended with exit code {process.returncode}."
+def _ending(name: str, process: WorkerProcess) -> str:
+    return f"{name} is gone ({process.how_it_ended()})."
 
 
 @contextmanager
 def _senders(
-    point: Point, stream: StreamMemory, wiring: Wiring
-) -> Iterator[list[subprocess.Popen[bytes]]]:
-    fds = stream.slots.fd, stream.lanes.fd, wiring.segment.fd
-    variables = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **ONE_HEAP}
-    processes: list[subprocess.Popen[bytes]] = []
+    point: Point, stream: StreamMemory, control: Control
+) -> Iterator[dict[str, WorkerProcess]]:
+    segments = stream.slots, stream.lanes, control.segment
+    fds = {name: segment.fd for name, segment in zip(SEGMENTS, segments, strict=True)}
+    run, processes = json.dumps(asdict(point)).encode(), {}
     try:
-        for index in range(point.num_actors):
-            start = {"point": asdict(point), "index": index, "num_slots": stream.num_slots,
-                     "fds": fds, "parent": os.getpid()}  # fmt: skip
-            command = [sys.executable, "-m", "tianji.bench.sender", json.dumps(start)]
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=fds, env=variables,
-                start_new_session=True,  # a terminal's Ctrl-C reaches the receiver alone
-            )  # fmt: skip
-            processes.append(process)
+        for name in control.gauges.of_kind("actor"):
+            message = StartMessage(name, run, threads=1, fds=fds)
+            processes[name] = WorkerProcess.start(message, "tianji.bench.sender")
         yield processes
-        wiring.stop()
-        for index, process in enumerate(processes):
+        control.stop(Stop.NOW)
+        for name, process in processes.items():
             if process.wait() != 0:  # what it would have told is missing
-                raise ChannelError(f"The measurement is incomplete: {_ending(index, process)}")
+                raise ChannelError(f"The measurement is incomplete: {_ending(name, process)}")
     finally:
-        for process in processes:
+        for process in processes.values():
             process.kill()
-            process.wait()
-        for fd in fds:
-            os.close(fd)
+            process.close()
+        for segment in segments:
+            segment.close()
+
+
+IDLE_S = 2.0
+
+
+def idle_share(num_actors: int = 4, duration_s: float = IDLE_S) -> float:
+    """The share of a core that the receiver's loop takes while nobody sends."""
+    point = Point(4096, num_actors)
+    control, stream, receiver = make_channels(point)
+    buffer, bell = VirtualBuffer(point, receiver), control.bell("buffer")
+    started_s, cpu_before_s = time.monotonic(), time.process_time()
+    end_s = started_s + duration_s
+    run_loop(buffer.tick, [], bell, lambda: time.monotonic() >= end_s)
+    share = (time.process_time() - cpu_before_s) / (time.monotonic() - started_s)
+    for segment in (stream.slots, stream.lanes, control.segment):
+        segment.close()
+    return share
+
+
+PATIENCE_S = 60.0  # for the other runs to get ready; one that failed breaks all of them off
+
+
+def measure_loaded(point: Point, num_runs: int) -> dict[str, float]:
+    """The processor time of a message at either side, as `measure` reports it, while the same point
+    runs several times at once: cores, caches and memory are shared as they are by many actors."""
+    fork: Any = multiprocessing.get_context("fork")
+    barrier = fork.Barrier(num_runs)
+    workers, ends = [], []
+    for _ in range(num_runs):
+        receiver, sender = fork.Pipe(duplex=False)
+        worker = fork.Process(target=_run_one, args=(point, barrier, sender))
+        worker.start()
+        sender.close()  # so that a worker that died is noticed
+        workers.append(worker)
+        ends.append(receiver)
+    found: list[dict[str, float]] = [receiver.recv() for receiver in ends]
+    for worker in workers:
+        worker.join()
+    return {key: statistics.mean(figures[key] for figures in found) for key in found[0]}
+
+
+def _run_one(point: Point, barrier: Any, answer: Connection) -> None:
+    _, cpu = run(point, when_ready=lambda: barrier.wait(PATIENCE_S))
+    answer.send(cpu)

@@ -2,10 +2,14 @@
 
 Each stamp has 8 bytes, in a message of fewer than 16 bytes 4, 2 or 1. A stamp holds the number of
 the message modulo its range.
+
+How fast this machine copies memory: the limit that moving data is held against.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -16,8 +20,8 @@ from tianji.errors import ChannelError
 from tianji.types import Array, Field
 
 PAYLOAD = "payload"
+# One number for each message. A memoryview is twice as fast, but needs aligned numbers.
 Stamps: TypeAlias = "memoryview[int] | Array"
-"""One number for each message. A memoryview is twice as fast, but needs aligned numbers."""
 _STEP = 0x9E3779B97F4A7C15  # odd, so that the words of two messages differ everywhere
 
 
@@ -43,22 +47,13 @@ class Payload:
         self.bytes = whole_words[:size_bytes]
         self._sender = sender
         self.vary(0)
+        # Each holds one number, which says which message this is.
         self.head, self.tail = stamps_of(self.bytes[None])
-        """Each holds one number, which says which message this is."""
         self.last_number = highest_stamp(size_bytes)
 
     def vary(self, number: int) -> None:
         """Make every byte depend on the number; slow, for the untimed check."""
         np.add(self._pattern, _offset(number, self._sender), out=self._numbers)
-
-    def check_fits(self, messages: Array) -> None:
-        """Raise ChannelError unless the slots at the other end are as large as a message."""
-        slot_bytes = messages.shape[-1]
-        if self.bytes.nbytes != slot_bytes:
-            raise ChannelError(
-                f"A message of {self.bytes.nbytes} bytes does not fit its slot of {slot_bytes}. "
-                "Start both ends with the same size."
-            )
 
 
 def stamps_of(messages: Array) -> tuple[Stamps, Stamps]:
@@ -125,3 +120,35 @@ class Inspector:
             raise ChannelError(
                 f"The bytes of message {number} of sender {sender} changed on the way."
             )
+
+
+# Copies go round in a region of this size: larger than most caches, as a store is.
+REGION_BYTES = 64 << 20
+# Messages under 4 KB fill less of it: more places would take more memory than the messages do.
+MAX_PLACES = 1 << 14
+REPEATS, REPEAT_S = 3, 0.05
+
+
+def copy_speeds(size_bytes: int) -> list[float]:
+    """Bytes per second of one core copying the same payload into ever new places of a region whose
+    pages were touched before; some repeats."""
+    source = _touched(size_bytes).data
+    num_places = max(2, min(MAX_PLACES, REGION_BYTES // size_bytes))
+    region = _touched(num_places * size_bytes)
+    places = [region[i * size_bytes : (i + 1) * size_bytes].data for i in range(num_places)]
+    return [_one_repeat(source, places) for _ in range(REPEATS)]
+
+
+def _touched(nbytes: int) -> NDArray[np.uint8]:
+    memory = aligned_bytes(nbytes)
+    memory[:] = 1
+    return memory
+
+
+def _one_repeat(source: memoryview, places: Sequence[memoryview]) -> float:
+    copied, started = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - started) < REPEAT_S:
+        for place in places:
+            place[:] = source
+        copied += len(places)
+    return copied * source.nbytes / elapsed

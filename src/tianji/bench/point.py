@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tianji.bench.memory_speed import REGION_BYTES
-from tianji.bench.message import make_layout
+from tianji.bench.message import REGION_BYTES, make_layout
 from tianji.config.machine import memory_available_bytes
 from tianji.errors import UsageError
 
@@ -19,16 +18,19 @@ MIN_KEPT, MAX_KEPT = 8, 1024
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is asked."""
+    """What is asked.
+
+    is_copying: the receiver copies every message into a store of its own, instead of keeping its
+        slot.
+    is_checking: messages differ and every byte is compared; such a run says nothing about speed.
+    """
 
     size_bytes: int
     num_actors: int = 1
     sample_time_s: float = 0.0
     num_messages: int = 10_000
     is_copying: bool = False
-    """The receiver copies every message into a store of its own, instead of keeping its slot."""
     is_checking: bool = False
-    """Messages differ and every byte is compared; such a run says nothing about speed."""
 
     def check(self) -> None:
         """Find what cannot be run before any process starts."""

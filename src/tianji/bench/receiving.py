@@ -14,10 +14,9 @@ from tianji.channels.memory import Bell
 from tianji.engines.loop import run_loop
 from tianji.errors import ChannelError
 
+# A store is in no hurry: it sleeps until a sender has sent so many, or half of what it may.
 BURST = 128
-"""A store is in no hurry: it sleeps until a sender has sent so many, or half of what it may."""
-COPY_BURST_BYTES = 1 << 20
-"""A receiver that copies is: it copies faster what is still in a cache."""
+COPY_BURST_BYTES = 1 << 20  # A receiver that copies is: it copies faster what is still in a cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,7 @@ class VirtualBuffer:
         self._window = point.window
         hot = max(1, COPY_BURST_BYTES // point.size_bytes) if point.is_copying else BURST
         self._burst = point.num_actors * min(BURST, point.window // 2, hot)
-        self._left = self._awaited = 0
-        """Messages not yet granted, and not yet received."""
+        self._left = self._awaited = 0  # messages not yet granted, and not yet received
         inspector = Inspector(receiver.arrays[PAYLOAD], point.num_actors)
         self._inspect = inspector.compare if point.is_checking else inspector.look
         self._is_copying = point.is_copying

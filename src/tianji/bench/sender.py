@@ -1,22 +1,26 @@
-"""A sender process of the experiment: `python -m tianji.bench.sender START`, START being JSON."""
+"""The sending end of the experiment, in a process that is started like a worker of a run."""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
+from typing import Any
 
 import numpy as np
 
 from tianji.bench.message import PAYLOAD, Payload, make_layout
 from tianji.bench.point import Point
-from tianji.bench.wiring import Row, Wiring
+from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Sender
 from tianji.channels.memory import Segment
+from tianji.channels.orders import Control, Order, Stop
+from tianji.channels.reports import ReportPipe
 from tianji.channels.shm import ShmSender, StreamMemory
 from tianji.engines.loop import run_loop
-from tianji.engines.worker import die_with_parent, give_way
-from tianji.types import Stamp
+from tianji.engines.worker import give_way, main
+from tianji.types import RoleKind, Stamp
+
+SEGMENTS = ("slots", "lanes", "control")
 
 
 class VirtualActor:
@@ -33,9 +37,8 @@ class VirtualActor:
         self._index = index
         self._sender = sender
         self._sample_time_s = point.sample_time_s
-        self._payload = payload = Payload(point.size_bytes, index)
+        self._payload = Payload(point.size_bytes, index)
         messages = sender.arrays[PAYLOAD][:, 0]
-        payload.check_fits(messages)
         self._places = [message.data for message in messages]
         self._prepare = self._sample if point.sample_time_s else None
         if point.is_checking:
@@ -78,22 +81,29 @@ class VirtualActor:
         self.sampled_ns += time.monotonic_ns() - before_ns
 
 
-def main() -> None:
-    start = json.loads(sys.argv[1])
-    die_with_parent(start["parent"])
+def role_names(num_actors: int) -> dict[str, RoleKind]:
+    """Return the names and kinds of the roles, the receiver first; each has its own bell."""
+    return {"buffer": "buffer", **{f"actor-{i}": "actor" for i in range(num_actors)}}
+
+
+def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
+    """Send until the receiver says stop. The gauges then hold the processor time of the loop
+    (BUSY_NS) and the time spent sampling (ENV_NS)."""
     give_way()
-    point, index = Point(**start["point"]), start["index"]
-    slots, lanes, shared = map(Segment.attach, start["fds"])
+    point, name = Point(**json.loads(run)), head["worker"]
+    slots, lanes, shared = (Segment.attach(head["fds"][name]) for name in SEGMENTS)
     layout = make_layout(point.size_bytes)
-    memory = StreamMemory(slots, lanes, layout, start["num_slots"], point.num_actors)
-    wiring = Wiring(shared, point.num_actors)
+    memory = StreamMemory(slots, lanes, layout, point.num_slots, point.num_actors)
+    kinds = role_names(point.num_actors)
+    index, control = tuple(kinds).index(name) - 1, Control(kinds, tuple(kinds), shared)
     np.frombuffer(slots.memory, np.uint8)[::4096].max()  # pages are mapped before the clock runs
-    actor = VirtualActor(point, index, ShmSender(memory, index, wiring.receiver_bell))
+    actor = VirtualActor(point, index, ShmSender(memory, index, control.bell("buffer")))
+    gauges, orders = (board.rows[name] for board in (control.gauges, control.supervision))
     cpu_before_ns = time.process_time_ns()
-    run_loop(actor.tick, [], wiring.sender_bells[index], wiring.is_stopping)
-    wiring.rows[index][Row.SAMPLED_NS] = actor.sampled_ns
-    wiring.rows[index][Row.CPU_NS] = time.process_time_ns() - cpu_before_ns
+    run_loop(actor.tick, [], control.bell(name), lambda: orders[Order.STOP] != Stop.NO)
+    gauges[Gauge.ENV_NS] = actor.sampled_ns
+    gauges[Gauge.BUSY_NS] = time.process_time_ns() - cpu_before_ns
 
 
 if __name__ == "__main__":
-    main()
+    main(work)

@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tianji.bench.experiment import measure
-from tianji.bench.idle import idle_share
-from tianji.bench.loaded import measure_loaded
+from tianji.bench.experiment import idle_share, measure, measure_loaded
 from tianji.bench.point import Point
 from tianji.bench.prediction import Measurement, Model, runs_at_once, worst_error
 from tianji.wording import to_percent
@@ -18,10 +16,10 @@ FIGURE_SIZE = 512 << 10
 ACTORS = (1, 2, 4)
 SAMPLE_TIMES_S = (0.001, 0.010)
 MANY_ACTORS = (1, 2, 4, 8, 16)
+# About how long one point of the sweep takes: what 10,000 messages take is scaled from it.
 POINT_S = 0.5
-"""About how long one point of the sweep takes: what 10,000 messages take is scaled from it."""
+# Guesses, for the number of messages that fill that time.
 COPY_BYTES_PER_S, MESSAGES_PER_S = 10e9, 300_000
-"""Guesses, for the number of messages that fill that time."""
 
 
 def measure_sizes(sizes: Sequence[int] = SIZES, point_s: float = POINT_S) -> list[Measurement]:

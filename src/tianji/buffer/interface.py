@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from tianji.buffer.lanes import Lanes
-from tianji.records import Rounds
+from tianji.channels.interface import Batches
+from tianji.records import BufferRecord, Rounds
 from tianji.types import Array, Batch, Episode, Stamp
 
 
@@ -46,16 +47,47 @@ class Store(Protocol):
 
         priorities: new priorities of the batch's items, in the order of `batch.keys`.
         """
-        ...
+        return
 
     def metrics(self) -> dict[str, float]:
         """Return figures about what was taken since the last call (reuse, age)."""
-        ...
+        return {}
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps: what is held (with the bytes, where worth it), random
-        state."""
+        state. Nothing where a resumed run makes it again."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue with what state() returned."""
+        return
+
+
+class BufferEnd(Batches, Protocol):
+    """A buffer as its learner sees it, in the same process or in a worker of its own."""
+
+    @property
+    def due_ns(self) -> int:
+        """Time of the next work that needs no arrival; 0: there is none."""
         ...
+
+    def tick(self) -> bool: ...
+
+    def withdraw(self) -> bool:
+        """Want no batch any more; return False if one is on its way, which must be used."""
+        ...
+
+    def continue_at(self, version: int) -> None:
+        """Continue at this version after a resume."""
+        ...
+
+    def record(self) -> BufferRecord: ...
+
+    def news(self) -> list[str]:
+        """Return what a person should know now, each thing once."""
+        ...
+
+    def state(self) -> dict[str, Any]: ...
 
     def load_state(self, state: dict[str, Any]) -> None: ...
 
@@ -83,7 +115,7 @@ class Gate(Protocol):
 
     def starts_with(self, num_held: int) -> None:
         """Count the items that the store holds from before the start."""
-        ...
+        return
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
         """Note an item that has arrived; return whether it enters the store at once."""
@@ -91,15 +123,15 @@ class Gate(Protocol):
 
     def came(self, actor: int) -> None:
         """Note that the actor has started, for the first time or again."""
-        ...
+        return
 
     def lost(self, actor: int) -> None:
         """Note that the actor died and its lane was reset; a successor may come."""
         ...
 
     def gave_up(self, actor: int) -> None:
-        """Note that the supervisor will not start the actor again."""
-        ...
+        """Note that the supervisor will not start the actor again: the others take its turns."""
+        return
 
     def tick(self) -> bool:
         """Look at what has changed and grant slots; return whether there was work."""
@@ -124,20 +156,23 @@ class Gate(Protocol):
     @property
     def due_ns(self) -> int:
         """Time of the next work that needs no arrival; 0: there is none."""
-        ...
+        return 0
 
     def waiting(self) -> Iterable[Stamp]:
         """Return items that hold a slot and have not entered the store."""
-        ...
+        return ()
 
     def news(self) -> list[str]:
         """Return what a person should know now, each thing once."""
-        ...
+        return []
 
     def rounds_record(self) -> Rounds | None:
         """Return the record of the rounds, where gradients are gathered."""
-        ...
+        return None
 
-    def state(self) -> dict[str, Any]: ...
+    def state(self) -> dict[str, Any]:
+        return {}
 
-    def load_state(self, state: dict[str, Any]) -> None: ...
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue with what state() returned; items that waited are made again."""
+        return

@@ -6,13 +6,13 @@ Nothing here looks at all actors when an item arrives: there may be thousands.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from tianji.balance.turns import Turns
-from tianji.buffer.losses import Losses
-from tianji.buffer.presence import Presence
+from tianji.buffer.orders import BufferOrders
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
-from tianji.channels.orders import BufferRows
+from tianji.channels.orders import BufferRows, Order
 from tianji.types import Stamp
 
 
@@ -113,3 +113,90 @@ class Lanes:
         held = self.turns.outstanding
         self.turns.load([int(made) + owed for made, owed in zip(rounds, held, strict=True)])
         self.has_changed = True
+
+
+class Changes(NamedTuple):
+    """Actors whose presence has changed since the last look."""
+
+    come: list[int]
+    given_up: list[int]
+
+
+class Presence:
+    """The actors that are attached, that were replaced, and that will not come back. It looks only
+    at missing actors: there may be thousands in all."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        rows: BufferRows,
+    ) -> None:
+        self._receiver = receiver
+        self._supervision = rows.supervision
+        self._of_actors = [actor.supervision for actor in rows.actors]
+        self._orders = BufferOrders(rows.actors)
+        self._resets_done = sum(map(self._orders.resets_done, range(len(rows.actors))))
+        self.absent = set(range(receiver.num_lanes))
+        """Actors not attached at the last look."""
+
+    def changes(self) -> Changes:
+        changes = Changes([], [])
+        for actor in tuple(self.absent):
+            if self._of_actors[actor][Order.GIVEN_UP]:
+                changes.given_up.append(actor)
+            elif self._receiver.is_attached(actor):
+                changes.come.append(actor)
+        self.absent.difference_update(changes.come, changes.given_up)
+        return changes
+
+    def replaced(self) -> list[tuple[int, int]]:
+        """Return the actors that were replaced since the last look, and how often in all. The
+        supervisor tells each actor its own count, and the buffer the sum of all."""
+        if self._supervision[Order.RESETS] == self._resets_done:
+            return []
+        counts = [row[Order.RESETS] for row in self._of_actors]
+        return [
+            (actor, count)
+            for actor, count in enumerate(counts)
+            if count != self._orders.resets_done(actor)
+        ]
+
+    def lost(self, actor: int, resets: int) -> None:
+        """Note that the actor's lane was reset, after this many replacements."""
+        self.absent.add(actor)
+        self._resets_done += resets - self._orders.resets_done(actor)
+        self._orders.reset_done(actor, resets)  # last: the new actor waits for it
+
+
+class Losses:
+    """Counts items that reached no version in the whole run, restarts included. An actor counts
+    what it drops in its own gauges; what was sent and is lost is counted here."""
+
+    def __init__(self, rows: BufferRows) -> None:
+        self._row = rows.gauges
+        self._rows = (rows.gauges, *(actor.gauges for actor in rows.actors))
+        self._items_before = self._steps_before = 0
+
+    def lose(self, stamp: Stamp) -> None:
+        self._row[Gauge.DISCARDED] += 1
+        self._row[Gauge.DISCARDED_STEPS] += stamp.env_steps
+
+    @property
+    def items(self) -> int:
+        return self._items_before + self._now(Gauge.DISCARDED)
+
+    @property
+    def steps(self) -> int:
+        return self._steps_before + self._now(Gauge.DISCARDED_STEPS)
+
+    def _now(self, gauge: Gauge) -> int:
+        return sum(row[gauge] for row in self._rows)
+
+    def state(self) -> dict[str, Any]:
+        return {"discarded": self.items, "discarded_steps": self.steps}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        # A learner that is restarted finds the gauges as they were; they count only once.
+        self._items_before = int(state["discarded"]) - self._now(Gauge.DISCARDED)
+        steps = int(state.get("discarded_steps", 0))  # checkpoints of version 0.1 have none
+        self._steps_before = steps - self._now(Gauge.DISCARDED_STEPS)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tianji.buffer.episodes import Episodes
+import numpy as np
+
 from tianji.buffer.interface import Gate, Progress, Store
-from tianji.buffer.lag import LagGauge
-from tianji.records import Rounds
-from tianji.types import Array, Batch, Stamp
+from tianji.channels.interface import Receiver
+from tianji.records import BufferRecord, Lag
+from tianji.types import Array, Batch, Episode, Stamp
 
 
 class Buffer:
@@ -121,12 +122,20 @@ class Buffer:
         """Return what a person should know now, each thing once."""
         return self._gate.news()
 
-    def metrics(self) -> dict[str, float]:
-        return self._store.metrics()
+    def withdraw(self) -> bool:
+        """Return True: a batch is taken only when the learner takes it."""
+        return True
 
-    def rounds_record(self) -> Rounds | None:
-        """Return the record of the rounds, where gradients are gathered."""
-        return self._gate.rounds_record()
+    def record(self) -> BufferRecord:
+        return BufferRecord(
+            items_put=self.items_put,
+            items_taken=self.items_taken,
+            lag_versions=self.lag.summary(),
+            lag_histogram=self.lag.counts(),
+            discarded_items=self.discarded,
+            store=self._store.metrics(),
+            gather=self._gate.rounds_record(),
+        )
 
     def state(self) -> dict[str, Any]:
         """Return the state between two versions. A resume makes items again that wait or are in
@@ -153,3 +162,80 @@ class Buffer:
         self.lag.load_state(state["lag"])
         self._lanes.losses.load_state(state)
         self._gate.starts_with(self._store.num_held())
+
+
+class Episodes:
+    """The progress of a run, read from the unrolls that have arrived; told in groups.
+
+    episodes.add(stamp, slot)       # while the slot is ours
+    episodes.tell()                 # all that were added since
+    """
+
+    def __init__(self, receiver: Receiver, progress: Progress, first_row: int = 0) -> None:
+        """first_row: rows before it repeat the unroll before."""
+        self._receiver = receiver
+        self._progress = progress
+        self._first_row = first_row
+        self._found: list[tuple[tuple[int, int, int, int], Episode]] = []
+        """Each with its place in time: round, row, actor, environment."""
+        self._steps = 0
+
+    def add(self, stamp: Stamp, slot: int) -> None:
+        arrays, first = self._receiver.arrays, self._first_row
+        lengths, returns = arrays["episode_length"][slot], arrays["episode_return"][slot]
+        for row, env in np.argwhere(lengths[first:] > 0).tolist():
+            at = row + first
+            ended_ns = int(arrays["row_ns"][slot][at])
+            length = int(lengths[at, env])
+            episode = Episode(ended_ns, float(returns[at, env]), length, stamp.actor)
+            self._found.append(((stamp.round, row, stamp.actor, env), episode))
+        self._steps += stamp.env_steps
+
+    def tell(self) -> None:
+        """Tell the episodes in order of time, so that arrival times do not change the run's end."""
+        self._found.sort(key=lambda found: found[0])
+        self._progress.add([episode for _, episode in self._found], self._steps)
+        self._found, self._steps = [], 0
+
+
+MOST = 64  # larger lags are counted in the last bin, and shown in max
+
+
+class LagGauge:
+    """Lag of everything that entered the store, in versions. A histogram is enough for mean, p95
+    and max, and costs one addition per unroll."""
+
+    def __init__(self) -> None:
+        self.histogram = [0] * (MOST + 1)
+        self._max = 0
+
+    def add(self, lag: int) -> None:
+        self.histogram[min(max(lag, 0), MOST)] += 1
+        self._max = max(self._max, lag)
+
+    def summary(self) -> Lag:
+        total = sum(self.histogram)
+        if not total:
+            return Lag(mean=0.0, p95=0, max=0)
+        mean = sum(lag * count for lag, count in enumerate(self.histogram)) / total
+        return Lag(mean=mean, p95=self._percentile(0.95, total), max=self._max)
+
+    def _percentile(self, share: float, total: int) -> int:
+        seen = 0
+        for lag, count in enumerate(self.histogram):
+            seen += count
+            if seen >= share * total:
+                return lag
+        return MOST
+
+    def counts(self) -> list[int]:
+        """The histogram without its empty end."""
+        last = max((lag for lag, count in enumerate(self.histogram) if count), default=0)
+        return self.histogram[: last + 1]
+
+    def state(self) -> dict[str, Any]:
+        return {"histogram": list(self.histogram), "max": self._max}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.histogram = list(state["histogram"])
+        self._max = int(state["max"])

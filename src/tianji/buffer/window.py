@@ -8,19 +8,18 @@ so that the order of arrival never matters.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
-from tianji.balance.parking import ParkingState, after_version, after_wait
 from tianji.balance.set_point import SetPoint
-from tianji.balance.turns import Turns
-from tianji.buffer.interface import Entry
+from tianji.balance.turns import ParkingState, Turns, after_version, after_wait
+from tianji.buffer.interface import Entry, Gate
 from tianji.buffer.lanes import Lanes
-from tianji.buffer.late import LateUnrolls
+from tianji.buffer.orders import BufferOrders
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
-from tianji.channels.orders import BufferRows
+from tianji.channels.orders import ActorRows, BufferRows
 from tianji.types import Clock, Stamp
 
 WAKE_PERIOD_NS = 10_000_000
@@ -37,7 +36,7 @@ class WindowPlan:
     """True where there are more workers than cores: actors then disturb the learner."""
 
 
-class RatioWindow:
+class RatioWindow(Gate):
     """Keeps production and consumption in the serial ratio."""
 
     def __init__(
@@ -82,9 +81,6 @@ class RatioWindow:
     def lost(self, actor: int) -> None:
         self._late.forget(actor)
         self.lanes.lost(actor)
-
-    def gave_up(self, actor: int) -> None:
-        """Do nothing: the other actors take its turns."""
 
     def tick(self) -> bool:
         if self.lanes.has_changed:
@@ -170,24 +166,8 @@ class RatioWindow:
     def continue_at(self, version: int, is_first: bool) -> None:
         self.version = version
 
-    @property
-    def due_ns(self) -> int:
-        return 0  # only arrivals and versions make something happen here
-
     def waiting(self) -> Iterable[Stamp]:
         return (entry.stamp for entry in self._waiting)
-
-    def news(self) -> list[str]:
-        return []
-
-    def rounds_record(self) -> None:
-        return None
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Do nothing: unrolls that waited are made again."""
 
 
 def _turn(entry: Entry) -> tuple[int, int, int]:
@@ -195,3 +175,79 @@ def _turn(entry: Entry) -> tuple[int, int, int]:
     same age, and the order is (round, actor)."""
     stamp = entry.stamp
     return stamp.oldest_version, stamp.round, stamp.actor
+
+
+PATIENCE_NS = 250_000_000
+
+RoundInWork: TypeAlias = Callable[[int], int | None]
+"""Returns the round that an actor is on; None when it holds no grant."""
+
+
+class LateUnrolls:
+    """Unrolls in work that would be too old after the next version.
+
+    The buffer asks the actor for what it has and waits up to PATIENCE_NS. This keeps the bound on
+    lag without losing data: the actor hands over its unroll after the current step, and the learner
+    takes it in. An environment whose step takes longer delivers too late; its unroll is discarded.
+    """
+
+    def __init__(
+        self,
+        max_lag: int,
+        actors: Sequence[ActorRows],
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        self._max_lag = max_lag
+        self._orders = BufferOrders(actors)
+        self._gauges = [actor.gauges for actor in actors]
+        self._now_ns = now_ns
+        self._since: dict[int, tuple[int, int]] = {}
+        """For each actor, the round that was waited for last, and the time when that began."""
+        self._gone: set[int] = set()
+        """Actors that died; their gauges are out of date."""
+        self._version = -1
+        self._awaited: list[tuple[int, int]] = []
+        """(actor, round) of the unrolls that hold up this version. Unrolls begun now are of this
+        version and are not late."""
+        for actor in range(len(actors)):
+            self._orders.hurry_no_more(actor)  # an earlier buffer may have asked, in other rounds
+
+    def forget(self, actor: int) -> None:
+        """Forget an actor that died: its unroll is no longer in work, its round is made again."""
+        self._gone.add(actor)
+        self._orders.hurry_no_more(actor)
+        self._since.pop(actor, None)
+
+    def came(self, actor: int) -> None:
+        """Note that the actor has started, with nothing in work: its gauges are its own again."""
+        self._gone.discard(actor)
+
+    def holds_up(self, version: int, in_work: RoundInWork) -> bool:
+        """Return whether the next version should wait for one of the unrolls in work."""
+        if version != self._version:
+            self._version = version
+            self._awaited = self._ask(in_work)
+        while self._awaited:
+            actor, round_number = self._awaited[-1]
+            is_in_work = self._is_late(actor) and in_work(actor) == round_number
+            if is_in_work and self._now_ns() - self._since[actor][1] < PATIENCE_NS:
+                return True
+            self._awaited.pop()
+        return False
+
+    def _ask(self, in_work: RoundInWork) -> list[tuple[int, int]]:
+        asked = []
+        for actor in range(len(self._gauges)):
+            if not self._is_late(actor) or (round_number := in_work(actor)) is None:
+                continue
+            self._orders.hurry(actor, round_number)
+            if self._since.get(actor, (-1, 0))[0] != round_number:
+                self._since[actor] = round_number, self._now_ns()
+            asked.append((actor, round_number))
+        return asked
+
+    def _is_late(self, actor: int) -> bool:
+        started = self._gauges[actor][Gauge.STARTED_VERSION] - 1
+        return (
+            started >= 0 and actor not in self._gone and self._version + 1 - started > self._max_lag
+        )

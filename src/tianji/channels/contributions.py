@@ -10,10 +10,11 @@ is not lost. That costs one copy in memory per gradient, and one per version and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from tianji.channels.interface import BoardReader, BoardWriter, Bytes, Contribution
+from tianji.channels.interface import BoardReader, BoardWriter, Bytes
 from tianji.types import Array
 
 _HEADER_BYTES = 16
@@ -23,7 +24,14 @@ def contribution_bytes(num_parameters: int) -> int:
     return _HEADER_BYTES + 4 * num_parameters
 
 
-class BoardContributionWriter:
+class Contribution(NamedTuple):
+    """The version and the count of the gradients in an actor's sum."""
+
+    version: int
+    num_gradients: int
+
+
+class ContributionWriter:
     """An actor's end."""
 
     def __init__(self, writer: BoardWriter, reader: BoardReader) -> None:
@@ -42,16 +50,18 @@ class BoardContributionWriter:
         self._posts += 1
 
     def left(self, sum_P: Array) -> Contribution | None:
+        """Return what was posted last, also by an actor that died; None before the first."""
         return _read(self._reader, sum_P)
 
 
-class BoardContributionReader:
+class ContributionReader:
     """The learner's end of all boards, by actor."""
 
     def __init__(self, readers: Sequence[BoardReader]) -> None:
         self._readers = readers
 
     def read(self, actor: int, sum_P: Array) -> Contribution | None:
+        """Copy an actor's latest sum; None before its first."""
         return _read(self._readers[actor], sum_P)
 
 

@@ -9,7 +9,7 @@ depend on a gauge: a stale row may only delay a decision.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -93,18 +93,23 @@ class Activity(IntEnum):
     STOPPED = 9
 
 
+def rows_by_name(
+    names: Sequence[str], width: int, words: memoryview[int] | None
+) -> dict[str, memoryview[int]]:
+    """Divide words into a row for each name; without words, into memory of this process."""
+    if words is None:
+        words = memoryview(bytearray(8 * width * len(names))).cast("q")
+    return {name: words[i * width : (i + 1) * width] for i, name in enumerate(names)}
+
+
 class Gauges:
     """Rows by role name, in the same order in every process."""
 
     def __init__(self, kinds: Mapping[str, RoleKind], words: memoryview | None = None) -> None:
         """kinds: the kind of every role, by its name.
         words: the memory of all rows, private to this process if none is given."""
-        if words is None:
-            words = memoryview(bytearray(8 * GAUGE_WORDS * len(kinds))).cast("q")
         self.kinds = kinds
-        self.rows: dict[str, memoryview[int]] = {
-            name: words[i * GAUGE_WORDS : (i + 1) * GAUGE_WORDS] for i, name in enumerate(kinds)
-        }
+        self.rows = rows_by_name(tuple(kinds), GAUGE_WORDS, words)
 
     def of_kind(self, kind: RoleKind) -> dict[str, memoryview[int]]:
         """Return the rows of all roles of one kind, by name."""

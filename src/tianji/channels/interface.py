@@ -41,23 +41,18 @@ class Sender(Protocol):
 
     def reserve(self) -> Grant | None:
         """The next granted slot, or None: then the actor is paced."""
-        ...
 
     def unroll(self, slot: int) -> Unroll:
         """The arrays of a slot, to be written in place."""
-        ...
 
     def send(self, slot: int, stamp: Stamp) -> None:
         """Hand a written slot over. Never waits."""
-        ...
 
     def is_stale(self) -> bool:
         """The other end was reborn: whatever is reserved is void. Call attach() to go on."""
-        ...
 
     def attach(self) -> None:
         """From now on no slot reserved earlier is touched; new grants may come."""
-        ...
 
 
 class Receiver(Protocol):
@@ -69,48 +64,39 @@ class Receiver(Protocol):
 
     def take(self) -> int | None:
         """The slot of the next unroll that has arrived, lanes in turn, or None."""
-        ...
 
     def stamp(self, slot: int) -> Stamp: ...
 
     def expect(self, count: int) -> None:
         """Nothing can be done before this many more unrolls have arrived: a sleeping receiver need
         not be woken until then, unless a sender has no grant left."""
-        ...
 
     def grant(self, lane: int, round_number: int, count: int = 1) -> int:
         """Give a lane free slots, for this round and those after it. Returns how many: fewer when
         there are no more, none when the lane is not attached."""
-        ...
 
     def release(self, slot: int) -> None:
         """The slot may be granted again."""
-        ...
 
     def reset_lane(self, lane: int) -> list[int]:
         """The lane's sender died: everything it had sent is returned, and its grants come back."""
-        ...
 
     def is_attached(self, lane: int) -> bool:
         """Return whether the lane's sender is there to take a grant."""
-        ...
 
     def wake_senders(self) -> None:
         """Wake all senders, because there is news for them on another channel."""
-        ...
 
 
 class Batches(Protocol):
-    """The learner's end of the stream of batches. It lives in the buffer's process, so a batch is
-    handed over by reference and its slots are read in place."""
+    """The learner's end of the stream of batches. In the buffer's process, a batch is handed over
+    by reference and its slots are read in place."""
 
     def take(self) -> Batch | None:
         """The next batch, or None while there is not enough to make one."""
-        ...
 
     def finish(self, batch: Batch, version: int) -> None:
         """The batch led to `version`, which is published."""
-        ...
 
 
 class BoardWriter(Protocol):
@@ -118,7 +104,6 @@ class BoardWriter(Protocol):
 
     def post(self, version: int, write: Callable[[Bytes], None]) -> None:
         """Publish what `write` puts into the payload it is given, as `version`."""
-        ...
 
 
 class BoardReader(Protocol):
@@ -126,37 +111,9 @@ class BoardReader(Protocol):
 
     def version(self) -> int:
         """The latest version, -1 before the first; cheap enough for every step."""
-        ...
 
     def latest(self, read: Callable[[Bytes], None]) -> int:
         """Let `read` copy the latest payload; returns its version."""
-        ...
-
-
-class Contribution(NamedTuple):
-    """The version and the count of the gradients in an actor's sum."""
-
-    version: int
-    num_gradients: int
-
-
-class ContributionWriter(Protocol):
-    """An actor's end: its sum lies where the learner finds it, as of its last gradient. So the
-    learner takes it once per version, and no actor is asked for it or waited for."""
-
-    def post(self, contribution: Contribution, sum_P: Array) -> None: ...
-
-    def left(self, sum_P: Array) -> Contribution | None:
-        """Return what was posted last, also by an actor that died; None before the first."""
-        ...
-
-
-class ContributionReader(Protocol):
-    """The learner's end of all actors' sums."""
-
-    def read(self, actor: int, sum_P: Array) -> Contribution | None:
-        """Copy an actor's latest sum; None before its first."""
-        ...
 
 
 class Total(NamedTuple):
@@ -172,9 +129,7 @@ class Totals(Protocol):
 
     def is_under_way(self) -> bool:
         """The actor has given its sum, and the total is not there yet."""
-        ...
 
     def total(self, version: int) -> Total | None:
         """The total of the round at `version`; None where this actor has not got it, and must take
         the next version from the board."""
-        ...

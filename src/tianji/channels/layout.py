@@ -7,6 +7,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -50,17 +51,17 @@ class Layout:
         return tuple(field.name for field in self.fields if field.per in ("step", "row"))
 
     def offsets(self) -> dict[str, int]:
-        found, offset = {}, 0
-        for field in self.fields:
-            found[field.name] = offset
-            offset += _aligned(math.prod(self.shape(field)) * np.dtype(field.dtype).itemsize)
-        return found
+        names = (field.name for field in self.fields)
+        return dict(zip(names, accumulate(self._sizes(), initial=0), strict=False))
 
     @property
     def slot_bytes(self) -> int:
-        return sum(
-            _aligned(math.prod(self.shape(f)) * np.dtype(f.dtype).itemsize) for f in self.fields
-        )
+        return sum(self._sizes())
+
+    def _sizes(self) -> list[int]:
+        """Return the bytes of each field in a slot, rounded up to whole cache lines."""
+        sizes = (math.prod(self.shape(f)) * np.dtype(f.dtype).itemsize for f in self.fields)
+        return [-(-size // ALIGN) * ALIGN for size in sizes]
 
     def arrays(self, memory: Any, num_slots: int) -> dict[str, Array]:
         """Views of every field over all slots: [num_slots, *shape]."""
@@ -89,10 +90,6 @@ class Layout:
     def from_json(data: dict[str, Any]) -> Layout:
         fields = tuple(Field(n, d, tuple(s), p, h) for n, d, s, p, h in data["fields"])
         return Layout(fields, data["num_rows"], data["num_envs"])
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // ALIGN) * ALIGN
 
 
 STANDARD_FIELDS: Sequence[Field] = (

@@ -17,11 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from tianji.channels.gauges import GAUGE_WORDS, Gauges
+from tianji.channels.gauges import GAUGE_WORDS, Gauges, rows_by_name
 from tianji.channels.memory import BELL_BYTES, IS_ORDERED, Bell, Segment, new_fence
 from tianji.types import RoleKind
 
 ORDER_WORDS = 8
+ROLE_BYTES = 8 * (GAUGE_WORDS + 2 * ORDER_WORDS)
 
 
 class Order(IntEnum):
@@ -85,11 +86,7 @@ class Orders:
     def __init__(self, roles: Iterable[str], words: memoryview | None = None) -> None:
         """words: the memory of all rows, private to this process if none is given."""
         names = tuple(roles)
-        if words is None:
-            words = memoryview(bytearray(8 * ORDER_WORDS * len(names))).cast("q")
-        self.rows: dict[str, memoryview[int]] = {
-            name: words[i * ORDER_WORDS : (i + 1) * ORDER_WORDS] for i, name in enumerate(names)
-        }
+        self.rows = rows_by_name(names, ORDER_WORDS, words)
         self._indices = {name: index for index, name in enumerate(names)}
         self._poster = Poster(list(self.rows.values()))
 
@@ -127,9 +124,6 @@ class BufferRows(NamedTuple):
             for _ in range(num_actors)
         ]
         return BufferRows(words(GAUGE_WORDS), words(ORDER_WORDS), actors)
-
-
-ROLE_BYTES = 8 * (GAUGE_WORDS + 2 * ORDER_WORDS)
 
 
 def control_bytes(num_roles: int, num_workers: int) -> int:

@@ -7,8 +7,9 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,8 @@ CHUNK_BYTES = 4 << 20
 """Size of one write. Other threads can run between two of them."""
 
 
-class Stored(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stored:
     """Size and hash of a file: Stored(size_bytes=81920, sha256="9f86d0...")."""
 
     size_bytes: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,14 +54,8 @@ def read_manifest(path: Path) -> Manifest:
         )
     if not is_unaltered(content):
         raise CheckpointError(f"Checkpoint {path} was altered: checksum mismatch in {MANIFEST}.")
-    return Manifest(
-        version=content["version"],
-        facts=content["facts"],
-        files={name: Stored(**stored) for name, stored in content["files"].items()},
-        tree=content["state"],
-        made_with=content["made_with"],
-        created=content["created"],
-    )
+    content["files"] = {name: Stored(**stored) for name, stored in content["files"].items()}
+    return Manifest(**{field.name: content[field.name] for field in fields(Manifest)})
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -106,28 +101,25 @@ def _in_words(stored: Stored | None) -> str:
 def read_checkpoint(path: Path, *, weights_only: bool = False) -> Snapshot:
     """Verify and read a checkpoint; `weights_only` skips the state, which may be large."""
     manifest = verify(path, weights_only=weights_only)
-    state = {} if weights_only else unflatten(manifest.tree, TensorReader(path / STATE))
+    state = {} if weights_only else unflatten(manifest.state, TensorReader(path / STATE))
     return Snapshot(manifest.version, read_tensors(path / WEIGHTS), state, manifest.facts)
 
 
 def latest(run_dir: Path, *, weights_only: bool = False) -> Choice:
     """Return the newest checkpoint that passes verification."""
-    return _first_valid(run_dir, reversed(list_checkpoints(run_dir)), weights_only)
+    return _first_valid(run_dir, list_checkpoints(run_dir)[::-1], weights_only)
 
 
 def best(run_dir: Path, *, weights_only: bool = False) -> Choice:
     """Return the best checkpoint; the newest one if none has a return or the best is damaged."""
-    candidates = list(reversed(list_checkpoints(run_dir)))
+    candidates = list_checkpoints(run_dir)[::-1]
     marked = _marked(run_dir) or _highest_return(candidates)
-    if marked is not None:
-        candidates.insert(0, marked)
-    return _first_valid(run_dir, candidates, weights_only)
+    return _first_valid(run_dir, [*([marked] if marked else []), *candidates], weights_only)
 
 
 def choose(run_dir: Path, which: str, *, weights_only: bool = False) -> Choice:
     """Return `best`, `latest`, or one by its name (`v00000160`) or version (`160`)."""
-    if which in {"best", "latest"}:
-        find = best if which == "best" else latest
+    if find := {"best": best, "latest": latest}.get(which):
         return find(run_dir, weights_only=weights_only)
     name = folder_name(int(which)) if which.isdecimal() else which
     known = {path.name: path for path in list_checkpoints(run_dir)}
@@ -168,7 +160,7 @@ def _first_valid(run_dir: Path, candidates: Iterable[Path], weights_only: bool) 
         except CheckpointError as error:
             problems.append(str(error))
         else:
-            return Choice(path, _fallback_note(manifest, problems))
+            return Choice(path, _fallback_note(manifest, problems) if problems else "")
     if problems:
         raise CheckpointError(f"Run {run_dir} has no valid checkpoint. {' '.join(problems)}")
     raise CheckpointError(
@@ -178,8 +170,6 @@ def _first_valid(run_dir: Path, candidates: Iterable[Path], weights_only: bool) 
 
 
 def _fallback_note(manifest: Manifest, problems: list[str]) -> str:
-    if not problems:
-        return ""
     name = folder_name(manifest.version)
     untrained = ", which is untrained (0 updates)" if manifest.facts.get("updates") == 0 else ""
     problem = " ".join(dict.fromkeys(problems))  # the best one may also be the newest

@@ -70,11 +70,11 @@ def _write(folder: Path, snapshot: Snapshot, content: _Content) -> Path:
         }
         manifest = Manifest(
             version=snapshot.version,
-            facts=dict(snapshot.facts),
-            files=files,
-            tree=content.tree,
-            made_with=_made_with(),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
+            facts=dict(snapshot.facts),
+            made_with=_made_with(),
+            files=files,
+            state=content.tree,
         )
         write_file(writing / MANIFEST, [encode_manifest(manifest)])
         sync_folder(writing)
@@ -150,33 +150,24 @@ def _clear_leftovers(folder: Path) -> None:
 
 def rotate(run_dir: Path, keep_last: int) -> list[Path]:
     """Mark the best checkpoint; remove all others except the newest `keep_last`."""
-    with _only_writer(checkpoints_folder(run_dir)):
-        return _rotate(run_dir, keep_last)
+    with _only_writer(folder := checkpoints_folder(run_dir)):
+        return _rotate(folder, list_checkpoints(run_dir), keep_last)
 
 
-def _rotate(run_dir: Path, keep_last: int) -> list[Path]:
+def _rotate(folder: Path, found: list[Path], keep_last: int) -> list[Path]:
     readable: list[Manifest] = []
-    for path in list_checkpoints(run_dir):
-        try:
+    for path in found:
+        with contextlib.suppress(CheckpointError):  # damaged or of a newer format: leave it
             readable.append(read_manifest(path))
-        except CheckpointError:
-            continue  # damaged or of a newer format: leave it
     keep = {manifest.version for manifest in readable[-keep_last:]}
     rated = [manifest for manifest in readable if manifest.mean_return_100 is not None]
     if rated:
         best = max(rated, key=lambda m: (m.mean_return_100, m.version))
         keep.add(best.version)
-        _mark_best(run_dir, best)
+        mark = {"checkpoint": folder_name(best.version), "mean_return_100": best.mean_return_100}
+        replace_json(folder / BEST, mark)
     gone = [manifest.version for manifest in readable if manifest.version not in keep]
-    return [_remove(checkpoints_folder(run_dir) / folder_name(version)) for version in gone]
-
-
-def _mark_best(run_dir: Path, best: Manifest) -> None:
-    mark = {
-        "checkpoint": folder_name(best.version),
-        "mean_return_100": best.mean_return_100,
-    }
-    replace_json(checkpoints_folder(run_dir) / BEST, mark)
+    return [_remove(folder / folder_name(version)) for version in gone]
 
 
 def _remove(path: Path) -> Path:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Increased when older versions of TianJi cannot read new checkpoints."""
-WEIGHTS, STATE, MANIFEST, BEST = (
-    "weights.safetensors",
-    "state.safetensors",
-    "manifest.json",
-    "best.json",
-)
+WEIGHTS, STATE = "weights.safetensors", "state.safetensors"
+MANIFEST, BEST = "manifest.json", "best.json"
 _NAME = re.compile(r"v(\d{8,})")
 
 
@@ -56,11 +52,11 @@ class Manifest:
     """The content of a manifest.json whose hash is right."""
 
     version: int
-    facts: dict[str, Any]
-    files: dict[str, Stored]
-    tree: Any
-    made_with: dict[str, str]
     created: str
+    facts: dict[str, Any]
+    made_with: dict[str, str]
+    files: dict[str, Stored]
+    state: Any
 
     @property
     def mean_return_100(self) -> float | None:
@@ -84,15 +80,7 @@ def version_of(name: str) -> int | None:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the manifest as JSON, with the hash of its content as the last entry."""
-    content = {
-        "format": FORMAT,
-        "version": manifest.version,
-        "created": manifest.created,
-        "facts": to_plain(manifest.facts),
-        "made_with": manifest.made_with,
-        "files": {name: stored._asdict() for name, stored in manifest.files.items()},
-        "state": manifest.tree,
-    }
+    content = {"format": FORMAT, **to_plain(asdict(manifest))}
     content["sha256"] = _hash(content)
     return f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode()
 

@@ -20,21 +20,9 @@ from tianji.checkpoint.durable import Stored, write_file
 from tianji.errors import CheckpointError
 
 RESERVED = "__metadata__"
-_CODES = {
-    "bool": "BOOL",
-    "uint8": "U8",
-    "uint16": "U16",
-    "uint32": "U32",
-    "uint64": "U64",
-    "int8": "I8",
-    "int16": "I16",
-    "int32": "I32",
-    "int64": "I64",
-    "float16": "F16",
-    "float32": "F32",
-    "float64": "F64",
-    "bfloat16": "BF16",
-}
+_CODES = {"bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64", "bfloat16": "BF16"}
+_CODES |= {f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)}
+_CODES |= {f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)}
 
 
 class Leaf(NamedTuple):

@@ -50,11 +50,8 @@ def _encode(value: Any, name: str, leaves: dict[str, Leaf]) -> Any:
 def _leaf_kind(value: Any) -> str:
     if is_tensor(value):
         return "tensor"
-    if isinstance(value, np.ndarray):
-        return "array"
-    if isinstance(value, np.generic):
-        return "scalar"
-    return "bytes" if isinstance(value, bytes | bytearray) else ""
+    kinds = {np.ndarray: "array", np.generic: "scalar", bytes: "bytes", bytearray: "bytes"}
+    return next((kind for type_, kind in kinds.items() if isinstance(value, type_)), "")
 
 
 def _reference(kind: str, value: Any, name: str, leaves: dict[str, Leaf]) -> dict[str, Any]:

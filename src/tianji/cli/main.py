@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 JSON_FLAG = "--json"
+FOLDER = "tianji.cli.verbs"
 
 ABOUT = "Fast asynchronous reinforcement-learning training for Gymnasium environments."
 EPILOGUE = (
@@ -31,33 +32,19 @@ EPILOGUE = (
     "and everything else to standard error."
 )
 VERBS = {
-    "train": (
-        "tianji.cli.verbs.train:train",
-        "Train a policy; without arguments, PPO on CartPole.",
-    ),
-    "plan": (
-        "tianji.cli.verbs.plan:plan",
-        "Measure a run on this machine and plan its shares of the cores.",
-    ),
-    "resume": ("tianji.cli.verbs.resume:resume", "Continue a run from its last checkpoint."),
-    "simulate": (
-        "tianji.cli.verbs.simulate:simulate",
-        "Predict how fast a run would be at another size.",
-    ),
-    "status": (
-        "tianji.cli.verbs.status:status",
-        "Show what a run is doing or did, and what limits its speed.",
-    ),
-    "eval": ("tianji.cli.verbs.evaluate:evaluate", "Evaluate a trained policy, and film it."),
-    "export": ("tianji.cli.verbs.export:export", "Write a trained policy as ONNX."),
-    "figure": ("tianji.cli.verbs.figure:figure", "Draw a figure of the papers or of a run."),
-    "bench": ("tianji.cli.verbs.bench:bench", "Measure how fast experience moves on this machine."),
-    "presets": ("tianji.cli.verbs.presets:presets", "List the presets."),
-    "doctor": (
-        "tianji.cli.verbs.doctor:doctor",
-        "Check this machine and, with --env, an environment.",
-    ),
+    "train": ("train:train", "Train a policy; without arguments, PPO on CartPole."),
+    "plan": ("plan:plan", "Measure a run on this machine and plan its shares of the cores."),
+    "resume": ("train:resume", "Continue a run from its last checkpoint."),
+    "simulate": ("simulate:simulate", "Predict how fast a run would be at another size."),
+    "status": ("status:status", "Show what a run is doing or did, and what limits its speed."),
+    "eval": ("evaluate:evaluate", "Evaluate a trained policy, and film it."),
+    "export": ("evaluate:export", "Write a trained policy as ONNX."),
+    "figure": ("figure:figure", "Draw a figure of the papers or of a run."),
+    "bench": ("bench:bench", "Measure how fast experience moves on this machine."),
+    "presets": ("presets:presets", "List the presets."),
+    "doctor": ("doctor:doctor", "Check this machine and, with --env, an environment."),
 }
+"""File and function of every verb, below cli/verbs, and what it does."""
 OPEN_ENDED = ("train", "plan", "simulate", "resume")
 """Verbs that take any `--key value` of the schema and show their own help."""
 
@@ -76,7 +63,8 @@ def build_app() -> App:
     )
     for order, (verb, (target, about)) in enumerate(VERBS.items()):
         flags: dict[str, Any] = {"help_flags": []} if verb in OPEN_ENDED else {}
-        app.command(target, name=verb, help=about, sort_key=order, version_flags=[], **flags)
+        names: dict[str, Any] = {"name": verb, "help": about, "sort_key": order}
+        app.command(f"{FOLDER}.{target}", **names, version_flags=[], **flags)
     app.command(show_version, name="--version", help_flags=[], version_flags=[])
     return app
 
@@ -130,7 +118,9 @@ def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
     """
     if tokens and tokens[0] in OPEN_ENDED:
         _refuse_seeds(*tokens)
-        return _import_verb(tokens[0])(*tokens[1:])
+        file, _, name = VERBS[tokens[0]][0].partition(":")
+        verb: Callable[..., Outcome] = getattr(importlib.import_module(f"{FOLDER}.{file}"), name)
+        return verb(*tokens[1:])
     from cyclopts.exceptions import CycloptsError
 
     try:
@@ -142,8 +132,8 @@ def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
             result_action="return_value",
         )
     except CycloptsError as error:
-        verb = f"{tokens[0]} " if tokens and tokens[0] in VERBS else ""
-        raise UsageError(f"{error} See `tianji {verb}--help`.") from error
+        known = f"{tokens[0]} " if tokens and tokens[0] in VERBS else ""
+        raise UsageError(f"{error} See `tianji {known}--help`.") from error
     return outcome if isinstance(outcome, Outcome) else Outcome({})
 
 
@@ -154,12 +144,6 @@ def _refuse_seeds(verb: str, *words: str) -> None:
             f"--seeds is an option of `tianji train` only. `tianji {verb}` is about one run; "
             f"see `tianji {verb} --help`."
         )
-
-
-def _import_verb(verb: str) -> Callable[..., Outcome]:
-    module, _, name = VERBS[verb][0].partition(":")
-    found: Callable[..., Outcome] = getattr(importlib.import_module(module), name)
-    return found
 
 
 def first_cause(error: BaseException) -> BaseException:

@@ -1,13 +1,18 @@
-"""Two readers: people read standard error, programs read one JSON line on standard output."""
+"""Two readers: people read standard error, programs read one JSON line on standard output.
+
+The start-up time of a run is what the person waits, the interpreter included.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -72,3 +77,19 @@ def only_json_on_stdout() -> Iterator[Callable[[Report], None]]:
         sys.stdout.flush()
         os.dup2(real_stdout, 1)
         os.close(real_stdout)
+
+
+_START_TIME = 19
+"""Field 22 of /proc/PID/stat, counted after the process name: ticks since the system started."""
+
+
+def process_started_ns(stat: Path = Path("/proc/self/stat")) -> int:
+    """Start of this process on CLOCK_MONOTONIC; now, where the system does not tell."""
+    now_ns = time.monotonic_ns()
+    try:
+        ticks = int(stat.read_text().rpartition(")")[2].split()[_START_TIME])
+    except (OSError, IndexError, ValueError):
+        return now_ns
+    since_boot_ns = ticks * 10**9 // os.sysconf("SC_CLK_TCK")
+    # Since the system started counts suspended time, CLOCK_MONOTONIC does not: take the age.
+    return now_ns - (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - since_boot_ns)

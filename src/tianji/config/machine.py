@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,42 +70,42 @@ def _among(cores: Sequence[int], listed: Path) -> tuple[int, ...]:
 
 def cpu_quota(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> float | None:
     """Return the cores that the control group and its parents allow; None without a limit."""
-    names = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
-    quotas = []
-    for controller, files in names.items():
-        for folder in _groups(root, membership, controller):
-            try:
-                limit_us, period_us = (
-                    int(word) for name in files for word in (folder / name).read_text().split()
-                )
-            except (OSError, ValueError):
-                continue  # no such file, or "max"
-            if limit_us > 0:
-                quotas.append(limit_us / period_us)
-    return min(quotas, default=None)
+    files = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
+    found = _numbers(root, membership, files)
+    return min((limit / period for _, limit, period in found if limit > 0), default=None)
 
 
 def memory_available_bytes(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> int:
     """Return the available memory: the least of the machine, the control group and its parents."""
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         available = next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        pass
-    names = {
-        "": ("memory.max", "memory.current"),  # version 2
-        "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),  # version 1
+    files = {
+        "": ("memory.max", "memory.current"),
+        "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),
     }
-    for controller, (limit_name, used_name) in names.items():
+    for folder, limit, used in _numbers(root, membership, files):
+        available = min(available, limit - used + _reclaimable(folder / "memory.stat"))
+    return max(0, available)
+
+
+def _numbers(
+    root: Path, membership: Path, files: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[Path, int, int]]:
+    """Yield the folder of every control group, and the two numbers in its files.
+
+    files: by controller; version 2 has one tree, without a name. A group without a limit, or
+    without the files, is left out.
+    """
+    for controller, names in files.items():
         for folder in _groups(root, membership, controller):
             try:
-                limit = int((folder / limit_name).read_text())
-                used = int((folder / used_name).read_text())
+                words = " ".join((folder / name).read_text() for name in names).split()
+                first, second = map(int, words)
             except (OSError, ValueError):
-                continue  # no such file, or "max"
-            available = min(available, limit - used + _reclaimable(folder / "memory.stat"))
-    return max(0, available)
+                continue
+            yield folder, first, second
 
 
 def _groups(root: Path, membership: Path, controller: str) -> list[Path]:

@@ -3,23 +3,30 @@
     make_config("cartpole-ppo", gamma=0.98, seed=3, checkpoint={"period_s": 5})
     resolve_tokens(["cartpole-ppo", "--gamma", "0.98", "--checkpoint.period-s", "5"]).config
 
-The stages are: assignments (tokens.py), values by path (values.py), one validated record (run.py).
-All mistakes of a call are reported together, before anything starts.
+The stages are: assignments, values by path (both in values.py), one validated record (run.py).
+All mistakes of a call are reported together, before anything starts. `tianji resume`
+changes only the end of a run, its machine and its output: anything else makes another run.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.config.presets import Preset, list_presets, load_preset
+from tianji.config.files import Preset, list_presets, load_preset
 from tianji.config.run import RunConfig
-from tianji.config.schema import ALGORITHM, ENV_KWARGS, load_algorithm_config
-from tianji.config.settings import ALGORITHM_NAME, UnknownSetting, canonical
-from tianji.config.tokens import Assignment, from_mapping, split_tokens
-from tianji.config.values import Values, assign_all, validate
+from tianji.config.schema import ALGORITHM, ENV_KWARGS, flat, load_algorithm_config, nested
+from tianji.config.settings import ALGORITHM_NAME, Setting, UnknownSetting, canonical, list_settings
+from tianji.config.values import (
+    Assignment,
+    Values,
+    assign_all,
+    from_mapping,
+    split_tokens,
+    validate,
+)
 from tianji.errors import UsageError
 
 DEFAULT_ALGORITHM = "ppo"
@@ -163,3 +170,37 @@ def _tuned_for(env: str, algorithm: str) -> str | None:
         if (_env_of(asked), _algorithm_of(asked) or DEFAULT_ALGORITHM) == (env, algorithm):
             return name
     return None
+
+
+_CHANGEABLE = (
+    *("engine", "num_actors", "learner_threads", "actor_threads"),
+    *("target_return", "max_env_steps", "max_wall_s"),
+    *("plan.source", "plan.replan", "plan.pin", "plan.buffer_worker"),
+)
+_CHANGEABLE_GROUPS = ("checkpoint", "evaluate", "observe", "supervise")
+
+
+def is_changeable(setting: Setting) -> bool:
+    """Return whether `tianji resume` takes this setting."""
+    return setting.path in _CHANGEABLE or setting.group in _CHANGEABLE_GROUPS
+
+
+def resume_changes(config: RunConfig, asked: Sequence[Assignment]) -> dict[str, Any]:
+    """Return the changes, checked against the run's config and nested as in RunConfig."""
+    algorithm = config.algorithm.name
+    values: Values = {}
+    mistakes = [str(error) for error in assign_all(values, asked, algorithm)]
+    for setting in list_settings(type(config.algorithm)):
+        if setting.path in values and not is_changeable(setting):
+            mistakes.append(
+                f"{setting.path} cannot change when a run is resumed; `tianji train` starts "
+                f"another run. Allowed: {', '.join((*_CHANGEABLE, *_CHANGEABLE_GROUPS))}."
+            )
+    changed = validate({**flat(config.model_dump()), **values}, algorithm, mistakes)
+    new = flat(changed.model_dump())
+    return nested({path: new[path] for path in values})
+
+
+def with_changes(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
+    """Return the config of the resumed run."""
+    return RunConfig.model_validate(nested({**flat(config.model_dump()), **flat(changes)}))

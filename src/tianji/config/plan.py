@@ -32,6 +32,12 @@ class RunPlan(Record):
     """Torch threads of the learner's process."""
     actor_threads: int = 1
     """Torch threads of each actor's process."""
+    emulator_threads: int = 1
+    """Threads of each actor's emulator."""
+    device: str = "cpu"
+    """Where the learner trains: `cpu` or `cuda:N`."""
+    inference: Literal["actor-cpu", "actor-gpu", "learner", "served"] = "actor-cpu"
+    """Where policies choose actions."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""
     cores: dict[str, tuple[int, ...]]
@@ -66,6 +72,11 @@ class RunPlan(Record):
     """None if the plan was not measured."""
     notes: tuple[str, ...]
     """The derived values and the reasons for them, in words."""
+
+    @property
+    def acting_device(self) -> str:
+        """Return where actors infer."""
+        return "cpu" if self.inference == "actor-cpu" else self.device
 
     @property
     def steps_per_unroll(self) -> int:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from tianji.config.defaults import check_chosen, fill
 from tianji.config.schema import (
     AlgorithmConfig,
     Auto,
@@ -14,6 +13,8 @@ from tianji.config.schema import (
     Positive,
     Strict,
     TriedCount,
+    check_chosen,
+    fill,
     load_algorithm_config,
 )
 
@@ -24,8 +25,13 @@ SEED_LIMIT = 2**63
 class ModelConfig(Strict):
     """The network. Vectors go through an MLP, images through the Nature CNN first."""
 
-    hidden: tuple[Count, ...] = (64, 64)
-    """Widths of the hidden layers."""
+    hidden: tuple[Count, ...] | Auto = "auto"
+    """Widths of the hidden layers. auto: 64, 64; none behind convolutions."""
+    torso: Literal["nature", "impala"] = "nature"
+    """Convolutions for images: three layers (Mnih et al. 2015), or the residual network of IMPALA
+    (Espeholt et al. 2018)."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Precision of the network's products; parameters stay float32. auto: bfloat16 on a GPU."""
     activation: Literal["tanh", "relu", "gelu", "elu"] = "tanh"
     """Non-linearity of the hidden layers."""
     factory: str | None = None
@@ -41,6 +47,8 @@ class NormalizeConfig(Strict):
     """Scale rewards by the running standard deviation of the discounted return."""
     bound: Positive = 10.0
     """Clip normalised values to [-bound, bound]."""
+    clip_rewards: Positive | Auto | None = "auto"
+    """Clip rewards to [-x, x] for training; returns are not clipped. auto: 1 for Atari games."""
 
 
 class CheckpointConfig(Strict):
@@ -91,6 +99,9 @@ class PlanConfig(Strict):
     report it."""
     pin: bool = True
     """Pin each worker to cores of its own, if there are enough."""
+    buffer_worker: Literal["learner", "buffer"] = "learner"
+    """Worker that the buffer lives in: the learner's, or one of its own, for a buffer whose work
+    would delay the updates. Other engines than `local` have no workers."""
     choose: tuple[str, ...] = ()
     """Settings of the algorithm that the planner chooses, starting from their values. Settings
     written as `auto` are added, and start from their defaults."""
@@ -169,9 +180,20 @@ class RunConfig(Strict):
     """Torch threads of the learner; auto: the cores that the actors leave, as far as they help."""
     actor_threads: Count | Auto = "auto"
     """Torch threads of each actor; auto: more than one only if it makes inference faster."""
+    emulator_threads: Count | Auto = "auto"
+    """Threads of each actor's emulator, for environments that step on threads of their own."""
+    device: str = "auto"
+    """Where the learner trains: cpu, cuda, or cuda:N. auto: the first GPU, if there is one and
+    observations are images."""
+    inference: Literal["auto", "actor-cpu", "actor-gpu", "learner", "served"] = "auto"
+    """Where policies choose actions: in each actor's process on the CPU or on the GPU, in the
+    learner's process, which then holds the environments too, or in one process for all actors."""
     max_lag: int = Field(1, ge=0)
     """Most versions by which experience may be behind the learner; 0: sampling and training take
     turns."""
+    lag_target: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Versions by which experience is behind the learner in the steady state; at most max_lag.
+    auto: 1, which is what overlapping takes, or 0 if max_lag is 0."""
     target_return: float | None = None
     """Stop when the mean return of the last 100 finished episodes reaches this."""
     max_env_steps: Count = 1_000_000

@@ -16,10 +16,9 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from tianji.config.defaults import AUTO
 from tianji.config.foreign_names import own_name
 from tianji.config.run import RunConfig
-from tianji.config.schema import ALGORITHM, AlgorithmConfig, Strict
+from tianji.config.schema import ALGORITHM, AUTO, AlgorithmConfig, Strict
 from tianji.errors import UsageError, did_you_mean
 
 ALGORITHM_NAME = "algorithm.name"
@@ -73,15 +72,15 @@ def _walk(record: type[Strict], prefix: str, algorithm: type[AlgorithmConfig]) -
         yield Setting(
             path=path,
             about=_about(record, name),
-            default=_default(path, field, algorithm),
+            default=algorithm.run_defaults.get(path, _own_default(field)),
             allowed=describe_allowed(described),
-            kinds=frozenset(_kinds(described)),
+            kinds=frozenset(
+                option.get("type", "string") for option in described.get("anyOf", [described])
+            ),
         )
 
 
-def _default(path: str, field: FieldInfo, algorithm: type[AlgorithmConfig]) -> Any:
-    if path in algorithm.run_defaults:
-        return algorithm.run_defaults[path]
+def _own_default(field: FieldInfo) -> Any:
     return None if field.is_required() else field.get_default(call_default_factory=True)
 
 
@@ -91,11 +90,6 @@ def _about(record: type[Strict], name: str) -> str:
     fields = [cls.model_fields[name] for cls in lineage if name in cls.model_fields]
     found = next((field.description for field in fields if field.description), "")
     return " ".join(found.split())
-
-
-def _kinds(schema: Mapping[str, Any]) -> Iterator[str]:
-    for option in schema.get("anyOf", [schema]):
-        yield option.get("type", "string")
 
 
 def value_at(config: Strict, path: str) -> Any:

@@ -1,17 +1,24 @@
-"""The second stage from written words to a RunConfig: values by path, validated as one record.
+"""From written words to values by path, and from them to one validated record.
+
+Command line: `--key value`, `--key=value`, `--flag`, `--no-flag`. `--key` takes the next word
+unless that begins with `--`, whatever the schema says. The type of the setting decides how the text
+is read (`read_value`). Python and YAML values are assignments that need no reading.
 
 Every mistake becomes one short sentence: which setting, which value, what is allowed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
+from tianji.config.files import parse_yaml
 from tianji.config.run import RunConfig
-from tianji.config.schema import ENV_KWARGS, load_algorithm_config, nested
+from tianji.config.schema import ENV_KWARGS, flat, load_algorithm_config, nested
 from tianji.config.settings import (
     Setting,
     UnknownSetting,
@@ -19,10 +26,76 @@ from tianji.config.settings import (
     find_setting,
     list_settings,
     short_names,
+    spelled_like,
     value_text,
 )
-from tianji.config.tokens import Assignment, read_value
 from tianji.errors import UsageError
+
+_SCIENTIFIC = re.compile(r"[-+]?\d+(\.\d*)?[eE]\+?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One setting as a person wrote it.
+
+    >>> Assignment("--learning-rate", "1e-3", is_text=True)
+    """
+
+    written: str
+    value: Any
+    """None with is_text: a flag without a value."""
+    is_text: bool = False
+
+
+def split_tokens(tokens: Sequence[str]) -> tuple[list[str], list[Assignment]]:
+    """Return the words that belong to no option, and the assignments."""
+    words: list[str] = []
+    assignments: list[Assignment] = []
+    rest = list(tokens)
+    while rest:
+        token = rest.pop(0)
+        if not token.startswith("--"):
+            words.append(token)
+            continue
+        name, equals, text = token.partition("=")
+        value: str | None = text if equals else None
+        if not equals and rest and not rest[0].startswith("--"):
+            value = rest.pop(0)
+        assignments.append(Assignment(name, value, is_text=True))
+    return words, assignments
+
+
+def from_mapping(values: Mapping[str, Any]) -> list[Assignment]:
+    """Return nested Python or YAML values as assignments."""
+    return [Assignment(path, value) for path, value in flat(values).items()]
+
+
+def read_value(assignment: Assignment, setting: Setting | None) -> Any:
+    """Return the value of an assignment; numbers stay text, which pydantic reads.
+
+    Without a setting (a keyword of an environment) the text is read as YAML.
+    """
+    if not assignment.is_text:
+        return assignment.value
+    if assignment.value is None:
+        if setting is None or "boolean" in setting.kinds:
+            return True
+        name = spelled_like(setting.path, "--")
+        raise UsageError(f"'{assignment.written}' needs a value: {name} must be {setting.allowed}.")
+    if setting is None or "object" in setting.kinds:
+        return parse_yaml(assignment.value, f"the value of '{assignment.written}'")
+    return _read_text(assignment.value, setting.kinds)
+
+
+def _read_text(text: str, kinds: frozenset[str]) -> Any:
+    if text.lower() in ("none", "null") and not {"null", "array"}.isdisjoint(kinds):
+        return None if "null" in kinds else []
+    if "array" in kinds:
+        return [part.strip() for part in text.strip("()[] ").split(",") if part.strip()]
+    if "integer" in kinds and _SCIENTIFIC.fullmatch(text) and float(text).is_integer():
+        return int(float(text))
+    return text
+
 
 Values: TypeAlias = dict[str, Any]
 """Values by full path, `{"algorithm.gamma": 0.98}`; `env_kwargs` is one mapping."""
@@ -76,11 +149,8 @@ def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting |
     key = canonical(assignment.written)
     if not assignment.is_text or not key.startswith("no_"):
         return None
-    try:
-        setting = find_setting(key.removeprefix("no_"), settings)
-    except UsageError:
-        return None
-    if "boolean" not in setting.kinds:
+    setting = _find_or_none(key.removeprefix("no_"), settings)
+    if setting is None or "boolean" not in setting.kinds:
         return None
     if assignment.value is not None:
         raise UsageError(
@@ -90,18 +160,21 @@ def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting |
     return setting
 
 
+def _find_or_none(written: str, settings: tuple[Setting, ...]) -> Setting | None:
+    try:
+        return find_setting(written, settings)
+    except UsageError:
+        return None
+
+
 def _owner_hint(assignment: Assignment, algorithm: str) -> str:
     """Return a note if the name is a setting of another algorithm."""
     from tianji.algorithms.registry import BUILT_IN
 
     for other in BUILT_IN:
-        if other == algorithm:
-            continue
-        try:
-            find_setting(assignment.written, list_settings(load_algorithm_config(other)))
-        except UsageError:
-            continue
-        return f" ({other} has it; this run uses {algorithm}.)"
+        settings = list_settings(load_algorithm_config(other))
+        if other != algorithm and _find_or_none(assignment.written, settings) is not None:
+            return f" ({other} has it; this run uses {algorithm}.)"
     return ""
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from tianji.config.schema import Record
 
+SHARES = ("num_actors", "learner_threads", "actor_threads")  # settings that share the machine
+RATES = ("produced", "received", "trained")  # environment steps per second
+
 
 class Cost(Record):
     """The cost of one piece of work.

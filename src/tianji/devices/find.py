@@ -1,65 +1,55 @@
-"""Finds the device that a run asks for, before any process starts.
-
-device = find_device("auto")      # "cuda:0" where there is a GPU, else "cpu"
-"""
+"""Finds the device that a run asks for, before any process starts and without loading torch."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import re
-from dataclasses import dataclass
+from pathlib import Path
 
-import torch
-
+from tianji.devices.nvml import list_gpus
 from tianji.errors import UsageError
 
 NAMES = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """Gpu(index=0, name="NVIDIA H200", total_bytes=150_000_000_000, free_bytes=149_000_000_000)"""
+def find_device(asked: str, is_worthwhile: bool = True) -> str:
+    """Return `cpu` or `cuda:N` for what a person asked; UsageError if there is no such device.
 
-    index: int
-    name: str
-    total_bytes: int
-    free_bytes: int
-
-
-def list_gpus() -> list[Gpu]:
-    """Return the GPUs of this machine that torch can use."""
-    if not torch.cuda.is_available():
-        return []
-    found = []
-    for index in range(torch.cuda.device_count()):
-        free, total = torch.cuda.mem_get_info(index)
-        found.append(Gpu(index, torch.cuda.get_device_name(index), total, free))
-    return found
-
-
-def find_device(asked: str) -> str:
-    """Return `cpu` or `cuda:N` for what a person asked; UsageError if there is no such device."""
+    is_worthwhile: the network is large enough that `auto` means a GPU, where there is one.
+    """
     if not NAMES.fullmatch(asked):
         raise UsageError(
             f"device is '{asked}'; allowed are auto, cpu, cuda, and cuda:N for the GPU with number "
             "N, counted from 0."
         )
-    if asked == "cpu":
+    if asked == "cpu" or (asked == "auto" and not is_worthwhile):
         return "cpu"
-    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpus, has_cuda = list_gpus(), torch_has_cuda()
     if asked == "auto":
-        return "cuda:0" if num_gpus else "cpu"
+        return "cuda:0" if gpus and has_cuda else "cpu"
     index = int(asked.partition(":")[2] or 0)
-    if index < num_gpus:
+    if has_cuda and index < len(gpus):
         return f"cuda:{index}"
-    raise UsageError(_explain_missing(asked, num_gpus))
+    raise UsageError(_explain_missing(asked, len(gpus), has_cuda))
 
 
-def _explain_missing(asked: str, num_gpus: int) -> str:
-    if num_gpus:
+def torch_has_cuda() -> bool:
+    """Return whether the installed torch is built with CUDA, from its version file."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return False
+    text = (Path(spec.origin).parent / "version.py").read_text()
+    return re.search(r"^cuda\b.*=\s*'", text, re.MULTILINE) is not None
+
+
+def _explain_missing(asked: str, num_gpus: int, has_cuda: bool) -> str:
+    if not has_cuda:
+        version = importlib.metadata.version("torch")
+        why = f"the installed torch {version} is built without CUDA"
+    elif num_gpus:
         known = ", ".join(f"cuda:{index}" for index in range(num_gpus))
         return f"device is '{asked}', but this machine has only {known}. Ask for one of them."
-    if torch.version.cuda is None:
-        why = f"the installed torch {torch.__version__} is built without CUDA"
     else:
-        why = "torch finds no GPU with a working driver (`nvidia-smi` shows what the system finds)"
+        why = "the system finds no GPU with a working driver (`nvidia-smi` shows what it finds)"
     return f"device is '{asked}', but {why}. Use --device cpu, or mend that first."

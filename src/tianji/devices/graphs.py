@@ -27,8 +27,8 @@ WARM_UPS = 3
 
 @dataclass(frozen=True, slots=True)
 class _Recording(Generic[Result]):
-    inputs: list[Tensor]
-    """The memory that the graph reads."""
+    inputs: list[Any]
+    """The memory that the graph reads, and constants."""
     graph: torch.cuda.CUDAGraph
     result: Result
     """Tensors in the memory that the graph writes; the next launch overwrites them."""
@@ -37,8 +37,8 @@ class _Recording(Generic[Result]):
 class Recorded(Generic[P, Result]):
     """A function on a GPU without synchronisation, and without shapes that depend on data.
 
-    Its arguments are tensors, or tuples and dictionaries of them. Everything else that it uses is
-    fixed at the recording: parameters must keep their memory, numbers keep their value.
+    Its arguments are tensors and constants, or tuples and dictionaries of them; other constants or
+    shapes make another recording. What it uses beside them must keep its memory.
     """
 
     def __init__(
@@ -52,20 +52,21 @@ class Recorded(Generic[P, Result]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         leaves, spec = pytree.tree_flatten((args, kwargs))
-        key = (spec, *((leaf.shape, leaf.dtype) for leaf in leaves))
+        key = (spec, *(_kind(leaf) for leaf in leaves))
         recording = self._recordings.get(key)
         if recording is None:
             recording = self._recordings[key] = self._record(leaves, spec)
         for mine, given in zip(recording.inputs, leaves, strict=True):
-            mine.copy_(given, non_blocking=True)
+            if isinstance(mine, Tensor):
+                mine.copy_(given, non_blocking=True)
         recording.graph.replay()
         return recording.result
 
-    def _record(self, leaves: list[Tensor], spec: pytree.TreeSpec) -> _Recording[Result]:
-        inputs = [leaf.detach().clone() for leaf in leaves]
+    def _record(self, leaves: list[Any], spec: pytree.TreeSpec) -> _Recording[Result]:
+        inputs = [leaf.detach().clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         args, kwargs = pytree.tree_unflatten(inputs, spec)
         kept = [tensor.clone() for tensor in self._changes()]
-        stream = torch.cuda.Stream()
+        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_UPS):
@@ -78,6 +79,10 @@ class Recorded(Generic[P, Result]):
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             result = self._function(*args, **kwargs)
         return _Recording(inputs, graph, result)
+
+
+def _kind(leaf: Any) -> Any:
+    return (leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf
 
 
 def recorded(

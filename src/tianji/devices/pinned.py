@@ -17,8 +17,7 @@ from tianji.types import Array
 
 def pin(memory: Array) -> None:
     """Register the memory of a contiguous array, which must stay where it is."""
-    cudart: Any = torch.cuda.cudart()
-    error = cudart.cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)
+    error = _cudart().cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)
     if int(error) != 0:
         raise TianjiError(
             f"The GPU's driver could not pin {memory.nbytes / 2**20:.0f} MiB of shared memory "
@@ -30,4 +29,8 @@ def pin(memory: Array) -> None:
 def unpin(memory: Array) -> None:
     """Undo pin(), before the memory is unmapped."""
     with suppress(RuntimeError):
-        torch.cuda.cudart().cudaHostUnregister(memory.ctypes.data)
+        _cudart().cudaHostUnregister(memory.ctypes.data)
+
+
+def _cudart() -> Any:
+    return torch.cuda.cudart()  # type: ignore[no-untyped-call]

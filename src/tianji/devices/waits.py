@@ -1,18 +1,19 @@
-"""Waiting for a GPU: blocking, never spinning, and counted."""
+"""Waiting for a GPU: blocking, never spinning, and counted.
+
+Each thread has its own stream of work, and waits only for that.
+"""
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 
-class Waits:
-    """Waits for what one thread has asked of a GPU, and counts how often.
-
-    waits = Waits()
-    copy = waits.download(tensor)      # starts a copy to the host
-    waits.wait()                       # everything asked so far is done; copy has its values
-    """
+class Waits(threading.local):
+    """Waits for what this thread has asked of a GPU, and counts how often."""
 
     def __init__(self) -> None:
         self._event: torch.cuda.Event | None = None
@@ -21,12 +22,47 @@ class Waits:
     def wait(self) -> None:
         """Sleep until the GPU has done everything that this thread's stream was asked to do."""
         if self._event is None:
-            self._event = torch.cuda.Event(blocking=True)
+            self._event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
         self._event.record()
         self._event.synchronize()
         self.count += 1
 
 
-def pinned_like(tensor: Tensor) -> Tensor:
-    """Return host memory of the same shape that a GPU can write to by itself."""
-    return torch.empty_like(tensor, device="cpu", pin_memory=True)
+WAITS = Waits()
+"""One for each thread; the learner's count is a figure of the run."""
+
+
+class Figures:
+    """Numbers that an update leaves on its device, read together after the policy was published.
+
+    figures.start({"loss": loss, "entropy": entropy})      # no wait
+    ...                                                    # the learner publishes, and waits once
+    figures.read()                                         # {"loss": 0.1, ...}
+    """
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._values: Tensor | None = None
+        self._waits_before: int | None = None
+
+    def start(self, values: Mapping[str, Tensor]) -> None:
+        """Take these scalars; on a GPU, start one copy of all of them to the host."""
+        self._names = list(values)
+        joined = torch.stack([value.detach().float().reshape(()) for value in values.values()])
+        self._values, self._waits_before = joined, None
+        if joined.is_cuda:
+            self._values = torch.empty(joined.shape, pin_memory=True)
+            self._values.copy_(joined, non_blocking=True)
+            self._waits_before = WAITS.count
+
+    def clear(self) -> None:
+        """Forget what was taken."""
+        self._values = None
+
+    def read(self) -> dict[str, float]:
+        """Return the numbers; wait for them if this thread has not waited since start()."""
+        if self._values is None:
+            return {}
+        if self._waits_before == WAITS.count:
+            WAITS.wait()
+        return dict(zip(self._names, self._values.tolist(), strict=True))

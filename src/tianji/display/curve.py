@@ -47,11 +47,10 @@ def draw_curve(run_dir: Path) -> Path | None:
         return None
     figure = _make_figure(config, f"seed {config.seed}", (9, 3.8))
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_panel(left, [p.env_steps for p in points], points)
-    _draw_panel(right, [p.wall_s for p in points], points)
-    _label_steps(left)
-    for axes in (left, right):
+    for axes, along in ((left, [p.env_steps for p in points]), (right, [p.wall_s for p in points])):
+        _draw_panel(axes, along, points)
         _style(axes, config.target_return)
+    _label_steps(left)
     right.set_xlabel(on_clock("seconds", config.engine, of="training"))
     left.set_ylabel(_Y_LABEL)
     if config.target_return is not None:
@@ -103,8 +102,7 @@ def _make_figure(config: RunConfig, of: str, size: tuple[float, float]) -> Any:
 
 
 def _save(figure: Any, folder: Path) -> Path:
-    path = folder / CURVE_FILE
-    figure.savefig(path, dpi=150)
+    figure.savefig(path := folder / CURVE_FILE, dpi=150)
     return path
 
 
@@ -114,16 +112,10 @@ def _draw_panel(axes: Any, along: Sequence[float], points: list[Point]) -> None:
     axes.plot(along, returns, style, color=_LINE, linewidth=1.8)
     axes.plot(along[-1:], returns[-1:], "o", color=_LINE, markersize=4, clip_on=False)
     # Right of the last point, outside of the axes: a curve never gets there.
-    axes.annotate(
-        f"{returns[-1]:.4g}",
-        (along[-1], returns[-1]),
-        xytext=(7, 0),
-        textcoords="offset points",
-        va="center",
-        color=_LINE,
-        fontsize=9,
-        annotation_clip=False,
-    )
+    place = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+    last = (along[-1], returns[-1])
+    look = {"color": _LINE, "fontsize": 9, "annotation_clip": False}
+    axes.annotate(f"{returns[-1]:.4g}", last, **place, **look)
     axes.set_xlim(0, max(along[-1], 1e-9))
 
 

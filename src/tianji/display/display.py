@@ -5,16 +5,12 @@ On a terminal a live panel, elsewhere a line every few seconds, with `off` only 
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
-from tianji.display.outlook import Outlook
-from tianji.display.phrases import clock_text, progress_phrases
-from tianji.display.stalled import next_version, silent_roles
-from tianji.display.stream import say
+from tianji.display.phrases import Outlook, clock_text, next_version, progress_phrases, silent_roles
+from tianji.display.stream import Mode, say, what_can_be_shown
 from tianji.explain.explain import explain
 from tianji.explain.rounds import cost_in_words, late_actors
 from tianji.records import NO_METRICS, Level, Metrics
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from tianji.display.live import LiveLines
     from tianji.display.panel import Panel
 
-Mode = Literal["auto", "live", "plain", "off"]
-
 REFRESH_S = 0.25
 """Shortest time between two drawings of the panel; each costs about 1.5 ms of one core."""
 PLAIN_PERIOD_S = 5.0
@@ -35,21 +29,6 @@ QUIET_PERIOD_S = 10.0
 """After this long without news a plain line says what the run waits for."""
 WHY_PERIOD_S = 2.0
 """An explanation stays on the screen for this long, so that people can read it."""
-
-
-def what_can_be_shown(mode: Mode) -> Mode:
-    """Turn `auto` into `live` on a terminal and into `plain` elsewhere."""
-    if mode != "auto":
-        return mode
-    can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    return "live" if can_draw else "plain"
-
-
-class _Screen(Protocol):
-    def start(self) -> None: ...
-    def update(self, record: Metrics, why: Sequence[str]) -> None: ...
-    def event(self, text: str, level: Level) -> None: ...
-    def stop(self) -> None: ...
 
 
 class Display:
@@ -63,9 +42,9 @@ class Display:
     """
 
     def __init__(self, config: RunConfig, plan: RunPlan, mode: Mode = "auto") -> None:
-        screens: dict[str, type[_Live] | type[_Plain] | type[_Off]]
+        screens: dict[str, type[_Live | _Plain | _Off]]
         screens = {"live": _Live, "plain": _Plain, "off": _Off}
-        self._screen: _Screen = screens[what_can_be_shown(mode)](config)
+        self._screen = screens[what_can_be_shown(mode)](config)
         self._engine = config.engine
         self.plan = plan
         """Explanations refer to it; a run may get another one on the way."""
@@ -202,8 +181,9 @@ class _Plain:
             phrases.append(f"restarts {record['restarts']}")
         if record["env_failures"]:
             phrases.append(f"environment failures {record['env_failures']}")
-        left_s = self._outlook.left_s()
-        return phrases if left_s is None else [*phrases, f"{to_duration(left_s)} left"]
+        if (left_s := self._outlook.left_s()) is not None:
+            phrases.append(f"{to_duration(left_s)} left")
+        return phrases
 
 
 def _news(record: Metrics) -> tuple[int, ...]:

@@ -22,17 +22,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
 
 from tianji.checkpoint.writer import to_size
-from tianji.display.marks import Marks, to_columns
-from tianji.display.outlook import Outlook
-from tianji.display.phrases import NO_EPISODE, short_env_name
-from tianji.display.stalled import silent_roles
+from tianji.display.live import Marks, to_columns
+from tianji.display.phrases import NO_EPISODE, Outlook, short_env_name, silent_roles
 from tianji.explain.rounds import MUCH_DROPPED, cost_in_words, late_actors, named, rule_in_short
-from tianji.records import Gathering, Metrics, is_actor
+from tianji.records import Gathering, Metrics, roles_of
 from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
@@ -124,14 +122,9 @@ class Panel:
         return _line("steps", parts)
 
     def _rates_line(self, record: Metrics) -> Text:
-        rates = record["rates_per_s"]
-        shown = {
-            "produced": rates["produced"],
-            "received": rates["received"],
-            "trained": rates["trained"],
-            "unique": rates["unique_trained"],
-        }
-        return _line("steps/s", _pairs({name: to_count(rate) for name, rate in shown.items()}))
+        rates = cast("Mapping[str, float]", record["rates_per_s"])
+        shown = {name.removesuffix("_trained"): to_count(rate) for name, rate in rates.items()}
+        return _line("steps/s", _pairs(shown))
 
     def _lane_lines(self, record: Metrics) -> Iterator[Text]:
         """Yield what is between actors and learner: lag and ratio, or rounds of gradients."""
@@ -173,7 +166,7 @@ class Panel:
     def _role_lines(self, record: Metrics, width: int) -> Iterator[Text]:
         roles = list(record["busy_share"])
         if len(roles) > MAX_ROLE_LINES:
-            actors = [role for role in roles if is_actor(role)]
+            actors = roles_of(record, "actor")
             yield self._actors_line(record, actors, width)
             roles = [role for role in roles if role not in actors]
         for role in roles:
@@ -182,17 +175,11 @@ class Panel:
     def _role_line(self, record: Metrics, role: str) -> Text:
         busy, waiting = record["busy_share"][role], record["paced_share"].get(role)
         memory = record["rss_bytes"].get(role)
-        return _line(
-            role,
-            [
-                *self._bar(busy, 12, "magenta"),
-                (f"{to_percent(busy):>6}", ""),
-                (" busy", "dim"),
-                (f"{to_percent(waiting):>6} waiting" if waiting else " " * 14, "dim"),
-                (f"{to_size(memory) if memory else '':>10}", "dim"),
-                (f"  {record['activity'].get(role, '')}", ""),
-            ],
-        )
+        parts = [*self._bar(busy, 12, "magenta"), (f"{to_percent(busy):>6}", ""), (" busy", "dim")]
+        waits = f"{to_percent(waiting):>6} waiting" if waiting else " " * 14
+        size = f"{to_size(memory) if memory else '':>10}"
+        activity = f"  {record['activity'].get(role, '')}"
+        return _line(role, [*parts, (waits + size, "dim"), (activity, "")])
 
     def _actors_line(self, record: Metrics, actors: list[str], width: int) -> Text:
         """Show many actors in one line: a column for each, their mean, and what they do."""
@@ -222,13 +209,12 @@ def title_line(left: str, right: str, width: int) -> Text:
 
 
 def _counts_line(record: Metrics) -> Text:
-    ratio, restarts = record["ratio"], record["restarts"]
+    ratio = record["ratio"]
     parts = [
         (f"{to_value(ratio['actual'])} of {to_value(ratio['target'])}", ""),
-        *_pairs({"  version": f"{record['version']:,}"}),
-        *_pairs({"  updates": f"{record['updates']:,}"}),
+        *_pairs({"  version": f"{record['version']:,}", "updates": f"{record['updates']:,}"}),
         *_warned("discarded", record["discarded_items"]),
-        *_warned("restarts", restarts),
+        *_warned("restarts", record["restarts"]),
     ]
     if record["env_failures"]:
         parts += _warned("environment failures", record["env_failures"])
@@ -253,20 +239,18 @@ def _rounds_line(record: Metrics, gather: Gathering) -> Text:
 
 
 def _metric_lines(found: Mapping[str, float], width: int) -> Iterator[Text]:
-    line: list[tuple[str, str]] = []
-    used, name, num_lines = NAME_WIDTH, "metrics", 0
+    lines: list[list[tuple[str, str]]] = []
+    used = width
     for key, value in found.items():
         text = to_value(value)
-        if line and used + len(key) + len(text) + 3 > width:
-            num_lines += 1
-            yield _line(name, line)
-            if num_lines == MAX_METRIC_LINES:
-                return
-            line, used, name = [], NAME_WIDTH, ""
-        line += [(f"{key} ", "dim"), (f"{text}  ", "")]
-        used += len(key) + len(text) + 3
-    if line:
-        yield _line(name, line)
+        room = len(key) + len(text) + 3
+        if not lines or used + room > width:
+            lines.append([])
+            used = NAME_WIDTH
+        lines[-1] += [(f"{key} ", "dim"), (f"{text}  ", "")]
+        used += room
+    for number, line in enumerate(lines[:MAX_METRIC_LINES]):
+        yield _line("" if number else "metrics", line)
 
 
 def _line(name: str, parts: Parts) -> Text:

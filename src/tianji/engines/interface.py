@@ -1,10 +1,11 @@
-"""Engine: runs a program to its end."""
+"""Engine: runs a program to its end. ENGINES has them by name."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal, Protocol, TypedDict
+from importlib import import_module
+from typing import Any, Literal, Protocol, TypedDict
 
 from tianji.channels.gauges import Gauges
 from tianji.engines.signals import StopRequest
@@ -50,3 +51,22 @@ class Engine(Protocol):
     """Built with a spec, a program and an observer; runs once."""
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome: ...
+
+
+def _engine(module: str, name: str) -> Callable[..., Engine]:
+    """Return what builds an engine and imports it only then, to keep the start short."""
+
+    def build(*parts: Any, **more: Any) -> Engine:
+        engine: Engine = getattr(import_module(f"tianji.engines.{module}"), name)(*parts, **more)
+        return engine
+
+    return build
+
+
+ENGINES = {
+    "inline": _engine("inline", "InlineEngine"),
+    "local": _engine("local", "LocalEngine"),
+    "virtual": _engine("virtual", "VirtualEngine"),
+}
+"""Called with the spec, the program and the observer; `local` also takes a replan, `virtual` a
+profile."""

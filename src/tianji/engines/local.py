@@ -62,9 +62,9 @@ class LocalEngine:
         self._imbalances = Imbalances(spec.plan, num_cores, control.gauges, replan, pids=self._pids)
         self._encoded_run = encode_run(spec, program)
         self._pending = deque(
-            sorted(self._workers, key=lambda name: not self._workers[name].has_learner)
+            sorted(self._workers, key=lambda name: not self._workers[name].trains)
         )
-        """Not yet started for the first time, the learner first."""
+        """Not yet started for the first time, the learner and its buffer first."""
         self._finish_by_s = math.inf
         self._stop_level = Stop.NO
         """Urgency of the stop that the workers were told."""
@@ -167,16 +167,34 @@ class LocalEngine:
 
     def _on_end(self, worker: WatchedWorker, process: WorkerProcess) -> None:
         """A worker's process is gone; unless the run is over, that was not asked for."""
-        self._selector.unregister(process.report_fd)
-        self._selector.unregister(process.pid_fd)
-        worker.process = None
-        process.close()
+        self._forget(worker, process)
         error = worker.health.last_error
         cause = (error["text"] if error else process.how_it_ended()).rstrip(".")
         if self._done is None and self._stop_level == Stop.NO:
             self._recovery.after_end(worker, cause)
-        elif self._done is None and worker.has_learner:
+            if worker.trains:
+                self._end_partners(worker)
+        elif self._done is None and worker.trains:
             self._recovery.fail(worker, cause)
+
+    def _forget(self, worker: WatchedWorker, process: WorkerProcess) -> None:
+        self._selector.unregister(process.report_fd)
+        self._selector.unregister(process.pid_fd)
+        worker.process = None
+        process.close()
+
+    def _end_partners(self, worker: WatchedWorker) -> None:
+        """End what trains together with a worker that died, and let them start again together."""
+        for partner in self._workers.values():
+            if not partner.trains or (process := partner.process) is None:
+                continue
+            process.kill()
+            for report in process.read_reports():
+                self._take(partner, report)
+            self._forget(partner, process)
+            partner.health.last_error = None
+            self._recovery.start_together(partner, worker)
+        self._memory.empty_messages()
 
     def _check_heartbeats(self) -> None:
         now_ns = time.monotonic_ns()

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import queue
+import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tianji.actor.role import Actor
+from tianji.buffer.interface import BufferEnd, Progress
+from tianji.buffer.remote import RemoteBuffer, ServedBuffer, Told
 from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
+from tianji.engines.assembly.model import prepare_device, use_device
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.loop import run_loop
 from tianji.engines.spec import RunSpec
-from tianji.engines.threads import LockedBuffer, run_on_threads
 from tianji.evaluator.role import Evaluator
-from tianji.learner.restored import begun_anew_report
+from tianji.learner.checkpoints import begun_anew_report
 from tianji.learner.training import Training
-from tianji.programs.program import Program, Role
-from tianji.records import DoneReport, Event, StoppedBecause
+from tianji.programs.program import ANSWERS, BATCHES, FEEDBACK, Program, Role
+from tianji.records import BufferRecord, DoneReport, Event, StoppedBecause
 from tianji.trace.parts import trace_bell
+from tianji.types import Array, Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +79,36 @@ class WorkerRun:
     ) -> None:
         self._spec = spec
         self._ends = ends
-        self._has_threads = program.worker(worker).runs == "on threads"
         self._held = program.roles_in(worker)
+        (self._buffer,) = program.of_kind("buffer")
+        (self._learner,) = program.of_kind("learner")
+        self._has_learner = self._learner in self._held
+        self._is_together = self._buffer in self._held and (
+            self._buffer.thread == self._learner.thread
+        )
+        """Buffer and learner take turns."""
         self._reports = reports
         self._roles = Roles(spec, program, ends, reports)
+        self._remote: RemoteBuffer | None = None
+        """The learner's end of a buffer in another worker."""
 
     def run(self, resume: bool, is_restart: bool) -> None:
         """resume: the run continues a former session. is_restart: it continues a worker that died
         in this one."""
+        prepare_device(self._spec, *self._ends.slots())
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
                 parts.append(self._alone(role, self._roles.actor(role, mends=True)))
             elif role.kind == "evaluator":
                 parts.append(self._alone(role, self._roles.evaluator(role)))
+            elif role.kind == "buffer" and not self._has_learner:
+                parts.append(self._serving(role, is_restart))
             elif role.kind == "learner":
                 parts.extend(self._training_parts(role, self._begin(role, resume, is_restart)))
-        if self._has_threads:
-            run_on_threads([self._loop([part]) for part in parts])
-        else:
-            self._loop(parts)()
+        threads = sorted({part.role.thread for part in parts})
+        of_thread = {n: [part for part in parts if part.role.thread == n] for n in threads}
+        run_on_threads([self._loop(some) for some in of_thread.values()])
         self._roles.close()
 
     def _loop(self, parts: Sequence[Part]) -> Callable[[], None]:
@@ -101,6 +119,7 @@ class WorkerRun:
         rows = [row for part in parts for row in part.rows]
 
         def loop() -> None:
+            use_device(self._spec.plan.device)
             if len(parts) > 1:
                 turns = Turns(parts)
                 run_loop(turns.tick, rows, traced, turns.is_over, turns.due_ns)
@@ -131,9 +150,30 @@ class WorkerRun:
             due_ns=lambda: made.due_ns,
         )
 
+    def _serving(self, buffer: Role, is_restart: bool) -> Part:
+        """Return the part of a buffer whose learner is in another worker and says when it ends."""
+        ends, told, row = self._ends, Told(), self._ends.gauges.rows[buffer.name]
+        served = ServedBuffer(
+            self._roles.traced(self._roles.buffer(told, taker=buffer)),
+            told,
+            ends.message_sender(BATCHES, self._learner),
+            ends.message_receiver(FEEDBACK),
+            ends.message_sender(ANSWERS, self._learner),
+        )
+        self._tell_kept(is_restart)
+        return Part(
+            buffer,
+            [row],
+            tick=lambda: timed_tick(served, row),
+            is_over=lambda: served.is_over,
+            close=lambda: None,
+            due_ns=lambda: served.due_ns,
+        )
+
     def _training_parts(self, learner: Role, training: Training) -> list[Part]:
         """Return one part for buffer and learner, or one each where they run on threads. The
         learner's ends when the run has."""
+        buffer = self._buffer
         orders, group = self._ends.supervision.rows[learner.name], training.group
         reasons: list[StoppedBecause] = []
 
@@ -142,25 +182,32 @@ class WorkerRun:
                 reasons.append(because)
             return bool(reasons)
 
-        def close() -> None:
-            record = training.close(save=orders[Order.STOP] < Stop.NOW)
-            self._reports(DoneReport(kind="done", because=reasons[0], record=record))
+        is_together = self._is_together
+        rows = (
+            [group.gauges.buffer, group.gauges.learner] if is_together else [group.gauges.learner]
+        )
 
-        rest = is_over, close, lambda: training.due_ns
-        if not self._has_threads:
-            rows = [group.gauges.buffer, group.gauges.learner]
-            return [Part(learner, rows, training.tick, *rest)]
-        (buffer,) = (role for role in self._held if role.kind == "buffer")
-        is_told = self._is_told_to_stop(buffer)
-        return [
-            Part(buffer, [group.gauges.buffer], group.tick_buffer, is_told, close=lambda: None),
-            Part(learner, [group.gauges.learner], training.tick_learner, *rest),
-        ]
+        def show_life() -> None:
+            for row in rows:
+                row[Gauge.HEARTBEAT_NS] = time.monotonic_ns()
+
+        def close() -> None:
+            record = training.close(orders[Order.STOP] < Stop.NOW, show_life)
+            self._reports(DoneReport(kind="done", because=reasons[0], record=record))
+            if self._remote is not None:
+                self._remote.end()
+
+        tick = training.tick if is_together else training.tick_learner
+        learning = Part(learner, rows, tick, is_over, close, lambda: training.due_ns)
+        if is_together or buffer not in self._held:
+            return [learning]
+        is_told, row = self._is_told_to_stop(buffer), group.gauges.buffer
+        return [Part(buffer, [row], group.tick_buffer, is_told, close=lambda: None), learning]
 
     def _begin(self, role: Role, resume: bool, is_restart: bool) -> Training:
         """Build a group's training, bring it where it was, and publish its first version."""
         ends, reports = self._ends, self._reports
-        training = self._roles.training(role, lambda: None, self._share_buffer(role))
+        training = self._roles.training(role, lambda: None, self._open_buffer)
         highest = ends.highest_version
         if resume or (is_restart and list_checkpoints(self._spec.run_dir)):
             training.resume(highest)
@@ -172,19 +219,96 @@ class WorkerRun:
             reports(Event(kind="note", text=NEW_EPISODES))
         row = ends.gauges.rows[role.name]
         if is_restart:
-            if kept := ends.steps_kept:
-                reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
+            self._tell_kept(is_restart)
             training.progress.wall_before_s = row[Gauge.WALL_BEFORE_NS] / 1e9
         row[Gauge.WALL_BEFORE_NS] = int(training.progress.wall_before_s * 1e9)
         training.start()
         ends.control.ring_all()  # the first policy is there
         return training
 
-    def _share_buffer(self, learner: Role) -> Callable[[Buffer], Buffer]:
-        if not self._has_threads:
-            return lambda buffer: buffer
-        return lambda buffer: LockedBuffer(buffer, self._ends.bell(learner).ring)
+    def _tell_kept(self, is_restart: bool) -> None:
+        if is_restart and (kept := self._ends.steps_kept):
+            self._reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
+
+    def _open_buffer(self, progress: Progress) -> BufferEnd:
+        """Open the learner's end of its buffer, which is here, on another thread, or elsewhere."""
+        ends, learner = self._ends, self._learner
+        if self._buffer in self._held:
+            buffer = self._roles.buffer(progress, taker=learner)
+            return buffer if self._is_together else LockedBuffer(buffer, ends.bell(learner).ring)
+        self._remote = RemoteBuffer(
+            progress,
+            ends.message_receiver(BATCHES),
+            ends.message_sender(FEEDBACK, self._buffer),
+            ends.message_receiver(ANSWERS),
+            ends.bell(learner),
+            ends.gauges.rows[learner.name],
+        )
+        return self._remote
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."
 KEPT_STORE = "The replay store is still in shared memory, with {count:,} steps, and is used again."
+
+
+SWITCH_S = 2e-5
+"""A thread that computes in Python gives way this soon: an actor whose environments are ready must
+not wait for the learner, by default for 5 ms."""
+
+
+def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
+    """Run each on a thread of its own, a single one on this; raise the first exception of any."""
+    if len(loops) == 1:
+        loops[0]()
+        return
+    sys.setswitchinterval(SWITCH_S)
+    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def run(loop: Callable[[], None]) -> None:
+        try:
+            loop()
+            ended.put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
+            ended.put(error)
+
+    for loop in loops:
+        threading.Thread(target=run, args=[loop], daemon=True).start()
+    for _ in loops:
+        if (error := ended.get()) is not None:
+            raise error
+
+
+class LockedBuffer(Buffer):
+    """A buffer that its own thread ticks and the learner's thread takes batches from."""
+
+    def __init__(self, buffer: Buffer, wake_learner: Callable[[], None]) -> None:
+        self.__dict__.update(buffer.__dict__)
+        self._wake_learner = wake_learner
+        self._lock = threading.Lock()
+
+    def tick(self) -> bool:
+        with self._lock:
+            worked = super().tick()
+        if worked:
+            self._wake_learner()
+        return worked
+
+    def take(self) -> Batch | None:
+        with self._lock:
+            return super().take()
+
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
+        with self._lock:
+            super().finish(batch, version, priorities)
+
+    def record(self) -> BufferRecord:
+        with self._lock:
+            return super().record()
+
+    def news(self) -> list[str]:
+        with self._lock:
+            return super().news()
+
+    def state(self) -> dict[str, Any]:
+        with self._lock:
+            return super().state()

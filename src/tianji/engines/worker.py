@@ -102,7 +102,7 @@ def _run(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     assert program is not None, "the workers of a run are told its program"
     ends = SharedEnds(program, spec.plan, head["fds"])
     worker_run = WorkerRun(spec, program, ends, head["worker"], reports)
-    if all(role.kind != "learner" for role in program.roles_in(head["worker"])):
+    if all(role.kind not in ("buffer", "learner") for role in program.roles_in(head["worker"])):
         give_way()
     if cores := program.worker(head["worker"]).cores:
         os.sched_setaffinity(0, cores)

@@ -31,6 +31,8 @@ ELSEWHERE = {
 class AtariWorld(NextStepWorld):
     """Games that step together; stores one frame of each step."""
 
+    steps_alone = True
+
     def __init__(self, env: VectorEnv[Any, Any, Any], num_frames: int, life_loss: bool) -> None:
         """env: gives stacks of one frame. life_loss: mark the steps that lose a life."""
         _, *shape = env.single_observation_space.shape or ()

@@ -6,6 +6,7 @@ K: frames of a stack.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -15,15 +16,16 @@ from tianji.envs.spaces import observation_leaves
 from tianji.types import AGE, OBS, Array, Unroll, leaf_name
 
 
-class RowReader:
+class ObservationReader:
     """Finds the observations of a space in an unroll.
 
-    >>> RowReader(space).row(unroll, t)        # {"": [N, 4, 84, 84]} or {"camera": ..., ...}
+    >>> ObservationReader(space).row(unroll, t)    # {"": [N, 4, 84, 84]} or {"camera": ...}
     """
 
     def __init__(self, space: gym.Space[Any]) -> None:
         leaves = observation_leaves(space)
         self._names = {leaf.key: leaf_name(OBS, leaf.key) for leaf in leaves}
+        self._dtypes = {leaf.key: leaf.dtype for leaf in leaves}
         self._stacks = {leaf.key: FrameStack(leaf.num_frames) for leaf in leaves if leaf.num_frames}
 
     def row(self, unroll: Unroll, t: int) -> dict[str, Array]:
@@ -32,6 +34,12 @@ class RowReader:
         for key, stack in self._stacks.items():
             found[key] = stack.row(unroll[self._names[key]], unroll[leaf_name(AGE, key)], t)
         return found
+
+    def batch(self, obs: Mapping[str, Array]) -> dict[str, Array]:
+        """Return observations from anywhere, by leaf name, in the types that unrolls store, by leaf
+        key."""
+        names = self._names.items()
+        return {key: np.ascontiguousarray(obs[name], self._dtypes[key]) for key, name in names}
 
 
 class FrameStack:

@@ -53,13 +53,14 @@ class World(Protocol):
     num_envs: int
     spaces: Spaces
     keeps_final: bool
+    steps_alone: bool = False
+    """The environments step by themselves between send() and recv()."""
     more_fields: tuple[Field, ...] = ()
     """Fields of its own that it writes beside those of every world."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Returned values that differ from what the spaces say and are converted, in words."""
-        ...
 
     def fields(self) -> tuple[Field, ...]:
         """Return the fields `obs` (or `obs.key` ...), then `final_obs...` if it keeps those, and
@@ -69,15 +70,12 @@ class World(Protocol):
 
     def reset(self, seed: int, unroll: Unroll) -> None:
         """Start new episodes, each environment with a seed of its own, and write row 0 of obs."""
-        ...
 
     def send(self, actions: Array) -> None:
         """Start one step. The environments may work until recv(), which must be the next call."""
-        ...
 
     def recv(self, unroll: Unroll, t: int) -> None:
         """Wait until the step is done and write it into row t."""
-        ...
 
     def step(self, actions: Array, unroll: Unroll, t: int) -> None:
         """Send and receive at once."""
@@ -89,15 +87,12 @@ class World(Protocol):
 
         The last observations are not part of it: the caller keeps them.
         """
-        ...
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue where get_state() was called, also in a world that was never reset."""
-        ...
 
     def close(self) -> None:
         """Release the environments; a second call does nothing."""
-        ...
 
 
 @runtime_checkable

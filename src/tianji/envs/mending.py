@@ -12,7 +12,6 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import gymnasium as gym
@@ -30,16 +29,10 @@ SOON_STEPS = 100
 """Two failures with fewer steps than this between them follow in quick succession."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvFailure:
-    """EnvFailure(index=3, error=RuntimeError("lost the connection"))"""
-
-    index: int
-    """Index of the environment within its actor."""
-    error: Exception
-
-
-OnFailure: TypeAlias = Callable[[EnvFailure], None]
+OnFailure: TypeAlias = Callable[[int, Exception], None]
+"""Takes the index of an environment that failed within its actor, and its error."""
+TELL_PERIOD_NS = 60 * 10**9
+"""Shortest time between two reports about one actor's environments."""
 
 
 class Mending:
@@ -76,7 +69,7 @@ class Mending:
                 f"Environment {index} of this actor failed ({in_words(error)}), and its "
                 f"replacement failed in its first reset ({in_words(second)})."
             ) from second
-        self._on_failure(EnvFailure(index, error))
+        self._on_failure(index, error)
         return fresh, observation
 
     def _note(self, index: int, error: Exception, step: int) -> None:
@@ -94,10 +87,6 @@ class Mending:
 def in_words(error: Exception) -> str:
     """Return the error's type and text on one line."""
     return f"{type(error).__name__}: {error}"
-
-
-TELL_PERIOD_NS = 60 * 10**9
-"""Shortest time between two reports about one actor's environments."""
 
 
 class EnvFailures:
@@ -120,23 +109,23 @@ class EnvFailures:
         self._tell_ns: int | None = None
         """Earliest time of the next report; None: nothing was reported yet."""
 
-    def __call__(self, failure: EnvFailure) -> None:
+    def __call__(self, index: int, error: Exception) -> None:
         self._gauges[Gauge.ENV_FAILURES] += 1
         self._untold += 1
         is_first, now_ns = self._tell_ns is None, self._now_ns()
         if self._tell_ns is not None and now_ns < self._tell_ns:
             return
         self._tell_ns = now_ns + TELL_PERIOD_NS
-        report = Event(kind="env_failure", role=self._role, text=self._in_words(failure))
+        report = Event(kind="env_failure", role=self._role, text=self._in_words(index, error))
         if is_first:
-            report["traceback"] = "".join(traceback.format_exception(failure.error))
+            report["traceback"] = "".join(traceback.format_exception(error))
         self._reports(report)
         self._untold = 0
 
-    def _in_words(self, failure: EnvFailure) -> str:
+    def _in_words(self, index: int, error: Exception) -> str:
         total = self._gauges[Gauge.ENV_FAILURES]
         times = f" ({self._untold} failures since the last message)" if self._untold > 1 else ""
         return (
-            f"Environment {failure.index} of {self._num_envs} failed: {in_words(failure.error)}. A "
+            f"Environment {index} of {self._num_envs} failed: {in_words(error)}. A "
             f"new one took its place and its episode was cut{times}. Failures in all: {total}."
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from tianji.envs.build import make_rows
-from tianji.envs.frames import RowReader
+from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import World
 from tianji.types import OBS, Array, Unroll, leaf_name
 
@@ -36,7 +36,7 @@ class Played(NamedTuple):
 def play(act: Act, world: World, seed: int) -> Iterator[Unroll]:
     """Reset, then step without end; every time, row 0 of the arrays holds the newest step, and the
     observation that it led to."""
-    rows, reader = make_rows(world, 1), RowReader(world.spaces.observation)
+    rows, reader = make_rows(world, 1), ObservationReader(world.spaces.observation)
     observed = [rows[field.name] for field in world.fields() if field.per == "obs"]
     world.reset(seed, rows)
     while True:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tianji.algorithms.interface import Acting
 from tianji.channels.gauges import Activity, Gauge
@@ -23,6 +23,7 @@ from tianji.records import Evaluation
 from tianji.types import Clock
 
 OnResult = Callable[[Evaluation], None]
+_DONE = object()
 
 
 class Evaluator:
@@ -53,19 +54,17 @@ class Evaluator:
         self._gauges = gauges
         self._on_result = on_result
         self._now_ns = now_ns
-        self._played: dict[str, Played] = {}
-        """The tasks of this evaluation that are done."""
-        self._player: Player | None = None
-        """Plays the next task; None between two evaluations."""
+        self._evaluation: Iterator[None] | None = None
+        """Plays all tasks, one step at a time; None between two evaluations."""
         self._next_ns = 0
         self._version = -1
 
     def tick(self) -> bool:
-        if self._player is None and not self._begin():
+        if self._evaluation is None and not self._begin():
             return False
-        assert self._player is not None
-        if not self._player.step():
-            self._end_task(self._player)
+        assert self._evaluation is not None
+        if next(self._evaluation, _DONE) is _DONE:
+            self._evaluation = None
         return True
 
     def _begin(self) -> bool:
@@ -76,31 +75,24 @@ class Evaluator:
         self._gauges[Gauge.ACTIVITY] = Activity.EVALUATING
         self._next_ns = now_ns + int(self._config.period_s * 1e9)
         self._version = self._policy.latest(self._read_policy)
-        self._played = {}
-        self._begin_task()
+        self._evaluation = self._play()
         return True
 
-    def _begin_task(self) -> None:
+    def _play(self) -> Iterator[None]:
         """Play the same episodes in every evaluation, so that they can be compared."""
-        world = list(self._tasks.values())[len(self._played)]
-        self._player = Player(
-            self._acting.greedy,
-            world,
-            self._config.episodes,
-            self._seed,
-            self._config.cut_after_steps,
-        )
+        played: dict[str, Played] = {}
+        episodes, cut_after = self._config.episodes, self._config.cut_after_steps
+        for name, world in self._tasks.items():
+            if played:
+                yield  # the last step of the task before was one tick
+            player = Player(self._acting.greedy, world, episodes, self._seed, cut_after)
+            while player.step():
+                yield
+            played[name] = player.played()
+        self._report(played)
 
-    def _end_task(self, player: Player) -> None:
-        self._played[list(self._tasks)[len(self._played)]] = player.played()
-        if len(self._played) < len(self._tasks):
-            self._begin_task()
-        else:
-            self._player = None
-            self._finish()
-
-    def _finish(self) -> None:
-        returns, _, num_cut = combine(self._played.values())
+    def _report(self, played: Mapping[str, Played]) -> None:
+        returns, _, num_cut = combine(played.values())
         result: Evaluation = {
             "version": self._version,
             "episodes": len(returns),
@@ -110,7 +102,7 @@ class Evaluator:
             "min_return": min(returns),
             "max_return": max(returns),
         }
-        if means := mean_returns(self._played):
+        if means := mean_returns(played):
             result["returns_by_env"] = means
         self._gauges[Gauge.ITEMS] += 1
         self._on_result(result)

@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tianji.config.plan import Prediction, RunPlan
-from tianji.explain.gains import gain, serial_gain
 from tianji.explain.gathering import explain_gathering
-from tianji.explain.interface import LIMIT, NOTHING_YET, Explanation
-from tianji.explain.words import bottleneck_sentence, parts_sentences, waits_sentence
+from tianji.explain.words import (
+    LIMIT,
+    NOTHING_YET,
+    Explanation,
+    bottleneck_sentence,
+    gain,
+    parts_sentences,
+    serial_gain,
+    waits_sentence,
+)
 from tianji.observe.account import Account, Side, to_account
-from tianji.observe.status import RunStatus
+from tianji.observe.summary import RunStatus
 from tianji.records import NO_METRICS, CriticalPath, Metrics, Rates
 from tianji.wording import to_percent
 
@@ -26,7 +33,7 @@ _WAITS = {
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",
 }
-_EXPECTED: Mapping[str, str] = {
+LIMITS: Mapping[str, str] = {
     "sampling": "the actors",
     "training": "the learner",
     "communication": "the buffer",
@@ -43,10 +50,17 @@ def explain(record: Metrics, plan: RunPlan, engine: str) -> Explanation:
         return Explanation(None, (NOTHING_YET,))
     is_serial = plan.lag_target == 0 or engine == "inline"
     path = _critical_path(account, is_serial)
-    best = serial_gain(account, engine) if is_serial else gain(account, path, plan)
+    if is_serial:
+        best, waits = serial_gain(account, engine), _WAITS
+        sampling, training = to_percent(account.actors.busy), to_percent(account.learner.busy)
+        first = f"Sampling ({sampling} of the time) and training ({training}) take turns."
+    else:
+        best, first = gain(account, path, plan), bottleneck_sentence(account, path)
+        is_behind = path in ("learner", "buffer")
+        waits = _WAITS | ({"grant": "for the learner to catch up"} if is_behind else {})
     told = [
-        _serial_sentence(account) if is_serial else bottleneck_sentence(account, path),
-        _waits_sentence(account, path, is_serial, engine),
+        first,
+        waits_sentence(account, waits, engine),
         parts_sentences(account, path),
         best,
         _prediction_sentence(account, plan.prediction),
@@ -86,17 +100,6 @@ def _learner_or_buffer(side: Side) -> CriticalPath:
     return "buffer" if side.parts.get("buffer", 0.0) > side.busy / 2 else "learner"
 
 
-def _serial_sentence(account: Account) -> str:
-    sampling, training = to_percent(account.actors.busy), to_percent(account.learner.busy)
-    return f"Sampling ({sampling} of the time) and training ({training}) take turns."
-
-
-def _waits_sentence(account: Account, path: CriticalPath, is_serial: bool, engine: str) -> str:
-    is_behind = not is_serial and path in ("learner", "buffer")
-    behind = {"grant": "for the learner to catch up"} if is_behind else {}
-    return waits_sentence(account, _WAITS | behind, engine)
-
-
 def _prediction_sentence(account: Account, prediction: Prediction | None) -> str:
     if prediction is None or prediction.produced <= 0:
         return ""
@@ -110,5 +113,5 @@ def _prediction_sentence(account: Account, prediction: Prediction | None) -> str
     than = "faster" if error > 0 else "slower"
     return (
         f"The run is {to_percent(abs(error))} {than} than planned: {reached:,.0f} steps/s instead "
-        f"of {promised:,.0f}. The plan expected {_EXPECTED[prediction.bottleneck]} to be the limit."
+        f"of {promised:,.0f}. The plan expected {LIMITS[prediction.bottleneck]} to be the limit."
     )

@@ -6,20 +6,24 @@ their work reaches a version, and which role waits for which.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from tianji.explain.gains import LEAST_GAIN, LEAST_PART, gain_of_actors, to_times
-from tianji.explain.interface import LIMIT, NOTHING_YET, Explanation
 from tianji.explain.rounds import MUCH_DROPPED, late_actors, round_takes
 from tianji.explain.words import (
+    LEAST_GAIN,
+    LEAST_PART,
+    LIMIT,
+    NOTHING_YET,
     WORTH_TELLING,
+    Explanation,
     bottleneck_sentence,
+    gain_of_actors,
     parts_sentences,
+    to_times,
     waits_sentence,
 )
-from tianji.observe.account import Account, Side
-from tianji.records import CriticalPath, Gathering, Metrics, is_actor
+from tianji.observe.account import Account
+from tianji.records import CriticalPath, Gathering, Metrics, roles_of
 from tianji.wording import to_percent, to_value
 
 LARGE = 0.5
@@ -40,33 +44,26 @@ def explain_gathering(
     waiting = _waiting_sentence(record["version"], gather)
     if account is None:
         return Explanation(None, tuple(filter(None, [waiting, *rounds])) or (NOTHING_YET,))
-    account = replace(account, actors=_renamed(account.actors))
+    # Outside of its environments, an actor does more than inference here.
+    names = {"inference": "policy with gradients"}
+    parts = {names.get(name, name): share for name, share in account.actors.parts.items()}
+    account = replace(account, actors=replace(account.actors, parts=parts))
     path = _critical_path(account, engine)
     gain = "" if engine == "inline" else _gain(record, gather, account, path)
     if engine == "local" and not gain:
         gain = gain_of_actors(account)
+    waits = dict(_WAITS)
+    if gather["times"] != "none" and engine != "virtual":
+        waits["grant"] = "until gradients were due or for the next version"
     told = [
         waiting,
         _path_sentence(record, gather, account, path, engine),
         *rounds,
-        waits_sentence(account, _waits(gather, engine), engine),
+        waits_sentence(account, waits, engine),
         "" if engine == "virtual" else parts_sentences(account, "actors"),
         gain,
     ]
     return Explanation(path, tuple(filter(None, told)), gain)
-
-
-def _waits(gather: Gathering, engine: str) -> Mapping[str, str]:
-    """Real actors with given times also wait until their gradients are due."""
-    if gather["times"] == "none" or engine == "virtual":
-        return _WAITS
-    return {**_WAITS, "grant": "until gradients were due or for the next version"}
-
-
-def _renamed(side: Side) -> Side:
-    """Outside of its environments, an actor does more than inference here."""
-    names = {"inference": "policy with gradients"}
-    return replace(side, parts={names.get(name, name): s for name, s in side.parts.items()})
 
 
 def _waiting_sentence(version: int, gather: Gathering) -> str:
@@ -122,7 +119,8 @@ def _share_of_messages(gather: Gathering) -> float:
 
 
 def _busy_actors(record: Metrics) -> dict[str, float]:
-    return {name: share for name, share in record["busy_share"].items() if is_actor(name)}
+    shares = record["busy_share"]
+    return {role: shares[role] for role in roles_of(record, "actor") if role in shares}
 
 
 def _rounds_sentence(gather: Gathering) -> str:
@@ -187,16 +185,12 @@ def _gain(record: Metrics, gather: Gathering, account: Account, path: CriticalPa
         return (
             "Larger rounds or larger gradients would help most: the learner would have less to do."
         )
-    if gather["rule"] == "barrier" and path == "neither":
-        return _gain_of_another_rule(record, gather, account)
-    return _gain_of_m(gather, account, path)
-
-
-def _gain_of_another_rule(record: Metrics, gather: Gathering, account: Account) -> str:
-    """Another rule pays for messages once a round: that gain does not follow from the shares."""
+    if gather["rule"] != "barrier" or path != "neither":
+        return _gain_of_m(gather, account, path)
     more = _without_waiting(record, account)
     if more < LEAST_GAIN:
         return ""
+    # Another rule pays for messages once a round: that gain does not follow from the shares.
     how_much = f" (up to {to_times(more)} as many gradients)" if gather["network"] == "none" else ""
     return (
         "Not waiting for the slowest actor would help most: use rennala-nigt if all actors have "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tianji.records import Gathering, Lag
 from tianji.wording import listed, to_percent, to_value
+
+if TYPE_CHECKING:
+    from tianji.algorithms.interface import Gather
 
 MUCH_DROPPED = 0.2
 """Share of the environment steps from which on dropping less would help most."""
@@ -33,6 +36,16 @@ RULES = {
 
 def rule_in_short(gather: Gathering) -> str:
     return RULES[gather["rule"]].short.format(m=gather["num_gradients"])
+
+
+def round_in_words(gather: Gather) -> str:
+    """Say what a round takes, as the settings of a run ask for it."""
+    if gather.rule == "every":
+        return "every gradient makes a version (AFedPG in our reconstruction)"
+    words = round_takes(gather.rule, gather.num_gradients)
+    if gather.rule in ("first", "harmonic") and gather.first_num_gradients != gather.num_gradients:
+        words += f"; {gather.first_num_gradients} in the first"
+    return words
 
 
 def round_takes(rule: str, num_gradients: int) -> str:

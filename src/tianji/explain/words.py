@@ -1,12 +1,40 @@
-"""Sentences about where the time of a run went, for every kind of run. Pure."""
+"""What an explanation is, where the time of a run went, and what change would make it faster. Pure.
+
+Both sides of a run hand each other work, so its pace is that of the slower one:
+
+    time per version = max(sampling, training)         serial runs: sampling + training
+
+A side that is busy for a share u of the time would need only that share if it never waited. A run
+can become (busy share of the slower side) / (busy share of the faster side) times as fast before
+the faster side is the limit. Every gain is bounded by that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from tianji.config.plan import RunPlan
 from tianji.observe.account import LEAST_S, Account, Side
 from tianji.records import CriticalPath
 from tianji.wording import listed, on_clock, to_percent, to_seconds
+
+LIMIT = 0.85
+"""A side that works this share of the time sets the pace; the rest is hand-over and noise."""
+NOTHING_YET = "There is nothing to explain yet: no role has done any work."
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Explanation("learner", sentences=("The learner is ...", ...), gain="Halving ...")"""
+
+    critical_path: CriticalPath | None
+    """None where no role has worked yet."""
+    sentences: tuple[str, ...]
+    """The first names the bottleneck."""
+    gain: str = ""
+    """The sentence that says which change would help most."""
+
 
 PARTS = {
     "environment": "environment steps",
@@ -83,3 +111,126 @@ def _parts(side: Side) -> str:
     shares = sorted(((share / whole, name) for name, share in side.parts.items()), reverse=True)
     told = [(to_percent(share), name) for share, name in shares if share >= WORTH_TELLING]
     return listed([f"{PARTS.get(name, name)} ({share})" for share, name in told])
+
+
+TIMES = {
+    "environment": "the time of environment steps",
+    "inference": "the inference time",
+    "policy with gradients": "the time for policy and gradients",
+    "updates": "the update time",
+    "publishing": "the publishing time",
+    "buffer": "the buffer's time",
+    "saving": "the time for checkpoints",
+}
+"""What to halve, by the part of a side's work."""
+TAKEN = 0.5
+"""Unused cores from which on other programs use them, while a side lacks a core."""
+LEAST_GAIN = 1.05
+"""A smaller factor would be rounded to no gain."""
+LEAST_BUSY = 0.01
+"""A smaller busy share sets no useful bound."""
+LEAST_PART = 0.05
+"""A smaller share in a denominator would give a gain that is noise."""
+
+
+def serial_gain(account: Account, engine: str) -> str:
+    """Say what sampling and training at the same time would gain."""
+    actors, learner = account.actors.busy, account.learner.busy
+    faster = (actors + learner) / max(actors, learner, LEAST_BUSY)
+    how = "The local engine with max_lag 1" if engine == "inline" else "max_lag 1"
+    return (
+        f"{how} would help most: sampling and training would run at the same time (up to "
+        f"{to_times(faster)} as fast where cores are free)."
+    )
+
+
+def gain(account: Account, path: CriticalPath, plan: RunPlan) -> str:
+    """Say which change would help a run most whose actors and learner work at the same time."""
+    if path == "both":
+        return "More cores, or less work on both sides, would help most; one faster side would not."
+    if path == "neither":
+        return _gain_of_neither(account)
+    if path == "actors":
+        return gain_of_actors(account) + _more_actors(account, plan)
+    who = "the actor" if account.num_actors == 1 else "the actors"
+    return _gain(account, account.learner, account.actors, who) + _more_threads(account, plan)
+
+
+def gain_of_actors(account: Account) -> str:
+    """Say which change would help the actors most, as far as the learner keeps up."""
+    return _gain(account, account.actors, account.learner, "the learner")
+
+
+def _gain_of_neither(account: Account) -> str:
+    if account.lacks_cores:
+        return f"{_core(account)} would help most: both sides sometimes lack one."
+    return (
+        "More even work or a higher max_lag would help most: the two sides wait for each other in "
+        "turn."
+    )
+
+
+def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
+    """Halve the largest part of the slower side's work, as far as the faster side keeps up. Time
+    without a core is no work: another core removes it at once."""
+    room = _room(slow, fast)
+    part = max(slow.parts, key=lambda name: slow.parts[name])
+    if slow.no_core > slow.parts[part] / 2:
+        taken = account.unused_cores
+        what, faster = _core(account), _with_cores(slow, taken if taken >= TAKEN else 1.0)
+    else:
+        what, faster = f"Halving {TIMES[part]}", 1 / (1 - slow.parts[part] / slow.worked / 2)
+    bound = f"; then {who_is_next} would be the bottleneck" if room < faster else ""
+    if min(room, faster) < LEAST_GAIN:
+        return f"{what} would help most, but only a little{bound}."
+    return f"{what} would help most (up to {to_times(min(room, faster))} as fast{bound})."
+
+
+def _core(account: Account) -> str:
+    """Other programs use the cores that a run lacks and does not use itself."""
+    if account.unused_cores < TAKEN:
+        return "Another core"
+    return f"Freeing the {account.unused_cores:.1f} cores that other programs use"
+
+
+def _with_cores(side: Side, more: float) -> float:
+    """Return the gain of more cores, until no process lacks one or all new ones are in use."""
+    alone = 1 / max(LEAST_PART, 1 - side.no_core)
+    if side.on_core is None:
+        return alone
+    return min(alone, 1 + more / max(side.on_core, LEAST_PART))
+
+
+def _room(slow: Side, fast: Side) -> float:
+    return slow.busy / max(fast.busy, LEAST_BUSY)
+
+
+def _more_actors(account: Account, plan: RunPlan) -> str:
+    """More actors help while cores are free, or where actors wait inside their environments."""
+    now, num_envs = plan.num_actors, plan.num_actors * plan.envs_per_actor
+    more = next((m for m in range(now + 1, num_envs + 1) if num_envs % m == 0), None)
+    if more is None or account.idle_cores < (more - now) * _core_share(account.actors):
+        return ""
+    faster = to_percent(min(more / now, _room(account.actors, account.learner)) - 1)
+    return (
+        f" {account.idle_cores:.1f} cores are idle: {more} actors could be up to {faster} faster."
+    )
+
+
+def _core_share(side: Side) -> float:
+    """Return the share of its work that needs a core; the rest waits for a simulator or device."""
+    return min(1.0, side.on_core / max(side.busy, LEAST_BUSY)) if side.on_core is not None else 1.0
+
+
+def _more_threads(account: Account, plan: RunPlan) -> str:
+    """A measured plan has already tried more threads."""
+    if plan.source == "measured" or account.idle_cores < 1:
+        return ""
+    return (
+        f" {account.idle_cores:.1f} cores are idle: `tianji plan` measures whether more learner "
+        "threads help."
+    )
+
+
+def to_times(factor: float) -> str:
+    return f"{factor:.1f} x" if factor < 9.95 else f"{factor:.0f} x"

@@ -7,15 +7,15 @@ checks, measures and draws it from there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tianji.errors import UsageError
 from tianji.figures import timeline, transports
-from tianji.figures.balance import ablation, groups, scaling
-from tianji.figures.balance.ablation_picture import draw_ablation
+from tianji.figures.balance import ablation, scaling, scaling_picture
+from tianji.figures.balance.ablation import draw_ablation
 from tianji.figures.balance.scaling_picture import draw_scaling
 from tianji.figures.files import Data, describe, read_data, write_data
 from tianji.figures.gathering.measure import measure_panels
@@ -27,32 +27,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the person asked a figure for."""
+    """What the person asked a figure for.
+
+    run: name or path of a run.
+    from_s, for_s: the part of the run to show; None: chosen automatically.
+    """
 
     run: str | None = None
-    """Name or path of a run."""
     from_s: float | None = None
     for_s: float | None = None
-    """The part of the run to show; None: chosen automatically."""
     rerun: bool = False
 
     def options(self) -> set[str]:
         """Return the options that were given."""
-        given = {"run": self.run, "from_s": self.from_s, "for_s": self.for_s}
-        named = {name for name, value in given.items() if value is not None}
-        return named | ({"rerun"} if self.rerun else set())
+        given = asdict(self).items()
+        return {name for name, value in given if value is not None and value is not False}
 
 
 @dataclass(frozen=True)
 class DataFigure:
-    """A figure drawn from data that comes with the package or is measured on this machine."""
+    """A figure drawn from data that comes with the package or is measured on this machine.
+
+    measure: return the points, and whatever else the picture needs.
+    """
 
     options: ClassVar = frozenset({"rerun"})
     name: str
     about: str
     draw: Callable[[Data], Figure]
     measure: Callable[[], Data]
-    """Return the points, and whatever else the picture needs."""
 
     def make(self, wish: Wish, data_file: Path) -> Figure:
         """Draw the figure; after a new measurement, write its data too."""
@@ -153,8 +156,8 @@ _ALL: tuple[PaperFigure, ...] = (
     DataFigure(
         "tianji-6c",
         "groups of learners with their actors, simulated (paper 1, figure 6 c)",
-        groups.draw_groups,
-        groups.simulate_groups,
+        scaling_picture.draw_groups,
+        scaling_picture.simulate_groups,
     ),
     DataFigure(
         "tianji-6d",

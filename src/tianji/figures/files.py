@@ -1,19 +1,25 @@
-"""The data behind figures: read from the package, written beside a picture, described."""
+"""The data behind figures: read from the package, made by training runs, written, described."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-import platform
+import tempfile
 from collections.abc import Mapping
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tianji.config.machine import read_machine
 from tianji.errors import UsageError
+from tianji.planning.keep import processor
 
+if TYPE_CHECKING:
+    from tianji.config.run import RunConfig
+    from tianji.records import Summary
+
+# What a data file holds: `points`, and where they come from (see `describe`).
 Data: TypeAlias = Mapping[str, Any]
-"""What a data file holds: `points`, and where they come from (see `describe`)."""
 Point: TypeAlias = Mapping[str, Any]
 
 
@@ -43,11 +49,21 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    return {"cpu": _cpu_model(), "cores": len(read_machine().cores)}
+    return {"cpu": processor(), "cores": len(read_machine().cores)}
 
 
-def _cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+class TrainedRun(NamedTuple):
+    """What a run left: its summary, and the records of `metrics.jsonl`."""
+
+    summary: Summary
+    records: list[dict[str, Any]]
+
+
+def train_once(config: RunConfig) -> TrainedRun:
+    """Train in a temporary folder."""
+    from tianji.run import train_config
+
+    with tempfile.TemporaryDirectory(prefix="tianji-figure-") as folder, contextlib.chdir(folder):
+        summary = train_config(config)
+        lines = (Path(summary["run_dir"]) / "metrics.jsonl").read_text().splitlines()
+    return TrainedRun(summary, [json.loads(line) for line in lines])

@@ -1,20 +1,103 @@
-"""Figure 1 of the paper for a run of one's own: what every role did when, and its idle share."""
+"""Figure 1 of the paper for a run of one's own: what every role did when, and its idle share.
+
+It shows a few versions, from where the run is steady.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
+import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tianji.config.files import load_config
+from tianji.errors import UsageError
 from tianji.figures import style
-from tianji.figures.window import View, Window, choose, look
 from tianji.run_folder.paths import CONFIG_FILE, find_run
-from tianji.trace.read import Arrow, Timeline, newest_trace, read_trace
+from tianji.trace.read import Arrow, Span, Timeline, newest_trace, read_trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+VERSIONS = 3
+_MARGIN = 0.04
+_SKIP = 0.25  # share of the versions to leave out: the beginning is not steady
+
+
+class Window(NamedTuple):
+    """A stretch of a timeline."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def length_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The visible part of a timeline."""
+
+    window: Window
+    spans: dict[str, list[Span]]
+    arrows: list[Arrow]
+
+    def to_ms(self, at_s: float) -> float:
+        """Return milliseconds from the start of the window."""
+        return (at_s - self.window.start_s) * 1e3
+
+
+def choose(timeline: Timeline, from_s: float | None, for_s: float | None) -> Window:
+    """Return the requested window, or some versions of ordinary length without a checkpoint."""
+    start_s, length_s = from_s, for_s
+    if start_s is None or length_s is None:
+        usual = _usual(timeline)
+        start_s = usual.start_s if start_s is None else start_s
+        length_s = usual.length_s if length_s is None else length_s
+    window = Window(start_s, min(start_s + length_s, timeline.end_s))
+    if length_s <= 0 or not 0 <= start_s < timeline.end_s:
+        raise UsageError(
+            f"--from-s {start_s:g} --for-s {length_s:g} shows nothing: the trace goes from 0 to "
+            f"{timeline.end_s:.3f} s."
+        )
+    return window
+
+
+def _usual(timeline: Timeline) -> Window:
+    published_s = [span.start_s for span in timeline.of_kind("publish")]
+    steady = published_s[int(len(published_s) * _SKIP) :]
+    pairs = zip(steady, steady[VERSIONS:], strict=False)
+    windows = [Window(start, end) for start, end in pairs]
+    if not windows:
+        return Window(0.0, timeline.end_s)
+    saves = timeline.of_kind("save")
+    calm = [w for w in windows if not any(_overlaps(span, w) for span in saves)] or windows
+    middle_s = statistics.median(window.length_s for window in calm)
+    chosen = min(calm, key=lambda window: abs(window.length_s - middle_s))
+    margin_s = _MARGIN * chosen.length_s
+    return Window(max(0.0, chosen.start_s - margin_s), chosen.end_s + margin_s)
+
+
+def look(timeline: Timeline, window: Window) -> View:
+    """Return the spans that reach into the window, and the arrows that lie in it."""
+    spans = {
+        role: [span for span in found if _overlaps(span, window)]
+        for role, found in timeline.spans.items()
+    }
+    arrows = [
+        arrow
+        for arrow in timeline.arrows
+        if all(window.start_s <= touch.at_s <= window.end_s for touch in arrow.touches)
+    ]
+    return View(window, spans, arrows)
+
+
+def _overlaps(span: Span, window: Window) -> bool:
+    return span.end_s > window.start_s and span.start_s < window.end_s
+
 
 LEGEND = {
     "infer": ("① infer", style.SKY),
@@ -34,15 +117,15 @@ _ARROWS: dict[str, tuple[str, Any]] = {
     "item": (style.GREEN, "solid"),
     "policy": (style.PURPLE, (0, (4, 2))),
 }
+# What only an actor, a buffer and a learner do, in the order of the data.
 _STAGES = ("write", "receive", "update")
-"""What only an actor, a buffer and a learner do, in the order of the data."""
+# What a role of each stage waits for; the last is for roles outside the data's way.
 _WAITS_FOR = (
     "waits for the first policy",
     "waits for items",
     "waits for experience",
     "waits for its time",
 )
-"""What a role of each stage waits for; the last is for roles outside the data's way."""
 _MAX_ARROWS = 6
 _BAR, _IDLE_BAR = 0.62, 0.3  # heights, where rows are 1 apart
 _LEAST_SHARE = 1 / 600  # share of the window: a shorter span is drawn this wide

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS = "tianji"
-MESSAGES = 10_000
-"""Collection times are given for this many."""
+MESSAGES = 10_000  # collection times are given for this many
 COLLECTION_TIME = f"seconds to collect {MESSAGES:,} messages"
 _ACTORS_SIZE_BYTES = 512 << 10
 _TICK_RATIO = 4  # closer ticks would overlap
@@ -83,8 +82,6 @@ def draw_sizes(data: Data) -> Figure:
 
 def draw_actors(data: Data) -> Figure:
     """Draw figure 5 (b): collection time by actors, a panel for each sample time."""
-    from matplotlib.ticker import LogLocator, StrMethodFormatter
-
     points = [p for p in data["points"] if p["size_bytes"] == _ACTORS_SIZE_BYTES]
     sample_times_s = sorted({p["sample_time_s"] for p in points})
     figure = style.new_figure(
@@ -98,8 +95,7 @@ def draw_actors(data: Data) -> Figure:
         if sample_time_s > 0:
             _draw_ideal(axes, here)
         finish_axes(axes, "actors", {n: str(n) for n in sorted({p["actors"] for p in here})})
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        finish_values(axes)
         axes.set_title(f"sample time {sample_time_s * 1e3:g} ms", fontsize=11)
     panels[0].set_ylabel(COLLECTION_TIME)
     style.legend_below(figure, ncols=5, about=_provenance(data), size=9.5)
@@ -138,6 +134,14 @@ def finish_axes(axes: Any, label: str, ticks: dict[int, str], **tick_style: Any)
     axes.set_xticks(list(ticks), list(ticks.values()), **tick_style)
     axes.minorticks_off()
     axes.set_xlabel(label)
+
+
+def finish_values(axes: Any) -> None:
+    """Write 1, 2, 5, 10 ... instead of powers of ten alone: the range is small."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
 
 
 def size_text(size_bytes: int) -> str:

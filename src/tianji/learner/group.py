@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tianji.algorithms.interface import Update
-from tianji.buffer.role import Buffer
+from tianji.buffer.interface import BufferEnd
 from tianji.channels.gauges import CARRIED, Gauge, timed_tick
 from tianji.learner.role import Learner
 from tianji.records import GroupRecord, Ratio
@@ -46,7 +46,7 @@ class Group:
         self,
         model: torch.nn.Module,
         update: Update,
-        buffer: Buffer,
+        buffer: BufferEnd,
         learner: Learner,
         gauges: GroupGauges,
         ratio: float,
@@ -74,19 +74,19 @@ class Group:
 
     def record(self) -> GroupRecord:
         """Return where the group stands."""
-        buffer = self.buffer
-        actual = buffer.items_taken / max(1, buffer.items_put)
+        buffer = self.buffer.record()
+        actual = buffer["items_taken"] / max(1, buffer["items_put"])
         record = GroupRecord(
             updates=self.gauges.learner[Gauge.UPDATES],
             version=self.learner.version,
-            lag_versions=buffer.lag.summary(),
-            lag_histogram=buffer.lag.counts(),
+            lag_versions=buffer["lag_versions"],
+            lag_histogram=buffer["lag_histogram"],
             ratio=Ratio(target=self._ratio, actual=actual),
-            discarded_items=buffer.discarded,
+            discarded_items=buffer["discarded_items"],
             env_failures=sum(row[Gauge.ENV_FAILURES] for row in self.gauges.actors),
-            learner={**self.learner.metrics, **buffer.metrics()},
+            learner={**self.learner.metrics, **buffer["store"]},
         )
-        if (rounds := buffer.rounds_record()) is not None:
+        if (rounds := buffer["gather"]) is not None:
             record["gather"] = rounds
         return record
 
@@ -106,14 +106,15 @@ class Group:
     # Checkpoints.
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """Return copies of the model's weights."""
-        return {name: value.detach().clone() for name, value in self._model.state_dict().items()}
+        """Return copies of the model's weights, on the host whatever its device."""
+        weights = self._model.state_dict().items()
+        return {name: value.detach().to("cpu", copy=True) for name, value in weights}
 
     def state(self) -> dict[str, Any]:
         """Return copies of everything else that the group needs to continue."""
         row = self.gauges.learner
         return {
-            "update": self._update.state(),
+            "update": {name: value.cpu() for name, value in self._update.state().items()},
             "buffer": self.buffer.state(),
             "updates": row[Gauge.UPDATES],
             "trained_steps": row[Gauge.STEPS],

@@ -22,7 +22,7 @@ def newest_sound(run_dir: Path) -> Path:
         checkpoint = latest(run_dir).path
     except CheckpointError as error:
         raise UsageError(f"Run {run_dir} cannot be continued. {error}") from error
-    if "counts" in read_manifest(checkpoint).tree.get("buffer", {}):
+    if "counts" in read_manifest(checkpoint).state.get("buffer", {}):
         raise UsageError(
             f"Checkpoint {checkpoint} cannot be continued: an earlier TianJi wrote it, which kept "
             "the state of gathered gradients in another form. Continue the run with the TianJi "

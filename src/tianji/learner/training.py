@@ -10,6 +10,7 @@ Stops      when the run has reached a target or a limit, or is told to
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tianji.channels.gauges import Gauge, Gauges
@@ -78,14 +79,20 @@ class Training:
 
     def tick(self) -> bool:
         """Move the buffer on, then the learner."""
-        buffer_worked = self.group.tick_buffer()
-        if self.tick_learner():
-            return True
-        if not buffer_worked:
+        worked = self.group.tick_buffer()
+        worked |= self._learn()
+        if not worked:
             self.tell_news()
-        return buffer_worked
+        return worked
 
     def tick_learner(self) -> bool:
+        """Move the learner on, where the buffer has a thread or a worker of its own."""
+        worked = self._learn()
+        if not worked:
+            self.tell_news()
+        return worked
+
+    def _learn(self) -> bool:
         if not self.group.tick_learner():
             return False
         if self.group.learner.is_between_versions:
@@ -123,10 +130,12 @@ class Training:
             if self._patience.is_spent(stop):
                 self._cut_short()
             return "interrupted" if stop == Stop.NOW else None
-        if stop > Stop.NO:
-            return "interrupted"
         self._note_first_step()
-        return self.progress.stop_reason(self._now_ns())
+        because = self.progress.stop_reason(self._now_ns())
+        if stop > Stop.NO:
+            because = "interrupted"
+        is_settled = because is None or stop == Stop.NOW or self.group.buffer.withdraw()
+        return because if is_settled else None
 
     def _cut_short(self) -> None:
         """End the version in work with the updates that were made: a stop cannot wait for it."""
@@ -162,20 +171,16 @@ class Training:
             busy_share={name: min(1.0, ns / elapsed_ns) for name, ns in busy.items()},
         )
 
-    def close(self, save: bool) -> SessionMetrics:
+    def close(self, save: bool, show_life: Callable[[], None] = lambda: None) -> SessionMetrics:
         """Write the last checkpoint, wait for it, and return the last record, with the rates and
-        shares of the whole session."""
+        shares of the whole session. show_life: called while this waits."""
         now_ns = self._now_ns()
         record: SessionMetrics = {**self.record(now_ns), **self._whole_session(now_ns)}
         self._reports(MetricsReport(kind="metrics", role="learner", record=record))
         if save and self.group.learner.is_between_versions:
             self._checkpoints.save(self._now_ns())
-        self._checkpoints.close(self._show_life)
+        self._checkpoints.close(show_life)
         return record
-
-    def _show_life(self) -> None:
-        for row in (self.group.gauges.learner, self.group.gauges.buffer):
-            row[Gauge.HEARTBEAT_NS] = self._now_ns()
 
 
 class Patience:

@@ -1,5 +1,5 @@
-"""Distributions over actions in plain torch: log-probability, entropy, mode and divergence of a
-batch, and the greedy policy as one module, for ONNX.
+"""Distributions over actions in plain torch: log-probability, entropy and mode of a batch,
+and the greedy policy as one module, for ONNX.
 
 A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows.
 """
@@ -163,8 +163,3 @@ class GreedyPolicy(nn.Module):
         obs = dict(zip(self._keys, leaves, strict=True))
         action = self._mode(self._outputs(obs))
         return action if self._start is None else action + self._start
-
-
-def approximate_kl(log_ratio: Tensor) -> Tensor:
-    """Mean of (r - 1) - log r: unbiased for KL(old, new), and never negative (Schulman 2020)."""
-    return (log_ratio.expm1() - log_ratio).mean()

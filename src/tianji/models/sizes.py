@@ -19,6 +19,8 @@ SMALLEST_IMAGE = 5
 """Shorter sides than this are tables of numbers and not pictures."""
 SMALLEST_NATURE_IMAGE = 36
 """Below this, strides of 4 and 2 leave nothing for the third convolution."""
+NUM_NETWORKS = 2
+"""A policy and a value; some algorithms have only one of the two."""
 
 
 class Convolution(NamedTuple):
@@ -46,6 +48,14 @@ def is_image(leaf: Leaf) -> bool:
         return False
     sides = leaf.shape[:2] if is_channels_last(leaf.shape) else leaf.shape[1:]
     return min(sides) >= SMALLEST_IMAGE
+
+
+def hidden_widths(spaces: Spaces, config: RunConfig) -> tuple[int, ...]:
+    """Return the widths of the layers between features and outputs."""
+    if config.model.hidden != "auto":
+        return config.model.hidden
+    only_images = all(is_image(leaf) for leaf in observation_leaves(spaces.observation))
+    return () if only_images else (64, 64)
 
 
 def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
@@ -86,10 +96,6 @@ def check_model(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-NUM_NETWORKS = 2
-"""A policy and a value; some algorithms have only one of the two."""
-
-
 def most_parameters(spaces: Spaces, config: RunConfig) -> int:
     """Return an upper bound of the network's parameters; 0 for a network of the user's own
     (model.factory), which only torch can count."""
@@ -98,7 +104,7 @@ def most_parameters(spaces: Spaces, config: RunConfig) -> int:
     leaves = observation_leaves(spaces.observation)
     images = [leaf for leaf in leaves if is_image(leaf)]
     features = sum(_features(leaf) for leaf in leaves)
-    stack = _dense((features, *config.model.hidden, 2 * _num_actions(spaces.action)))
+    stack = _dense((features, *hidden_widths(spaces, config), 2 * _num_actions(spaces.action)))
     return NUM_NETWORKS * stack + sum(torso_parameters(leaf.shape) for leaf in images)
 
 

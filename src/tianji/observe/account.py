@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tianji.records import Measured, Metrics, Rates, Spent, is_actor
+from tianji.records import Measured, Metrics, Rates, Spent, roles_of
 
 LACK_OF_CORES = 0.05
 """A side that lacks a core for more than this share of the time has too few of them."""
@@ -75,17 +75,19 @@ class Account:
 def to_account(record: Metrics) -> Account | None:
     """Return None where no role has worked yet."""
     span_s, worked = record["span_s"], record["worked_s"]
-    actors = [role for role in worked if is_actor(role)]
-    if span_s < LEAST_S or not actors or "learner" not in worked:
+    actors, learners = roles_of(record, "actor"), roles_of(record, "learner")
+    if span_s < LEAST_S or not worked or not actors or not learners:
         return None
-    sampling, training = _side(record, actors, span_s), _side(record, ["learner"], span_s)
+    sampling, training = _side(record, actors, span_s), _side(record, learners, span_s)
     if sampling.busy + training.busy < NO_WORK:
         return None
+    # Saving keeps the learner from updates, and no other role can help: it counts as work.
+    parts = {**training.parts, "saving": training.waits.get("saving", 0.0)}
     return Account(
         span_s=span_s,
         num_actors=len(actors),
         actors=sampling,
-        learner=_with_saving(training),
+        learner=replace(training, parts=parts),
         rates=record["rates_per_s"],
         usable_cores=record["usable_cores"],
     )
@@ -98,11 +100,6 @@ def _side(record: Measured, roles: Sequence[str], span_s: float) -> Side:
         waits=_mean(record["waited_s"], roles, span_s),
         on_core=sum(known) / span_s if known else None,
     )
-
-
-def _with_saving(side: Side) -> Side:
-    """Count saving as work: it keeps the learner from updates, and no other role can help."""
-    return replace(side, parts={**side.parts, "saving": side.waits.get("saving", 0.0)})
 
 
 def _mean(spent_s: Spent, roles: Sequence[str], span_s: float) -> dict[str, float]:

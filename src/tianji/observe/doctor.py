@@ -53,6 +53,11 @@ def check_machine() -> list[Finding]:
     return [finding for check in checks for finding in check()]
 
 
+def _judge(is_good: bool, what: str, advice: str) -> Finding:
+    """Return a finding that is good, or a warning with advice."""
+    return Finding("ok", what) if is_good else Finding("warn", what, advice)
+
+
 def check_packages() -> Iterator[Finding]:
     """Check Python and the packages that TianJi needs."""
     versions = [f"Python {platform.python_version()}"]
@@ -68,11 +73,9 @@ def check_extras() -> Iterator[Finding]:
     """Check the packages that some environments and commands need."""
     for extra, modules in EXTRAS.items():
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
-        if missing:
-            what = f"Extra '{extra}' is not installed ({', '.join(missing)} missing)."
-            yield Finding("ok", what, f'pip install "tianji[{extra}]"')
-        else:
-            yield Finding("ok", f"Extra '{extra}' is installed.")
+        what = f"not installed ({', '.join(missing)} missing)" if missing else "installed"
+        advice = f'pip install "tianji[{extra}]"' if missing else ""
+        yield Finding("ok", f"Extra '{extra}' is {what}.", advice)
 
 
 def check_cores() -> Iterator[Finding]:
@@ -81,24 +84,16 @@ def check_cores() -> Iterator[Finding]:
     quota = cpu_quota()
     what = f"{usable} of {present} cores usable"
     what += f" (the control group allows {quota:g})." if quota else "."
-    if usable > 1:
-        yield Finding("ok", what)
-        return
-    yield Finding(
-        "warn",
-        what,
-        "With one core, actors and learner take turns: the local engine is no faster than inline.",
-    )
+    advice = "With one core, actors and learner take turns: the local engine is as fast as inline."
+    yield _judge(usable > 1, what, advice)
 
 
 def check_memory() -> Iterator[Finding]:
     """Check the available memory, limits of the control group included."""
     available = read_machine().memory_bytes
     what = f"{available / GIB:.1f} GiB of memory are available."
-    if available >= 2 * GIB:
-        yield Finding("ok", what)
-    else:
-        yield Finding("warn", what, "Use few actors: each process takes about 0.3 GiB.")
+    advice = "Use few actors: each process takes about 0.3 GiB."
+    yield _judge(available >= 2 * GIB, what, advice)
 
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
@@ -115,11 +110,8 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
         yield Finding("ok", f"{folder} cannot be read: {error}")
         return
     what = f"{folder}: {space.free / MIB:,.0f} of {space.total / MIB:,.0f} MiB free."
-    if space.free >= 64 * MIB:
-        yield Finding("ok", what)
-    else:
-        advice = "Environments with processes of their own may need it; docker run --shm-size=1g"
-        yield Finding("warn", what, advice)
+    advice = "Environments with processes of their own may need it; docker run --shm-size=1g"
+    yield _judge(space.free >= 64 * MIB, what, advice)
 
 
 def check_huge_pages(rollup: Path = Path("/proc/self/smaps_rollup")) -> Iterator[Finding]:
@@ -176,11 +168,10 @@ def check_limits() -> Iterator[Finding]:
     )
     for name, limit, enough, flag in limits:
         soft, _ = resource.getrlimit(limit)
-        text = "no limit" if soft == resource.RLIM_INFINITY else f"{soft:,} at most"
-        if soft == resource.RLIM_INFINITY or soft >= enough:
-            yield Finding("ok", f"{name}: {text}.")
-        else:
-            yield Finding("warn", f"{name}: {text}.", f"ulimit {flag} {2 * enough}")
+        has_limit = soft != resource.RLIM_INFINITY
+        text = f"{soft:,} at most" if has_limit else "no limit"
+        is_good = not has_limit or soft >= enough
+        yield _judge(is_good, f"{name}: {text}.", f"ulimit {flag} {2 * enough}")
 
 
 def check_thread_variables() -> Iterator[Finding]:
@@ -198,10 +189,13 @@ def check_gpu() -> Iterator[Finding]:
     except (ImportError, OSError) as error:
         yield Finding("error", f"torch cannot be loaded: {error}", "pip install torch")
         return
-    if torch.cuda.is_available():
-        yield Finding("ok", f"GPU: {torch.cuda.get_device_name(0)}.")
-    else:
-        yield Finding("ok", "torch finds no GPU; training runs on the CPU.")
+    found = torch.cuda.is_available()
+    gpu = (
+        f"GPU: {torch.cuda.get_device_name(0)}."
+        if found
+        else "torch finds no GPU; training runs on the CPU."
+    )
+    yield Finding("ok", gpu)
 
 
 def check_collectives() -> Iterator[Finding]:
@@ -211,12 +205,11 @@ def check_collectives() -> Iterator[Finding]:
     except (ImportError, OSError):
         return  # said before
     if distributed.is_available() and distributed.is_gloo_available():
-        what = "All-reduce with gloo works on the loopback interface."
         advice = (
             "It is neither authenticated nor encrypted: use algorithm.realisation all-reduce only "
             "where you trust all users of this machine. The server realisation opens no ports."
         )
-        yield Finding("ok", what, advice)
+        yield Finding("ok", "All-reduce with gloo works on the loopback interface.", advice)
     else:
         advice = "Use --algorithm.realisation server (the default), or install torch from PyPI."
         yield Finding("ok", "This build of torch has no gloo, so there is no all-reduce.", advice)
@@ -229,7 +222,6 @@ def check_disk(folder: Path = RUNS) -> Iterator[Finding]:
     what = f"{free / GIB:.1f} GiB free on the disk of {folder}/."
     if not os.access(place, os.W_OK):
         yield Finding("error", f"Runs cannot be written to {place.resolve()}.", "cd elsewhere")
-    elif free >= GIB:
-        yield Finding("ok", what)
     else:
-        yield Finding("warn", what, "Checkpoints and replay may not fit; free some space.")
+        advice = "Checkpoints and replay may not fit; free some space."
+        yield _judge(free >= GIB, what, advice)

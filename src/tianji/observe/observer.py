@@ -28,7 +28,6 @@ from tianji.records import (
     Level,
     Metrics,
     Report,
-    RestorePoint,
 )
 from tianji.types import Clock
 
@@ -139,6 +138,7 @@ class RunObserver:
 
     def report(self, report: Report) -> None:
         """Take a report of a role: a record for the log, or an event for people."""
+        level: Level
         if report["kind"] == "metrics":
             self._on_metrics(report["record"])
         elif report["kind"] == "built":
@@ -146,19 +146,17 @@ class RunObserver:
         elif report["kind"] == "evaluation":
             self._on_evaluation(report["record"])
         elif report["kind"] == "restored":
-            self._tell("restored", report["role"], report["text"] + self._go_back(report["record"]))
+            to = report["record"]
+            moved = self._log.go_back(to["version"], to["env_steps"])
+            lost = f" Its records ({moved}) were moved to {LOST_FILE}." if moved else ""
+            self._tell("restored", report["role"], report["text"] + lost)
         elif report["kind"] == "imbalance":
-            level: Level = "info" if report["record"]["is_over"] else "warning"
+            level = "info" if report["record"]["is_over"] else "warning"
             self._tell("imbalance", report["role"], report["text"], level)
-        elif report["kind"] != "done" and report["kind"] != "answer":
+        elif report["kind"] != "done":
             self._restarts += report["kind"] == "restart"
-            self._tell(
-                report["kind"],
-                report["role"],
-                report["text"],
-                LEVELS[report["kind"]],
-                report.get("traceback", ""),
-            )
+            traceback, level = report.get("traceback", ""), LEVELS[report["kind"]]
+            self._tell(report["kind"], report["role"], report["text"], level, traceback)
 
     def _tell(
         self, kind: str, role: str, text: str, level: Level = "info", traceback: str = ""
@@ -181,11 +179,6 @@ class RunObserver:
         self._look(self._watch)
         self._log.metrics(self._complete(self._watch, self._watch.now()))
 
-    def _go_back(self, to: RestorePoint) -> str:
-        """Take what the learner has lost out of the log; return what a person should know."""
-        moved = self._log.go_back(to["version"], to["env_steps"])
-        return f" Its records ({moved}) were moved to {LOST_FILE}." if moved else ""
-
     def _on_evaluation(self, record: Evaluation) -> None:
         self._evaluation, self._unlogged_evaluation = {"evaluation": record}, True
         text = (
@@ -205,6 +198,7 @@ class RunObserver:
             **seen.measured,
             **({} if gathering is None else {"gather": gathering}),
             "usable_cores": self._usable_cores,
+            "kind": watch.kinds(),
             "activity": watch.activities(),
             "restarts": self._restarts,
             "rss_bytes": watch.resident_bytes(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -30,15 +31,10 @@ def read_process(pid: int) -> ProcessUse | None:
         core_ns = (int(words[_USER_TICKS]) + int(words[_SYSTEM_TICKS])) * TICK_NS
     except (OSError, ValueError, IndexError):
         return None
-    return ProcessUse(resident, core_ns, _no_core_ns(pid))
-
-
-def _no_core_ns(pid: int) -> int:
-    """Return 0 where the kernel does not count it."""
-    try:
-        return int(_read(f"/proc/{pid}/schedstat").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+    no_core_ns = 0
+    with suppress(OSError, ValueError, IndexError):  # where the kernel does not count it
+        no_core_ns = int(_read(f"/proc/{pid}/schedstat").split()[1])
+    return ProcessUse(resident, core_ns, no_core_ns)
 
 
 def _read(path: str) -> bytes:
@@ -60,13 +56,12 @@ class ProcessTimes:
         self.resident_bytes: dict[str, int] = {}
 
     def look(self, pids: Mapping[str, int]) -> None:
-        found = {name: (pid, read_process(pid)) for name, pid in pids.items()}
-        self.resident_bytes = {
-            name: use.resident_bytes for name, (_, use) in found.items() if use is not None
-        }
-        for name, (pid, use) in found.items():
+        self.resident_bytes = {}
+        for name, pid in pids.items():
+            use = read_process(pid)
             if use is None:
                 continue
+            self.resident_bytes[name] = use.resident_bytes
             last = self._last.get(pid, ProcessUse(0, 0, 0))
             self._last[pid] = use
             self.core_ns[name] = self.core_ns.get(name, 0) + use.core_ns - last.core_ns

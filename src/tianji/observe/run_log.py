@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from tianji.checkpoint.durable import to_plain
-from tianji.observe.scalars import to_scalars
+from tianji.observe.tensorboard import to_scalars
 from tianji.records import NO_METRICS, Metrics, with_defaults
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RunLog:
             self._run_dir / LOST_FILE,
         )
         if moved and self._with_tensorboard:
-            self._open_tensorboard().go_back(time.time(), env_steps + 1)
+            self._open_tensorboard().add(time.time(), env_steps + 1, None)
         return moved
 
     def _open_tensorboard(self) -> TensorBoardLog:
@@ -84,15 +84,17 @@ class RunLog:
         the next record."""
         self._metrics.reopen()
         self._events.reopen()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
-            self._tensorboard = None
+        self._close_tensorboard()
 
     def close(self) -> None:
         self._metrics.close()
         self._events.close()
+        self._close_tensorboard()
+
+    def _close_tensorboard(self) -> None:
         if self._tensorboard is not None:
             self._tensorboard.close()
+            self._tensorboard = None
 
 
 def _now() -> str:
@@ -123,8 +125,10 @@ class JsonLines:
 
     def _write(self, line: bytes) -> None:
         if self._file is None:
-            self._torn = _ends_torn(self._path)
-            self._file = self._path.open("ab", buffering=0)
+            self._file = self._path.open("ab+", buffering=0)
+            end = self._file.seek(0, os.SEEK_END)
+            self._file.seek(max(0, end - 1))
+            self._torn = self._file.read(1) not in (b"", b"\n")  # a process died in a line
         data = b"\n" + line if self._torn else line
         written = self._file.write(data)
         self._torn = written != len(data)
@@ -151,7 +155,7 @@ class JsonLines:
         """Move the lost records at the end to another file; return how many."""
         with self._lock:
             try:
-                moved = _move_tail(self._path, is_lost, to)
+                moved = _move_tail(self._path, is_lost, to) if self._path.exists() else 0
             except OSError as error:
                 self._on_problem(f"{self._path.name} keeps lost records: {error.strerror}.")
                 return 0
@@ -165,22 +169,11 @@ class JsonLines:
                 self._file = None
 
 
-def _ends_torn(path: Path) -> bool:
-    """Return whether a process died in the middle of the last line."""
-    if not path.exists() or path.stat().st_size == 0:
-        return False
-    with path.open("rb") as file:
-        file.seek(-1, 2)
-        return file.read(1) != b"\n"
-
-
 def read_last(path: Path) -> dict[str, Any] | None:
     """Return the newest complete record of a file of JSON lines; None without one."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    with file:
+    with path.open("rb") as file:
         return next((record for _, record in _from_the_end(file) if record is not None), None)
 
 
@@ -219,8 +212,6 @@ def _from_the_end(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any] | None]
 
 
 def _move_tail(path: Path, is_lost: Callable[[dict[str, Any]], bool], to: Path) -> int:
-    if not path.exists():
-        return 0
     with path.open("r+b") as file:
         cut, moved = file.seek(0, os.SEEK_END), 0
         for begin, record in _from_the_end(file):

@@ -1,13 +1,22 @@
-"""summary.json: what a run did, in the same keys for every run, for people and for scripts."""
+"""What a run did, or does, as its folder tells it: summary.json, and its status."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from tianji.checkpoint.durable import replace_json, to_plain
+from tianji.config.files import load_config
+from tianji.config.plan import RunPlan
+from tianji.config.run import RunConfig
+from tianji.errors import UsageError
+from tianji.observe.run_log import METRICS_FILE, all_metrics, last_metrics
 from tianji.records import (
     NOTHING_DONE,
     LearnerMetrics,
@@ -16,13 +25,10 @@ from tianji.records import (
     SummaryFacts,
     with_defaults,
 )
-
-if TYPE_CHECKING:
-    from tianji.config.run import RunConfig
+from tianji.run_folder.folder import read_plan
+from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
 
 SUMMARY_FILE = "summary.json"
-IDENTITY = ("env", "algorithm", "engine", "seed", "stopped_because", "target_return")
-"""The first keys of the file."""
 
 
 def build_summary(
@@ -38,26 +44,24 @@ def build_summary(
     """
     done: Mapping[str, Any] = {k: v for k, v in (record or {}).items() if k in NOTHING_DONE}
     whole = with_defaults({**done, **facts}, NOTHING_DONE)
-    whole |= {
+    cause = whole.pop("first_cause", "unknown")
+    whole |= {"first_cause": cause} if whole["stopped_because"] == "failed" else {}
+    summary = {
         "env": config.env_name,
         "algorithm": config.algorithm.name,
         "engine": config.engine,
         "seed": config.seed,
+        "stopped_because": whole["stopped_because"],
         "target_return": config.target_return,
+        **whole,
         "run_dir": str(run_dir),
     }
-    cause = whole.pop("first_cause", "unknown")
-    if whole["stopped_because"] == "failed":
-        whole["first_cause"] = cause
-    ordered = {key: whole.pop(key) for key in IDENTITY} | whole
-    return cast("Summary", to_plain(ordered))
+    return cast("Summary", to_plain(summary))
 
 
-def write_summary(run_dir: Path, summary: Summary) -> Path:
+def write_summary(run_dir: Path, summary: Summary) -> None:
     """Put summary.json into the run's folder, complete or not at all."""
-    path = run_dir / SUMMARY_FILE
-    replace_json(path, summary)
-    return path
+    replace_json(run_dir / SUMMARY_FILE, summary)
 
 
 def read_summary(run_dir: Path) -> Summary | None:
@@ -67,3 +71,81 @@ def read_summary(run_dir: Path) -> Summary | None:
     except (OSError, ValueError):
         return None
     return cast("Summary", with_defaults(found, NOTHING_DONE)) if isinstance(found, dict) else None
+
+
+State: TypeAlias = Literal["running", "finished", "failed", "interrupted", "lost"]
+_ENDED: dict[str, State] = {"failed": "failed", "interrupted": "interrupted"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """A run as it stands."""
+
+    run_dir: Path
+    config: RunConfig
+    plan: RunPlan
+    state: State
+    """A run is `lost` if it is neither running nor has a summary of what it did."""
+    record: Metrics | None
+    """The newest record of metrics; None before the first."""
+    first_return: float | None
+    """The first mean return in the metrics; None before an episode has finished."""
+    age_s: float | None
+    """Age of the newest record."""
+    summary: Summary | None
+    """None where the run did not shut down cleanly."""
+
+
+def read_status(run_dir: Path) -> RunStatus:
+    """Look into the folder of a run."""
+    is_running = _is_locked(run_dir / LOCK_FILE)
+    record = last_metrics(run_dir)
+    summary = None if is_running else _read_summary(run_dir, record)
+    ended: State = _ENDED.get(summary["stopped_because"], "finished") if summary else "lost"
+    return RunStatus(
+        run_dir=run_dir,
+        config=load_config(run_dir / CONFIG_FILE),
+        plan=read_plan(run_dir),
+        state="running" if is_running else ended,
+        record=record,
+        first_return=_first_return(run_dir),
+        age_s=None if record is None else _age_s(record, run_dir / METRICS_FILE),
+        summary=summary,
+    )
+
+
+def _first_return(run_dir: Path) -> float | None:
+    returns = (record["mean_return_100"] for record in all_metrics(run_dir))
+    return next((value for value in returns if value is not None), None)
+
+
+def _is_locked(path: Path) -> bool:
+    """Return whether a process holds the run."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _read_summary(run_dir: Path, record: Metrics | None) -> Summary | None:
+    """Return None where there is none, or where the run continued and did not shut down cleanly."""
+    path = run_dir / SUMMARY_FILE
+    summary = read_summary(run_dir)
+    if summary is None and path.exists():
+        raise UsageError(f"'{path}' is broken: it holds no JSON object.")
+    if summary is None or (record is not None and record["env_steps"] > summary["env_steps"]):
+        return None
+    return summary
+
+
+def _age_s(record: Metrics, path: Path) -> float:
+    """Records of older versions have no time; then that of the file counts."""
+    try:
+        at_s = datetime.fromisoformat(record["time"]).timestamp()
+    except (KeyError, ValueError, TypeError):
+        at_s = path.stat().st_mtime
+    return max(0.0, time.time() - at_s)

@@ -38,11 +38,6 @@ class _Names(NamedTuple):
     buffer: str
     learner: str
 
-    @staticmethod
-    def of(gauges: Gauges) -> _Names:
-        (buffer,), (learner,) = gauges.of_kind("buffer"), gauges.of_kind("learner")
-        return _Names(tuple(gauges.of_kind("actor")), buffer, learner)
-
 
 class _Sample(NamedTuple):
     at_ns: int
@@ -58,7 +53,8 @@ class Watch:
 
     def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
         self._gauges = gauges
-        self._names = _Names.of(gauges)
+        (buffer,), (learner,) = gauges.of_kind("buffer"), gauges.of_kind("learner")
+        self._names = _Names(tuple(gauges.of_kind("actor")), buffer, learner)
         self._now_ns = now_ns
         self._samples: deque[_Sample] = deque()
         self._first: _Sample | None = None
@@ -119,6 +115,9 @@ class Watch:
         if self._steady is None or self._samples[-1].at_ns <= self._steady.at_ns:
             return self.now()
         return _between(self._names, self._steady, self._samples[-1])
+
+    def kinds(self) -> dict[str, str]:
+        return dict(self._gauges.kinds)
 
     def activities(self) -> dict[str, str]:
         return {

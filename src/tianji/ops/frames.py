@@ -10,6 +10,16 @@ import torch
 from torch import Tensor
 
 
+def stack_rows(frames_FN: Tensor, age_RN: Tensor, index_B: Tensor | None) -> Tensor:
+    """Return the stacks [B, K, ...] of observations by their position among all R * N; None: all
+    of them, in their own order."""
+    num_rows, num_envs = age_RN.shape
+    if index_B is None:
+        index_B = torch.arange(num_rows * num_envs, device=frames_FN.device)
+    row_B = torch.div(index_B, num_envs, rounding_mode="floor")
+    return stack_frames(frames_FN, age_RN, row_B, index_B - row_B * num_envs)
+
+
 def stack_frames(frames_FN: Tensor, age_RN: Tensor, row_B: Tensor, env_B: Tensor) -> Tensor:
     """Return the stacks [B, K, ...] of these observations, oldest frame first.
 

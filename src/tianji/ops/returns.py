@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+Indices = NDArray[np.integer]
 
 
 def gae(
@@ -43,6 +46,26 @@ def gae(
     carry_TN = np.float32(gamma * gae_lambda) * goes_on_TN
     for t in range(len(advantage_TN) - 2, -1, -1):
         advantage_TN[t] += carry_TN[t] * advantage_TN[t + 1]
+    return advantage_TN
+
+
+def gae_tensors(
+    reward_TN: Tensor,
+    value_TN: Tensor,
+    next_value_TN: Tensor,
+    terminated_TN: Tensor,
+    truncated_TN: Tensor,
+    valid_TN: Tensor,
+    gamma: float,
+    gae_lambda: float,
+) -> Tensor:
+    """Return what gae() returns, on any device."""
+    bootstrap_TN = next_value_TN.masked_fill(terminated_TN, 0.0)
+    delta_TN = reward_TN + gamma * bootstrap_TN - value_TN
+    advantage_TN = delta_TN.masked_fill(~valid_TN, 0.0)
+    carry_TN = gamma * gae_lambda * (valid_TN & ~terminated_TN & ~truncated_TN)
+    for t in range(len(advantage_TN) - 2, -1, -1):
+        advantage_TN[t].addcmul_(carry_TN[t], advantage_TN[t + 1])
     return advantage_TN
 
 
@@ -108,7 +131,35 @@ def vtrace(
     )
 
 
-Indices = NDArray[np.integer]
+def vtrace_tensors(
+    log_ratio_TN: Tensor,
+    reward_TN: Tensor,
+    value_TN: Tensor,
+    next_value_TN: Tensor,
+    terminated_TN: Tensor,
+    truncated_TN: Tensor,
+    valid_TN: Tensor,
+    gamma: float,
+    trace_lambda: float = 1.0,
+    clip_rho: float = 1.0,
+    clip_c: float = 1.0,
+    clip_pg_rho: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what vtrace() returns (targets, advantages, ratios), on any device."""
+    ratio_TN = log_ratio_TN.masked_fill(~valid_TN, 0.0).exp()
+    goes_on_TN = valid_TN & ~terminated_TN & ~truncated_TN
+    bootstrap_TN = next_value_TN.masked_fill(terminated_TN, 0.0)
+    td_error_TN = reward_TN + gamma * bootstrap_TN - value_TN
+    correction_TN = (ratio_TN.clamp(max=clip_rho) * td_error_TN).masked_fill(~valid_TN, 0.0)
+    carry_TN = gamma * trace_lambda * ratio_TN.clamp(max=clip_c) * goes_on_TN
+    for t in range(len(correction_TN) - 2, -1, -1):
+        correction_TN[t].addcmul_(carry_TN[t], correction_TN[t + 1])
+    following_TN = torch.zeros_like(correction_TN)
+    following_TN[:-1] = correction_TN[1:].masked_fill(~goes_on_TN[:-1], 0.0)
+    advantage_TN = ratio_TN.clamp(max=clip_pg_rho) * (td_error_TN + gamma * following_TN)
+    found = value_TN + correction_TN, advantage_TN, ratio_TN
+    target_TN, advantage_TN, ratio_TN = (x_TN.masked_fill(~valid_TN, 0.0) for x_TN in found)
+    return target_TN, advantage_TN, ratio_TN
 
 
 class NStepReturn(NamedTuple):

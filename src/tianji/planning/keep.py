@@ -1,4 +1,4 @@
-"""Profiles that were measured before, kept for the next run of the same kind on this machine.
+"""Profiles of the runs that a config may become: kept from an earlier run, or measured now.
 
     $XDG_CACHE_HOME/tianji/profiles/KEY.json
 
@@ -16,21 +16,29 @@ import logging
 import os
 import platform
 import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
-from tianji.costs.profile import Profile
-from tianji.envs.build import EnvSources
+from tianji.costs.profile import SHARES, Profile
+from tianji.envs.build import EnvSources, Probe
+from tianji.errors import UsageError
+
+if TYPE_CHECKING:
+    from tianji.planning.resolve.settle import Trial
+
+Tell: TypeAlias = Callable[[str], None]  # shows a sentence to the person who waits
 
 FORMAT = 2  # raised when the same numbers change their meaning
-SHARES = ("num_actors", "learner_threads", "actor_threads")  # settings that share the machine
 # Settings that change the cost of a run. A share that is fixed by hand is the only one measured.
 _SETTINGS = {"env", "env_kwargs", "algorithm", "model", "normalize", "num_envs", "max_lag", *SHARES}
 _LIBRARIES = ("tianji", "torch", "numpy", "gymnasium")
 MOST_AGE_S = 30 * 24 * 3600.0  # the code of an environment may change, and no version tells
+ONE_OF_SEVERAL_S = 20.0  # time to measure each of several variants
 DISTURBED_AGE_S = 3600.0  # of a profile that other programs disturbed
 
 
@@ -57,6 +65,42 @@ def is_kept(config: RunConfig, env: EnvSources, machine: Machine) -> bool:
     return all(kept_profile(settle(config, v), env, machine) for v in variants(config))
 
 
+def trials(
+    config: RunConfig,
+    env: EnvSources,
+    machine: Machine,
+    probe: Probe,
+    tell: Tell,
+    fresh: bool = False,
+) -> list[Trial]:
+    """Return a profile of every variant of the config; one that cannot run is left out."""
+    from tianji.planning.measure.measure import LIMIT_S, measure
+    from tianji.planning.resolve.resolve import demand_of, resolve
+    from tianji.planning.resolve.settle import Trial, settle, variants
+
+    made: list[Trial] = []
+    first, *others = variants(config)
+    for values in (first, *others):
+        settled = settle(config, values)
+        try:
+            resolve(settled, machine, probe)
+        except UsageError:
+            if values is first:
+                raise
+            continue
+        if values:
+            tell(f"With {', '.join(f'{path} = {value}' for path, value in values.items())}.")
+        profile = None if fresh else kept_profile(settled, env, machine)
+        if profile is None:
+            limit_s = ONE_OF_SEVERAL_S if others else LIMIT_S
+            profile = measure(settled, env, machine, probe, tell, values, limit_s)
+            is_complete = settled.engine != "local" or bool(profile.rehearsals)
+            if env == settled.env and is_complete:  # a callable has no name to keep it under
+                save(key_of(settled, machine), profile)
+        made.append(Trial(values, profile, machine, demand_of(settled, probe)))
+    return made
+
+
 def has_any() -> bool:
     """Return whether any profile is kept; computing a key takes milliseconds."""
     try:
@@ -69,7 +113,7 @@ def key_of(config: RunConfig, machine: Machine) -> str:
     """Return a key that is the same for runs of the same cost on the same machine."""
     facts = {
         "format": FORMAT,
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(machine.cores),
         "python": platform.python_version(),
         "libraries": {name: _version(name) for name in _LIBRARIES},
@@ -113,7 +157,7 @@ def _path(key: str) -> Path:
     return _folder() / f"{key}.json"
 
 
-def _processor() -> str:
+def processor() -> str:
     """Return the name of the processor as the system gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

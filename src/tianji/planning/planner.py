@@ -13,19 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tianji.config.machine import Machine
+from tianji.algorithms.interface import Gather
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.machine import Machine, read_machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.display.waiting import tell_while_slow
-from tianji.envs.build import EnvSources, Probe
+from tianji.costs.profile import SHARES
+from tianji.display.stream import tell_while_slow
+from tianji.envs.build import EnvSources, Probe, probe_all
 from tianji.errors import TianjiError, UsageError
-from tianji.planning.keep import SHARES, is_kept
+from tianji.planning.keep import Tell, is_kept, trials
+from tianji.planning.resolve.places import choose_places
 from tianji.planning.resolve.resolve import demand_of, resolve
-from tianji.planning.tasks import gathers, probe_tasks
 
 if TYPE_CHECKING:
     from tianji.costs.profile import Profile
-    from tianji.planning.profiles import Tell
+    from tianji.engines.spec import RunSpec
     from tianji.planning.solve.solve import Solution
 
 PAYS_ABOVE_S = 60.0  # a measurement takes 15 s: too much for a run that may be shorter than this
@@ -34,6 +37,8 @@ GATHERS = (
     "The plan follows a rule: actors that compute gradients need no balance with the learner, and "
     "their number is part of the method."
 )
+
+ON_GPU = "Cores are shared by rule: the planner measures runs on the CPU."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
         return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
     is_open = config.plan.source == "auto" and not is_kept(config, env, machine)
     probe = _probe(config, env, tell, timed=is_open)
+    if choose_places(config, machine, probe).device != "cpu":
+        return _by_rule(config, machine, probe, ON_GPU)
     note = _too_short(config, machine, probe) if is_open else None
     if note is not None:
         return _by_rule(config, machine, probe, note)
@@ -122,6 +129,50 @@ def measured_plan(
             "`tianji plan` needs --engine local."
         )
     return _solve(config, env, machine, _probe(config, env, tell), tell, fresh)
+
+
+def virtual_costs(spec: RunSpec, tell: Tell) -> Profile | None:
+    """Return the profile for the virtual engine, kept or measured now.
+
+    None with plan.source `rule`: the engine then uses a table that is the same on every machine.
+    None too for algorithms that gather gradients: their times are given (RunConfig.times).
+    """
+    config = spec.config
+    if config.plan.source == "rule" or gathers(config):
+        return None
+    probe = probe_tasks(config, spec.env)
+    return trials(config, spec.env, read_machine(), probe, tell)[0].profile
+
+
+def probe_tasks(config: RunConfig, env: EnvSources, timed: bool = False) -> Probe:
+    """Return what the environments are like; raise UsageError if one of them is unusable.
+
+    timed: also make a few steps, to see how long one takes.
+    """
+    if config.envs:
+        _check_list(config)
+    return probe_all(env, config.env_kwargs, timed)
+
+
+def gathers(config: RunConfig) -> bool:
+    """Return whether the actors compute gradients, so that each may have its own task."""
+    return isinstance(load_algorithm(config.algorithm.name).cadence(config), Gather)
+
+
+def _check_list(config: RunConfig) -> None:
+    name, num_tasks = config.algorithm.name, len(config.envs)
+    if not gathers(config):
+        raise UsageError(
+            f"envs names {num_tasks} environments, but {name} trains on one: use env. Algorithms "
+            "that gather gradients can train on several: malenia-nigt, which gives all tasks the "
+            "same weight, or rennala-nigt."
+        )
+    if config.num_actors != "auto" and config.num_actors < num_tasks:
+        raise UsageError(
+            f"envs names {num_tasks} environments, one for each actor, but num_actors = "
+            f"{config.num_actors}: {num_tasks - config.num_actors} of them would never be trained "
+            f"on. Use num_actors = {num_tasks} or more, or name fewer environments."
+        )
 
 
 def _probe(config: RunConfig, env: EnvSources, tell: Tell, timed: bool = False) -> Probe:
@@ -176,7 +227,6 @@ def _solve(
     tell: Tell,
     fresh: bool = False,
 ) -> Planned:
-    from tianji.planning.profiles import trials
     from tianji.planning.resolve.settle import choose, settle
     from tianji.planning.solve.solve import solve
 

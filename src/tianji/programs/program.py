@@ -2,12 +2,15 @@
 
           experience lane -------------------------------------------------------------->
 envs --> actor --(Stream: item)--> buffer --(Stream: batch)--> learner
-          ^ ^                        |                            |
+          ^ ^                        |  <--(Stream: feedback)--   |          feedback lane
           | +----(Board: orders)-----+                            |          control lane
           +-----------(Board: policy, versioned)------------------+          policy lane
 
 every role --(Board: gauges)--> buffer, supervisor                           telemetry
 every role --(Stream: reports)--> supervisor --(Board: supervision)--> every role
+
+Feedback says which version a batch has led to and asks for the buffer's state and figures, which
+come back as answers. Where buffer and learner share a worker, these are calls (buffer/remote.py).
 
 An item is an unroll. Where actors compute gradients, an item is a token, and each actor's sum of
 gradients lies on a board of its own:
@@ -30,6 +33,9 @@ from tianji.config.run import RunConfig
 from tianji.types import RoleKind
 
 EXPERIENCE = "experience"
+BATCHES = "batches"
+FEEDBACK = "feedback"
+ANSWERS = "answers"
 POLICY = "policy"
 TOTAL = "total"
 """Name of the wire by which actors and learner add up their sums, where that is an all-reduce."""
@@ -50,17 +56,17 @@ class Role:
     group: int = 0
     """The learner that it belongs to, with that learner's buffer and actors."""
     host: int = 0
+    thread: int = 0
+    """Roles of a worker with the same number take turns on one thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Worker("learner", threads=2, runs="in turns", cores=(0, 1))"""
+    """Worker("learner", threads=2, cores=(0, 1))"""
 
     name: str
     threads: int
     """Threads of torch in it."""
-    runs: Literal["in turns", "on threads"] = "in turns"
-    """Its roles take turns on one thread, or run on a thread each."""
     cores: tuple[int, ...] = ()
     """Cores that it is pinned to; none: the system decides."""
 
@@ -98,21 +104,31 @@ class Program:
         return {role.name: role.kind for role in self.roles}
 
     def bells(self) -> dict[str, str]:
-        """Return the name of the bell that wakes each role: its worker's, or its thread's own."""
-        alone = {worker.name for worker in self.workers if worker.runs == "on threads"}
+        """Return the name of the bell that wakes each role: that of its thread."""
         return {
-            role.name: role.name if role.worker in alone else role.worker for role in self.roles
+            role.name: f"{role.worker}/{role.thread}" if role.thread else role.worker
+            for role in self.roles
         }
 
     def has_wire(self, name: str) -> bool:
         return any(wire.name == name for wire in self.wires)
 
+    def splits(self, wire: Wire) -> bool:
+        """Return whether the ends of a wire live in different workers."""
+        workers = {role.name: role.worker for role in self.roles}
+        return len({workers.get(end) for end in (*wire.sources, *wire.targets)}) > 1
+
 
 def program_for(config: RunConfig, plan: RunPlan) -> Program:
     """Return the program of a run: inference stays with the environments, the buffer with the
-    learner, every actor has a worker of its own."""
-    actors = tuple(Role(f"actor-{i}", "actor", i, f"actor-{i}") for i in range(plan.num_actors))
-    buffer = Role("buffer", "buffer", 0, "learner")
+    learner unless it was asked to have a worker of its own, which every actor has. Where inference
+    is in the learner's process, all actors take turns on a second thread of it."""
+    names = [f"actor-{i}" for i in range(plan.num_actors)]
+    if plan.inference == "learner":
+        actors = tuple(Role(name, "actor", i, "learner", thread=1) for i, name in enumerate(names))
+    else:
+        actors = tuple(Role(name, "actor", i, name) for i, name in enumerate(names))
+    buffer = Role("buffer", "buffer", 0, config.plan.buffer_worker)
     learner = Role("learner", "learner", 0, "learner")
     evaluators = (
         (Role("evaluator", "evaluator", 0, "evaluator"),) if config.evaluate.period_s > 0 else ()
@@ -141,7 +157,9 @@ def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tupl
     return (
         Wire(EXPERIENCE, "stream", item, actors, buffers, plan.num_slots),
         *(Wire(sum_name(i), "board", "sum", (name,), buffers) for i, name in enumerate(sums)),
-        Wire("batches", "stream", batch, buffers, learners),
+        Wire(BATCHES, "stream", batch, buffers, learners),
+        Wire(FEEDBACK, "stream", "version, priorities, question", learners, buffers, capacity=4),
+        Wire(ANSWERS, "stream", "state, figures, news", buffers, learners),
         *([Wire(TOTAL, "reduce", "sum", ranks, ranks)] if ranks else []),
         Wire(POLICY, "board", "weights", learners, (*actors, *evaluators)),
         Wire("orders", "board", "desired state", buffers, actors),

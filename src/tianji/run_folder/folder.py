@@ -1,18 +1,51 @@
-"""Holds the folder of a running run: locks it, and recreates it if it is deleted or moved."""
+"""Holds the folder of a running run: locks it, recreates it if it is lost, keeps plan.json."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
+from tianji.checkpoint.durable import replace_json
 from tianji.config.files import load_config, save_config
+from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import TianjiError, UsageError
-from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
-from tianji.run_folder.plan_file import PlanFile
+from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE, PLAN_FILE
+
+
+def read_plan(run_dir: Path) -> RunPlan:
+    path = run_dir / PLAN_FILE
+    try:
+        return RunPlan.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(f"Run '{run_dir}' has no {PLAN_FILE}: it never started.") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"'{path}' is not a valid plan: {error}") from error
+
+
+class PlanFile:
+    """Rewrites plan.json when the plan changes."""
+
+    def __init__(self, run_dir: Path, plan: RunPlan) -> None:
+        self._path = run_dir / PLAN_FILE
+        self._plan = plan
+
+    def save(self) -> None:
+        replace_json(self._path, self._plan.model_dump(mode="json"))
+
+    def update(self, plan: RunPlan) -> None:
+        self._plan = plan
+        with contextlib.suppress(OSError):  # on a full disk the old file stays
+            self.save()
+
+    def complete(self, built: Mapping[str, Any]) -> None:
+        """Add the values that are known once the network is built."""
+        self.update(self._plan.model_copy(update=built))
+
 
 _DELETED = " (deleted)"
 """The kernel appends this to the path of an open folder that was deleted."""
@@ -29,6 +62,7 @@ class RunFolder:
         self.path = path
         self.is_ours = True
         """False once another run uses the path; nothing may be written there then."""
+        self._held = contextlib.ExitStack()
         self._lock: IO[str] | None = None
         self._descriptor = -1
         self._is_missing = False
@@ -37,33 +71,20 @@ class RunFolder:
         self._hold()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._release()
+    def __exit__(self, *_error: object) -> None:
+        self._held.close()
 
     def _hold(self) -> None:
-        lock = (self.path / LOCK_FILE).open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.ExitStack() as held:
+            lock = held.enter_context((self.path / LOCK_FILE).open("w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"Run {self.path} is already running.") from None
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        except BlockingIOError:
-            lock.close()
-            raise UsageError(f"Run {self.path} is already running.") from None
-        except OSError:  # the folder was deleted in between
-            lock.close()
-            raise
-        self._release()
-        self._lock, self._descriptor = lock, descriptor
-
-    def _release(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            os.close(self._descriptor)
-            self._lock = None
+            held.callback(os.close, descriptor)
+            self._held.close()
+            self._held, self._lock, self._descriptor = held.pop_all(), lock, descriptor
 
     def look(self, config: RunConfig, plan_file: PlanFile) -> str:
         """Recreate the folder if it was deleted or moved; return a sentence about it, or "".
@@ -101,18 +122,15 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         if not self._is_a_copy(config):
             raise self._taken()
-        if not self._holds_lock_at_path():
+        lock = self.path / LOCK_FILE
+        assert self._lock is not None, "look() needs a locked folder"
+        if not (lock.exists() and os.path.samestat(lock.stat(), os.fstat(self._lock.fileno()))):
             try:
                 self._hold()
             except UsageError as error:
                 raise self._taken() from error
         save_config(config, self.path / CONFIG_FILE)
         plan_file.save()
-
-    def _holds_lock_at_path(self) -> bool:
-        path = self.path / LOCK_FILE
-        assert self._lock is not None, "look() needs a locked folder"
-        return path.exists() and os.path.samestat(path.stat(), os.fstat(self._lock.fileno()))
 
     def _is_a_copy(self, config: RunConfig) -> bool:
         """Return whether the path holds a new folder or a copy of ours."""

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
-from tianji.display.display import Mode, what_can_be_shown
 from tianji.display.live import LiveLines
 from tianji.display.panel import title_line
 from tianji.display.phrases import ENDINGS, clock_text, progress_phrases
-from tianji.display.stream import say
+from tianji.display.stream import Mode, say, what_can_be_shown
 from tianji.records import Metrics, Summary
 from tianji.seeds.one import SeedRun
 from tianji.wording import to_duration

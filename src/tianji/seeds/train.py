@@ -19,30 +19,51 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine, read_machine
 from tianji.config.run import SEED_LIMIT, RunConfig
-from tianji.display.waiting import tell_progress
+from tianji.display.stream import tell_progress
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.errors import UsageError
 from tianji.planning.planner import plan_run
 from tianji.run_folder.paths import RUNS, SEED_PREFIX, new_seeds_dir
 from tianji.seeds.one import SeedRun
-from tianji.seeds.shares import cores_wanted, share_cores
 from tianji.seeds.summary import SUMMARY_FILE, SeedsSummary, sum_up
+
+
+def share_cores(
+    cores: Sequence[int], num_runs: int, cores_wanted: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return the cores of every run that goes on at the same time; no core is shared.
+
+    As many runs go on as get `cores_wanted` cores each, but at least one. If they cannot all go on
+    at once, they are spread evenly over as few turns as possible.
+
+    >>> share_cores(range(8), num_runs=5, cores_wanted=2)
+    ((0, 1), (2, 3), (4, 5))
+    """
+    most = max(1, min(num_runs, len(cores) // cores_wanted))
+    turns = -(-num_runs // most)
+    at_once = -(-num_runs // turns)
+    each = len(cores) // at_once
+    return tuple(tuple(cores[i * each : (i + 1) * each]) for i in range(at_once))
+
+
+def cores_wanted(config: RunConfig) -> int:
+    """Return one core for every process and thread that a run needs at least."""
+    if config.engine != "local":
+        return 1
+    actors, threads = config.num_actors, config.learner_threads
+    return (1 if actors == "auto" else actors) + (1 if threads == "auto" else threads)
+
 
 LOOK_S = 0.25
 Shares = tuple[tuple[int, ...], ...]
 
 
 class Screen(Protocol):
-    """Shows people how far the seeds are."""
+    """Shows people how far the seeds are; `update` is called several times a second."""
 
     def start(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None: ...
-
-    def update(self) -> None:
-        """Called several times a second."""
-        ...
-
+    def update(self) -> None: ...
     def event(self, text: str) -> None: ...
-
     def stop(self) -> None: ...
 
 
@@ -59,7 +80,9 @@ def train_seeds(
     shares = _shares(config, num_seeds, read_machine())
     config = _planned_by_rule(config) if len(shares) > 1 else config
     folder = new_seeds_dir(config, num_seeds, base)
-    runs = [SeedRun(_with_seed(config, config.seed + i), folder) for i in range(num_seeds)]
+    seeds = range(config.seed, config.seed + num_seeds)
+    changes = ({"seed": seed, "run": f"{SEED_PREFIX}{seed}"} for seed in seeds)
+    runs = [SeedRun(config.model_copy(update=change), folder) for change in changes]
     screen.start(runs, shares, folder)
     try:
         with catch_signals() as stop:
@@ -75,7 +98,12 @@ def train_seeds(
     left = [run.config.seed for run in runs if not run.is_started]
     total_s = time.monotonic() - began_s
     report = sum_up([run.summary() for run in started], left, folder, total_s)
-    return _saved(report, config, [run.folder for run in started])
+    from tianji.display.curve import draw_seeds
+
+    picture = draw_seeds(config, [run.folder for run in started])
+    report["picture"] = None if picture is None else str(picture)
+    replace_json(folder / SUMMARY_FILE, report)
+    return report
 
 
 def _run_all(runs: Sequence[SeedRun], shares: Shares, stop: StopRequest, screen: Screen) -> None:
@@ -135,17 +163,3 @@ def _planned_by_rule(config: RunConfig) -> RunConfig:
         return config
     plan = config.plan.model_copy(update={"source": "rule"})
     return config.model_copy(update={"plan": plan})
-
-
-def _with_seed(config: RunConfig, seed: int) -> RunConfig:
-    return config.model_copy(update={"seed": seed, "run": f"{SEED_PREFIX}{seed}"})
-
-
-def _saved(report: SeedsSummary, config: RunConfig, run_dirs: Sequence[Path]) -> SeedsSummary:
-    """Draw the picture and write the report."""
-    from tianji.display.curve import draw_seeds
-
-    picture = draw_seeds(config, run_dirs)
-    report["picture"] = None if picture is None else str(picture)
-    replace_json(Path(report["run_dir"]) / SUMMARY_FILE, report)
-    return report

@@ -10,16 +10,14 @@ import gzip
 import itertools
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tianji.trace.flows import Flow, item_flows, policy_flows
-from tianji.trace.shares import idle_shares
+from tianji.trace.flows import Flow, idle_shares, item_flows, policy_flows
 from tianji.trace.spans import (
     MARKS,
     NOTHING,
@@ -96,18 +94,17 @@ def merge_in_words(run_dir: Path) -> str:
 
 
 def _free_name(run_dir: Path) -> Path:
-    more = (f"trace-{number}.json.gz" for number in itertools.count(2))
-    names = itertools.chain([TRACE_FILE], more)
+    names = (f"trace-{n}.json.gz" if n > 1 else TRACE_FILE for n in itertools.count(1))
     return next(path for name in names if not (path := run_dir / name).exists())
 
 
 def _facts(roles: Sequence[RoleSpans]) -> dict[str, Any]:
-    fell_out: dict[str, int] = defaultdict(int)
+    fell_out: Counter[str] = Counter()
     for role in roles:
         fell_out[role.role] += role.fell_out
     return {
         "clock_origin_ns": _origin_ns(roles),
-        "fell_out": {name: count for name, count in fell_out.items() if count},
+        "fell_out": dict(+fell_out),
         "roles": {
             name: {"busy_s": s.busy_s, "idle_s": s.idle_s, "idle_share": s.idle_share}
             for name, s in idle_shares(roles).items()
@@ -160,19 +157,14 @@ def _span_events(role: RoleSpans, track: int, origin_ns: int) -> Iterator[str]:
     keep = role.spans()
     start_ns = role.start_ns[keep] - origin_ns
     duration_ns = role.end_ns[keep] - role.start_ns[keep]
-    columns = (role.kind[keep], role.subject[keep], *_to_us(start_ns), *_to_us(duration_ns))
-    lists: Iterator[list[int]] = (column.tolist() for column in columns)
+    times = *np.divmod(start_ns, 1000), *np.divmod(duration_ns, 1000)  # us, and the rest in ns
+    lists = [column.tolist() for column in (role.kind[keep], role.subject[keep], *times)]
     abouts: dict[tuple[int, int], str] = {}
     for kind, subject, ts, ts_rest, dur, dur_rest in zip(*lists, strict=True):
         about = abouts.get((kind, subject))
         if about is None:
             about = abouts[kind, subject] = _about(Kind(kind), subject)
         yield f'{heads[kind]}{ts}.{ts_rest:03d},"dur":{dur}.{dur_rest:03d}{about}'
-
-
-def _to_us(ns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split into whole microseconds and the remaining nanoseconds."""
-    return ns // 1000, ns % 1000
 
 
 def _about(kind: Kind, subject: int) -> str:
@@ -192,6 +184,5 @@ def _flow_events(
         event = {"ph": phase, "name": flow.name, "cat": flow.name, "id": number}
         event |= {"bp": "e"} if phase == "f" else {}
         event |= {"pid": roles[place.role].pid, "tid": place.role + 1}
-        event |= {"args": {flow.name: subject}}
-        at_ns = place.at_ns - origin_ns
-        yield f'{json.dumps(event)[:-1]}, "ts": {at_ns // 1000}.{at_ns % 1000:03d}}}'
+        event |= {"ts": (place.at_ns - origin_ns) / 1000, "args": {flow.name: subject}}
+        yield json.dumps(event)

@@ -26,6 +26,7 @@ from tianji.trace.spans import NOTHING, Kind, Spans, item_id
 from tianji.types import Batch, Stamp
 
 T = TypeVar("T")
+B = TypeVar("B", bound=Batches)
 _clock_ns = time.monotonic_ns
 
 
@@ -61,7 +62,7 @@ def trace_acting(acting: Acting, spans: Spans) -> Acting:
 
 
 def trace_world(world: World, spans: Spans) -> World:
-    return _with(world, **_timed(world, spans, step=Kind.STEP, reset=Kind.STEP))
+    return _with(world, **_timed(world, spans, step=Kind.STEP, recv=Kind.STEP, reset=Kind.STEP))
 
 
 def trace_reader(policy: BoardReader, spans: Spans) -> BoardReader:
@@ -129,7 +130,7 @@ def trace_store(store: Store, spans: Spans) -> Store:
     return _with(store, put=put)
 
 
-def trace_batches(batches: Batches, spans: Spans) -> Batches:
+def trace_batches(batches: B, spans: Spans) -> B:
     def take() -> Batch | None:
         start_ns = _clock_ns()
         batch = batches.take()
@@ -172,5 +173,4 @@ def trace_writer(policy: BoardWriter, spans: Spans) -> BoardWriter:
 
 def trace_checkpoints(checkpoints: T, spans: Spans) -> T:
     """checkpoints: anything with a method `save`."""
-    save: Callable[..., None] = cast(Any, checkpoints).save
-    return _with(checkpoints, save=spans.timed(save, Kind.SAVE))
+    return _with(checkpoints, **_timed(checkpoints, spans, save=Kind.SAVE))

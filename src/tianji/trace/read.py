@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tianji.errors import UsageError
-from tianji.trace.shares import Share
+from tianji.trace.flows import Share
 
 
 class Span(NamedTuple):

@@ -1,17 +1,23 @@
-"""Evaluation of a trained policy: whole episodes, greedy or sampled actions, mean and spread."""
+"""Evaluation of a trained policy: whole episodes, greedy or sampled actions, and a video of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import itertools
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
-from tianji.envs.build import EnvSource, EnvSources, build_world, to_tasks
-from tianji.evaluator.play import Act, Played, combine, mean_returns, play_episodes
+from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
+from tianji.envs.interface import World
+from tianji.errors import UsageError
+from tianji.evaluator.play import Act, Played, combine, mean_returns, play, play_episodes
 from tianji.trained.policy import LoadedPolicy, load_policy
-from tianji.trained.video import film_episode, import_ffmpeg
+from tianji.types import Array
 
 MAX_ENVS = 16
 
@@ -102,3 +108,84 @@ def to_report(played: Played) -> dict[str, Any]:
         "returns": played.returns,
         "lengths": played.lengths,
     }
+
+
+DEFAULT_FPS = 30
+INSTALL = "Install what it needs with: pip install 'tianji[video]'"
+
+
+def import_ffmpeg() -> Any:
+    """Return the extra package, or say how to install it; called before any work is done."""
+    try:
+        return importlib.import_module("imageio_ffmpeg")
+    except ImportError as error:
+        raise UsageError(f"A video cannot be written: {error}. {INSTALL}") from error
+
+
+def film_episode(
+    act: Act,
+    env: EnvSource,
+    env_kwargs: Mapping[str, Any],
+    seed: int,
+    path: Path,
+    cut_after_steps: int,
+) -> None:
+    """Write one episode as a video, cut where it does not end."""
+    # Frames are read from memory: SDL, which draws many environments, needs no screen for it.
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    world = _build_visible(env, env_kwargs)
+    try:
+        frames = _frames(act, world, seed, cut_after_steps)
+        first = next(frames)
+        height, width = first.shape[:2]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Codecs want even sizes; 2 changes as little as they allow.
+        fps = int(_only_env(world).metadata.get("render_fps") or DEFAULT_FPS)
+        size = (width, height)
+        video = import_ffmpeg().write_frames(str(path), size, fps=fps, macro_block_size=2)
+        video.send(None)
+        for frame in itertools.chain([first], frames):
+            video.send(np.ascontiguousarray(frame))
+        video.close()
+    except gym.error.DependencyNotInstalled as error:
+        raise UsageError(f"The environment cannot be drawn: {error} {INSTALL}") from error
+    finally:
+        world.close()
+
+
+def _build_visible(env: EnvSource, env_kwargs: Mapping[str, Any]) -> World:
+    try:
+        return build_world(env, {**env_kwargs, "render_mode": "rgb_array"}, 1)
+    except UsageError as error:
+        raise UsageError(
+            f"{error} To be filmed, an environment must take render_mode='rgb_array'."
+        ) from error
+
+
+def _frames(act: Act, world: World, seed: int, cut_after_steps: int) -> Iterator[Array]:
+    world.reset(seed, make_rows(world, 0))
+    yield _render(world)
+    for rows in itertools.islice(play(act, world, seed), cut_after_steps):
+        ended = rows["terminated"][0, 0] or rows["truncated"][0, 0]
+        # A world that resets in the same step already shows the next episode.
+        if not (ended and world.keeps_final):
+            yield _render(world)
+        if ended:
+            return
+
+
+def _only_env(world: Any) -> Any:
+    return world.env if hasattr(world, "env") else world.envs[0]
+
+
+def _render(world: World) -> Array:
+    """Return the picture of the world's only environment."""
+    picture = _only_env(world).render()
+    frame = np.asarray(picture[0] if isinstance(picture, tuple | list) else picture)
+    frame = frame[0] if frame.ndim == 4 else frame
+    if frame.ndim != 3 or frame.shape[2] != 3:
+        raise UsageError(
+            f"The environment's render() gave an array of shape {frame.shape}; a video needs "
+            "(height, width, 3)."
+        )
+    return frame.astype(np.uint8, copy=False)

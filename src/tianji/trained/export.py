@@ -5,16 +5,14 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 
 from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
-from tianji.envs.frames import RowReader
+from tianji.envs.frames import ObservationReader
 from tianji.envs.spaces import make_action_cast
 from tianji.errors import TianjiError, UsageError
 from tianji.trained.policy import LoadedPolicy, load_policy
@@ -78,24 +76,20 @@ def export_run(
 def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
     """Collect observations with random actions: unbounded spaces cannot be sampled sensibly."""
     world = build_world(env, policy.config.env_kwargs, CHECK_ENVS)
-    rng = np.random.default_rng(0)
+    space = policy.spaces.action
+    space.seed(0)
+    start = getattr(space, "start", 0)  # policies count actions from 0
     try:
         rows = make_rows(world, CHECK_STEPS)
         world.reset(0, rows)
         for t in range(CHECK_STEPS):
-            world.step(_random_actions(policy.spaces.action, rng), rows, t)
+            chosen = [np.asarray(space.sample()) - start for _ in range(CHECK_ENVS)]
+            world.step(np.stack(chosen), rows, t)
     finally:
         world.close()
-    reader = RowReader(world.spaces.observation)
+    reader = ObservationReader(world.spaces.observation)
     seen = [{key: a.copy() for key, a in reader.row(rows, t).items()} for t in range(CHECK_STEPS)]
     return {leaf_name(OBS, key): np.concatenate([row[key] for row in seen]) for key in seen[0]}
-
-
-def _random_actions(space: gym.Space[Any], rng: np.random.Generator) -> Array:
-    """Return random actions as policies give them: counted from 0."""
-    space.seed(int(rng.integers(2**31)))
-    start = getattr(space, "start", 0)
-    return np.stack([np.asarray(space.sample()) - start for _ in range(CHECK_ENVS)])
 
 
 def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path) -> None:
@@ -104,18 +98,22 @@ def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: P
     module = policy.algorithm.export(policy.model, policy.spaces, policy.config).eval()
     # Two, because exporters take a size of one for a constant.
     example = tuple(torch.as_tensor(array[:2]) for array in observations.values())
-    with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript", "onnx_ir"):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(
-            _capture(module, example),
-            (),
-            path,
-            input_names=list(observations),
-            output_names=[OUTPUT],
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-        )
+        logging.disable(logging.WARNING)  # the exporters' messages
+        try:
+            torch.onnx.export(
+                _capture(module, example),
+                (),
+                path,
+                input_names=list(observations),
+                output_names=[OUTPUT],
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def _capture(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> Any:
@@ -143,20 +141,6 @@ def _capture(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> Any:
             causes.append(error)
     first_line = str(causes[0]).partition("\n")[0]
     raise TianjiError(f"This network cannot be written as ONNX: {first_line}") from causes[0]
-
-
-@contextmanager
-def _quiet(*names: str) -> Iterator[None]:
-    """Silence the exporters' logging."""
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _compare(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,36 +11,17 @@ from tianji.channels.inproc import InprocBoard, InprocSender, InprocStream
 from tianji.channels.interface import Bytes, Grant
 from tianji.channels.layout import Layout
 from tianji.types import Stamp
-from tianji.virtual.clock import Action
 
-
-class Ways(Protocol):
-    """Carries messages from one end to the other, and wakes the worker there."""
-
-    def grant(self, lane: int, deliver: Action) -> None:
-        """Carry a grant from the buffer to an actor."""
-        ...
-
-    def item(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
-        """Carry an item from an actor to the buffer. wakes: called after the delivery, returns
-        whether the buffer's worker wakes up."""
-        ...
-
-    def policy(self, version: int, deliver: Action) -> None:
-        """Carry a policy from the learner to the board on its machine."""
-        ...
-
-    def wake_actors(self) -> None:
-        """Tell all actors that something has changed for them."""
-        ...
+if TYPE_CHECKING:
+    from tianji.virtual.cluster import Cluster
 
 
 class VirtualStream(InprocStream):
     """Grants and items take time on their way."""
 
-    def __init__(self, layout: Layout, num_slots: int, num_lanes: int, ways: Ways) -> None:
+    def __init__(self, layout: Layout, num_slots: int, num_lanes: int, cluster: Cluster) -> None:
         super().__init__(layout, num_slots, num_lanes)
-        self.ways = ways
+        self.cluster = cluster
         self._wake_at = 1
 
     def sender(self, lane: int) -> VirtualSender:
@@ -54,13 +35,13 @@ class VirtualStream(InprocStream):
         return len(self.sent[lane]) >= self._wake_at or not self.granted[lane]
 
     def wake_senders(self) -> None:
-        self.ways.wake_actors()
+        self.cluster.wake_actors()
 
     def grant(self, lane: int, round_number: int, count: int = 1) -> int:
         count = min(count, len(self._free))
         grants = [Grant(self._free.pop(), round_number + number) for number in range(count)]
         if grants:
-            self.ways.grant(lane, lambda: self.granted[lane].extend(grants))
+            self.cluster.grant(lane, lambda: self.granted[lane].extend(grants))
         return count
 
 
@@ -73,7 +54,7 @@ class VirtualSender(InprocSender):
 
     def send(self, slot: int, stamp: Stamp) -> None:
         deliver = super().send
-        self._virtual.ways.item(
+        self._virtual.cluster.item(
             self._lane,
             lambda: deliver(slot, stamp),
             lambda: self._virtual.is_worth_waking(self._lane),
@@ -83,12 +64,12 @@ class VirtualSender(InprocSender):
 class VirtualBoard(InprocBoard):
     """Readers see a policy when the time to post it is over."""
 
-    def __init__(self, payload_bytes: int, ways: Ways) -> None:
+    def __init__(self, payload_bytes: int, cluster: Cluster) -> None:
         super().__init__(payload_bytes)
-        self._ways = ways
+        self._cluster = cluster
 
     def post(self, version: int, write: Callable[[Bytes], None]) -> None:
         made: Bytes = np.empty_like(self._payload)
         write(made)
         show = super().post
-        self._ways.policy(version, lambda: show(version, lambda at: np.copyto(at, made)))
+        self._cluster.policy(version, lambda: show(version, lambda at: np.copyto(at, made)))

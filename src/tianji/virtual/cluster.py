@@ -11,28 +11,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tianji.costs.work import Work
-from tianji.virtual.clock import Action, VirtualClock
-from tianji.virtual.network import Network, NetworkModel
+from tianji.virtual.clock import Action, Network, NetworkModel, VirtualClock
 from tianji.virtual.node import EQUAL, Job, Node, Ranks, Worker
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Equal machines; the learner is on the first one, and every machine has as many actors."""
+    """Equal machines; the learner is on the first one, and every machine has as many actors.
+
+    forward_s: time in which a gateway takes one item and hands it on.
+    """
 
     cores_per_node: int = 1
     num_nodes: int = 1
     unroll_bytes: int = 0
     policy_bytes: int = 0
     forward_s: float = 0.0
-    """Time in which a gateway takes one item and hands it on."""
-    wake_s: float = 0.0
-    """Time from being woken to running."""
     network: NetworkModel = field(default_factory=NetworkModel)
 
 
 class Cluster:
-    """The workers of one group and the messages between them (channels.Ways).
+    """The workers of one group and the messages between them.
 
     cluster = Cluster(clock, Machines(cores_per_node=3), num_actors=2)
     cluster.add_actor(job) ...
@@ -46,22 +45,19 @@ class Cluster:
         self.clock = clock
         self.network = Network(clock, machines.network, machines.num_nodes)
         self._nodes = [Node(machines.cores_per_node) for _ in range(machines.num_nodes)]
-        self._versions = [-1] * machines.num_nodes
-        """The newest policy on every machine."""
+        self._versions = [-1] * machines.num_nodes  # the newest policy on every machine
         self._on_its_way = [-1] * machines.num_nodes
+        # Grants that wait for the policy of their version, by machine.
         self._held_back: list[list[tuple[int, Action]]] = [[] for _ in self._nodes]
-        """Grants that wait for the policy of their version, by machine."""
         self.actors: list[Worker] = []
         self._others: list[Worker] = []
-        self._observers: list[Worker] = []
-        """Workers that look at every new policy."""
+        self._observers: list[Worker] = []  # workers that look at every new policy
         self._gateways: list[tuple[Gateway, Worker]] = []
         if machines.num_nodes > 1:
             self._gateways = [self._make_gateway(node) for node in range(machines.num_nodes)]
 
     def _worker(self, node: int, job: Job, cores: float, idle_ns: int, ranks: Ranks) -> Worker:
-        wake_ns = round(self._machines.wake_s * 1e9)
-        return Worker(self.clock, self._nodes[node], job, cores, idle_ns, wake_ns, ranks)
+        return Worker(self.clock, self._nodes[node], job, cores, idle_ns, ranks)
 
     def add_actor(self, job: Job, cores: float = 1.0, ranks: Ranks = EQUAL) -> None:
         node = self._node_of(len(self.actors))
@@ -104,6 +100,7 @@ class Cluster:
         return actor // self._actors_per_node
 
     def grant(self, lane: int, deliver: Action) -> None:
+        """Carry a grant from the buffer to an actor."""
         node = self._node_of(lane)
 
         def arrive() -> None:
@@ -125,6 +122,11 @@ class Cluster:
             self._held_back[node].append((version, arrive))
 
     def item(self, lane: int, deliver: Action, wakes: Callable[[], bool]) -> None:
+        """Carry an item from an actor to the buffer.
+
+        wakes: called after the delivery, returns whether the buffer's worker wakes up.
+        """
+
         def arrive() -> None:
             deliver()
             if wakes():
@@ -154,6 +156,8 @@ class Cluster:
         self.learner.after_what_left(wake)
 
     def policy(self, version: int, deliver: Action) -> None:
+        """Carry a policy from the learner to the board on its machine, and on to the others."""
+
         def show() -> None:
             deliver()
             self._versions[0] = version
@@ -188,8 +192,7 @@ class Gateway(Job):
     def __init__(self, work: Work) -> None:
         super().__init__()
         self._work = work
-        self.hand_on: Callable[[Action], None]
-        """Sends an item, after the time that it takes."""
+        self.hand_on: Callable[[Action], None]  # sends an item, after the time that it takes
         self.inbox: deque[Action] = deque()
 
     def tick(self) -> Work | None:

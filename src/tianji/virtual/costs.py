@@ -1,17 +1,16 @@
-"""The costs of ticks on the virtual clock: measured, or by a fixed table."""
+"""The costs of ticks on the virtual clock: measured, given by a person, or from a fixed table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tianji.algorithms.interface import Cadence
 from tianji.config.plan import RunPlan
-from tianji.costs.profile import Profile
+from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
 from tianji.costs.work import Work, actor_work, learner_cost, to_work
 
-ROW_S = 60e-6
-"""One step of an actor, without its environments: inference and bookkeeping."""
-ENV_STEP_S = 5e-6
-"""One step of one environment."""
+ROW_S = 60e-6  # one step of an actor, without its environments: inference and bookkeeping
+ENV_STEP_S = 5e-6  # one step of one environment
 RECEIVE_S = 10e-6
 UPDATE_S = 500e-6
 PUBLISH_S = 30e-6
@@ -19,19 +18,21 @@ PUBLISH_S = 30e-6
 
 @dataclass(frozen=True, slots=True)
 class LearnerParts:
-    """The costs of a version in parts: between two updates the buffer looks at arrivals."""
+    """The costs of a version in parts: between two updates the buffer looks at arrivals.
+
+    receive_s: time to receive one unroll.
+    update_s: time of one optimiser step, with its share of making the batch.
+    num_updates: updates of one version.
+    exchange_s: time in every update to wait for the gradients of the other groups.
+    """
 
     receive_s: float
-    """Time to receive one unroll."""
     update_s: float
-    """Time of one optimiser step, with its share of making the batch."""
     publish_s: float
     num_updates: int
-    """Updates of one version."""
     cores: float = 1.0
     strain: float = 1.0
     exchange_s: float = 0.0
-    """Time in every update to wait for the gradients of the other groups."""
 
     def work(self, num_received: int, num_updates: int, num_published: int) -> Work:
         """Return the work of one tick."""
@@ -66,17 +67,19 @@ def learner_parts(profile: Profile, threads: int, unrolls_per_version: float) ->
 
 @dataclass(frozen=True, slots=True)
 class RunCosts:
-    """The costs of one run under one plan."""
+    """The costs of one run under one plan.
+
+    row: one step of all environments of an actor.
+    environment_share: the share of a row that is spent in the environments.
+    """
 
     row: Work
-    """One step of all environments of an actor."""
     environment_share: float
-    """The share of a row that is spent in the environments."""
     learner: LearnerParts
 
 
+# Work that takes no time.
 FREE = RunCosts(Work(0.0, 0.0, 1.0), 0.0, LearnerParts(0.0, 0.0, 0.0, num_updates=1))
-"""Work that takes no time."""
 
 
 def costs_of(plan: RunPlan, profile: Profile | None) -> RunCosts:
@@ -93,3 +96,43 @@ def costs_of(plan: RunPlan, profile: Profile | None) -> RunCosts:
         found.environment_share,
         learner_parts(profile, plan.learner_threads, plan.unrolls_per_version),
     )
+
+
+UPDATES = 8  # updates of a version; between two of them the buffer looks at arrivals
+
+
+def profile_by_hand(
+    plan: RunPlan, cadence: Cadence, unroll_s: float, version_s: float, policy_bytes: int
+) -> Profile:
+    """Return a profile in which both keep one core busy and other cores do not slow them down.
+
+    unroll_s: one unroll of an actor of this plan; version_s: one version of its learner.
+    """
+    actor = ActorCost(
+        num_envs=plan.envs_per_actor,
+        threads=plan.actor_threads,
+        unroll=_even(unroll_s),
+        environment_share=1.0,
+        unevenness=1.0,
+        memory_bytes=0,
+    )
+    learner = LearnerCost(
+        threads=plan.learner_threads,
+        version=_even(version_s),
+        update_s=version_s / UPDATES,
+        receive_s=0.0,
+        publish_s=0.0,
+        memory_bytes=0,
+    )
+    return Profile(
+        steps_per_version=cadence.steps_per_version,
+        actors=(actor,),
+        learners=(learner,),
+        send_s=0.0,
+        policy_bytes=policy_bytes,
+        unroll_bytes=plan.slot_bytes,
+    )
+
+
+def _even(seconds: float) -> Cost:
+    return Cost(alone_s=seconds, loaded_s=seconds, cpu_s=seconds, noise=0.0)

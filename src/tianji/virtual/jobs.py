@@ -11,8 +11,8 @@ from tianji.types import Clock
 from tianji.virtual.costs import LearnerParts, RunCosts
 from tianji.virtual.node import Job, Ranks
 
+# In given times the learner looks at an arrival before anything else that is due then.
 LEARNER_RANKS = Ranks(woken=-1, due=-1)
-"""In given times the learner looks at an arrival before anything else that is due then."""
 
 
 def actor_ranks(index: int) -> Ranks:
@@ -42,10 +42,12 @@ class ActingJob(Job):
 
 
 class TimedActor(Protocol):
-    """An actor whose items take given times."""
+    """An actor whose items take given times.
+
+    is_working: an item has been begun and is neither sent nor dropped.
+    """
 
     is_working: bool
-    """An item has been begun and is neither sent nor dropped."""
 
     @property
     def due_ns(self) -> int:
@@ -122,8 +124,7 @@ class LearnerJob(Job):
         self._buffer = buffer
         self._learner = learner
         self._due_ns = due_ns
-        self._receiving = self._publishing = 0.0
-        """Shares of the last tick."""
+        self._receiving = self._publishing = 0.0  # shares of the last tick
 
     def tick(self) -> Work | None:
         received, updates = self._buffer[Gauge.ITEMS], self._learner[Gauge.UPDATES]

@@ -51,12 +51,14 @@ class Job:
 
 
 class Ranks(NamedTuple):
-    """The places of a worker among the events of one moment; lower ranks come first."""
+    """The places of a worker among the events of one moment; lower ranks come first.
+
+    woken: the place of its first tick after it was woken.
+    due: the place of everything else that it does.
+    """
 
     woken: int = 0
-    """The place of its first tick after it was woken."""
     due: int = 0
-    """The place of everything else that it does."""
 
 
 EQUAL = Ranks()
@@ -121,31 +123,26 @@ class Worker:
         job: Job,
         cores: float = 1.0,
         idle_ns: int = 0,
-        wake_ns: int = 0,
         ranks: Ranks = EQUAL,
     ) -> None:
         """cores: the mean number of cores that it keeps busy; idle_ns: the longest sleep, where
-        nothing may wake it; wake_ns: the time from being woken to running."""
+        nothing may wake it."""
         self._clock = clock
         self._node = node
         self._job = job
         self._cores = cores
         self._idle_ns = idle_ns
-        self._wake_ns = wake_ns
         self._ranks = ranks
         self._outbox: list[Action] = []
         self._sleeps_since_ns: int | None = clock.now_ns()
         self._num_sleeps = 0
         self._slice_ns = 0
         self._owed = 0.0
-        self.num_held = 0
-        """Cores that it has now."""
+        self.num_held = 0  # cores that it has now
+        # Time on cores for the order of turns: a long sleep counts as if it had worked.
         self.used_ns = 0
-        """Time on cores for the order of turns: a long sleep counts as if it had worked."""
-        self.busy_ns = 0
-        """Time at work, including time that a tick waited for something else."""
-        self.cores_ns = 0
-        """Time on cores, summed over the cores."""
+        self.busy_ns = 0  # time at work, including time that a tick waited for something else
+        self.cores_ns = 0  # time on cores, summed over the cores
 
     def wake(self) -> None:
         """Let a sleeping worker look for work, unless news are of no use to it now."""
@@ -162,7 +159,7 @@ class Worker:
     def _wake(self, rank: int) -> None:
         self.settle()
         self._sleeps_since_ns = None
-        self._clock.after(self._wake_ns, self._ask, rank)
+        self._clock.after(0, self._ask, rank)
 
     def later(self, action: Action) -> None:
         """Do this when the time of the tick is over, such as sending or publishing."""

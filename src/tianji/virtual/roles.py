@@ -1,37 +1,34 @@
-"""Roles that only cost time: they take grants, pass time, and send stamps.
-
-Buffer and learner are the real ones. Their parts are replaced: items without content, stores and
-sums that only count, an update that computes nothing.
-"""
+"""Actors that only cost time: they take grants, pass time, and send stamps of empty items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from tianji.algorithms.interface import Minibatch
-from tianji.balance.gradient_timing import Timing
-from tianji.buffer.gather.rules import GatherRule
+from tianji.balance.given_times import Timing
+from tianji.channels.contributions import Contribution
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.interface import Contribution, Grant, Receiver, Sender
+from tianji.channels.interface import Grant, Sender
 from tianji.channels.orders import ActorRows, Order
 from tianji.costs.work import Work
-from tianji.types import Array, Batch, Clock, Stamp
+from tianji.types import Clock, Stamp
 from tianji.virtual.node import Job
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The speed of a simulated actor."""
+    """The speed of a simulated actor.
+
+    unroll: the work of one unroll.
+    num_slices: ticks of one unroll: between two of them an actor may give way or hear that it is
+        late.
+    can_be_short: it sends what it has when it is asked to hurry.
+    """
 
     unroll: Work
-    """The work of one unroll."""
     num_slices: int
-    """Ticks of one unroll: between two of them an actor may give way or hear that it is late."""
     steps_per_unroll: int
     can_be_short: bool
-    """It sends what it has when it is asked to hurry."""
 
     def slice(self) -> Work:
         """Return the work of one tick."""
@@ -39,31 +36,36 @@ class Pace:
         return Work(unroll.alone_s / count, unroll.cpu_s / count, unroll.strain)
 
 
+@dataclass(frozen=True, slots=True)
+class ActorEnd:
+    """The ends of a simulated actor's channels.
+
+    version: returns the newest policy on the actor's machine, -1 before the first.
+    """
+
+    index: int
+    sender: Sender
+    version: Callable[[], int]
+    rows: ActorRows
+    now_ns: Clock
+
+    def send(self, grant: Grant, oldest: int, newest: int, steps: int, started_ns: int) -> None:
+        stamp = Stamp(self.index, grant.round, oldest, newest, steps, started_ns, self.now_ns())
+        self.sender.send(grant.slot, stamp)
+
+
 class SimulatedUnrolls(Job):
     """An actor of unrolls: works as long as a real one and sends the same stamps."""
 
-    def __init__(
-        self,
-        index: int,
-        pace: Pace,
-        sender: Sender,
-        version: Callable[[], int],
-        rows: ActorRows,
-        now_ns: Clock,
-    ) -> None:
-        """version: returns the newest policy on this actor's machine, -1 before the first."""
-        super().__init__(rows.gauges)
-        self._index = index
+    def __init__(self, pace: Pace, end: ActorEnd) -> None:
+        super().__init__(end.rows.gauges)
         self._pace = pace
         self._slice = pace.slice()
-        self._sender = sender
-        self._version = version
-        self._gauges, self._orders = rows.gauges, rows.orders
-        self._now_ns = now_ns
+        self._end = end
+        self._gauges = end.rows.gauges
         self._grant: Grant | None = None
-        self._done = 0
+        self._done = self._started_ns = 0
         self._oldest = -1
-        self._started_ns = 0
 
     def tick(self) -> Work | None:
         if self._grant is None and not self._begin():
@@ -77,31 +79,28 @@ class SimulatedUnrolls(Job):
         return self._slice
 
     def _begin(self) -> bool:
-        version = self._version()
+        version = self._end.version()
         if version < 0:
             return False
-        grant = self._sender.reserve()
+        grant = self._end.sender.reserve()
         if grant is None:
             self._gauges[Gauge.ACTIVITY] = Activity.PACED
             return False
         self._gauges[Gauge.ACTIVITY] = Activity.ACTING
         self._gauges[Gauge.STARTED_VERSION] = version + 1
         self._grant, self._oldest, self._done = grant, version, 0
-        self._started_ns = self._now_ns()
+        self._started_ns = self._end.now_ns()
         return True
 
     def _is_hurried(self) -> bool:
         assert self._grant is not None
-        return self._pace.can_be_short and self._orders[Order.HURRY] > self._grant.round
+        return self._pace.can_be_short and self._end.rows.orders[Order.HURRY] > self._grant.round
 
     def _finish(self) -> None:
         assert self._grant is not None
         steps = self._pace.steps_per_unroll * self._done // self._pace.num_slices
-        stamp = Stamp(
-            self._index, self._grant.round, self._oldest, self._version(), steps,
-            self._started_ns, self._now_ns(),
-        )  # fmt: skip
-        self._sender.send(self._grant.slot, stamp)
+        newest = self._end.version()
+        self._end.send(self._grant, self._oldest, newest, steps, self._started_ns)
         self._grant = None
         self._gauges[Gauge.STARTED_VERSION] = 0
         self._gauges[Gauge.STEPS] += steps
@@ -109,34 +108,22 @@ class SimulatedUnrolls(Job):
 
 
 class SimulatedGradients:
-    """An actor of gradients in given times (jobs.TimedActor)."""
+    """An actor of gradients in given times (jobs.TimedActor).
 
-    def __init__(
-        self,
-        index: int,
-        num_steps: int,
-        timing: Timing,
-        sender: Sender,
-        version: Callable[[], int],
-        rows: ActorRows,
-        now_ns: Clock,
-    ) -> None:
+    posted: what was sent last: a version and the number of gradients at it.
+    """
+
+    def __init__(self, num_steps: int, timing: Timing, end: ActorEnd) -> None:
         """num_steps: environment steps of one gradient."""
-        self._index = index
         self._num_steps = num_steps
         self._timing = timing
-        self._sender = sender
-        self._newest = version
-        self._gauges, self._orders = rows.gauges, rows.orders
-        self._now_ns = now_ns
-        self._since_ns = now_ns()
+        self._end = end
+        self._orders = end.rows.orders
+        self._since_ns = end.now_ns()
         self._version = -1
         self._grant: Grant | None = None
         self._started_ns = 0
-        self._count = 0
-        """Gradients sent at this version."""
         self.posted = Contribution(-1, 0)
-        """What was sent last: a version and the number of gradients at it."""
         self.is_working = False
         self.due_ns = 0
 
@@ -146,16 +133,15 @@ class SimulatedGradients:
     def begin(self) -> bool:
         if self.is_working:
             self.is_working = False
-            self._gauges[Gauge.DISCARDED] += self._now_ns() > self._started_ns
-        version = self._newest()
+            self._end.rows.gauges[Gauge.DISCARDED] += self._end.now_ns() > self._started_ns
+        version = self._end.version()
         if version < 0 or self._orders[Order.CLOSED] > version:
             return False
-        self._grant = self._grant or self._sender.reserve()
+        self._grant = self._grant or self._end.sender.reserve()
         if self._grant is None:
             return False
-        if version != self._version:
-            self._version, self._count = version, 0
-        self._started_ns = self._now_ns()
+        self._version = version
+        self._started_ns = self._end.now_ns()
         self._timing.begin(version, self._started_ns, self._since_ns)
         self.due_ns = self._timing.due_ns(self._num_steps)
         self.is_working = True
@@ -164,94 +150,10 @@ class SimulatedGradients:
     def tick(self) -> bool:
         """Send the gradient."""
         assert self._grant is not None, "an item in work has a slot"
-        self._count += 1
-        self.posted = Contribution(self._version, self._count)
-        stamp = Stamp(
-            self._index, self._grant.round, self._version, self._version, self._num_steps,
-            self._started_ns, self._now_ns(),
-        )  # fmt: skip
-        self._sender.send(self._grant.slot, stamp)
+        before = self.posted.num_gradients if self.posted.version == self._version else 0
+        self.posted = Contribution(self._version, before + 1)
+        version, steps = self._version, self._num_steps
+        self._end.send(self._grant, version, version, steps, self._started_ns)
         self._grant = None
         self.is_working = False
         return True
-
-
-class CountedSums:
-    """The sums of simulated gradients: only their counts (buffer.adding.Adding)."""
-
-    def __init__(self, rule: GatherRule, actors: Sequence[SimulatedGradients]) -> None:
-        self._rule = rule
-        self._actors = actors
-
-    def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int]:
-        posted = {a: self._actors[a].posted for a in sorted(actors) if self._rule.takes(a)}
-        counts = [0] * len(self._actors)
-        for actor, sent in posted.items():
-            counts[actor] = sent.num_gradients if sent.version == version else 0
-        return counts
-
-    def news(self) -> list[str]:
-        return []
-
-
-class CountingStore:
-    """Keeps slots until a batch of them has been used. It stands for a replay store too: what that
-    samples from costs memory, but no time."""
-
-    def __init__(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-        self._held: list[tuple[int, Stamp]] = []
-
-    def put(self, slot: int, stamp: Stamp) -> int:
-        self._held.append((slot, stamp))
-        return 1
-
-    def num_held(self) -> int:
-        return len(self._held)
-
-    def take(self, version: int) -> Batch:
-        stamps = tuple(stamp for _, stamp in self._held)
-        steps = sum(stamp.env_steps for stamp in stamps)
-        return Batch({}, stamps, num_items=len(stamps), num_steps=steps, unique_steps=steps)
-
-    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
-        for slot, _ in self._held:
-            self._receiver.release(slot)
-        self._held.clear()
-
-    def metrics(self) -> dict[str, float]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Nothing was kept."""
-
-
-def _compute_nothing() -> Any:
-    return None
-
-
-class CountingUpdate:
-    """The optimiser steps of a batch, which only cost time."""
-
-    def __init__(self, num_updates: int, trained_steps_per_version: int) -> None:
-        self._num_updates = num_updates
-        self._steps = trained_steps_per_version // num_updates
-
-    def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
-        for _ in range(self._num_updates):
-            yield Minibatch(_compute_nothing, _compute_nothing)
-
-    def metrics(self) -> Mapping[str, float]:
-        return {}
-
-    def minibatch_steps(self, batch: Batch) -> int:
-        return self._steps
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Nothing was kept."""

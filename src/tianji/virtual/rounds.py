@@ -9,20 +9,20 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tianji.algorithms.interface import Gather
-from tianji.balance.given_times import Times
-from tianji.balance.gradient_timing import Timing, closing_s
+from tianji.balance.given_times import Times, Timing, closing_s
 from tianji.buffer.gather.gate import AHEAD, GatherGate, GatherPlan
-from tianji.buffer.gather.rules import build_rule
+from tianji.buffer.gather.rules import GatherRule, build_rule
 from tianji.buffer.stores.sums import Sums
+from tianji.types import Array
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import FREE
 from tianji.virtual.jobs import LEARNER_RANKS, TimedJob, actor_ranks
-from tianji.virtual.roles import CountedSums, CountingUpdate, SimulatedGradients
-from tianji.virtual.simulated_group import SimulatedGroup
+from tianji.virtual.roles import SimulatedGradients
+from tianji.virtual.simulated_group import CountingUpdate, SimulatedGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,18 @@ class Round:
     """The round from one version to the next.
 
     >>> Round(version=0, closed_s=9.0, finish_s=9.0, counts={0: 9, 1: 2, 2: 1}, discarded=2)
+
+    version: the version at which the gradients were made.
+    finish_s: when the next version appears: the round is closed, and the sums are collected.
+    counts: gradients of each actor that has delivered any.
+    discarded: gradients that were in work when the round was closed.
     """
 
     version: int
-    """The version at which the gradients were made."""
     closed_s: float
     finish_s: float
-    """When the next version appears: the round is closed, and the sums are collected."""
     counts: dict[int, int]
-    """Gradients of each actor that has delivered any."""
     discarded: int
-    """Gradients that were in work when the round was closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,24 @@ class Gathered:
     gradients_per_s: float
 
 
+class CountedSums:
+    """The sums of simulated gradients: only their counts (buffer.adding.Adding)."""
+
+    def __init__(self, rule: GatherRule, actors: Sequence[SimulatedGradients]) -> None:
+        self._rule = rule
+        self._actors = actors
+
+    def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int]:
+        posted = {a: self._actors[a].posted for a in sorted(actors) if self._rule.takes(a)}
+        counts = [0] * len(self._actors)
+        for actor, sent in posted.items():
+            counts[actor] = sent.num_gradients if sent.version == version else 0
+        return counts
+
+    def news(self) -> list[str]:
+        return []
+
+
 def simulate_rounds(
     gather: Gather, times: Times, num_actors: int, num_steps: int, num_rounds: int
 ) -> Iterator[Round]:
@@ -64,20 +83,11 @@ def simulate_rounds(
         num_actors, num_actors * (AHEAD + 1), Machines(cores_per_node=num_actors + 1)
     )
     now_ns, rule = group.clock.now_ns, build_rule(gather, num_actors)
-    actors = [
-        SimulatedGradients(
-            index,
-            num_steps,
-            Timing(times, index, gather.rule),
-            group.stream.sender(index),
-            group.version_at(index),
-            group.rows.actors[index],
-            now_ns,
-        )
-        for index in range(num_actors)
-    ]
-    for index, actor in enumerate(actors):
-        job = TimedJob(actor, group.rows.actors[index].gauges, now_ns)
+    actors = []
+    for index in range(num_actors):
+        end = group.actor_end(index)
+        actors.append(SimulatedGradients(num_steps, Timing(times, index, gather.rule), end))
+        job = TimedJob(actors[index], end.rows.gauges, now_ns)
         group.cluster.add_actor(job, ranks=actor_ranks(index))
     closing = closing_s(times, gather.rule)
     plan = GatherPlan(num_parameters=0, closing_s=closing)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from tianji.algorithms.interface import Minibatch
 from tianji.buffer.interface import Gate, Store
 from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Gauges
@@ -12,13 +14,42 @@ from tianji.channels.orders import BufferRows
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
+from tianji.types import Batch
 from tianji.virtual.channels import VirtualBoard, VirtualStream
 from tianji.virtual.clock import VirtualClock
 from tianji.virtual.cluster import Cluster, Machines
 from tianji.virtual.costs import LearnerParts
 from tianji.virtual.jobs import LearnerJob
 from tianji.virtual.node import EQUAL, Ranks
-from tianji.virtual.roles import CountingUpdate
+from tianji.virtual.roles import ActorEnd
+
+
+def _compute_nothing() -> Any:
+    return None
+
+
+class CountingUpdate:
+    """The optimiser steps of a batch, which only cost time."""
+
+    def __init__(self, num_updates: int, trained_steps_per_version: int) -> None:
+        self._num_updates = num_updates
+        self._steps = trained_steps_per_version // num_updates
+
+    def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
+        for _ in range(self._num_updates):
+            yield Minibatch(_compute_nothing, _compute_nothing)
+
+    def metrics(self) -> Mapping[str, float]:
+        return {}
+
+    def minibatch_steps(self, batch: Batch) -> int:
+        return self._steps
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Nothing was kept."""
 
 
 class SimulatedGroup:
@@ -37,8 +68,11 @@ class SimulatedGroup:
         layout = Layout(tuple(STANDARD_FIELDS), num_rows=1, num_envs=1)
         self.stream = VirtualStream(layout, num_slots, num_actors, self.cluster)
 
-    def version_at(self, actor: int) -> Callable[[], int]:
-        return lambda: self.cluster.version_at(actor)
+    def actor_end(self, index: int) -> ActorEnd:
+        sender, rows = self.stream.sender(index), self.rows.actors[index]
+        return ActorEnd(
+            index, sender, lambda: self.cluster.version_at(index), rows, self.clock.now_ns
+        )
 
     def start(
         self,

@@ -1,8 +1,16 @@
-"""The scenario of a run at any size, from its profile."""
+"""The scenario of a run at any size, from its profile.
+
+Parts are measured one at a time. In a real run they also wake each other and evict each other from
+caches, above all where processes share cores. A rehearsal is a real run at one size; its slowdown
+against its own simulation, which the costs of the parts do not explain, is used for every size that
+is as crowded.
+"""
 
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tianji.algorithms.interface import Cadence
@@ -10,17 +18,14 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.balance.set_point import SetPoint
 from tianji.config.run import RunConfig
 from tianji.costs.profile import Profile, Rehearsal
-from tianji.costs.work import actor_work, learner_cost
-from tianji.virtual.calibration import crowd, slowdown, slowed
+from tianji.costs.work import Work, actor_work, learner_cost
+from tianji.virtual.clock import NetworkModel
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts, learner_parts
-from tianji.virtual.network import NetworkModel
 from tianji.virtual.roles import Pace
-from tianji.virtual.scenario import Scenario, num_slices
-from tianji.virtual.simulate import Simulated, simulate
+from tianji.virtual.simulate import Scenario, Simulated, num_slices, simulate
 
-MOST_TICKS = 256
-"""Ticks of a version; of more updates, several are simulated in one tick."""
+MOST_TICKS = 256  # ticks of a version; of more updates, several are simulated in one tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +148,59 @@ def _unroll_bytes(profile: Profile, size: Size) -> int:
     """Scale the size of an unroll with its environments."""
     most = max(actor.num_envs for actor in profile.actors)
     return math.ceil(profile.unroll_bytes * size.envs_per_actor / most)
+
+
+# Returns the simulated rate of a rehearsal, from the costs of the parts alone.
+Simulate = Callable[[Rehearsal], float]
+
+
+def crowd(num_threads: int, num_cores: int) -> float:
+    """Return the threads per core; 1 where each has its own."""
+    return max(1.0, num_threads / num_cores)
+
+
+def slowdown(
+    rehearsals: Sequence[Rehearsal],
+    learner_threads: int,
+    crowded: float,
+    num_cores: int,
+    simulated: Simulate,
+) -> float:
+    """Return how many times longer everything takes than its parts, at a size that is `crowded`.
+
+    Rehearsals with as many learner threads count, and of them those that were about as crowded;
+    1 without any. num_cores: the cores of the machine of the rehearsals.
+    """
+
+    def distance(tried: Rehearsal) -> float:
+        threads = tried.num_actors * tried.actor_threads + tried.learner_threads
+        return abs(math.log(crowd(threads, num_cores) / crowded))
+
+    alike = [r for r in rehearsals if r.learner_threads == learner_threads and r.produced > 0]
+    if not alike or num_cores < 1:
+        return 1.0
+    nearest = min(map(distance, alike))
+    chosen = [tried for tried in alike if distance(tried) == nearest]
+    expected = simulated(chosen[0])  # all at one distance are equally crowded
+    reached = [tried for tried in chosen if tried.num_actors == chosen[0].num_actors]
+    return expected / statistics.fmean(tried.produced for tried in reached)
+
+
+def slowed(scenario: Scenario, factor: float) -> Scenario:
+    """Return the scenario with all work slower by this factor; the network stays the same."""
+    paces = {pace: replace(pace, unroll=_slowed(pace.unroll, factor)) for pace in scenario.paces}
+    learner = scenario.learner
+    return replace(
+        scenario,
+        paces=tuple(paces[pace] for pace in scenario.paces),
+        learner=replace(
+            learner,
+            receive_s=learner.receive_s * factor,
+            update_s=learner.update_s * factor,
+            publish_s=learner.publish_s * factor,
+        ),
+    )
+
+
+def _slowed(work: Work, factor: float) -> Work:
+    return Work(work.alone_s * factor, work.cpu_s * factor, work.strain)

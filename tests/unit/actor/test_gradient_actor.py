@@ -12,7 +12,7 @@ from tests.fakes.scripted import (
 from tianji.actor.assembler import ActorOrders, Inference
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.role import Actor, ActorPlan
-from tianji.channels.contributions import BoardContributionWriter, contribution_bytes
+from tianji.channels.contributions import ContributionWriter, contribution_bytes
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.orders import BufferRows, Order
@@ -58,7 +58,7 @@ class Rig:
         self.board = InprocBoard(PAYLOAD_BYTES)
         self.sums = sums or InprocBoard(contribution_bytes(P))
         self.stream = InprocStream(scripted_layout(ROWS, 2), num_slots=4, num_lanes=1)
-        self.writer = BoardContributionWriter(self.sums, self.sums)
+        self.writer = ContributionWriter(self.sums, self.sums)
         self.actor = self.make_actor(GradientPlan(ROWS, seed))
 
     def make_actor(self, plan, timing=None):

@@ -2,8 +2,7 @@
 
 from tests.unit.actor.test_gradient_actor import ROWS, Rig
 from tianji.actor.gradients import GradientPlan
-from tianji.balance.given_times import Times
-from tianji.balance.gradient_timing import Timing
+from tianji.balance.given_times import Times, Timing
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Order
 from tianji.config.run import TimesConfig

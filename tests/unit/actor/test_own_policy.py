@@ -11,7 +11,7 @@ from tianji.algorithms.whole import WholeSnapshot
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.interface import Total
-from tianji.models.flat import Snapshot, flatten
+from tianji.models.tensors import Snapshot, flatten
 from tianji.ops.nigt import Nigt, Pace, Point
 from tianji.types import Batch
 

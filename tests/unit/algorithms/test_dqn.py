@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from tests.fakes.experience import Rig
 from tianji.algorithms.dqn.config import DQNConfig
-from tianji.models.flat import flatten
+from tianji.models.tensors import flatten
 
 ONE = {"updates_per_version": 1, "max_grad_norm": 1e9}
 

@@ -15,7 +15,7 @@ from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import list_settings
 from tianji.envs.interface import Spaces
 from tianji.errors import TrainingDiverged, UsageError
-from tianji.models.flat import flatten
+from tianji.models.tensors import flatten
 from tianji.types import Batch
 
 every_algorithm = pytest.mark.parametrize("name", GATHERED)

@@ -6,7 +6,7 @@ import torch
 from torch.distributions import Categorical
 
 from tests.fakes.experience import Rig, queue_batch
-from tianji.models.flat import flatten
+from tianji.models.tensors import flatten
 from tianji.ops.returns import vtrace
 
 

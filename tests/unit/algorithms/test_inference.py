@@ -11,10 +11,10 @@ from tianji.algorithms.accelerators.inference import (
     build_inference,
 )
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
 from tianji.models.networks.encoder import Encoder
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.statistics import ObservationStatistics
+from tianji.models.tensors import flatten
 
 MIXED = spaces.Dict({"x": spaces.Box(-1, 1, (2, 2), np.float32), "m": spaces.Discrete(3)})
 

@@ -9,7 +9,7 @@ from torch.distributions import Categorical, Independent, Normal
 
 from tests.fakes.experience import Rig, queue_batch
 from tianji.algorithms.ppo.loss import part_sizes
-from tianji.models.flat import flatten
+from tianji.models.tensors import flatten
 from tianji.ops.returns import gae
 
 SETTINGS = {

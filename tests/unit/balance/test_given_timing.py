@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from tianji.balance.given_times import Times
-from tianji.balance.gradient_timing import Timing, closing_s
+from tianji.balance.given_times import Times, Timing, closing_s
 from tianji.config.run import TimesConfig
 
 SECOND = 10**9

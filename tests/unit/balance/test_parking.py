@@ -2,7 +2,7 @@
 
 import pytest
 
-from tianji.balance.parking import (
+from tianji.balance.turns import (
     FIRST_PATIENCE,
     MOST_PATIENCE,
     ParkingState,

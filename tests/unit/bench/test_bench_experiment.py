@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tianji.bench import experiment, loaded, memory_speed
-from tianji.bench.experiment import measure
-from tianji.bench.idle import idle_share
-from tianji.bench.loaded import measure_loaded
-from tianji.bench.memory_speed import copy_speeds
+from tianji.bench import experiment, message
+from tianji.bench.experiment import idle_share, measure, measure_loaded
+from tianji.bench.message import copy_speeds
 from tianji.bench.point import Point
 from tianji.bench.receiving import VirtualBuffer
 from tianji.errors import ChannelError, UsageError
@@ -28,7 +26,7 @@ LONG_S = 60.0
 
 @pytest.fixture(autouse=True)
 def short_copies(monkeypatch):
-    monkeypatch.setattr(memory_speed, "REPEAT_S", 0.001)
+    monkeypatch.setattr(message, "REPEAT_S", 0.001)
 
 
 POINTS = {
@@ -80,7 +78,7 @@ class Processes:
             self.started.append(popen(self.instead.get(index, command), **options))
             return self.started[index]
 
-        monkeypatch.setattr(experiment.subprocess, "Popen", start)
+        monkeypatch.setattr(subprocess, "Popen", start)
 
     def all_ended(self):
         return [process.returncode is not None for process in self.started]
@@ -118,7 +116,7 @@ def test_a_finished_experiment_leaves_nothing_behind(processes):
 
 def test_a_sender_that_does_not_start_is_named(processes):
     processes.instead[1] = [sys.executable, "-c", "raise SystemExit(7)"]
-    fails(ChannelError, r"cannot be completed: sender 1 ended with exit code 7\.")
+    fails(ChannelError, r"cannot be completed: actor-1 is gone \(ended with exit code 7\)\.")
     assert processes.all_ended() == [True] * 3
 
 
@@ -137,7 +135,7 @@ def at_the_third_tick(monkeypatch, act):
 def test_a_sender_that_is_killed_on_the_way_is_named(monkeypatch, processes):
     at_the_third_tick(monkeypatch, lambda: os.kill(processes.started[2].pid, signal.SIGKILL))
     monkeypatch.setattr(VirtualBuffer, "is_complete", lambda _: False)
-    fails(ChannelError, r"cannot be completed: sender 2 ended with exit code -9\.")
+    fails(ChannelError, r"cannot be completed: actor-2 is gone \(killed by SIGKILL\)\.")
     assert processes.all_ended() == [True] * 3
 
 
@@ -151,7 +149,7 @@ def test_a_sender_that_ends_badly_after_the_last_message_is_named(monkeypatch, p
         return received
 
     monkeypatch.setattr(experiment, "receive", receive_and_kill)
-    with pytest.raises(ChannelError, match="measurement is incomplete: sender 0 ended"):
+    with pytest.raises(ChannelError, match="measurement is incomplete: actor-0 is gone"):
         measure(Point(4096, 2, 0.0, 10))
     assert processes.all_ended() == [True, True]
 
@@ -216,7 +214,7 @@ def test_several_runs_at_once_start_together_and_tell_what_a_message_took(monkey
 
 
 def test_a_run_that_fails_beside_others_does_not_hang_them(monkeypatch):
-    monkeypatch.setattr(loaded, "run", interrupt)
+    monkeypatch.setattr(experiment, "run", interrupt)
     with pytest.raises(EOFError):
         measure_loaded(Point(4096, 1, 0.0, 50), num_runs=2)
 

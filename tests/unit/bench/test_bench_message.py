@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.bench.ends import SIZE, inproc_ends
+from tests.unit.bench.ends import SIZE
 from tianji.bench.message import PAYLOAD, Inspector, Payload, aligned_bytes, make_layout
-from tianji.bench.point import Point
-from tianji.bench.sender import VirtualActor
 from tianji.errors import ChannelError
 
 NUM_SLOTS, NUM_SENDERS = 4, 2
@@ -119,17 +117,6 @@ def test_a_torn_message_of_any_size_is_noticed(size):
     slots.payloads[0, 0, -1] ^= 1
     with pytest.raises(ChannelError, match="Message 0 of sender 0"):
         slots.inspector.look(0, 0)
-
-
-@pytest.mark.parametrize("size", [SIZE - 8, SIZE + 8, 10 * SIZE])
-def test_a_message_of_another_size_than_its_slot_is_refused(size):
-    _, (sender,) = inproc_ends(Point(SIZE))
-    with pytest.raises(ChannelError) as refused:
-        VirtualActor(Point(size), 0, sender)
-    assert str(refused.value) == (
-        f"A message of {size} bytes does not fit its slot of {SIZE}. "
-        "Start both ends with the same size."
-    )
 
 
 @given(st.integers(1, 5000))

@@ -3,7 +3,7 @@
 import itertools
 
 from tests.unit.buffer.rig import Rig, turns
-from tianji.buffer import late
+from tianji.buffer import window as late
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Order
 from tianji.types import Stamp

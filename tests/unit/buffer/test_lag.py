@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tianji.buffer.lag import MOST, LagGauge
+from tianji.buffer.role import MOST, LagGauge
 
 
 def gauge(lags):

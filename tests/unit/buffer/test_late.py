@@ -2,7 +2,7 @@
 
 import pytest
 
-from tianji.buffer.late import PATIENCE_NS, LateUnrolls
+from tianji.buffer.window import PATIENCE_NS, LateUnrolls
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import BufferRows, Order
 

@@ -1,7 +1,7 @@
 """Parked actors: they sleep without a grant, take turns, and come back when they are needed."""
 
 from tests.unit.buffer.rig import Rig
-from tianji.balance.parking import FIRST_PATIENCE
+from tianji.balance.turns import FIRST_PATIENCE
 from tianji.buffer.window import WAKE_PERIOD_NS
 from tianji.channels.gauges import Gauge
 

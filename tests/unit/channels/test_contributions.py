@@ -7,12 +7,12 @@ import pytest
 
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    Contribution,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.inproc import InprocBoard
-from tianji.channels.interface import Contribution
 
 P = 5
 
@@ -22,7 +22,7 @@ def ends(request):
     """A function that opens an actor's end (again), and the learner's end."""
     if request.param == "inproc":
         board = InprocBoard(contribution_bytes(P))
-        yield lambda: BoardContributionWriter(board, board), BoardContributionReader([board])
+        yield lambda: ContributionWriter(board, board), ContributionReader([board])
         return
     fd = os.memfd_create("sum")
     opened = []
@@ -30,9 +30,9 @@ def ends(request):
     def open_writer():
         opened.clear()  # whoever had it is gone, and its seat is free
         opened.append(ShmBoardWriter(fd, contribution_bytes(P)))
-        return BoardContributionWriter(opened[0], ShmBoardReader(fd))
+        return ContributionWriter(opened[0], ShmBoardReader(fd))
 
-    yield open_writer, BoardContributionReader([ShmBoardReader(fd)])
+    yield open_writer, ContributionReader([ShmBoardReader(fd)])
     os.close(fd)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.unit.bench.made_up import sweep_made_up
-from tianji.bench import experiment, memory_speed
+from tianji.bench import experiment, message
 from tianji.cli.main import main
 
 NAMES = {
@@ -17,7 +17,7 @@ NAMES = {
 @pytest.fixture(autouse=True)
 def in_new_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(memory_speed, "REPEAT_S", 0.001)
+    monkeypatch.setattr(message, "REPEAT_S", 0.001)
     return tmp_path
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 
-from tianji.cli.clock import process_started_ns
+from tianji.cli.output import process_started_ns
 
 
 def test_the_start_of_this_process_is_known() -> None:

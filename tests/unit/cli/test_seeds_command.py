@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tianji.cli.main import main
-from tianji.cli.pages import seeds as module
-from tianji.cli.pages.seeds import show_seeds, take_seeds
+from tianji.cli.pages import closing as module
+from tianji.cli.pages.closing import show_seeds, take_seeds
 from tianji.config.run import RunConfig
-from tianji.config.tokens import split_tokens
+from tianji.config.values import split_tokens
 from tianji.observe.summary import build_summary
 from tianji.seeds.summary import sum_up
 

@@ -32,7 +32,7 @@ def test_the_first_round_may_be_larger(capfd):
     words = ("rennala-nigt", "--times", "1", "--m", "2", "--m-init", "5", "--rounds", "3")
     _, report, table = simulate(capfd, *words)
     assert report["finish_s"] == 9.0
-    assert "of the first: 5" in table
+    assert "; 5 in the first." in table
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tianji.config.defaults import open_paths
 from tianji.config.files import load_config, save_config
 from tianji.config.overrides import make_config, resolve_tokens
 from tianji.config.run import RunConfig
-from tianji.config.schema import load_algorithm_config
+from tianji.config.schema import load_algorithm_config, open_paths
 from tianji.errors import UsageError
 
 

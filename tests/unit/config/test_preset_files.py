@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from tianji.algorithms.registry import load_algorithm
-from tianji.config.files import save_config
+from tianji.config.files import list_presets, load_preset, save_config
 from tianji.config.overrides import make_config
-from tianji.config.presets import list_presets, load_preset
 from tianji.errors import UsageError
 
 PROMISED = {

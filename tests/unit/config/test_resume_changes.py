@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tianji.config.changes import resume_changes, with_changes
-from tianji.config.overrides import make_config
-from tianji.config.tokens import Assignment, from_mapping, split_tokens
+from tianji.config.overrides import make_config, resume_changes, with_changes
+from tianji.config.values import Assignment, from_mapping, split_tokens
 from tianji.errors import UsageError
 
 

@@ -2,8 +2,7 @@
 
 from tianji.config.machine import Machine
 from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
-from tianji.planning.solve.demand import Demand
-from tianji.planning.solve.run_memory import SharedBytes
+from tianji.planning.solve.demand import Demand, SharedBytes
 
 MIB = 1 << 20
 

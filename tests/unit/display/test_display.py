@@ -10,9 +10,9 @@ from tests.unit.observe import accounts
 from tests.unit.observe.accounts import make_plan
 from tianji.display import display
 from tianji.display.display import WHY_PERIOD_S, Display
-from tianji.display.marks import ASCII, UNICODE, to_columns
-from tianji.display.outlook import Outlook
+from tianji.display.live import ASCII, UNICODE, to_columns
 from tianji.display.panel import Panel
+from tianji.display.phrases import Outlook
 from tianji.records import NO_METRICS
 
 
@@ -40,6 +40,7 @@ def make_record(num_actors=2, **changes):
         "lag_versions": {"mean": 1.12, "p95": 2, "max": 3},
         "lag_histogram": [1, 8, 4, 1, 0, 0],
         "ratio": {"target": 1.0, "actual": 0.998},
+        "kind": {**dict.fromkeys(actors, "actor"), "buffer": "buffer", "learner": "learner"},
         "busy_share": {**dict.fromkeys(actors, 0.57), "buffer": 0.08, "learner": 0.99},
         "paced_share": dict.fromkeys(actors, 0.43),
         "activity": {**dict.fromkeys(actors, "stepping"), "learner": "updating"},

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tianji.display.waiting import tell_while_slow
+from tianji.display.stream import tell_while_slow
 
 
 def test_an_environment_that_hangs_before_the_run_is_told():

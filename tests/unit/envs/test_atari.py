@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tianji.envs.build import build_world, make_rows
-from tianji.envs.frames import RowReader
+from tianji.envs.frames import ObservationReader
 from tianji.envs.single import env_seeds
 from tianji.errors import UsageError
 from tianji.ops.frames import stack_frames
@@ -38,7 +38,7 @@ def played():
 def test_stacks_of_every_row_are_those_of_the_emulator(played):
     world, rows, stacks, _ = played
     assert (~rows["valid"]).any(), "no game ended: the test shows nothing about resets"
-    reader = RowReader(world.spaces.observation)
+    reader = ObservationReader(world.spaces.observation)
     for t in range(NUM_STEPS + 1):
         np.testing.assert_array_equal(reader.row(rows, t)[""], stacks[t])
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.observe.accounts import make_plan, make_record
 from tianji.explain.explain import explain, prediction_error
-from tianji.explain.interface import NOTHING_YET
+from tianji.explain.words import NOTHING_YET
 from tianji.records import NO_METRICS, NO_RATES
 
 

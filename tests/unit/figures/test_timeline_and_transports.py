@@ -5,10 +5,10 @@ import pytest
 from tests.unit.figures.made_up import actors_data, sizes_data
 from tianji.errors import UsageError
 from tianji.figures import timeline as picture
+from tianji.figures.timeline import Window, choose, look
 from tianji.figures.transports import draw_actors, draw_sizes, to_series
-from tianji.figures.window import Window, choose, look
+from tianji.trace.flows import Share
 from tianji.trace.read import Arrow, Span, Timeline, Touch
-from tianji.trace.shares import Share
 
 
 def lines(axes):

@@ -3,10 +3,10 @@ import torch
 from gymnasium import spaces
 
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import Snapshot
 from tianji.models.networks.encoder import Encoder, Normalizer
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.statistics import ObservationStatistics, RewardScale
+from tianji.models.tensors import Snapshot
 from tianji.types import Stamp
 
 

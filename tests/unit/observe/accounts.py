@@ -49,6 +49,7 @@ def make_record(
     values: dict[str, Any] = {
         "span_s": 10.0,
         "usable_cores": cores,
+        "kind": {**dict.fromkeys(names, "actor"), "learner": "learner"},
         "rates_per_s": {
             **NO_RATES, "produced": 40_000.0, "received": 40_000.0, "trained": 120_000.0
         },

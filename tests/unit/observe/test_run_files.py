@@ -21,8 +21,8 @@ from tianji.observe.run_log import (
     read_last,
     read_lines,
 )
-from tianji.observe.scalars import to_scalars
 from tianji.observe.summary import build_summary, read_summary, write_summary
+from tianji.observe.tensorboard import to_scalars
 from tianji.records import NO_METRICS
 
 DESIGN_KEYS = {

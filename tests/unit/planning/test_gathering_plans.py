@@ -5,9 +5,14 @@ import pytest
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
-from tianji.planning.planner import GATHERS, measured_plan, plan_run
-from tianji.planning.profiles import virtual_costs
-from tianji.planning.tasks import gathers, probe_tasks
+from tianji.planning.planner import (
+    GATHERS,
+    gathers,
+    measured_plan,
+    plan_run,
+    probe_tasks,
+    virtual_costs,
+)
 
 MACHINE = Machine((0, 1, 2, 3), 1 << 34)
 TWINS = ("tianji.envs.twins:plain", "tianji.envs.twins:mirrored")

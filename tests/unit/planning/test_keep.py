@@ -100,7 +100,7 @@ def test_another_machine_has_another_key(monkeypatch):
     assert key_of(config(), less_free) == key_of(config(), MACHINE)
     assert key_of(config(), same_number) == key_of(config(), MACHINE)
     before = key_of(config(), MACHINE)
-    monkeypatch.setattr("tianji.planning.keep._processor", lambda: "another one")
+    monkeypatch.setattr("tianji.planning.keep.processor", lambda: "another one")
     assert key_of(config(), MACHINE) != before
 
 

@@ -6,7 +6,7 @@ from tests.fakes.specs import make_spec
 from tests.unit.virtual.test_sizes import profile
 from tianji.config.machine import read_machine
 from tianji.planning.keep import key_of, save
-from tianji.planning.profiles import virtual_costs
+from tianji.planning.planner import virtual_costs
 
 
 @pytest.fixture(autouse=True)

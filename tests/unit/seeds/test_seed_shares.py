@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tianji.config.overrides import make_config
-from tianji.seeds.shares import cores_wanted, share_cores
+from tianji.seeds.train import cores_wanted, share_cores
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.trace.rings import ring
-from tianji.trace.shares import Share, idle_shares
+from tianji.trace.flows import Share, idle_shares
 from tianji.trace.spans import Kind
 
 B, A, S, P, W = Kind.BEGIN, Kind.INFER, Kind.STEP, Kind.PACED, Kind.WAIT

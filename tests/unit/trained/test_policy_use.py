@@ -252,18 +252,22 @@ def damage(run, version):
     (run / "checkpoints" / f"v{version:08d}" / "weights.safetensors").write_bytes(b"torn")
 
 
-@pytest.mark.parametrize("verb", ["eval", "export"])
+DAMAGED = [
+    ([3], "best", 1, 2),  # the best is the newest
+    ([3], "3", 1, None),
+    ([3], "latest", 1, 2),
+    ([3, 2], "best", 1, 1),
+    ([2], "latest", 0, 3),
+    ([3], "v00000002", 0, 2),
+    ([1, 2, 3], "best", 1, None),
+]
+EVALUATED = [("eval", *case) for case in DAMAGED]
+EXPORTED = [("export", *case) for case in DAMAGED]
+SLOW = [pytest.param(*case, marks=pytest.mark.slow) for case in EXPORTED[2:]]
+
+
 @pytest.mark.parametrize(
-    ("damaged", "asked", "code", "used"),
-    [
-        ([3], "best", 1, 2),  # the best is the newest
-        ([3], "latest", 1, 2),
-        ([3, 2], "best", 1, 1),
-        ([2], "latest", 0, 3),
-        ([3], "v00000002", 0, 2),
-        ([3], "3", 1, None),
-        ([1, 2, 3], "best", 1, None),
-    ],
+    ("verb", "damaged", "asked", "code", "used"), [*EVALUATED, *EXPORTED[:2], *SLOW]
 )
 def test_a_damaged_checkpoint_gives_way_to_the_newest_sound_one_and_an_exit_code(
     make_run, capfd, verb, damaged, asked, code, used

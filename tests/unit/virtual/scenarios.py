@@ -5,8 +5,7 @@ from tianji.costs.work import Work
 from tianji.virtual.cluster import Machines
 from tianji.virtual.costs import LearnerParts
 from tianji.virtual.roles import Pace
-from tianji.virtual.scenario import Scenario
-from tianji.virtual.simulate import simulate
+from tianji.virtual.simulate import Scenario, simulate
 
 STEPS = 100  # of an unroll
 

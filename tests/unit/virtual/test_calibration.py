@@ -4,8 +4,7 @@ import pytest
 
 from tests.unit.virtual.test_sizes import PPO, profile, size
 from tianji.costs.profile import Rehearsal
-from tianji.virtual.calibration import crowd, slowdown, slowed
-from tianji.virtual.sizes import scenario_of, simulate_size
+from tianji.virtual.sizes import crowd, scenario_of, simulate_size, slowdown, slowed
 
 
 def tried(num_actors, produced, learner_threads=1):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tianji.virtual.clock import VirtualClock
-from tianji.virtual.network import Network, NetworkModel
+from tianji.virtual.clock import Network, NetworkModel, VirtualClock
 
 
 @pytest.fixture

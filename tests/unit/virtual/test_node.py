@@ -201,10 +201,3 @@ def test_a_worker_that_nobody_wakes_looks_around_by_itself():
     while len(job.began_ms) < 2:
         rig.clock.step()
     assert job.began_ms == [0, 52]
-
-
-def test_being_woken_takes_a_moment():
-    rig = Rig(1)
-    job, _ = rig.add(work(2), wake_ns=MS)
-    rig.run()
-    assert job.began_ms == [1]

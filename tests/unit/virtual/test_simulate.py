@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.virtual.scenarios import STEPS, run, scenario
 from tianji.channels.gauges import Gauge
-from tianji.virtual.network import NetworkModel
+from tianji.virtual.clock import NetworkModel
 from tianji.virtual.simulate import start_group
 
 

@@ -17,9 +17,8 @@ from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.loss import Diagnostics, Transitions, dqn_loss
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.gradient import Autograd, Gradient
-from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.tensors import Tensors
+from tianji.models.tensors import Tensors, flatten
 
 FEATURES = "features"
 

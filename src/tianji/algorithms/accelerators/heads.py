@@ -4,6 +4,8 @@
     log_prob_B, saved = form.log_prob(outputs_AB, prepared_AB)
     outputs_gradient_AB = form.backward(saved, log_prob_gradient_B, entropy_gradient_B)
 
+backward() also sets the gradient of the head's own parameters.
+
 A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows. Rows come last
 (see network.py).
 """
@@ -11,7 +13,7 @@ A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows
 from __future__ import annotations
 
 import math
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -30,24 +32,6 @@ IMPOSSIBLE = -1e9
 
 Saved: TypeAlias = tuple[Tensor, ...]
 """What log_prob() computed and the other two use again."""
-
-
-class ClosedHead(Protocol):
-    """An action distribution whose derivatives are written down."""
-
-    def prepare(self, action_BK: Tensor) -> Tensor:
-        """Return the actions in the form that log_prob() takes; rows last."""
-        ...
-
-    def log_prob(self, outputs_AB: Tensor, prepared_AB: Tensor) -> tuple[Tensor, Saved]: ...
-
-    def entropy(self, saved: Saved) -> Tensor: ...
-
-    def backward(
-        self, saved: Saved, log_prob_gradient_B: Tensor, entropy_gradient_B: Tensor | None
-    ) -> Tensor:
-        """Return the gradient of the outputs [A, B]; set that of the head's own parameters."""
-        ...
 
 
 class ClosedCategorical:
@@ -176,6 +160,9 @@ class ClosedSquashed:
             spread_gradient_KB += entropy_gradient_B
         mean_gradient_KB = z_KB * inverse_KB * log_prob_gradient_B
         return torch.cat([mean_gradient_KB, spread_gradient_KB.mul_(slope_KB)])
+
+
+ClosedHead: TypeAlias = ClosedCategorical | ClosedGaussian | ClosedSquashed
 
 
 def close_head(head: Head) -> ClosedHead:

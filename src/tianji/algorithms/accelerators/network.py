@@ -34,6 +34,9 @@ from torch import Tensor, nn
 from tianji.models.networks.stacked import StackedNet
 from tianji.types import Array
 
+MAX_VIEWS = 8
+"""Numbers of rows whose views are kept; unrolls with reset rows always bring new ones."""
+
 
 @dataclass(frozen=True)
 class InPlaceActivation:
@@ -83,10 +86,6 @@ IN_PLACE: dict[str, InPlaceActivation] = {
     ),
 }
 """GELU is missing: its derivative needs the argument."""
-
-
-MAX_VIEWS = 8
-"""Numbers of rows whose views are kept; unrolls with reset rows always bring new ones."""
 
 
 def has_closed_form(net: nn.Module) -> bool:

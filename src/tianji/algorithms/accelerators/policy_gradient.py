@@ -15,8 +15,8 @@ from tianji.algorithms.accelerators.network import ClosedNetwork, has_closed_for
 from tianji.algorithms.gradient import Autograd, Gradient
 from tianji.algorithms.policy_gradient.loss import WeightedSteps, policy_gradient_objective
 from tianji.algorithms.policy_gradient.model import PolicyModel
-from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
+from tianji.models.tensors import flatten
 
 PolicyGradient: TypeAlias = Gradient[WeightedSteps, None, None]
 

@@ -14,14 +14,15 @@ from torch import Tensor, nn
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import action_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import GreedyPolicy, Head, build_head
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.tensors import Tensors
+from tianji.models.tensors import Tensors, flatten
 
 POLICY, VALUE = 0, 1
 """The networks of the stack."""
+EVALUATED_ROWS = 2048
+"""Rows of a large batch that are evaluated at once, which bounds the memory that images take."""
 
 
 class StochasticPolicy(nn.Module):
@@ -60,10 +61,6 @@ def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
     return GreedyPolicy(model, model.policy, model.head.mode, spaces)
 
 
-EVALUATED_ROWS = 2048
-"""Rows of a large batch that are evaluated at once, which bounds the memory that images take."""
-
-
 class Evaluation(NamedTuple):
     """The rows of a batch, without gradient."""
 
@@ -77,17 +74,14 @@ class Evaluator(Protocol):
 
     def inputs(self, obs: Tensors) -> Tensors:
         """Return observations, or what can be computed of them without the parameters."""
-        ...
 
     def actions(self, action_BK: Tensor) -> Tensor:
         """Return actions as evaluate() takes them: rows last, [K, B] or one-hot."""
-        ...
 
     def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation: ...
 
     def values(self, inputs: Tensors) -> Tensor:
         """Return the values [R]."""
-        ...
 
 
 class ModelEvaluator:

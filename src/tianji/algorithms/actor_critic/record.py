@@ -38,6 +38,6 @@ def check(spaces: Spaces, config: RunConfig) -> None:
 
 
 build_model = later("actor_critic.model", "build_model")
-build_acting = later("actor_critic.policy", "build_acting")
+build_acting = later("actor_critic.policy", "StochasticActing")
 build_value = later("actor_critic.policy", "build_value")
 export = later("actor_critic.model", "export")

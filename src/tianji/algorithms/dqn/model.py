@@ -13,10 +13,10 @@ from tianji.algorithms.dqn.config import DQNConfig
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, action_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import CategoricalHead, GreedyPolicy
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
+from tianji.models.tensors import flatten
 
 SCORES = 0
 """The network whose largest output is the best action: Q values, or advantages, which differ from
@@ -45,15 +45,9 @@ class QNetwork(nn.Module):
         return self.net.one(obs, SCORES)
 
 
-def num_actions(spaces: Spaces) -> int:
-    layout = action_layout(spaces.action)
-    assert isinstance(layout, Choices), "checked before"
-    return layout.num_outputs
-
-
 def build_model(spaces: Spaces, config: RunConfig) -> QNetwork:
     assert isinstance(config.algorithm, DQNConfig)
-    is_dueling, size = config.algorithm.dueling, num_actions(spaces)
+    is_dueling, size = config.algorithm.dueling, action_layout(spaces.action).num_outputs
     widths = (size, 1) if is_dueling else (size,)
     model = QNetwork(build_net(spaces, config, widths, [1.0] * len(widths)), size, is_dueling)
     flatten(model)
@@ -62,5 +56,5 @@ def build_model(spaces: Spaces, config: RunConfig) -> QNetwork:
 
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
     assert isinstance(model, QNetwork)
-    mode = CategoricalHead(Choices((num_actions(spaces),), ())).mode
+    mode = CategoricalHead(Choices((model.num_actions,), ())).mode
     return GreedyPolicy(model, model.scores, mode, spaces)

@@ -82,8 +82,8 @@ ALGORITHM = Algorithm(
     check=check,
     fields=fields,
     build_model=later("dqn.model", "build_model"),
-    build_acting=later("dqn.policy", "build_acting"),
-    build_update=later("dqn.update", "build_update"),
+    build_acting=later("dqn.policy", "EpsilonGreedyActing"),
+    build_update=later("dqn.update", "DQNUpdate"),
     export=later("dqn.model", "export"),
     build_value=later("dqn.policy", "build_value"),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tianji.algorithms.accelerators.dqn import build_dqn
 from tianji.algorithms.dqn.config import DQNConfig
@@ -19,14 +19,25 @@ from tianji.algorithms.dqn.loss import Diagnostics, Transitions, td_loss
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
+from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.optimizers import Adam, Optimizer, linear
+from tianji.models.optimizers import Adam, build_optimizer, linear
 from tianji.models.statistics import ObservationStatistics
-from tianji.models.tensors import Tensors, add_prefix, to_tensor, to_tensors, with_prefix
+from tianji.models.tensors import (
+    Tensors,
+    add_prefix,
+    flatten,
+    kept,
+    to_tensor,
+    to_tensors,
+    with_prefix,
+)
 from tianji.types import OBS, Array, Batch, leaf_name
+
+ADAM_EPSILON = 1e-8
+NEXT_OBS = "next_obs"
 
 
 class TargetNetwork:
@@ -63,10 +74,6 @@ class TargetNetwork:
         self._updates = int(state["updates"])
 
 
-ADAM_EPSILON = 1e-8
-NEXT_OBS = "next_obs"
-
-
 class DQNUpdate:
     """See algorithms/interface.py."""
 
@@ -77,11 +84,14 @@ class DQNUpdate:
         self._flat = flat = flatten(model)
         self._target = TargetNetwork(model, self._config)
         self._gradient = build_dqn(model, self._target.model)
-        self._optimizer = Optimizer(flat, Adam(flat, ADAM_EPSILON), self._config.max_grad_norm)
+        self._optimizer = build_optimizer(
+            flat, Adam(flat, ADAM_EPSILON), self._config.max_grad_norm
+        )
         self._statistics = ObservationStatistics(model.net)
         self._learning_rate = 0.0
         self._found: list[Diagnostics] = []
-        self._norms: list[float] = []
+        self._norms: list[float | Tensor] = []
+        self._figures = Figures()
 
     def minibatch_steps(self, batch: Batch) -> int:
         return int(batch.arrays["reward"].shape[1])
@@ -90,11 +100,13 @@ class DQNUpdate:
         config = self._config
         self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
         self._found, self._norms = [], []
+        self._figures.clear()
         transitions = self._read(batch.arrays)
         prepared = self._gradient.prepare(transitions, config)
         for u in range(len(transitions.reward)):
             one = prepared.update(u)
             yield Minibatch(partial(self._differentiate, one), partial(self._step, one))
+        self._close()
 
     def _read(self, arrays: Mapping[str, Array]) -> Transitions:
         """Count the observations in the statistics, and move everything to the device."""
@@ -108,7 +120,8 @@ class DQNUpdate:
         return Transitions(obs, next_obs, *rest)
 
     def _differentiate(self, minibatch: Transitions) -> Tensor:
-        self._found.append(self._gradient.gradient(minibatch, self._config))
+        found = self._gradient.gradient(minibatch, self._config)
+        self._found.append(Diagnostics(*(kept(x_B) for x_B in found)))
         return self._flat.gradient_P
 
     def _step(self, minibatch: Transitions) -> None:
@@ -125,23 +138,29 @@ class DQNUpdate:
         self._norms.append(norm)
         self._target.follow()
 
-    def metrics(self) -> Mapping[str, float]:
-        if not self._norms:
-            return {}
+    def _close(self) -> None:
+        """Compute the figures of the updates that were made."""
         q_UB, target_UB = (torch.stack(parts) for parts in zip(*self._found, strict=True))
         error_UB = q_UB - target_UB
-        values = {
-            "loss/td": td_loss(error_UB, self._config.loss).mean(),
-            "q_mean": q_UB.mean(),
-            "q_max": q_UB.max(),
-            "target_mean": target_UB.mean(),
-            "td_error_abs": error_UB.abs().mean(),
-        }
-        return {
-            **{name: float(value) for name, value in values.items()},
-            "grad_norm": sum(self._norms) / len(self._norms),
-            "learning_rate": self._learning_rate,
-        }
+        norm: float | Tensor = sum(self._norms) / len(self._norms)
+        self._figures.start(
+            {
+                "loss/td": td_loss(error_UB, self._config.loss).mean(),
+                "q_mean": q_UB.mean(),
+                "q_max": q_UB.max(),
+                "target_mean": target_UB.mean(),
+                "td_error_abs": error_UB.abs().mean(),
+                "grad_norm": torch.as_tensor(norm),
+            }
+            | self._optimizer.flags()
+        )
+        self._found = []
+
+    def metrics(self) -> Mapping[str, float]:
+        if self._found:
+            self._close()
+        found = self._figures.read()
+        return found and self._optimizer.check(found) | {"learning_rate": self._learning_rate}
 
     def state(self) -> Tensors:
         return {
@@ -154,8 +173,3 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
-
-
-def build_update(model: nn.Module, spaces: Spaces, config: RunConfig) -> DQNUpdate:
-    assert isinstance(model, QNetwork)
-    return DQNUpdate(model, spaces, config)

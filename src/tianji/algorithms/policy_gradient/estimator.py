@@ -17,8 +17,7 @@ from tianji.algorithms.policy_gradient.model import PolicyModel
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.flat import flatten
-from tianji.models.tensors import to_tensor, to_tensors
+from tianji.models.tensors import flatten, to_tensor, to_tensors
 from tianji.ops.returns import discounted_to_go, first_episode, without_peers
 from tianji.types import OBS, Array, Unroll, leaf_name
 

@@ -18,10 +18,10 @@ from tianji.algorithms.actor_critic.model import StochasticPolicy
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import squashed_layout
-from tianji.models.flat import flatten
 from tianji.models.heads import Head, build_head
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
+from tianji.models.tensors import flatten
 
 
 class PolicyModel(StochasticPolicy):

@@ -89,7 +89,7 @@ def gathering(config: type[PolicyGradientConfig], rule: Rule) -> Algorithm:
         check=check,
         fields=fields,
         build_model=later("policy_gradient.model", "build_model"),
-        build_acting=later("actor_critic.policy", "build_acting"),
+        build_acting=later("actor_critic.policy", "StochasticActing"),
         build_update=later("policy_gradient.update", "build_update"),
         export=later("actor_critic.model", "export"),
         build_estimator=later("policy_gradient.estimator", "build_estimator"),

@@ -22,8 +22,7 @@ from tianji.algorithms.policy_gradient.model import PolicyModel
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import TrainingDiverged
-from tianji.models.flat import flatten
-from tianji.models.tensors import to_tensor
+from tianji.models.tensors import flatten, to_tensor
 from tianji.ops.nigt import Federated, Nigt, Pace, PlainAscent, Point
 from tianji.types import Batch
 

@@ -22,7 +22,7 @@ ALGORITHM = Algorithm(
     fields=record.fields,
     build_model=record.build_model,
     build_acting=record.build_acting,
-    build_update=later("ppo.update", "build_update"),
+    build_update=later("ppo.update", "PPOUpdate"),
     export=record.export,
     build_value=record.build_value,
 )

@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from tianji.buffer.gather.rules import GatherRule
-from tianji.channels.interface import ContributionReader, Total
+from tianji.channels.contributions import ContributionReader
+from tianji.channels.interface import Total
 from tianji.types import Array
 
 
@@ -25,10 +26,10 @@ class Adding(Protocol):
 
     def news(self) -> list[str]:
         """Return what a person should know now, each thing once."""
-        ...
+        return []
 
 
-class AtLearner:
+class AtLearner(Adding):
     """The server realisation: the learner reads every actor's sum from its board."""
 
     def __init__(
@@ -59,9 +60,6 @@ class AtLearner:
             counts[actor] = found.num_gradients
         sum_P[:] = self._total_P
         return counts
-
-    def news(self) -> list[str]:
-        return []
 
 
 class KeptTotal:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from tianji.balance.turns import Turns
 from tianji.buffer.gather.absence import Absence
 from tianji.buffer.gather.adding import Adding
 from tianji.buffer.gather.rules import GatherRule
-from tianji.buffer.interface import Entry
+from tianji.buffer.interface import Entry, Gate
 from tianji.buffer.lanes import Lanes
 from tianji.buffer.orders import BufferOrders
 from tianji.channels.gauges import Gauge
@@ -46,7 +46,7 @@ class GatherPlan:
     Otherwise they finish what they have in work, and so show that they are back."""
 
 
-class GatherGate:
+class GatherGate(Gate):
     """Counts the tokens of a round, closes it, and begins the next one."""
 
     def __init__(
@@ -88,9 +88,6 @@ class GatherGate:
         for actor in range(num_actors):
             self.lanes.give(actor, 1 if rule.one_each else AHEAD)
         rule.begin(is_first=True)
-
-    def starts_with(self, num_held: int) -> None:
-        """Do nothing: no items are held between two rounds."""
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
         self._tokens.append(stamp)
@@ -222,9 +219,6 @@ class GatherGate:
         """Continue at this version, which is above 0 even for a learner that starts over."""
         self.version = version
         self.rule.begin(is_first)
-
-    def waiting(self) -> Iterable[Stamp]:
-        return ()
 
     def news(self) -> list[str]:
         """Return which actors the round waits for, were left out, or are back; each thing once."""

@@ -42,19 +42,19 @@ class GatherRule(Protocol):
     def waiting_for(self) -> list[int]:
         """Return the actors that must deliver before the round can close, supposing that those
         ahead of them stop; none where any actor's gradients will do."""
-        ...
+        return []
 
     def leave(self, actor: int) -> bool:
         """Continue without this actor; return whether that closes the round."""
-        ...
+        return False
 
     def join(self, actor: int) -> None:
         """Let the actor take part again."""
-        ...
+        return
 
     def takes(self, actor: int) -> bool:
         """Return whether this actor's sum belongs to the aggregate of the closed round."""
-        ...
+        return True
 
     def weigh(self, count: int) -> tuple[float, float]:
         """Return the factor for a sum of `count` > 0 gradients, and its weight in the aggregate."""
@@ -72,7 +72,7 @@ def build_rule(gather: Gather, num_actors: int) -> GatherRule:
     return EveryArrival(num_actors)
 
 
-class FirstCount:
+class FirstCount(GatherRule):
     """Rennala: the first M gradients from any actors; the aggregate is their mean."""
 
     one_each = False
@@ -98,18 +98,6 @@ class FirstCount:
         self.is_closed = len(self._arrived) >= self._num_gradients
         return self.is_closed
 
-    def waiting_for(self) -> list[int]:
-        return []
-
-    def leave(self, actor: int) -> bool:
-        return False
-
-    def join(self, actor: int) -> None:
-        pass
-
-    def takes(self, actor: int) -> bool:
-        return True
-
     def weigh(self, count: int) -> tuple[float, float]:
         return 1.0, float(count)
 
@@ -128,7 +116,7 @@ class EveryArrival(FirstCount):
         return self.counts[actor] > 0
 
 
-class HarmonicCount:
+class HarmonicCount(GatherRule):
     """Malenia: a round ends when the sum of 1 / count_i over the n present actors is <= n^2 / M.
 
     Every actor has to deliver, and the mean of their means has at most the variance of M gradients.
@@ -167,7 +155,8 @@ class HarmonicCount:
         slowest_last = sorted(there, key=lambda actor: -self.counts[actor])
         for place, actor in enumerate(slowest_last):
             ahead += _one_over(self.counts[actor])
-            if self.counts[actor] == 0 or not self._is_enough(ahead + 1):
+            above = ahead + place + 1  # than the true sum: each part was rounded down
+            if self.counts[actor] == 0 or not self._is_enough(above):
                 return sorted(slowest_last[place:])
         return []
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from tianji.buffer.interface import Store
 from tianji.buffer.stores.age import AgeGauge
 from tianji.buffer.stores.queue import lay_side_by_side
 from tianji.channels.interface import Receiver
-from tianji.types import Array, Batch, Stamp
+from tianji.types import Batch, Stamp
 
 
-class Pool:
+class Pool(Store):
     """Keeps the newest `capacity` unrolls; a batch is `num_taken` different ones of them."""
 
     def __init__(
@@ -66,9 +67,6 @@ class Pool:
             num_steps=sum(stamp.env_steps for stamp in stamps),
             unique_steps=unique_steps,
         )
-
-    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
-        """Do nothing: unrolls stay until newer ones push them out."""
 
     def metrics(self) -> dict[str, float]:
         """Return the mean age of the unrolls used, in versions, and the share of slots in use."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from tianji.buffer.interface import Store
 from tianji.channels.interface import Receiver
-from tianji.types import Array, Batch, Stamp
+from tianji.types import Array, Batch, Observed, Parts, Stamp, frame_names
 
 
-class Queue:
+class Queue(Store):
     """Takes everything that was put and sets it side by side."""
 
     def __init__(self, receiver: Receiver, env_axes: Mapping[str, int | None]) -> None:
@@ -39,30 +39,26 @@ class Queue:
             self._receiver.release(slot)
         self._held.clear()
 
-    def metrics(self) -> dict[str, float]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: a resumed run makes the versions again that waiting unrolls belong to."""
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Do nothing: nothing was saved."""
-
 
 def lay_side_by_side(
     receiver: Receiver, slots: list[int], env_axes: Mapping[str, int | None]
-) -> dict[str, Array]:
-    """Return every field of these unrolls as one batch."""
+) -> dict[str, Observed]:
+    """Return these fields of these unrolls as one batch."""
+    arrays = receiver.arrays
+    frames = frame_names(arrays)
     return {
-        name: _side_by_side(array, slots, env_axes[name]) for name, array in receiver.arrays.items()
+        name: _side_by_side(arrays[name], slots, axis, name in frames)
+        for name, axis in env_axes.items()
     }
 
 
-def _side_by_side(array: Array, slots: list[int], env_axis: int | None) -> Array:
+def _side_by_side(
+    array: Array, slots: list[int], env_axis: int | None, is_frames: bool
+) -> Observed:
     """Join unrolls along the environment axis, or along the first where a field has none. A single
-    unroll is read in place."""
+    unroll is read in place, and frames, which are large, are left in their slots."""
     if len(slots) == 1:
         only: Array = array[slots[0]]
         return only
-    return np.concatenate([array[slot] for slot in slots], axis=env_axis or 0)
+    parts = tuple(array[slot] for slot in slots)
+    return Parts(parts, env_axis or 0) if is_frames else np.concatenate(parts, env_axis or 0)

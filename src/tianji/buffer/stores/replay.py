@@ -6,12 +6,12 @@ learner that takes over continues with what lies there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tianji.buffer.interface import Store
 from tianji.buffer.stores.age import AgeGauge
 from tianji.buffer.stores.rings import Items, Rings
 from tianji.buffer.stores.sampling import Sampler
@@ -38,7 +38,7 @@ class ReplayPlan:
     """Checkpoints hold the items too."""
 
 
-class Replay:
+class Replay(Store):
     """Keeps the newest steps of every lane. A batch is as many whole minibatches of transitions as
     the ratio makes of what was put since the last one; the remainder is carried over. Unrolls with
     fewer items (environments being reset, unrolls handed over early) therefore lead to fewer
@@ -132,7 +132,7 @@ class Replay:
             state["sampler"] = self._sampler.state()
         return state
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
         self._rng.bit_generator.state = state["rng"]
         self._owed = float(state.get("owed", 0.0))  # none in checkpoints of version 0.1
         if "sampler" not in state or self.num_held():

@@ -6,15 +6,14 @@ until the gate has added them up.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tianji.buffer.gather.gate import GatherGate
-from tianji.types import Array, Batch, Stamp
+from tianji.buffer.interface import Store
+from tianji.types import Batch, Stamp
 
 
-class Sums:
+class Sums(Store):
     """Hands over the total of the round that the gate has closed."""
 
     def __init__(self, gate: GatherGate) -> None:
@@ -38,16 +37,3 @@ class Sums:
             num_steps=steps,
             unique_steps=steps,
         )
-
-    def finish(self, batch: Batch, priorities: Array | None = None) -> None:
-        """Do nothing: the slots are free again."""
-
-    def metrics(self) -> dict[str, float]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: a resumed run makes the round again."""
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Do nothing: nothing was saved."""

@@ -18,19 +18,14 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
 from tianji.costs.work import largest_noise
-from tianji.explain.rounds import round_takes
+from tianji.explain.explain import LIMITS
+from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
 from tianji.planning.planner import Planned, Solved
-from tianji.planning.solve.run_memory import RunMemory, mib
+from tianji.planning.solve.demand import RunMemory, mib
 from tianji.wording import counted, to_count, to_percent, to_value
 
 RATES = ("produced", "received", "trained")
-LIMITS = {
-    "sampling": "sampling: the actors",
-    "training": "training: the learner",
-    "communication": "communication: the buffer that receives",
-    "processors": "processors: all cores are busy",
-}
 Roles = Mapping[str, Mapping[str, Any]]
 """Processes, threads of each and, where they were shared out, cores, by kind of role."""
 
@@ -46,21 +41,18 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
         solution = solved.solution
         facts, roles = _rate_facts(planned, solved), solution.roles()
         reasons, origin = solution.reasons, Text(_origin(planned, solved), style="dim")
-        ending = [
-            "",
-            Text("What would help, and warnings", style="bold"),
-            sentence_list(solution.advice),
-            "",
-            origin,
-        ]
+        heading = Text("\nWhat would help, and warnings", style="bold")
+        ending = [heading, sentence_list(solution.advice), "", origin]
+    config, num_cores = planned.config, len(machine.cores)
+    sizes = counted(config.num_envs, "environment"), counted(num_cores, "core")
+    title = " · ".join((config.env_name, config.algorithm.name, *sizes))
     return Group(
-        _title(planned, machine),
+        Text(title, style="bold"),
         "",
         _roles_table(roles, plan.envs_per_actor),
         "",
         fact_list(facts),
-        "",
-        Text("Why", style="bold"),
+        Text("\nWhy", style="bold"),
         sentence_list(reasons),
         *ending,
     )
@@ -78,17 +70,6 @@ def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     if solved is None:
         return report | _rule_report(planned, machine)
     return report | _solved_report(planned, solved, machine)
-
-
-def _title(planned: Planned, machine: Machine) -> Text:
-    config = planned.config
-    facts = (
-        config.env_name,
-        config.algorithm.name,
-        counted(config.num_envs, "environment"),
-        counted(len(machine.cores), "core"),
-    )
-    return Text(" · ".join(facts), style="bold")
 
 
 def _roles_table(roles: Roles, envs_per_actor: int) -> Table:
@@ -122,9 +103,8 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
         "memory": _memory(chosen.memory),
     }
     if solved.settings:
-        settings = (f"{path} {value}" for path, value in solved.settings.items())
-        facts["chosen"] = "  ".join(settings)
-    facts["bottleneck"] = Text(LIMITS[promise.bottleneck], style="bold")
+        facts["chosen"] = "  ".join(f"{path} {value}" for path, value in solved.settings.items())
+    facts["bottleneck"] = Text(f"{promise.bottleneck}: {LIMITS[promise.bottleneck]}", style="bold")
     return facts
 
 
@@ -205,7 +185,10 @@ def _roles_by_rule(planned: Planned) -> Roles:
 
 def _round_facts(planned: Planned) -> dict[str, RenderableType]:
     plan, gather = planned.plan, _gather_of(planned)
-    facts: dict[str, RenderableType] = {"round": _round(gather), "gradient": _gradient(planned)}
+    gradient = f"{plan.unroll_length} rows of {counted(plan.envs_per_actor, 'environment')}"
+    if (taken_s := _gradient_s(planned)) is not None:
+        gradient += f", at most {to_value(1000 * taken_s)} ms of stepping"
+    facts: dict[str, RenderableType] = {"round": round_in_words(gather), "gradient": gradient}
     if (most := _most_dropped(gather, plan.num_actors)) is not None:
         share = f"at most {to_percent(most)} of the gradients"
         facts["dropped"] = f"{share}: up to {plan.num_actors} are unfinished when a round closes"
@@ -214,23 +197,6 @@ def _round_facts(planned: Planned) -> dict[str, RenderableType]:
     if tasks := planned.config.envs:
         facts["tasks"] = "\n".join(f"actor-{index}: {task}" for index, task in enumerate(tasks))
     return facts
-
-
-def _round(gather: Gather) -> str:
-    if gather.rule == "every":
-        return "every gradient makes a version (AFedPG in our reconstruction)"
-    words = round_takes(gather.rule, gather.num_gradients)
-    if gather.rule in ("first", "harmonic") and gather.first_num_gradients != gather.num_gradients:
-        words += f"; {gather.first_num_gradients} in the first"
-    return words
-
-
-def _gradient(planned: Planned) -> str:
-    plan, taken_s = planned.plan, _gradient_s(planned)
-    words = f"{plan.unroll_length} rows of {counted(plan.envs_per_actor, 'environment')}"
-    if taken_s is None:
-        return words
-    return f"{words}, at most {to_value(1000 * taken_s)} ms of stepping"
 
 
 def _gradient_s(planned: Planned) -> float | None:

@@ -4,6 +4,7 @@ use, and what is allowed, by group."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich import box
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tianji.cli.output import Outcome
-from tianji.config.presets import list_presets
+from tianji.config.files import list_presets
 from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM
 from tianji.config.settings import (
@@ -75,9 +76,12 @@ def settings_page(
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, style="cyan")
         for setting in (s for s in listed if s.group == group):
-            option = option_text(names[setting.path], setting)
-            table.add_row(Text(option), _meaning(setting, values))
-            rows.append(_row(option, setting, values))
+            option, known = option_text(names[setting.path], setting), setting.path in values
+            row = {"option": option, **asdict(setting)}
+            row["value"] = value = values[setting.path] if known else setting.default
+            rows.append({key: v for key, v in row.items() if key != "kinds"})
+            facts = f"{'value' if known else 'default'}: {value_text(value)}; {setting.allowed}"
+            table.add_row(Text(option), Text.assemble(setting.about, " ", (f"[{facts}]", "dim")))
         title = titles.get(group, group.capitalize())
         panels.append(Panel(table, title=title, title_align="left", box=box.ROUNDED))
     report = {"usage": usage, "help": about, "settings": rows}
@@ -90,21 +94,3 @@ def option_text(name: str, setting: Setting) -> str:
     if "object" in setting.kinds:
         return f"{option}.KEY"
     return option.replace("--", "--[no-]", 1) if "boolean" in setting.kinds else option
-
-
-def _meaning(setting: Setting, values: Mapping[str, Any]) -> Text:
-    known = setting.path in values
-    value = value_text(values[setting.path] if known else setting.default)
-    facts = f"[{'value' if known else 'default'}: {value}; {setting.allowed}]"
-    return Text.assemble(setting.about, " ", (facts, "dim"))
-
-
-def _row(option: str, setting: Setting, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "option": option,
-        "path": setting.path,
-        "about": setting.about,
-        "default": setting.default,
-        "value": values.get(setting.path, setting.default),
-        "allowed": setting.allowed,
-    }

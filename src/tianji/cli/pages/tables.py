@@ -31,6 +31,14 @@ def show_block(
     people().print(block)
 
 
+def figures_table(columns: Iterable[str]) -> Table:
+    """Return an empty table of numbers; its columns are as wide as their widest number."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
 def fact_list(facts: Mapping[str, str] | Mapping[str, RenderableType]) -> Table:
     """List facts by name. Long words are folded: a path that is cut is of no use."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))

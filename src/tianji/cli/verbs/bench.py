@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from rich.table import Table
 
 from tianji.cli.output import Outcome, people
+from tianji.cli.pages.tables import figures_table
 from tianji.errors import UsageError
 from tianji.wording import to_percent
 
@@ -102,9 +102,8 @@ def _sweep(output: Path) -> Outcome:
 def _show(points: list[dict[str, Any]]) -> None:
     from tianji.figures.transports import size_text
 
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    for column in COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
+    table = figures_table(COLUMNS)
+    table.padding = (0, 1, 0, 0)
     for point in points:
         predicted = point.get("predicted_s_per_10k")
         table.add_row(

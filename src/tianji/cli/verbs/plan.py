@@ -31,7 +31,7 @@ def plan(*tokens: str) -> Outcome:
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     from tianji.cli.pages.plan import plan_page, plan_report
-    from tianji.display.waiting import tell_progress
+    from tianji.display.stream import tell_progress
     from tianji.planning.planner import measured_plan
 
     config, machine = resolved.config, read_machine()

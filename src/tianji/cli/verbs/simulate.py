@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
-from tianji.cli.pages.simulated import gradients_table, rates_table, rounds_text, rule_text
-from tianji.cli.simulate_options import SimulateOptions, check_fits, spelled, take_options
+from tianji.cli.pages.simulate import (
+    SimulateOptions,
+    check_fits,
+    gradients_table,
+    rates_table,
+    rounds_text,
+    spelled,
+    take_options,
+)
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.run import RunConfig
+from tianji.explain.rounds import round_in_words
 
 if TYPE_CHECKING:
     from tianji.algorithms.interface import Algorithm
@@ -78,7 +86,7 @@ def _costs(
     if options.times_actor_s is not None and options.times_learner_s is not None:
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
         return config, plan, profile
-    from tianji.display.waiting import tell_progress
+    from tianji.display.stream import tell_progress
     from tianji.planning.planner import measured_plan
 
     with tell_progress() as tell:
@@ -91,9 +99,9 @@ def _by_hand(
     config: RunConfig, machine: Machine, unroll_s: float, version_s: float
 ) -> tuple[RunPlan, Profile]:
     from tianji.envs.build import probe
-    from tianji.models.flat import Snapshot
+    from tianji.models.tensors import Snapshot
     from tianji.planning.resolve.resolve import resolve as resolve_plan
-    from tianji.virtual.by_hand import profile_by_hand
+    from tianji.virtual.costs import profile_by_hand
 
     found = probe(config.env, config.env_kwargs)
     plan = resolve_plan(config, machine, found)
@@ -104,7 +112,7 @@ def _by_hand(
 
 
 def _size(options: SimulateOptions, plan: RunPlan, machine: Machine) -> Size:
-    from tianji.virtual.network import NetworkModel
+    from tianji.virtual.clock import NetworkModel
     from tianji.virtual.sizes import Size, enough_cores
 
     size = Size(
@@ -132,8 +140,8 @@ def _simulate_sizes(
     rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
     if output is None:
         return Outcome(rows[-1])
-    from tianji.figures.scale import draw_scale
     from tianji.figures.style import save
+    from tianji.figures.sweep import draw_scale
 
     save(draw_scale(f"{config.env}, {config.algorithm.name}", rows), output)
     people().print(f"Wrote {output}", markup=False)
@@ -141,15 +149,9 @@ def _simulate_sizes(
 
 
 def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
-    sizes = {
-        "nodes": size.num_nodes,
-        "actors_per_node": size.actors_per_node,
-        "envs_per_actor": size.envs_per_actor,
-        "cores_per_node": size.cores_per_node,
-        "learner_threads": size.learner_threads,
-        "groups": size.num_groups,
-    }
-    return {**asdict(simulated), **sizes}
+    same = ("actors_per_node", "envs_per_actor", "cores_per_node", "learner_threads")
+    sizes = {"nodes": size.num_nodes, "groups": size.num_groups}
+    return asdict(simulated) | sizes | {name: getattr(size, name) for name in same}
 
 
 def _simulate_rounds(config: RunConfig, algorithm: Algorithm, options: SimulateOptions) -> Outcome:
@@ -164,13 +166,17 @@ def _simulate_rounds(config: RunConfig, algorithm: Algorithm, options: SimulateO
     assert isinstance(gather, Gather), "an algorithm with gradients has a gather rule"
     num_parameters = options.parameters or 0
     if law.network == "sqrt-size" and not num_parameters:
-        num_parameters = _count_parameters(config, algorithm)
+        from tianji.planning.planner import probe_tasks
+
+        spaces = probe_tasks(config, config.envs or config.env).spaces
+        model = algorithm.build_model(spaces, config)
+        num_parameters = sum(parameter.numel() for parameter in model.parameters())
     times = Times(law, num_actors, num_parameters, config.seed)
     num_steps = gather.unroll_length
     rounds = simulate_rounds(gather, times, num_actors, num_steps, options.rounds)
     found = total(rounds, num_actors)
-    rule = rule_text(algorithm.name, gather, num_actors)
-    people().print(rule, markup=False, soft_wrap=True)
+    round_text = f"A round of {algorithm.name}: {round_in_words(gather)}."
+    people().print(round_text, markup=False, soft_wrap=True)
     people().print(gradients_table(found, times, num_steps))
     people().print(rounds_text(found), markup=False, soft_wrap=True)
     about = {
@@ -191,11 +197,3 @@ def _num_actors(config: RunConfig, law: TimesConfig) -> int:
     if law.network == "given":
         return len(law.communicate)
     return len(read_machine().cores) if config.num_actors == "auto" else config.num_actors
-
-
-def _count_parameters(config: RunConfig, algorithm: Algorithm) -> int:
-    from tianji.planning.tasks import probe_tasks
-
-    spaces = probe_tasks(config, config.envs or config.env).spaces
-    model = algorithm.build_model(spaces, config)
-    return sum(parameter.numel() for parameter in model.parameters())

@@ -8,12 +8,12 @@ from rich.text import Text
 
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.tables import sentence_list
-from tianji.display.marks import ASCII, UNICODE
+from tianji.display.live import ASCII, UNICODE
 from tianji.display.panel import Panel
 from tianji.display.phrases import ENDINGS
 from tianji.explain.explain import explain_status, prediction_error
-from tianji.explain.interface import Explanation
-from tianji.observe.status import RunStatus, State, read_status
+from tianji.explain.words import Explanation
+from tianji.observe.summary import RunStatus, State, read_status
 from tianji.records import NO_RATES
 from tianji.run_folder.paths import find_run
 from tianji.wording import to_ago
@@ -51,7 +51,11 @@ def status(run: str) -> Outcome:
 
 def _report(found: RunStatus, explanation: Explanation) -> dict[str, Any]:
     """Return what scripts read."""
-    predicted = found.plan.prediction
+    predicted, error = found.plan.prediction, None
+    if predicted is not None:  # over the whole run once it has ended, until then over seconds
+        error = found.summary["prediction_error"] if found.summary is not None else None
+        rates = found.record["rates_per_s"] if found.record is not None else NO_RATES
+        error = error or prediction_error(predicted, rates)
     return {
         "run": found.run_dir.name,
         "run_dir": found.run_dir,
@@ -61,18 +65,9 @@ def _report(found: RunStatus, explanation: Explanation) -> dict[str, Any]:
         "critical_path": explanation.critical_path,
         "explanation": list(explanation.sentences),
         "predicted": predicted.model_dump() if predicted is not None else None,
-        "prediction_error": _prediction_error(found),
+        "prediction_error": error,
         "summary": found.summary,
     }
-
-
-def _prediction_error(found: RunStatus) -> dict[str, float] | None:
-    """Return the error over the whole run once it has ended, until then over its last seconds."""
-    if found.plan.prediction is None:
-        return None
-    told = found.summary["prediction_error"] if found.summary is not None else None
-    rates = found.record["rates_per_s"] if found.record is not None else NO_RATES
-    return told or prediction_error(found.plan.prediction, rates)
 
 
 def _state_text(found: RunStatus) -> str:

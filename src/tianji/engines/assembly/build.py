@@ -13,11 +13,11 @@ from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.gradient_timing import closing_s
+from tianji.balance.given_times import closing_s
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
-from tianji.buffer.interface import Gate, Store
+from tianji.buffer.interface import Gate, Progress, Store
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.pool import Pool
 from tianji.buffer.stores.queue import Queue
@@ -27,7 +27,6 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
-from tianji.channels.reports import Reports
 from tianji.engines.assembly.gradients import (
     MakeAdding,
     OpenContributions,
@@ -37,16 +36,12 @@ from tianji.engines.assembly.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.assembly.model import build_model, seed_for
+from tianji.engines.assembly.model import build_model, on_device, seed_for
 from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
-from tianji.envs.interface import World
 from tianji.envs.mending import EnvFailures
-from tianji.evaluator.role import Evaluator
-from tianji.learner.progress import Progress
-from tianji.models.flat import Snapshot
-from tianji.records import EvaluationReport
+from tianji.models.tensors import Snapshot
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,
@@ -67,17 +62,6 @@ def spans_of(spec: RunSpec, role: str) -> Spans | None:
     return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
 
 
-def build_actor_world(
-    spec: RunSpec, index: int, gauges: memoryview[int], reports: Reports | None
-) -> World:
-    """Build the environments of an actor. reports: told of those that fail and are replaced; if
-    None, an error of an environment ends the run."""
-    num_envs, on_failure = spec.plan.envs_per_actor, None
-    if reports is not None:
-        on_failure = EnvFailures(f"actor-{index}", num_envs, gauges, reports)
-    return build_world(spec.env_of(index), spec.config.env_kwargs, num_envs, on_failure)
-
-
 def build_actor(
     spec: RunSpec,
     index: int,
@@ -86,14 +70,16 @@ def build_actor(
     rows: ActorRows,
     spans: Spans | None = None,
     now_ns: Clock = time.monotonic_ns,
-    reports: Reports | None = None,
+    on_env_failure: EnvFailures | None = None,
     open_contributions: OpenContributions | None = None,
 ) -> Actor:
-    """Build an actor. open_contributions: its end of the sums, where items are gradients."""
+    """Build an actor. on_env_failure: told of environments that fail and are replaced; without it,
+    their errors end the run. open_contributions: its end of the sums, where items are gradients."""
     plan, config = spec.plan, spec.config
-    model = build_model(spec)
+    model = on_device(build_model(spec), spec, plan.acting_device)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
-    world = build_actor_world(spec, index, rows.gauges, reports)
+    env, num_envs = spec.env_of(index), plan.envs_per_actor
+    world = build_world(env, config.env_kwargs, num_envs, on_env_failure, plan.emulator_threads)
     rows.gauges[Gauge.STARTED_VERSION] = 0  # a predecessor may have left it
     sender = open_sender()
     if spans is not None:
@@ -201,35 +187,3 @@ def _build_queue(spec: RunSpec, receiver: Receiver, pool_batches: int) -> Store:
     per_version = spec.plan.unrolls_per_version
     seed = seed_for(spec.config.seed, "store")
     return Pool(receiver, env_axes, pool_batches * per_version, per_version, seed)
-
-
-def build_evaluator(
-    spec: RunSpec,
-    policy: BoardReader,
-    gauges: memoryview[int],
-    reports: Reports,
-    spans: Spans | None = None,
-    now_ns: Clock = time.monotonic_ns,
-) -> Evaluator:
-    model = build_model(spec)
-    acting = load_algorithm(spec.config.algorithm.name).build_acting(
-        model, spec.spaces, spec.config
-    )
-    kwargs = spec.config.env_kwargs
-    worlds = {name: build_world(env, kwargs, 1) for name, env in spec.tasks.items()}
-    if spans is not None:
-        worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
-        acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)
-    return Evaluator(
-        spec.config.evaluate,
-        seed_for(spec.config.seed, "evaluator") % 2**31,
-        worlds,
-        acting,
-        Snapshot(model).read_beginning,
-        policy,
-        gauges,
-        lambda record: reports(
-            EvaluationReport(kind="evaluation", role="evaluator", record=record)
-        ),
-        now_ns,
-    )

@@ -12,19 +12,20 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from tianji.actor.rank import FollowingReduce, OwnPolicy, Rank
+from tianji.actor.rank import OwnPolicy, Rank
 from tianji.algorithms.interface import Gather, Update
 from tianji.algorithms.registry import load_algorithm
 from tianji.algorithms.whole import WholeSnapshot
-from tianji.balance.given_times import Times
-from tianji.balance.gradient_timing import Timing
+from tianji.balance.given_times import Times, Timing
 from tianji.buffer.gather.adding import Adding
 from tianji.buffer.gather.rules import GatherRule, build_rule
-from tianji.channels.interface import BoardReader, ContributionWriter, Totals
+from tianji.channels.contributions import ContributionWriter
+from tianji.channels.interface import BoardReader, Totals
 from tianji.channels.orders import ActorRows
+from tianji.channels.reduce import GlooReduce
 from tianji.engines.assembly.model import build_model
 from tianji.engines.spec import RunSpec
-from tianji.models.flat import Snapshot, flatten
+from tianji.models.tensors import Snapshot, flatten
 from tianji.virtual.costs import costs_of
 
 OpenContributions = Callable[[int], ContributionWriter]
@@ -86,7 +87,7 @@ def own_policy(
 def build_rank(
     spec: RunSpec,
     index: int,
-    reduce: FollowingReduce,
+    reduce: GlooReduce,
     open_contributions: OpenContributions,
     rows: ActorRows,
 ) -> Rank:

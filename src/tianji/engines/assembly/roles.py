@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,21 +16,23 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.gather.adding import Adding, AtLearner, KeptTotal
 from tianji.buffer.gather.reducing import AllReduced
 from tianji.buffer.gather.rules import GatherRule
+from tianji.buffer.interface import BufferEnd
+from tianji.buffer.interface import Progress as CountsProgress
 from tianji.buffer.regroup import regrouped
 from tianji.buffer.role import Buffer
 from tianji.channels.board import board_bytes
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.interface import Batches, Receiver
+from tianji.channels.interface import Receiver
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.engines.assembly.build import build_actor, build_buffer, build_evaluator, spans_of
+from tianji.engines.assembly.build import build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
     gather_of,
@@ -39,20 +41,33 @@ from tianji.engines.assembly.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.model import build_model, on_device, seed_for
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
+from tianji.envs.build import build_world
+from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.group import Group, GroupGauges
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.learner.training import Training
+from tianji.models.tensors import Snapshot
 from tianji.programs.program import Program, Role
-from tianji.records import BoardBytes, BuiltReport
-from tianji.trace.parts import trace_batches, trace_checkpoints, trace_update, trace_writer
+from tianji.records import BoardBytes, BuiltReport, Evaluation, EvaluationReport
+from tianji.trace.parts import (
+    trace_acting,
+    trace_batches,
+    trace_checkpoints,
+    trace_reader,
+    trace_update,
+    trace_world,
+    trace_writer,
+)
 from tianji.trace.spans import Spans
 from tianji.types import Clock
+
+AnyBuffer = TypeVar("AnyBuffer", bound=BufferEnd)
 
 
 class Roles:
@@ -78,6 +93,8 @@ class Roles:
         self.ranks: dict[str, Rank] = {}
         """The actors' ends of an all-reduce between processes."""
         self._total: KeptTotal | None = None
+        self._model: torch.nn.Module | None = None
+        """The learner's, if it is built here."""
 
     def _open_spans(self, role: Role) -> Spans | None:
         self.spans[role.name] = spans = spans_of(self._spec, role.name)
@@ -104,38 +121,58 @@ class Roles:
             rows,
             spans,
             self._now_ns,
-            self._reports if mends else None,
+            EnvFailures(role.name, spec.plan.envs_per_actor, rows.gauges, self._reports)
+            if mends
+            else None,
             open_sum,
         )
 
-    def _open_sum(self, role: Role, num_parameters: int) -> BoardContributionWriter:
+    def _open_sum(self, role: Role, num_parameters: int) -> ContributionWriter:
         board = self._ends.sum_writer(role, contribution_bytes(num_parameters))
-        return BoardContributionWriter(*board)
+        return ContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
-        row, spans = self._ends.gauges.rows[role.name], self._open_spans(role)
-        policy = self._ends.policy_reader()
-        return build_evaluator(self._spec, policy, row, self._reports, spans, self._now_ns)
+        spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader()
+        model = build_model(spec)
+        acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
+        worlds = {n: build_world(env, config.env_kwargs, 1) for n, env in spec.tasks.items()}
+        if (spans := self._open_spans(role)) is not None:
+            worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
+            acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)
+
+        def report(record: Evaluation) -> None:
+            self._reports(EvaluationReport(kind="evaluation", role=role.name, record=record))
+
+        return Evaluator(
+            config.evaluate,
+            seed_for(config.seed, "evaluator") % 2**31,
+            worlds,
+            acting,
+            Snapshot(model).read_beginning,
+            policy,
+            self._ends.gauges.rows[role.name],
+            report,
+            self._now_ns,
+        )
 
     def training(
         self,
         learner: Role,
         actor_states: ActorStates,
-        share: Callable[[Buffer], Buffer] = lambda buffer: buffer,
+        open_buffer: Callable[[Progress], BufferEnd] | None = None,
     ) -> Training:
-        """Build a group's buffer and learner, and what takes them to the end of the run.
+        """Build a group's learner, and what takes it to the end of the run.
 
-        share: makes the buffer safe for two threads, where it and its learner have one each."""
+        open_buffer: opens the learner's end of its buffer; without it, the buffer is built too."""
         spec, ends, now_ns = self._spec, self._ends, self._now_ns
         (buffer_role,) = self._program.of_kind("buffer")
-        buffer_ends = buffer_rows(ends, buffer_role, self._program.of_kind("actor"))
         rows = GroupGauges(
             ends.gauges.rows[learner.name],
-            buffer_ends.gauges,
-            [actor.gauges for actor in buffer_ends.actors],
+            ends.gauges.rows[buffer_role.name],
+            [ends.gauges.rows[actor.name] for actor in self._program.of_kind("actor")],
         )
-        spans, buffer_spans = self._open_spans(learner), self._open_spans(buffer_role)
-        model = build_model(spec)
+        spans = self._open_spans(learner)
+        model = self._model = on_device(build_model(spec), spec, spec.plan.device)
         update = load_algorithm(spec.config.algorithm.name).build_update(
             model, spec.spaces, spec.config
         )
@@ -143,16 +180,13 @@ class Roles:
         self._tell_sizes(learner, model, snapshot.nbytes)
         policy = ends.policy_writer(snapshot.nbytes)
         progress = Progress(spec.config)
-        rows.buffer[Gauge.ACTIVITY] = Activity.RECEIVING
-        buffer = share(self._buffer(learner, model, progress, buffer_ends, buffer_spans))
+        buffer = open_buffer(progress) if open_buffer else self.buffer(progress, learner)
         steps: Update = update
-        batches: Batches = buffer
-        if spans is not None and buffer_spans is not None:
-            steps, batches = trace_update(update, spans), trace_batches(buffer, buffer_spans)
-            policy = trace_writer(policy, spans)
+        if spans is not None:
+            steps, policy = trace_update(update, spans), trace_writer(policy, spans)
         learning = Learner(
             steps,
-            batches,
+            self.traced(buffer),
             policy,
             snapshot.write_to,
             lambda: progress.fraction,
@@ -175,38 +209,44 @@ class Roles:
         period_s = spec.config.observe.period_s
         return Training(group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns)
 
-    def _buffer(
-        self,
-        learner: Role,
-        model: torch.nn.Module,
-        progress: Progress,
-        rows: BufferRows,
-        spans: Spans | None,
-    ) -> Buffer:
+    def buffer(self, progress: CountsProgress, taker: Role) -> Buffer:
+        """taker: the role whose loop takes batches, which sums that were added up wake."""
+        (role,) = self._program.of_kind("buffer")
+        rows = buffer_rows(self._ends, role, self._program.of_kind("actor"))
+        rows.gauges[Gauge.ACTIVITY] = Activity.RECEIVING
         receiver = self._ends.receiver()
+        model_size = 0
+        if self._gather is not None:
+            model_size = num_parameters(self._model or build_model(self._spec))
         return build_buffer(
             self._spec,
             receiver,
             self._ends.replay_memory,
             progress,
             rows,
-            spans,
+            self._open_spans(role),
             self._now_ns,
-            partial(self._adding, learner, receiver, rows),
-            num_parameters(model),
+            partial(self._adding, taker, receiver, rows),
+            model_size,
         )
+
+    def traced(self, buffer: AnyBuffer) -> AnyBuffer:
+        """Return the buffer, with its takes in the trace if it was built here and there is one."""
+        (role,) = self._program.of_kind("buffer")
+        spans = self.spans.get(role.name)
+        return buffer if spans is None else trace_batches(buffer, spans)
 
     def _adding(
         self,
-        learner: Role,
+        taker: Role,
         receiver: Receiver,
         rows: BufferRows,
         rule: GatherRule,
         size: int,
     ) -> Adding:
         boards = self._ends.sum_readers(contribution_bytes(size))
-        at_learner = AtLearner(rule, BoardContributionReader(boards), len(boards), size)
-        reduce = self._open_reduce(learner)
+        at_learner = AtLearner(rule, ContributionReader(boards), len(boards), size)
+        reduce = self._open_reduce(taker)
         if reduce is not None:
             return AllReduced(rule, at_learner, reduce, rows.actors, receiver.wake_senders)
         if not is_all_reduce(self._gather):

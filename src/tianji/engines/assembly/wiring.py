@@ -21,11 +21,22 @@ from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
+from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
 from tianji.engines.assembly.replay import replay_layout
-from tianji.programs.program import POLICY, TOTAL, Program, Role, sum_name
+from tianji.programs.program import (
+    ANSWERS,
+    BATCHES,
+    FEEDBACK,
+    POLICY,
+    TOTAL,
+    Program,
+    Role,
+    sum_name,
+)
+from tianji.types import Array
 
 if TYPE_CHECKING:
     from tianji.channels.reduce import GlooReduce
@@ -80,6 +91,16 @@ def buffer_rows(ends: Ends, buffer: Role, actors: Iterable[Role]) -> BufferRows:
 def bell_names(program: Program) -> tuple[str, ...]:
     """Return the names of all bells, in the same order in every process."""
     return tuple(dict.fromkeys(program.bells().values()))
+
+
+def message_slots(program: Program) -> dict[str, list[str]]:
+    """Return the names of the slots of messages between a buffer and a learner in another worker,
+    by wire; none where they share one."""
+    return {
+        wire.name: [f"{wire.name}-{slot}" for slot in range(wire.capacity)]
+        for wire in program.wires
+        if wire.name in (BATCHES, FEEDBACK, ANSWERS) and program.splits(wire)
+    }
 
 
 def build_stream(plan: RunPlan) -> InprocStream:
@@ -148,6 +169,8 @@ class SharedMemory:
     other through theirs."""
     replay: Segment | None
     """The replay store's own memory."""
+    messages: dict[str, int]
+    """File descriptors by slot (message_slots); messages give them their size."""
 
     @staticmethod
     def create(program: Program, plan: RunPlan) -> SharedMemory:
@@ -158,6 +181,11 @@ class SharedMemory:
             StreamMemory.create(layout, plan.num_slots, plan.num_actors),
             {name: os.memfd_create(f"tianji-{name}") for name in names if program.has_wire(name)},
             None if replay is None else Segment.create("the replay store", replay.nbytes),
+            {
+                name: os.memfd_create(f"tianji-{name}")
+                for slots in message_slots(program).values()
+                for name in slots
+            },
         )
 
     @property
@@ -169,7 +197,12 @@ class SharedMemory:
             "lanes": self.stream.lanes.fd,
             **self.boards,
             **({} if self.replay is None else {REPLAY: self.replay.fd}),
+            **self.messages,
         }
+
+    def empty_messages(self) -> None:
+        """Forget what a buffer and its learner sent each other; neither of them runs."""
+        empty(self.messages.values())
 
     def close(self) -> None:
         for fd in self.fds.values():
@@ -199,6 +232,12 @@ class SharedEnds:
             plan.num_actors,
         )
 
+    def slots(self) -> tuple[dict[str, Array], Array]:
+        """Return the fields of all slots, and the bytes behind them."""
+        stream = self._stream
+        fields = stream.layout.arrays(stream.slots.memory, stream.num_slots)
+        return fields, np.frombuffer(stream.slots.memory, np.uint8)
+
     def bell(self, role: Role) -> Bell:
         """Open the bell that wakes this role. Each thread that rings it needs one of its own."""
         return self.control.bell(self._bells[role.name])
@@ -216,6 +255,15 @@ class SharedEnds:
         assert segment.nbytes == layout.nbytes, "all processes start from the same plan"
         self.steps_kept = layout.count_steps(segment.memory)
         return segment.memory
+
+    def message_sender(self, wire: str, target: Role) -> MessageSender:
+        return MessageSender(self._slots_of(wire), self.bell(target).ring)
+
+    def message_receiver(self, wire: str) -> MessageReceiver:
+        return MessageReceiver(self._slots_of(wire))
+
+    def _slots_of(self, wire: str) -> list[int]:
+        return [self._fds[name] for name in message_slots(self._program)[wire]]
 
     def policy_writer(self, nbytes: int) -> BoardWriter:
         writer = ShmBoardWriter(self._fds[POLICY], nbytes)

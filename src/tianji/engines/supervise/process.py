@@ -129,6 +129,10 @@ class WorkerProcess:
             return f"killed by {name}"
         return f"ended with exit code {code}"
 
+    def wait(self) -> int:
+        """Wait until it has ended; return its exit code."""
+        return self._popen.wait()
+
     def dump_stack(self) -> None:
         """Have a silent worker print where it hangs, on standard error."""
         if not self.has_ended():

@@ -2,9 +2,10 @@
 
 an actor died        its lane is reset, and a new one starts after a back-off; training goes on
 the learner died     a new one starts from the last checkpoint; the actors stay. An exception
-                     in it ends the run: it would come again
+                     in it ends the run: it would come again. If the buffer has a worker of its own,
+                     both workers start again when one of them died
 too many restarts    that worker is given up; without any actor, or without the learner, the run
-                     has failed. Work refunds restarts (health.py)
+                     has failed. Work refunds restarts (watched.py)
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Recovery:
         health, supervise = worker.health, self._config.supervise
         error, health.last_error = health.last_error, None
         health.fail(cause, worker.work())
-        if worker.has_learner and error:
+        if worker.trains and error:
             self.fail(worker, cause)  # a new one would meet the same exception
             return
         if (why := health.why_hopeless(supervise.max_restarts)) is not None:
@@ -59,6 +60,12 @@ class Recovery:
         )
         self._observer.report(Event(kind="restart", role=worker.name, text=text))
         self._reset_lanes(worker)
+
+    def start_together(self, partner: WatchedWorker, worker: WatchedWorker) -> None:
+        """Start a worker that was ended because of another one, when that one starts again."""
+        partner.health.start_at_s = worker.health.start_at_s
+        text = f"It was ended because it cannot continue without {worker.name}; both start again."
+        self._observer.report(Event(kind="note", role=partner.name, text=text))
 
     def due(self) -> list[str]:
         """Return the workers to start again now."""
@@ -91,7 +98,7 @@ class Recovery:
             if not other.health.is_given_up
         ]
         self._observer.report(Event(kind="note", role=worker.name, text=text))
-        if worker.has_learner or not left:
+        if worker.trains or not left:
             self.fail(worker, text)
         elif task := lost_task(self._config, left):
             self.fail(worker, f"{text} No actor of {task} is left.")

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tianji.config.machine import Machine, read_machine
-from tianji.figures.balance.rates import measure_rates
 from tianji.figures.files import Data
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
-    from tianji.costs.profile import Profile
+    from tianji.costs.profile import Profile, Rehearsal
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14)
 PROFILED_ACTORS = 4
@@ -59,8 +59,8 @@ class Scaling:
         )
 
 
+# The setting of figure 6 (a).
 SMALL = Scaling(learner_threads=1, batch_size=_SMALL_BATCH, updates_per_actor=4)
-"""The setting of figure 6 (a)."""
 
 
 def large(num_cores: int) -> Scaling:
@@ -139,3 +139,18 @@ def simulate(
     )
     found = simulate_size(scaling.config(PROFILED_ACTORS), profile, size)
     return {"actors": num_actors, **{name: getattr(found, name) for name in FIGURES}}
+
+
+def measure_rates(config: RunConfig, seconds: float) -> Rehearsal:
+    """Return steady rates in environment steps per second, and the mean lag.
+
+    Settings that are `auto` follow the rule of `resolve`; a comparison sets actors and threads.
+    """
+    from tianji.engines.spec import RunSpec
+    from tianji.envs.build import probe
+    from tianji.planning.rehearse.rehearsal import rehearse
+    from tianji.planning.resolve.resolve import resolve
+
+    found = probe(config.env, config.env_kwargs)
+    plan = resolve(config, read_machine(), found)
+    return rehearse(RunSpec(config, plan, found.spaces, config.env, Path()), seconds)

@@ -1,4 +1,4 @@
-"""Figures 6 (a) and (b): three rates and the lag by the number of actors, real and simulated."""
+"""Figures 6 (a) to (c): rates and lag by the number of actors, or of groups, real and simulated."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tianji.figures import style
-from tianji.figures.files import Data, Point
+from tianji.figures.balance.scaling import Scaling, simulate
+from tianji.figures.files import Data, Point, read_data
 from tianji.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENOUGH = 0.9
-"""Equilibrium: the fewest actors with this share of the highest rate."""
+ENOUGH = 0.9  # equilibrium: the fewest actors with this share of the highest rate
 THOUSAND_STEPS = "thousand environment steps per second"
 _THOUSAND = 1e3
 _SIMULATED: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.4}
@@ -39,15 +39,12 @@ def draw_scaling(data: Data, title: str) -> Figure:
     above.plot([], [], color=style.QUIET, label="simulated", **_SIMULATED)
     _mark_equilibrium(above, equilibrium(points))
     lag = "lag_versions"
-    below.plot(
-        _values(points, "actors"), _values(points, lag), "o-", color=style.BLACK, markersize=4
-    )
-    below.plot(
-        _values(simulated, "actors"), _values(simulated, lag), color=style.BLACK,
-        **{**_SIMULATED, "linewidth": 1.2},
-    )  # fmt: skip
+    actors, lags = _values(points, "actors"), _values(points, lag)
+    below.plot(actors, lags, "o-", color=style.BLACK, markersize=4)
+    looks = {**_SIMULATED, "linewidth": 1.2, "color": style.BLACK}
+    below.plot(_values(simulated, "actors"), _values(simulated, lag), **looks)
     _label(above, below, data)
-    below.set_xticks(_values(points, "actors"))
+    below.set_xticks(actors)
     style.legend_below(figure, ncols=4)
     return figure
 
@@ -111,12 +108,53 @@ def _label(above: Any, below: Any, data: Data) -> None:
     for axes in (above, below):
         style.quieten(axes)
     above.set_ylabel(THOUSAND_STEPS)
-    below.set_ylabel("lag, versions")
-    below.set_xlabel("actors, one environment each")
-    below.set_ylim(0, 1.15 * max(1.0, *(p["lag_versions"] for p in data["points"])))
+    highest = 1.15 * max(1.0, *(p["lag_versions"] for p in data["points"]))
+    below.set(xlabel="actors, one environment each", ylabel="lag, versions", ylim=(0, highest))
     learner = f"learner with {counted(scaling['learner_threads'], 'thread')}"
     style.subtitle(
         above,
         f"DQN, CartPole; {learner}, batch {scaling['batch_size']}, ratio {scaling['ratio']:g}; "
         f"{machine['cpu']}, {machine['cores']} cores",
     )
+
+
+SOURCE = "tianji-6b"
+GROUPS = (1, 2, 4, 8, 16)
+
+
+def simulate_groups() -> Data:
+    """Simulate groups with the profile of 6 (b), at the size at which it was in balance."""
+    from tianji.costs.profile import Profile
+
+    single = read_data(SOURCE)
+    known = single["scaling"]
+    scaling = Scaling(known["learner_threads"], known["batch_size"], known["updates_per_actor"])
+    profile = Profile.model_validate(single["profile"])
+    actors, cores = equilibrium(single["points"]), single["machine"]["cores"]
+    points = [
+        {"groups": count, **simulate(scaling, profile, actors, cores, count)} for count in GROUPS
+    ]
+    measured = {key: single[key] for key in ("commit", "machine", "versions", "scaling")}
+    return {**measured, "points": points}
+
+
+def draw_groups(data: Data) -> Figure:
+    points: Sequence[Point] = data["points"]
+    figure = style.new_figure(7.2, 5.4, "Groups carry on where one learner ends")
+    axes = figure.subplots()
+    groups = [point["groups"] for point in points]
+    first = points[0]["received"] / 1e3 / groups[0]
+    ideal = [first * count for count in groups]
+    axes.plot(groups, ideal, color=style.QUIET, linestyle=":", linewidth=1.2, label="in proportion")
+    draw_rates(axes, points, data["scaling"]["ratio"], "groups")
+    style.quieten(axes)
+    axes.set(xlim=(0, groups[-1] * 1.04), ylim=(0, ideal[-1] * 1.08), ylabel=THOUSAND_STEPS)
+    axes.set_xticks(groups, [f"{count}\n({count * points[0]['actors']})" for count in groups])
+    axes.set_xlabel("groups (actors in all)")
+    threads = counted(data["scaling"]["learner_threads"], "learner thread")
+    actors, cpu = counted(points[0]["actors"], "actor"), data["machine"]["cpu"]
+    style.subtitle(
+        axes, f"simulated, with costs measured on {cpu}; a group is {threads} and {actors}"
+    )
+    axes.legend(fontsize=9, frameon=False)
+    return figure

@@ -8,15 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tianji.figures.gathering.clock import length_s, work_in
-from tianji.figures.gathering.grid import Grid, Runs, on_clock, run_of
+from tianji.figures.gathering.grid import Grid, Runs, length_s, on_clock, run_of, work_in
 from tianji.figures.gathering.panels import Panel
 from tianji.types import Array
 
-Curve: TypeAlias = Mapping[str, Any]
-"""`seed`, and lists: `seconds`, `rounds`, `return`."""
+Curve: TypeAlias = Mapping[str, Any]  # `seed`, and lists: `seconds`, `rounds`, `return`
+# The 20 %, 50 % and 80 % quantiles over the seeds; None: never.
 Band: TypeAlias = tuple[float | None, float | None, float | None]
-"""The 20 %, 50 % and 80 % quantiles over the seeds; None: never."""
 QUANTILES = (0.2, 0.5, 0.8)
 _SHARE = 0.8
 _PLACES = 200

@@ -3,7 +3,7 @@
 A run is a method on a task with one order of arrivals. Laws with the same order differ only in the
 duration of a round, so they share runs: the synchronous method is the same under every law, the
 others under all laws with equal computation times whose messages take a time proportional to them.
-`clock.py` says when the rounds of a run end under a law.
+`grid.py` says when the rounds of a run end under a law.
 """
 
 from __future__ import annotations
@@ -44,18 +44,20 @@ TEN_TIMES = Law("given", given=(1.0, 10.0))
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An environment, and how long one run of it is."""
+    """An environment, and how long one run of it is.
+
+    num_parameters: parameters of the paper's policy, its d.
+    us_per_step: duration of a step with inference on one of 16 busy threads, for estimates.
+    steps_per_gradient: mean over a run, for estimates.
+    is_twin: half of the actors see the state negated, and a bit that says so.
+    """
 
     env: str
     horizon: int
     num_parameters: int
-    """Parameters of the paper's policy, its d."""
     us_per_step: float
-    """Duration of a step with inference on one of 16 busy threads, for estimates."""
     steps_per_gradient: float
-    """Mean over a run, for estimates."""
     is_twin: bool = False
-    """Half of the actors see the state negated, and a bit that says so."""
 
 
 REACHER = Task("Reacher-v4", 50, 5188, 130.0, 50.0)
@@ -67,24 +69,25 @@ HOPPER_TWINS = replace(HOPPER, num_parameters=5382, is_twin=True)
 
 HOMOGENEOUS = ("rennala-nigt", "sync-nigt", "afedpg")
 HETEROGENEOUS = ("malenia-nigt", "afedpg", "rennala-nigt")
-COUNTED = ("rennala-nigt", "malenia-nigt")
-"""Methods with a fixed number M of gradients in a round."""
+COUNTED = ("rennala-nigt", "malenia-nigt")  # methods with a fixed number M of gradients in a round
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One diagram: methods on a task under a law."""
+    """One diagram: methods on a task under a law.
+
+    rounds: rounds of the first method; the panel ends with the last of them.
+    counts: values of M that are tried.
+    more: methods with exponents of step sizes that are tried in addition to CHOICES.
+    """
 
     task: Task
     law: Law
     num_actors: int
     rounds: int
-    """Rounds of the first method; the panel ends with the last of them."""
     methods: tuple[str, ...] = HOMOGENEOUS
     counts: tuple[int, ...] = (M,)
-    """Values of M that are tried."""
     more: tuple[tuple[str, int], ...] = ()
-    """Methods with exponents of step sizes that are tried in addition to CHOICES."""
 
     @property
     def name(self) -> str:
@@ -118,35 +121,39 @@ FIGURES: dict[str, tuple[Panel, ...]] = {
 
 
 class Choice(NamedTuple):
-    """The tuned settings."""
+    """The tuned settings.
+
+    exponent: the step size is 2 to this power.
+    m: gradients of a round, for the methods in COUNTED.
+    """
 
     exponent: int
-    """The step size is 2 to this power."""
     eta: float = ETA
     m: int = M
-    """Gradients of a round, for the methods in COUNTED."""
 
 
 def _steps(*exponents: int) -> tuple[Choice, ...]:
     return tuple(Choice(exponent) for exponent in exponents)
 
 
+# Step sizes that are tried, out of the paper's 2^-10 ... 2^-1; more rounds need smaller ones.
 CHOICES = {
     **dict.fromkeys(("rennala-nigt", "malenia-nigt", "sync-nigt"), _steps(-8, -7, -6, -5, -4)),
     "afedpg": _steps(-10, -9, -8, -7, -6),
 }
-"""Step sizes that are tried, out of the paper's 2^-10 ... 2^-1; more rounds need smaller ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run."""
+    """One run.
+
+    order: the law that decides the order of arrivals.
+    """
 
     task: Task
     method: str
     num_actors: int
     order: Law
-    """The law that decides the order of arrivals."""
     choice: Choice
     seed: int
     num_rounds: int

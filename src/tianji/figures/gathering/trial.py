@@ -6,16 +6,14 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tianji.figures.files import describe_machine
-from tianji.figures.gathering.clock import end_s, rounds_of
+from tianji.figures.files import describe_machine, train_once
+from tianji.figures.gathering.grid import end_s, rounds_of
 from tianji.figures.gathering.panels import COUNTED, Trial
-from tianji.figures.runs import train_once
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
-POINTS = 120
-"""Points of a learning curve."""
+POINTS = 120  # points of a learning curve
 GAMMA = 0.99
 HIDDEN = (64, 64)
 

@@ -8,7 +8,6 @@ are measured by the ticks that they manage.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -20,14 +19,19 @@ from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.spec import RunSpec
 from tianji.envs.timing import LONG_STEP_S
-from tianji.models.flat import Snapshot
+from tianji.models.tensors import Snapshot
 from tianji.planning.measure.choices import is_waiting
-from tianji.planning.measure.durations import CoreWait, Durations, Piece, figure_of, unevenness
-from tianji.planning.measure.process_family import ProcessFamily
-from tianji.planning.measure.readings import LOOK_S, Sampled, Span
-from tianji.planning.measure.recorded_unroll import save_unroll
+from tianji.planning.measure.crew import LOOK_S, Sampled, Span
+from tianji.planning.measure.durations import (
+    CoreWait,
+    Durations,
+    Piece,
+    ProcessFamily,
+    figure_of,
+    unevenness,
+)
 from tianji.programs.program import program_for
-from tianji.types import Stamp
+from tianji.types import Stamp, Unroll
 
 WARM_TICKS = 2  # the first one resets the environments
 SLOW_S = 3.0  # alone, a slow environment or one with rare long steps may take this long
@@ -176,15 +180,21 @@ class ActorBench:
         self._round = 0
         return figure_of(spent_s, 1).median_s
 
-    def record(self, path: Path) -> None:
-        """Save the rows of a real unroll, as many as it makes in RECORD_S."""
+    def record(self) -> Unroll:
+        """Return the rows of a real unroll, as many as it makes in RECORD_S; observations have one
+        more."""
         deadline = time.monotonic() + RECORD_S
         self._tick()
         while self._row and time.monotonic() < deadline:
             self._tick()
         num_rows = self._row or self._plan.unroll_length
-        rows = slice(self._first_row, self._first_row + num_rows)
-        save_unroll(path, self._layout, self._unroll, rows)
+        first, end = self._first_row, self._first_row + num_rows
+        return {
+            field.name: self._unroll[field.name]
+            if field.per == "unroll"
+            else self._unroll[field.name][first : end + (field.per == "obs")]
+            for field in self._layout.fields
+        }
 
     def close(self) -> None:
         self._core_wait.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.planning.measure.readings import Sampled
+from tianji.planning.measure.crew import Sampled
 
 MOST_POINTS = 8
 ACTORS_PER_CORE = 2

@@ -1,33 +1,44 @@
 """A real buffer and learner on channels of their own; every tick is timed.
 
-They train on copies of a recorded unroll: no environment is involved, and sending the copies does
-not count. A version is added up from its parts: receiving, taking, updates, finishing. So a version
-too long for a span is measured by the updates that fit into it.
+They train on copies of one recorded unroll, sent again and again in place of actors: no environment
+is involved, and sending the copies does not count. A version is added up from its parts: receiving,
+taking, updates, finishing. So a version too long for a span is measured by the updates that fit
+into it.
 """
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import torch
 
 from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.interface import Progress
 from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Gauge
+from tianji.channels.interface import Sender
+from tianji.channels.layout import Layout
+from tianji.config.plan import RunPlan
 from tianji.costs.profile import LearnerCost
 from tianji.engines.assembly.model import build_model
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
 from tianji.engines.spec import RunSpec
-from tianji.models.flat import Snapshot
-from tianji.planning.measure.durations import CoreWait, Durations, Figure, Piece, figure_of
-from tianji.planning.measure.process_family import ProcessFamily
-from tianji.planning.measure.readings import LOOK_S, Span
-from tianji.planning.measure.recorded_unroll import RecordedUnroll
+from tianji.models.tensors import Snapshot
+from tianji.planning.measure.crew import LOOK_S, Span
+from tianji.planning.measure.durations import (
+    CoreWait,
+    Durations,
+    Figure,
+    Piece,
+    ProcessFamily,
+    figure_of,
+)
 from tianji.programs.program import program_for
-from tianji.types import Batch
+from tianji.types import PLACE, Array, Batch, Stamp, Unroll
 
 WARM_UPDATES = 3
 
@@ -54,7 +65,7 @@ class _TimedBuffer(Buffer):
 class LearnerBench:
     """One buffer and learner; the number of torch's threads changes from span to span."""
 
-    def __init__(self, spec: RunSpec, recorded: Path) -> None:
+    def __init__(self, spec: RunSpec, recorded: Unroll) -> None:
         plan = spec.plan
         self._num_unrolls = plan.unrolls_per_version
         self._cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
@@ -67,7 +78,12 @@ class LearnerBench:
         ends = SharedEnds(program, plan, SharedMemory.create(program, plan).fds)
         roles = Roles(spec, program, ends, lambda report: None)
         (learner,) = program.of_kind("learner")
-        group = roles.training(learner, lambda: None, self._time_takes).group
+
+        def time_takes(progress: Progress) -> Buffer:
+            self._buffer = _TimedBuffer(roles.buffer(progress, learner), self._takes)
+            return self._buffer
+
+        group = roles.training(learner, lambda: None, time_takes).group
         senders = [ends.sender(role) for role in program.of_kind("actor")]
         self._recorded = RecordedUnroll(plan, senders, recorded)
         self.policy_bytes = Snapshot(build_model(spec)).nbytes
@@ -78,10 +94,6 @@ class LearnerBench:
         self._publish_s = [self._row[Gauge.PUBLISH_NS] / 1e9]
         self._finish_s = list(self._publish_s)
         self._send(plan.warmup_unrolls)  # what a replay store holds in the middle of a run
-
-    def _time_takes(self, buffer: Buffer) -> Buffer:
-        self._buffer = _TimedBuffer(buffer, self._takes)
-        return self._buffer
 
     def memory_bytes(self) -> int:
         return self._family.memory_bytes()
@@ -179,3 +191,52 @@ class LearnerBench:
 
 def _median(durations_s: list[float]) -> float:
     return figure_of(durations_s, 1).median_s
+
+
+class RecordedUnroll:
+    """Sends copies of the unroll on all lanes in turn."""
+
+    def __init__(self, plan: RunPlan, senders: Sequence[Sender], recorded: Unroll) -> None:
+        self._unroll = tiled(Layout.from_json(plan.layout), recorded)
+        self._num_steps = int(np.count_nonzero(self._unroll["valid"][plan.lookahead - 1 :]))
+        self._senders = senders
+        self._next_lane = 0
+        self._length = plan.unroll_length
+        self._made = [0] * len(senders)
+        """Rows sent on each lane."""
+
+    def send(self, count: int, version: int, grant: Callable[[], object]) -> None:
+        """Send this many unrolls of this version; `grant` makes the buffer grant slots."""
+        idle = 0
+        while count:
+            lane = self._next_lane
+            self._next_lane = (lane + 1) % len(self._senders)
+            sender = self._senders[lane]
+            reserved = sender.reserve()
+            if reserved is None:
+                idle += 1
+                if idle == len(self._senders):
+                    grant()
+                    idle = 0
+                continue
+            unroll = sender.unroll(reserved.slot)
+            for name, array in unroll.items():
+                array[...] = self._unroll[name]
+            if PLACE in unroll:  # each continues the one before, as in a run
+                unroll[PLACE][:] = 0, self._made[lane], self._length
+                self._made[lane] += self._length
+            stamp = Stamp(lane, reserved.round, version, version, self._num_steps, 0, 0)
+            sender.send(reserved.slot, stamp)
+            count, idle = count - 1, 0
+
+
+def tiled(layout: Layout, recorded: Mapping[str, Array]) -> dict[str, Array]:
+    """Repeat what was recorded until it has the rows and environments of this layout."""
+    found = {}
+    for field in layout.fields:
+        array = recorded[field.name]
+        for axis, size in enumerate(layout.shape(field)):
+            if array.shape[axis] != size:
+                array = np.take(array, np.arange(size) % array.shape[axis], axis=axis)
+        found[field.name] = array
+    return found

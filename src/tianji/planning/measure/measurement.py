@@ -11,7 +11,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
@@ -27,16 +27,18 @@ from tianji.planning.measure.choices import (
     num_actors_at_once,
     thread_counts,
 )
-from tianji.planning.measure.crew import Crew, Member, span_of
-from tianji.planning.measure.readings import (
+from tianji.planning.measure.crew import (
     Build,
     Built,
+    Crew,
     Measure,
-    Nothing,
+    Member,
     RecordUnroll,
     Sampled,
+    span_of,
 )
 from tianji.planning.resolve.resolve import resolve
+from tianji.types import Unroll
 from tianji.wording import counted, to_percent
 
 ALONE_S = 0.6
@@ -70,6 +72,7 @@ class Point:
             self.loaded_s = statistics.median(r.cost.unroll.alone_s for r in readings)
 
 
+@dataclass
 class CostMeasurement:
     """Measures point by point until the deadline; the first point of each kind always.
 
@@ -77,39 +80,32 @@ class CostMeasurement:
     start_up_s: the time in which a process loaded its libraries and built its first actor.
     """
 
-    def __init__(
-        self,
-        crew: Crew,
-        machine: Machine,
-        probe: Probe,
-        deadline_s: float,
-        tell: Callable[[str], None],
-    ) -> None:
-        self._crew = crew
-        self._config = crew.spec.config
-        self._machine = machine
-        self._num_cores = len(machine.cores)
-        self._probe = probe
-        self._deadline_s = deadline_s
-        self._tell = tell
-        self.points: list[Point] = []
-        self.learners: dict[int, LearnerCost] = {}
-        self._loaded_learners: set[int] = set()
-        self.policy_bytes = 0
-        self.start_up_s = 0.0
+    crew: Crew
+    machine: Machine
+    probe: Probe
+    deadline_s: float
+    tell: Callable[[str], None]
+    points: list[Point] = field(default_factory=list)
+    learners: dict[int, LearnerCost] = field(default_factory=dict)
+    policy_bytes: int = 0
+    start_up_s: float = 0.0
+    _loaded_learners: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._config = self.crew.spec.config
+        self._num_cores = len(self.machine.cores)
 
     def run(self) -> None:
         began_s = time.monotonic()
         self._start()
-        plan, *others = self._plans(actor_counts(self._config, self._machine))
+        plan, *others = self._plans(actor_counts(self._config, self.machine))
         built = self._build(plan)
         self.start_up_s = time.monotonic() - began_s
-        self._actors[0].ask(RecordUnroll(), Nothing)
-        self._measure_learner()
+        self._measure_learner(self._actors[0].ask(RecordUnroll(), dict))
         self._measure_point(plan, built, 0, len(others))
         unroll = self.points[0].alone.cost.unroll
         if is_waiting(unroll.alone_s, unroll.cpu_s):
-            more = self._plans(actor_counts(self._config, self._machine, are_waiting=True))
+            more = self._plans(actor_counts(self._config, self.machine, are_waiting=True))
             others = [other for other in more if other.num_actors != plan.num_actors]
         for index, other in enumerate(others, start=1):
             if not self._is_late() and self._is_affordable(other):
@@ -118,15 +114,15 @@ class CostMeasurement:
 
     def _start(self) -> None:
         """Start all processes together: most of the time they load libraries."""
-        config, threads = self._config, self._crew.spec.plan.actor_threads
-        count = num_actors_at_once(config, self._machine)
-        self._tell(f"Starting {count + 1} processes for the measurement.")
-        self._actors = [self._crew.start(f"actor-bench-{i}", threads) for i in range(count)]
-        most_threads = max(thread_counts(config, self._machine))
-        self._learner = self._crew.start("learner-bench", most_threads)
+        config, threads = self._config, self.crew.spec.plan.actor_threads
+        count = num_actors_at_once(config, self.machine)
+        self.tell(f"Starting {count + 1} processes for the measurement.")
+        self._actors = [self.crew.start(f"actor-bench-{i}", threads) for i in range(count)]
+        most_threads = max(thread_counts(config, self.machine))
+        self._learner = self.crew.start("learner-bench", most_threads)
 
     def _is_late(self) -> bool:
-        return time.monotonic() > self._deadline_s
+        return time.monotonic() > self.deadline_s
 
     def _plans(self, counts: Sequence[int]) -> list[RunPlan]:
         """Return the plans with these numbers of actors, without those that cannot run here."""
@@ -136,7 +132,7 @@ class CostMeasurement:
             fixed = {"num_actors": num_actors, "learner_threads": 1}
             config = self._config.model_copy(update=fixed)
             try:
-                found.append(resolve(config, self._machine, self._probe))
+                found.append(resolve(config, self.machine, self.probe))
             except UsageError as refused:
                 error = refused
         if error is not None and not found:
@@ -148,8 +144,8 @@ class CostMeasurement:
         seen = max(self.points, key=lambda point: point.plan.envs_per_actor)
         growth = plan.envs_per_actor / seen.plan.envs_per_actor
         needed_bytes = len(self._members(plan)) * growth * seen.built.grown_bytes
-        left_s = self._deadline_s - time.monotonic()
-        has_memory = needed_bytes < MEMORY_SHARE * self._machine.memory_bytes
+        left_s = self.deadline_s - time.monotonic()
+        has_memory = needed_bytes < MEMORY_SHARE * self.machine.memory_bytes
         return has_memory and growth * seen.built.build_s < left_s
 
     def _members(self, plan: RunPlan) -> list[Member]:
@@ -158,7 +154,7 @@ class CostMeasurement:
     def _build(self, plan: RunPlan) -> Built:
         members = self._members(plan)
         for member in members:
-            member.tell(Build(what="actor", plan=plan))
+            member.tell(Build(plan))
         built, *_ = [member.hear(Built) for member in members]
         return built
 
@@ -170,7 +166,7 @@ class CostMeasurement:
 
     def _measure_alone(self, actor: Member, plan: RunPlan, built: Built) -> Point:
         alone = actor.ask(Measure(span=span_of(ALONE_S, WARM_S, is_alone=True)), Sampled)
-        self._tell(
+        self.tell(
             f"An actor with {counted(plan.envs_per_actor, 'environment')}: "
             f"{plan.steps_per_unroll / alone.cost.unroll.alone_s:,.0f} steps/s, "
             f"{to_percent(alone.cost.environment_share)} of its time in the environment."
@@ -178,16 +174,16 @@ class CostMeasurement:
         self.points.append(Point(plan, built, alone, alone.cost.unroll.alone_s))
         return self.points[-1]
 
-    def _measure_learner(self) -> None:
-        plan = with_small_replay(resolve(self._config, self._machine, self._probe))
-        self.policy_bytes = self._learner.ask(Build(what="learner", plan=plan), Built).policy_bytes
+    def _measure_learner(self, unroll: Unroll) -> None:
+        plan = with_small_replay(resolve(self._config, self.machine, self.probe))
+        self.policy_bytes = self._learner.ask(Build(plan, unroll), Built).policy_bytes
         before_s = math.inf
-        for threads in thread_counts(self._config, self._machine):
+        for threads in thread_counts(self._config, self.machine):
             span = span_of(ALONE_S, WARM_S, is_alone=True)
             cost = self._learner.ask(Measure(span=span, threads=threads), LearnerCost)
             self.learners[threads] = cost
             alone_s = cost.version.alone_s
-            self._tell(
+            self.tell(
                 f"The learner with {counted(threads, 'thread')}: {alone_s:.3g} s per version."
             )
             if self._is_late() or not does_help(before_s, alone_s):
@@ -220,10 +216,10 @@ class CostMeasurement:
         heavy = [p for p in self.points if is_inference_heavy(p.alone, p.plan, self._num_cores)]
         if self._config.actor_threads != "auto" or not heavy or self._is_late():
             return
-        actor = self._crew.start("actor-bench-two-threads", 2)
+        actor = self.crew.start("actor-bench-two-threads", 2)
         for twin in sorted(heavy, key=lambda point: point.plan.num_actors)[:MOST_HEAVY]:
             plan = twin.plan.model_copy(update={"actor_threads": 2})
-            built = actor.ask(Build(what="actor", plan=plan), Built)
+            built = actor.ask(Build(plan), Built)
             point = self._measure_alone(actor, plan, built)
             before, after = twin.alone.cost.unroll, point.alone.cost.unroll
             point.loaded_s = twin.loaded_s * after.alone_s / before.alone_s

@@ -2,27 +2,27 @@
 
     python -m tianji.planning.measure.measuring_process FD NAME
 
-It is started like a worker of a run, with its thread budget in the environment. A command is a line
-on a pipe.
+It is started like a worker of a run, with its thread budget in the environment. Commands
+and answers are records on a pipe.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any
 
 from tianji.channels.reports import ReportPipe
-from tianji.config.schema import Strict
+from tianji.costs.profile import LearnerCost
 from tianji.engines.spec import RunSpec
 from tianji.engines.worker import give_way, main, read_run
-from tianji.planning.measure.process_family import ProcessFamily
-from tianji.planning.measure.readings import Build, Built, Command, Measure, Nothing
-from tianji.records import AnswerReport
+from tianji.planning.measure.crew import Build, Built, Measure, RecordUnroll, Sampled
+from tianji.planning.measure.durations import ProcessFamily
+from tianji.types import Unroll
 
 
 def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
@@ -32,32 +32,36 @@ def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
     use_threads(head["threads"])
     spec, _ = read_run(run)
     gc.freeze()
-    # An inherited descriptor can be opened by this name like any other file.
-    unroll = Path(f"/proc/self/fd/{head['fds']['unroll']}")
-    with os.fdopen(head["fds"]["commands"]) as commands:
-        for answer in _answers(spec, commands, unroll):
-            reports(AnswerReport(kind="answer", record=answer.model_dump()))
-            reports.flush()
+    with Connection(head["fds"]["commands"]) as parent:
+        for answer in _answers(spec, _commands(parent)):
+            parent.send(answer)
 
 
-def _answers(spec: RunSpec, commands: Iterator[str], unroll: Path) -> Iterator[Strict]:
+def _commands(parent: Connection) -> Iterator[Build | Measure | RecordUnroll]:
+    with contextlib.suppress(EOFError):  # the parent has what it wants
+        while True:
+            yield parent.recv()
+
+
+def _answers(
+    spec: RunSpec, commands: Iterator[Build | Measure | RecordUnroll]
+) -> Iterator[Built | Sampled | LearnerCost | Unroll]:
     from tianji.planning.measure.actor_bench import ActorBench
     from tianji.planning.measure.learner_bench import LearnerBench
 
     bench: ActorBench | LearnerBench | None = None
-    for line in commands:
-        command = Command.model_validate_json(line).command
+    for command in commands:
         if isinstance(command, Build):
             if bench is not None:
                 bench.close()
                 bench = None
             before_bytes, began_s = ProcessFamily().memory_bytes(), time.monotonic()
             planned = replace(spec, plan=command.plan)
-            if command.what == "actor":
+            if command.unroll is None:
                 give_way()
                 bench = ActorBench(planned)
             else:
-                bench = LearnerBench(planned, unroll)
+                bench = LearnerBench(planned, command.unroll)
             yield Built(
                 build_s=time.monotonic() - began_s,
                 memory_bytes=bench.memory_bytes(),
@@ -69,10 +73,7 @@ def _answers(spec: RunSpec, commands: Iterator[str], unroll: Path) -> Iterator[S
             yield bench.work(command.span, command.threads)
         else:
             assert isinstance(bench, ActorBench), "no actor is built"
-            bench.record(unroll)
-            yield Nothing()
-    if bench is not None:
-        bench.close()
+            yield bench.record()
 
 
 if __name__ == "__main__":

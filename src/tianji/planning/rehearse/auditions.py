@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tianji.config.machine import Machine
-from tianji.costs.profile import Profile, Rehearsal
+from tianji.costs.profile import SHARES, Profile, Rehearsal
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.errors import WorkerLost
-from tianji.planning.keep import SHARES
 from tianji.planning.rehearse.rehearsal import (
     ENOUGH_VERSIONS,
     SETTLE_S,
@@ -26,6 +27,7 @@ from tianji.planning.rehearse.rehearsal import (
 )
 from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.candidates import Candidate, candidates
+from tianji.planning.solve.demand import Demand
 
 REHEARSAL_S = 2.5
 MOST = 3
@@ -33,26 +35,20 @@ PATIENCE = 2.0  # a plan that takes this many times longer than expected is judg
 WORTH_TRYING = 0.85  # of the best predicted rate; costs are not wrong by more than that
 
 
+@dataclass(frozen=True)
 class Auditions:
-    """Rehearses plans until the deadline."""
+    """Rehearses plans until the deadline. start_up_s: the time in which a run starts."""
 
-    def __init__(
-        self,
-        spec: RunSpec,
-        machine: Machine,
-        probe: Probe,
-        deadline_s: float,
-        start_up_s: float,
-        tell: Callable[[str], None],
-    ) -> None:
-        self._spec = spec
-        self._machine = machine
-        self._probe = probe
-        self._deadline_s = deadline_s
-        self._start_up_s = start_up_s
-        self._tell = tell
-        self._demand = demand_of(spec.config, probe)
-        self._warmup_steps = spec.plan.warmup_unrolls * spec.plan.steps_per_unroll
+    spec: RunSpec
+    machine: Machine
+    probe: Probe
+    deadline_s: float
+    start_up_s: float
+    tell: Callable[[str], None]
+
+    @cached_property
+    def _demand(self) -> Demand:
+        return demand_of(self.spec.config, self.probe)
 
     def hold(self, profile: Profile) -> Profile:
         """Return the profile with its rehearsals."""
@@ -63,12 +59,12 @@ class Auditions:
             try:
                 rehearsal = self._rehearse(chosen)
             except WorkerLost as error:
-                self._tell(f"{error} A plan with {chosen.in_words()} is not used.")
+                self.tell(f"{error} A plan with {chosen.in_words()} is not used.")
                 rehearsal = _failed(chosen)
             profile = self._with(profile, chosen, rehearsal)
         if not any(rehearsal.produced for rehearsal in profile.rehearsals):
             if profile.rehearsals:
-                self._tell("Every test run of a plan failed: the plan uses measured costs alone.")
+                self.tell("Every test run of a plan failed: the plan uses measured costs alone.")
             return profile.model_copy(update={"rehearsals": ()})
         winner = self._ranked(profile)[0]
         if winner.is_rehearsed and self._seconds_for(winner) <= self._left_s():
@@ -77,7 +73,7 @@ class Auditions:
         return profile
 
     def _ranked(self, profile: Profile) -> list[Candidate]:
-        return candidates(profile, self._machine, self._demand)
+        return candidates(profile, self.machine, self._demand)
 
     def _with(self, profile: Profile, chosen: Candidate, rehearsal: Rehearsal) -> Profile:
         computed = self._demand.steps_per_version / chosen.period.seconds
@@ -85,7 +81,7 @@ class Auditions:
         return profile.model_copy(update={"rehearsals": (*profile.rehearsals, noted)})
 
     def _left_s(self) -> float:
-        return self._deadline_s - time.monotonic()
+        return self.deadline_s - time.monotonic()
 
     def _next(self, profile: Profile) -> Candidate | None:
         """Return the best plan that was not rehearsed and that there is time for."""
@@ -104,19 +100,21 @@ class Auditions:
         version_s = self._demand.steps_per_version / candidate.prediction.produced
         settling_s = max(SETTLE_S, SETTLE_VERSIONS * version_s)
         steady_s = max(REHEARSAL_S, min(ENOUGH_VERSIONS * version_s, 3 * REHEARSAL_S))
-        crowd = max(1.0, (candidate.num_actors + 1) / len(self._machine.cores))
-        warm_up = self._warmup_steps / self._demand.steps_per_version
-        starting_s = self._start_up_s + warm_up * candidate.period.terms["sampling"]
+        crowd = max(1.0, (candidate.num_actors + 1) / len(self.machine.cores))
+        plan = self.spec.plan
+        warmup_steps = plan.warmup_unrolls * plan.steps_per_unroll
+        warm_up = warmup_steps / self._demand.steps_per_version
+        starting_s = self.start_up_s + warm_up * candidate.period.terms["sampling"]
         return starting_s * crowd + settling_s + steady_s
 
     def _rehearse(self, chosen: Candidate) -> Rehearsal:
         shares = {name: getattr(chosen, name) for name in SHARES}
-        config = self._spec.config.model_copy(update=shares)
-        plan = resolve(config, self._machine, self._probe, memory=chosen.memory)
-        trial = RunSpec(config, plan, self._spec.spaces, self._spec.env, Path())
+        config = self.spec.config.model_copy(update=shares)
+        plan = resolve(config, self.machine, self.probe, memory=chosen.memory)
+        trial = RunSpec(config, plan, self.spec.spaces, self.spec.env, Path())
         limit_s = min(self._left_s(), PATIENCE * self._seconds_for(chosen))
         rehearsal = rehearse(trial, REHEARSAL_S, limit_s)
-        self._tell(f"Tried {chosen.in_words()}: {rehearsal.produced:,.0f} steps/s.")
+        self.tell(f"Tried {chosen.in_words()}: {rehearsal.produced:,.0f} steps/s.")
         return rehearsal
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import CheckpointConfig, ObserveConfig, RunConfig
-from tianji.costs.profile import Rehearsal
+from tianji.costs.profile import RATES, SHARES, Rehearsal
 from tianji.engines.interface import Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
@@ -145,12 +145,8 @@ class Stage:
         first, last = marks[0], marks[-1]
         elapsed_s = last.at_s - first.at_s
         return Rehearsal(
-            num_actors=spec.plan.num_actors,
-            learner_threads=spec.plan.learner_threads,
-            actor_threads=spec.plan.actor_threads,
-            produced=(last.produced - first.produced) / elapsed_s,
-            received=(last.received - first.received) / elapsed_s,
-            trained=(last.trained - first.trained) / elapsed_s,
+            **{name: getattr(spec.plan, name) for name in SHARES},
+            **{name: (getattr(last, name) - getattr(first, name)) / elapsed_s for name in RATES},
             lag_versions=mean_lag(first.lags, last.lags),
             ratio=last.ratio,
         )

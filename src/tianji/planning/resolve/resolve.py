@@ -17,16 +17,14 @@ from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
-from tianji.planning.resolve.memory_estimate import estimated_memory
-from tianji.planning.resolve.pinning import pin_cores
-from tianji.planning.resolve.rule import choose_actors, uneven_note
-from tianji.planning.resolve.slots import Slots, lag_target, plan_slots
-from tianji.planning.solve.demand import Demand
-from tianji.planning.solve.run_memory import RunMemory
+from tianji.planning.resolve.places import Places, choose_places
+from tianji.planning.resolve.shares import choose_actors, pin_cores, uneven_note
+from tianji.planning.resolve.slots import Run, Slots, estimated_memory, lag_target, plan_slots
+from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
 
 if TYPE_CHECKING:
-    from tianji.algorithms.interface import Algorithm, Cadence
+    from tianji.algorithms.interface import Cadence
     from tianji.config.schema import Auto
     from tianji.envs.build import Probe
     from tianji.planning.solve.solve import Solution
@@ -40,26 +38,7 @@ class _Shares:
     num_actors: int
     learner_threads: int
     actor_threads: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What is known before the shares of the machine are."""
-
-    config: RunConfig
-    machine: Machine
-    probe: Probe
-    algorithm: Algorithm
-    cadence: Cadence
-    num_parameters: int
-
-    def slots(self, num_actors: int) -> Slots:
-        return plan_slots(self.config, self.algorithm, self.cadence, self.probe, num_actors)
-
-    def memory(self, num_actors: int) -> RunMemory:
-        slots = self.slots(num_actors)
-        parts = self.config, self.probe, self.cadence, slots, num_actors, self.num_parameters
-        return estimated_memory(*parts)
+    places: Places
 
 
 def resolve(
@@ -75,21 +54,24 @@ def resolve(
     memory: the measured memory of the run with the shares in the config; else it is the
         solution's, or estimated.
     """
-    algorithm, cadence = _checked_algorithm(config, probe)
-    num_parameters = most_parameters(probe.spaces, config)
-    run = _Run(config, machine, probe, algorithm, cadence, num_parameters)
-    shares = _shares(run, solution)
+    _check_algorithm(config, probe)
+    run = Run(config, probe, most_parameters(probe.spaces, config))
+    shares, cadence = _shares(run, machine, solution), run.cadence
+    places = shares.places
     check_times(config, cadence, shares.num_actors)
-    slots = run.slots(shares.num_actors)
+    slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
     if solution is not None:
         memory = solution.chosen.memory
-    _check_memory(memory or run.memory(shares.num_actors), machine)
+    _check_memory(memory or estimated_memory(run, shares.num_actors), machine)
     return RunPlan(
         num_actors=shares.num_actors,
         envs_per_actor=config.num_envs // shares.num_actors,
         learner_threads=shares.learner_threads,
         actor_threads=shares.actor_threads,
+        emulator_threads=places.emulator_threads,
+        device=places.device,
+        inference=places.inference,
         shares_cores=_shares_cores(config, machine, shares),
         cores=_cores(config, machine, shares),
         unroll_length=cadence.unroll_length,
@@ -109,7 +91,7 @@ def resolve(
         shared_memory_bytes=slots.shared.total,
         source="rule" if solution is None else "measured",
         prediction=solution.chosen.prediction if solution is not None else None,
-        notes=_notes(run, shares, slots, solution),
+        notes=_notes(run, machine, shares, slots, solution),
     )
 
 
@@ -118,15 +100,15 @@ def check_network(
 ) -> None:
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
     if plan.source == "rule":  # else the memory was measured with this network
-        algorithm = load_algorithm(config.algorithm.name)
-        parts = algorithm, algorithm.cadence(config), num_parameters
-        _check_memory(_Run(config, machine, probe, *parts).memory(plan.num_actors), machine)
+        memory = estimated_memory(Run(config, probe, num_parameters), plan.num_actors)
+        _check_memory(memory, machine)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:
     """Return what the planner needs to know about this run; raise UsageError if it cannot work."""
-    algorithm, cadence = _checked_algorithm(config, probe)
-    fixed = _set_actors(config)
+    _check_algorithm(config, probe)
+    run = Run(config, probe)
+    cadence, fixed = run.cadence, _set_actors(config)
     counts = [fixed] if fixed else _even_counts(config, cadence)
     return Demand(
         num_envs=config.num_envs,
@@ -137,7 +119,7 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
         staleness=staleness(cadence),
         lag_target=lag_target(config),
         max_lag=config.max_lag,
-        shared={n: plan_slots(config, algorithm, cadence, probe, n).shared for n in counts},
+        shared={n: plan_slots(run, n).shared for n in counts},
         policy_copies=NUM_COPIES,
         num_actors=fixed,
         learner_threads=_set(config.learner_threads),
@@ -154,10 +136,8 @@ def staleness(cadence: Cadence) -> float:
     return cadence.trained_steps_per_version / cadence.num_updates / cadence.capacity_steps
 
 
-def _checked_algorithm(config: RunConfig, probe: Probe) -> tuple[Algorithm, Cadence]:
-    algorithm = load_algorithm(config.algorithm.name)
-    algorithm.check(probe.spaces, config)
-    return algorithm, algorithm.cadence(config)
+def _check_algorithm(config: RunConfig, probe: Probe) -> None:
+    load_algorithm(config.algorithm.name).check(probe.spaces, config)
 
 
 def _set(value: int | Auto) -> int | None:
@@ -190,54 +170,68 @@ def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
     ]
 
 
-def _shares(run: _Run, solution: Solution | None) -> _Shares:
+def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
     num_actors = _set_actors(config)
+    places = choose_places(config, machine, run.probe)
+    if places.inference == "learner" and num_actors is None:
+        num_actors = _groups(_possible_counts(run, len(machine.cores)))
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
     if solution is not None:
         found = solution.chosen
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
-        by_rule = num_actors or _actors_by_rule(run)
-        left = max(1, len(run.machine.cores) - by_rule)
+        by_rule = num_actors or _actors_by_rule(run, machine)
+        left = max(1, len(machine.cores) - by_rule)
         rest = by_rule, min(MOST_LEARNER_THREADS, left), 1
-    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2])
+    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
 
 
-def _actors_by_rule(run: _Run) -> int:
+def _groups(possible: list[int]) -> int:
+    """Return two groups of environments, where they divide evenly: one steps while the other is
+    inferred."""
+    return 2 if 2 in possible else 1
+
+
+def _actors_by_rule(run: Run, machine: Machine) -> int:
     config, gathers = run.config, isinstance(run.cadence, Gather)
-    possible = _possible_counts(run)
+    num_cores = len(machine.cores)
+    possible = _possible_counts(run, num_cores)
     if not possible:
         return _checked(config, len(config.tasks))
-    fitting = [n for n in possible if run.memory(n).fits(run.machine.memory_bytes)]
+    fitting = [n for n in possible if estimated_memory(run, n).fits(machine.memory_bytes)]
     counts = fitting or possible[:1]
     if not gathers and run.probe.times is not None and config.engine == "local":
-        shared = config, run.machine, run.probe, run.cadence
-        return choose_actors(*shared, counts, run.num_parameters)
+        return choose_actors(run, num_cores, counts)
     # The learner has one core, unless the actors compute the gradients: then it has little to do.
-    most = max(1, len(run.machine.cores) - (not gathers))
+    most = max(1, num_cores - (not gathers))
     return max((n for n in counts if n <= most), default=counts[0])
 
 
-def _possible_counts(run: _Run) -> list[int]:
+def _possible_counts(run: Run, num_cores: int) -> list[int]:
     """Return the numbers of actors that divide environments, tasks and versions evenly."""
     config, num_tasks = run.config, len(run.config.tasks)
     if not isinstance(run.cadence, Gather):
         return _even_counts(config, run.cadence)
-    most = max(num_tasks, len(run.machine.cores))
+    most = max(num_tasks, num_cores)
     return [n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0]
 
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
     evaluators = int(config.evaluate.period_s > 0)
-    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + evaluators
+    buffers = int(config.plan.buffer_worker == "buffer")
+    others = evaluators + buffers
+    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + others
     return config.engine == "local" and threads > len(machine.cores)
 
 
 def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tuple[int, ...]]:
-    if config.engine != "local" or config.evaluate.period_s > 0 or not config.plan.pin:
+    has_others = config.evaluate.period_s > 0 or config.plan.buffer_worker == "buffer"
+    if config.engine != "local" or has_others or not config.plan.pin:
         return {}
+    if shares.places.emulator_threads > 1:
+        return {}  # emulators spread their threads themselves
     return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)
 
 
@@ -265,17 +259,20 @@ def _check_length(config: RunConfig, cadence: Cadence, slots: Slots) -> None:
     )
 
 
-def _notes(run: _Run, shares: _Shares, slots: Slots, solution: Solution | None) -> tuple[str, ...]:
+def _notes(
+    run: Run, machine: Machine, shares: _Shares, slots: Slots, solution: Solution | None
+) -> tuple[str, ...]:
     num_envs = slots.layout.num_envs
     threads = f" of {shares.actor_threads} threads" if shares.actor_threads > 1 else ""
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, run.config, steps_per_version)
     return (
-        f"{counted(len(run.machine.cores), 'usable core')}: "
+        f"{counted(len(machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "
         f"{counted(num_envs, 'environment')} each, 1 learner with "
         f"{counted(shares.learner_threads, 'thread')}, which also holds the buffer.",
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
+        *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )

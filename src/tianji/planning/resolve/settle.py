@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tianji.config.defaults import How, open_paths
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.config.schema import How, open_paths
 from tianji.config.settings import value_at
 from tianji.costs.profile import LearnerCost, Profile
 from tianji.costs.work import learner_cost

@@ -1,21 +1,29 @@
-"""The slots and the replay memory that a run needs for a number of actors."""
+"""The slots and the replay memory that a run needs for a number of actors.
+
+For a run that was not measured, the memory of its processes is estimated here too; the sizes of
+what they share are exact.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Algorithm, Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.stores.ring_layout import RingLayout
+from tianji.channels.board import NUM_COPIES
 from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.run import RunConfig
+from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
-from tianji.planning.solve.run_memory import SharedBytes
+from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -24,6 +32,19 @@ if TYPE_CHECKING:
 # and two may be on their way.
 SLOTS_PER_GRADIENT_ACTOR = 4
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run before its shares of the machine are known. num_parameters: of its network, at most."""
+
+    config: RunConfig
+    probe: Probe
+    num_parameters: int = 0
+
+    @cached_property
+    def cadence(self) -> Cadence:
+        return load_algorithm(self.config.algorithm.name).cadence(self.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +65,23 @@ class Slots:
 
 def lag_target(config: RunConfig) -> int:
     """Return the lag of an unroll in the steady state: overlapping takes one version."""
-    return min(1, config.max_lag)
+    if config.lag_target == "auto":
+        return min(1, config.max_lag)
+    if config.lag_target > config.max_lag:
+        raise UsageError(
+            f"lag_target is {config.lag_target} and max_lag is {config.max_lag}: experience older "
+            f"than max_lag is given up. Use --max-lag {config.lag_target} or more."
+        )
+    return config.lag_target
 
 
-def plan_slots(
-    config: RunConfig, algorithm: Algorithm, cadence: Cadence, probe: Probe, num_actors: int
-) -> Slots:
+def plan_slots(run: Run, num_actors: int) -> Slots:
     """Return the slots; raise UsageError if a version is no multiple of an unroll."""
+    config, probe, cadence = run.config, run.probe, run.cadence
     fields = (
         *observation_fields(probe.spaces.observation, probe.keeps_final),
         *probe.more_fields,
-        *algorithm.fields(probe.spaces, config),
+        *load_algorithm(config.algorithm.name).fields(probe.spaces, config),
         *STANDARD_FIELDS,
         *((PLACE_FIELD,) if isinstance(cadence, ReplayCadence) else ()),
     )
@@ -96,3 +123,41 @@ def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:
             f"{steps_per_unroll // cadence.unroll_length} environments of an actor)."
         )
     return cadence.steps_per_version // steps_per_unroll
+
+
+WORKER_BYTES = 170 << 20  # a process with torch: 172 MiB with 4 actors, 156 MiB of it written to
+FLOAT_BYTES = 4
+ACTING_COPIES = 2  # of the parameters in an actor: its network, and the policy as read
+TRAINING_COPIES = 6  # in the learner: parameters, gradients, two of Adam, a target, a checkpoint
+TRACE_BYTES = 8  # per step and epoch: what PPO keeps for its metrics until a version is done
+
+
+def estimated_memory(run: Run, num_actors: int) -> RunMemory:
+    config, probe, cadence = run.config, run.probe, run.cadence
+    slots = plan_slots(run, num_actors)
+    is_local = config.engine == "local"  # in the other engines one process holds all roles
+    policy = FLOAT_BYTES * run.num_parameters
+    boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
+    more_envs = config.num_envs // num_actors - 1
+    environments = probe.env_bytes + more_envs * probe.more_env_bytes
+    actor = ACTING_COPIES * policy + environments + is_local * WORKER_BYTES
+    return RunMemory(
+        num_actors=num_actors,
+        actors=num_actors * actor,
+        learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
+        policy=boards * NUM_COPIES * policy,
+        shared=slots.shared,
+        evaluator=actor if config.evaluate.period_s > 0 else 0,
+        supervisor=is_local * SUPERVISOR_BYTES,
+    )
+
+
+def _batch_bytes(cadence: Cadence, slots: Slots) -> int:
+    """Return the learner's copy of a batch; gradients are added up where they lie."""
+    if isinstance(cadence, Gather):
+        return 0
+    if isinstance(cadence, QueueCadence):
+        trace = TRACE_BYTES * cadence.trained_steps_per_version
+        return slots.per_version * slots.layout.slot_bytes + trace
+    assert slots.replay is not None, "this cadence has a replay store"
+    return cadence.trained_steps_per_version * slots.replay.item_bytes

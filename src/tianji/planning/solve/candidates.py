@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 
 from tianji.config.machine import Machine
 from tianji.config.plan import Prediction
-from tianji.costs.profile import Profile, Rehearsal
+from tianji.costs.profile import RATES, Profile, Rehearsal
 from tianji.costs.work import actor_threads_measured, actor_work, learner_cost, to_work
-from tianji.planning.solve.demand import Demand
+from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.planning.solve.period import Period, Sides, period
-from tianji.planning.solve.run_memory import RunMemory
 from tianji.wording import counted
 
 # Candidates this near to the best one count as equally fast: the smallest is taken.
@@ -202,7 +201,7 @@ def _corrected(computed: Sequence[Candidate], rehearsals: Sequence[Rehearsal]) -
 
 
 def _mean(alike: Sequence[Rehearsal]) -> Rehearsal:
-    names = ("produced", "received", "trained", "lag_versions")
+    names = (*RATES, "lag_versions")
     means = {name: statistics.fmean(getattr(tried, name) for tried in alike) for name in names}
     return alike[0].model_copy(update=means)
 
@@ -223,18 +222,12 @@ def _reached(reached: Sequence[tuple[int, float]], candidate: Candidate) -> floa
 def _as_rehearsed(candidate: Candidate, mean: Rehearsal) -> Candidate:
     """Use the rehearsed rates. If costs have changed since, scale them as the computed rate."""
     change = _rate(candidate) / (mean.computed or _rate(candidate))
-    rehearsed = candidate.prediction.model_copy(
-        update={
-            "produced": mean.produced,
-            "received": mean.received,
-            "trained": mean.trained,
-            "lag_versions": mean.lag_versions,
-        }
-    )
+    found = mean.model_dump(include={*RATES, "lag_versions"})
+    rehearsed = candidate.prediction.model_copy(update=found)
     return _scaled(replace(candidate, prediction=rehearsed, is_rehearsed=True), change)
 
 
 def _scaled(candidate: Candidate, factor: float) -> Candidate:
     before = candidate.prediction
-    rates = {name: factor * getattr(before, name) for name in ("produced", "received", "trained")}
+    rates = {name: factor * getattr(before, name) for name in RATES}
     return replace(candidate, prediction=before.model_copy(update=rates))

@@ -20,7 +20,7 @@ def without_actor_1(gather=BARRIER):
 
 
 def absent(rig):
-    return rig.buffer.rounds_record()["absent"]
+    return rig.buffer.record()["gather"]["absent"]
 
 
 def test_who_waited_for_the_silent_one_with_us_was_not_silent():
@@ -46,7 +46,7 @@ def test_who_waited_with_us_is_not_named_either():
 
 
 def late(rig):
-    return rig.buffer.rounds_record()["late"]
+    return rig.buffer.record()["gather"]["late"]
 
 
 def test_late_is_who_is_silent_for_much_longer_than_before():

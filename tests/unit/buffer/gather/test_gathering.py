@@ -11,13 +11,13 @@ from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.sums import Sums
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    Contribution,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
-from tianji.channels.interface import Contribution
 from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.errors import WorkerLost
@@ -49,14 +49,14 @@ class Rig:
         self.actor_gauges = [actor.gauges for actor in self.rows.actors]
         self.orders = [actor.orders for actor in self.rows.actors]
         boards = [InprocBoard(contribution_bytes(P)) for _ in range(num_actors)]
-        self.writers = [BoardContributionWriter(board, board) for board in boards]
+        self.writers = [ContributionWriter(board, board) for board in boards]
         self.sums = [(0, np.zeros(P, np.float32), 0)] * num_actors
         self.progress = Progress(RunConfig(algorithm="ppo"))
         rule = build_rule(gather, num_actors)
         gate = GatherGate(
             GatherPlan(P, absent_after_s, closing_s),
             rule,
-            slow or AtLearner(rule, BoardContributionReader(boards), num_actors, P),
+            slow or AtLearner(rule, ContributionReader(boards), num_actors, P),
             self.stream,
             self.rows,
             lambda: self.now,
@@ -296,7 +296,7 @@ def test_it_says_whom_it_waits_for():
     )
     assert "algorithm.absent_after_s" in news
     assert rig.buffer.news() == [], "once"
-    assert rig.buffer.rounds_record()["waiting_for"] == [1]
+    assert rig.buffer.record()["gather"]["waiting_for"] == [1]
 
 
 def test_an_actor_that_is_always_slow_is_no_news():
@@ -316,7 +316,7 @@ def test_it_goes_on_without_a_silent_actor_if_told_to():
     rig.now += 2 * 10**9
     rig.buffer.tick()
     assert rig.buffer.take().num_items == 2
-    assert rig.buffer.rounds_record()["absent"] == [1]
+    assert rig.buffer.record()["gather"]["absent"] == [1]
 
 
 def test_an_actor_that_is_back_counts_again():
@@ -327,7 +327,7 @@ def test_an_actor_that_is_back_counts_again():
     rig.buffer.tick()
     rig.finish(rig.buffer.take())
     rig.deliver(1)
-    assert rig.buffer.rounds_record()["absent"] == []
+    assert rig.buffer.record()["gather"]["absent"] == []
     rig.deliver(0)
     assert rig.buffer.take() is None
     rig.deliver(2)
@@ -381,7 +381,7 @@ def test_counts_come_back_with_the_state():
     rig.finish(rig.buffer.take())
     again = Rig(first(2))
     again.buffer.load_state(rig.buffer.state())
-    assert again.buffer.rounds_record()["counts"] == [1, 0, 1]
+    assert again.buffer.record()["gather"]["counts"] == [1, 0, 1]
     assert again.buffer.items_taken == 2
 
 
@@ -411,7 +411,7 @@ def test_sums_that_are_on_their_way_are_waited_for_without_haste():
     assert batch.num_items == 3
     assert batch.arrays["weight"] == 3.0
     assert rig.buffer.take() is None
-    assert rig.buffer.rounds_record()["counts"] == [2, 0, 1]
+    assert rig.buffer.record()["gather"]["counts"] == [2, 0, 1]
 
 
 def test_actors_that_sleep_are_woken_when_a_round_is_closed_and_when_the_next_begins(monkeypatch):
@@ -437,7 +437,7 @@ def test_what_was_delivered_by_an_actor_that_is_left_out_is_counted_as_lost():
     assert batch.num_items == 4
     assert batch.num_steps == 4 * STEPS
     assert rig.buffer.discarded == 1
-    assert rig.buffer.rounds_record()["discarded_steps"] == STEPS
+    assert rig.buffer.record()["gather"]["discarded_steps"] == STEPS
 
 
 def test_tokens_of_an_older_round_do_not_make_others_of_the_same_actor_late():
@@ -466,7 +466,7 @@ def test_losses_come_back_with_the_state_and_count_once():
     rig.buffer.load_state(saved)  # as a learner that is restarted, beside the same actors
     for one in (again, rig):
         assert one.buffer.discarded == 3
-        assert one.buffer.rounds_record()["discarded_steps"] == 7
+        assert one.buffer.record()["gather"]["discarded_steps"] == 7
 
 
 @pytest.mark.parametrize(("rounds", "needed"), [(0, 3), (1, 2)])

@@ -12,13 +12,13 @@ from tianji.buffer.gather.adding import AtLearner
 from tianji.buffer.gather.reducing import MAX_ATTEMPTS, RETRY_NS, SILENT_NS, AllReduced
 from tianji.buffer.gather.rules import build_rule
 from tianji.channels.contributions import (
-    BoardContributionReader,
-    BoardContributionWriter,
+    Contribution,
+    ContributionReader,
+    ContributionWriter,
     contribution_bytes,
 )
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
-from tianji.channels.interface import Contribution
 from tianji.channels.orders import BufferRows, Order
 from tianji.channels.reduce import Call, ReduceBroken
 
@@ -78,9 +78,9 @@ class Rig:
         self.hub = Hub()
         self.rows = BufferRows.private(num_actors).actors
         boards = [InprocBoard(contribution_bytes(P)) for _ in range(num_actors)]
-        self.writers = [BoardContributionWriter(board, board) for board in boards]
+        self.writers = [ContributionWriter(board, board) for board in boards]
         self.rule = build_rule(self.gather, num_actors)
-        self.server = AtLearner(self.rule, BoardContributionReader(boards), num_actors, P)
+        self.server = AtLearner(self.rule, ContributionReader(boards), num_actors, P)
         self.learner = self.make_learner()
         self.ranks = [self.make_rank(actor) for actor in range(num_actors)]
         self.tick(*range(num_actors))

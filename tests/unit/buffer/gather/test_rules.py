@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tianji.algorithms.interface import Gather
@@ -151,6 +151,7 @@ def test_it_waits_for_those_who_have_sent_too_little():
 
 
 @given(ARRIVALS, st.integers(2, 60))
+@example((3, [0, 0, 0, 0, 0, 0, 1, 1, 1]), 18)  # 1/6 + 1/3 is the bound itself: not enough
 def test_whoever_it_waits_for_is_needed_when_the_others_stop(case, m):
     n, arrivals = case
     rule, counts = HarmonicCount(n, m, m), [0] * n

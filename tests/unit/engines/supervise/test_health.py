@@ -8,17 +8,17 @@ from tianji.channels.orders import Control
 from tianji.config.run import RunConfig
 from tianji.engines.assembly.wiring import bell_names
 from tianji.engines.supervise import watched
-from tianji.engines.supervise.health import (
+from tianji.engines.supervise.recovery import Recovery
+from tianji.engines.supervise.watched import (
     MAX_FRUITLESS,
     REFUND_S,
     REFUND_STEPS,
     Health,
+    WatchedWorker,
     Work,
     work_of_actor,
     work_of_learner,
 )
-from tianji.engines.supervise.recovery import Recovery
-from tianji.engines.supervise.watched import WatchedWorker
 from tianji.programs.program import program_for
 
 LIMIT = 5

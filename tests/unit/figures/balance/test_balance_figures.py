@@ -10,7 +10,7 @@ from tianji.cli.main import main
 from tianji.config.machine import Machine
 from tianji.costs.profile import Profile, Rehearsal
 from tianji.figures import catalogue
-from tianji.figures.balance import ablation, groups, scaling
+from tianji.figures.balance import ablation, scaling, scaling_picture
 from tianji.figures.balance.scaling_picture import equilibrium
 from tianji.figures.catalogue import FIGURES
 from tianji.figures.files import describe
@@ -44,9 +44,11 @@ def test_groups_are_held_against_proportion():
 
 
 def test_groups_repeat_the_balanced_size_of_the_single_learner(monkeypatch):
-    monkeypatch.setattr(groups, "read_data", {"tianji-6b": scaling_data("tianji-6b")}.__getitem__)
-    data = groups.simulate_groups()
-    assert [point["groups"] for point in data["points"]] == list(groups.GROUPS)
+    monkeypatch.setattr(
+        scaling_picture, "read_data", {"tianji-6b": scaling_data("tianji-6b")}.__getitem__
+    )
+    data = scaling_picture.simulate_groups()
+    assert [point["groups"] for point in data["points"]] == list(scaling_picture.GROUPS)
     assert {point["actors"] for point in data["points"]} == {4}
     one, two = (point["received"] for point in data["points"][:2])
     assert one < two <= 2 * one

@@ -9,7 +9,7 @@ from tianji.cli.main import main
 from tianji.figures import catalogue
 from tianji.figures.files import read_data
 from tianji.figures.gathering import measure
-from tianji.figures.gathering.clock import length_s
+from tianji.figures.gathering.grid import length_s
 from tianji.figures.gathering.panels import COUNTED, FIGURES, SEEDS
 from tianji.figures.gathering.picture import band_text
 

@@ -11,7 +11,7 @@ ASKER = """
     import os, sys, time
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
-    from tianji.figures.gathering.pool import prepare
+    from tianji.figures.gathering.measure import prepare
 
     if __name__ == "__main__":
         pool = ProcessPoolExecutor(1, get_context("spawn"), prepare, (os.getpid(),))

@@ -6,10 +6,9 @@ from itertools import islice
 import pytest
 
 from tests.unit.figures.gathering.made_up_runs import PANELS, TASK, grid_of, made_run, made_runs
-from tianji.figures.gathering import pool
-from tianji.figures.gathering.clock import length_s, rounds_of, work_in
+from tianji.figures.gathering import measure as pool
 from tianji.figures.gathering.comparison import band, common_return, compare, thinned, time_to
-from tianji.figures.gathering.grid import on_clock
+from tianji.figures.gathering.grid import length_s, on_clock, rounds_of, work_in
 from tianji.figures.gathering.panels import (
     EQUAL,
     FIGURES,

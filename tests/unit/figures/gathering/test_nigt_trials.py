@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.unit.figures.gathering.made_up_runs import TASK
-from tianji.figures.gathering.clock import end_s, rounds_of
+from tianji.figures.gathering.grid import end_s, rounds_of
 from tianji.figures.gathering.panels import (
     EQUAL,
     FIGURES,

@@ -1,7 +1,7 @@
 """A profile made up for tests."""
 
 from tianji.costs.profile import ActorCost, Cost, LearnerCost, Profile
-from tianji.planning.measure.readings import Sampled
+from tianji.planning.measure.crew import Sampled
 
 
 def cost(seconds, noise=0.01):

@@ -12,12 +12,11 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
-from tianji.planning.measure import actor_bench, process_family
+from tianji.planning.measure import actor_bench, durations
 from tianji.planning.measure.actor_bench import ActorBench
-from tianji.planning.measure.learner_bench import LearnerBench
+from tianji.planning.measure.crew import Span
+from tianji.planning.measure.learner_bench import LearnerBench, tiled
 from tianji.planning.measure.measurement import with_small_replay
-from tianji.planning.measure.readings import Span
-from tianji.planning.measure.recorded_unroll import tiled
 from tianji.planning.resolve.resolve import resolve
 from tianji.types import Field
 
@@ -64,7 +63,7 @@ def test_an_actor_makes_unrolls_and_its_costs_add_up(build, algorithm):
 def test_a_slow_environment_is_measured_by_the_steps_it_manages(build, monkeypatch):
     monkeypatch.setattr(actor_bench, "SLOW_S", 0.2)
     # Other processes of our session, such as those that run other tests, are not its family.
-    monkeypatch.setattr(process_family, "_all_pids", list)
+    monkeypatch.setattr(durations, "_all_pids", list)
     slow = spec(PPO | {"unroll_length": 64}, "tianji.envs.worlds:Slow")
     reading = build(slow).work(span(0.05), threads=1)
     assert reading.step_s >= 0.01
@@ -90,10 +89,10 @@ def test_steps_with_a_reset_are_told_apart(build, monkeypatch):
 
 
 @pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
-def test_the_learner_makes_versions_of_a_recorded_unroll(build, tmp_path, algorithm):
+def test_the_learner_makes_versions_of_a_recorded_unroll(build, algorithm):
     asked = spec(algorithm)
-    build(asked).record(tmp_path / "unroll")
-    trainer = LearnerBench(replace(asked, plan=with_small_replay(asked.plan)), tmp_path / "unroll")
+    unroll = build(asked).record()
+    trainer = LearnerBench(replace(asked, plan=with_small_replay(asked.plan)), unroll)
     reading = trainer.work(span(0.1), threads=1)
     parts_s = reading.receive_s + reading.update_s + reading.publish_s
     assert parts_s < reading.version.alone_s
@@ -101,24 +100,24 @@ def test_the_learner_makes_versions_of_a_recorded_unroll(build, tmp_path, algori
     assert trainer.memory_bytes() > 1 << 20
 
 
-def test_a_version_too_long_for_its_span_is_put_together_from_its_parts(build, tmp_path):
+def test_a_version_too_long_for_its_span_is_put_together_from_its_parts(build):
     asked = spec(PPO | {"epochs": 500})
-    build(asked).record(tmp_path / "unroll")
-    trainer = LearnerBench(asked, tmp_path / "unroll")
+    unroll = build(asked).record()
+    trainer = LearnerBench(asked, unroll)
     reading = trainer.work(span(0.02), threads=1)
     num_updates = 500 * 4 * 16 / 64
     assert reading.version.alone_s == pytest.approx(num_updates * reading.update_s, rel=0.2)
 
 
-def test_a_replay_store_is_filled_before_anything_is_measured(build, tmp_path):
+def test_a_replay_store_is_filled_before_anything_is_measured(build):
     asked = spec(DQN)
     plan = with_small_replay(asked.plan)
     assert plan.warmup_unrolls == 1024 // 8
     assert plan.replay_rows * plan.envs_per_actor * plan.num_actors == 1024
-    build(asked).record(tmp_path / "unroll")
-    trainer = LearnerBench(replace(asked, plan=plan), tmp_path / "unroll")
+    unroll = build(asked).record()
+    trainer = LearnerBench(replace(asked, plan=plan), unroll)
     trainer.work(span(0.01), threads=1)
-    assert trainer._buffer.metrics()["fill"] == 1.0
+    assert trainer._buffer.record()["store"]["fill"] == 1.0
 
 
 def test_a_huge_replay_store_is_filled_in_part():
@@ -129,11 +128,10 @@ def test_a_huge_replay_store_is_filled_in_part():
     assert few.num_slots == plan.num_slots - plan.warmup_unrolls + 256
 
 
-def test_a_recording_that_was_cut_is_repeated(build, tmp_path, monkeypatch):
+def test_a_recording_that_was_cut_is_repeated(build, monkeypatch):
     monkeypatch.setattr(actor_bench, "RECORD_S", 0.05)
     asked = spec(PPO | {"unroll_length": 64}, "tianji.envs.worlds:Slow")
-    build(asked).record(tmp_path / "unroll")
-    recorded = dict(np.load(tmp_path / "unroll"))
+    recorded = build(asked).record()
     num_rows = len(recorded["reward"])
     assert 1 <= num_rows < 64
     assert len(recorded["obs"]) == num_rows + 1

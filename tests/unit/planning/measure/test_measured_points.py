@@ -9,8 +9,8 @@ from tests.unit.planning.measure.profiles import sampled
 from tianji.config.machine import Machine
 from tianji.envs.build import probe
 from tianji.errors import UsageError
+from tianji.planning.measure.crew import Built
 from tianji.planning.measure.measurement import CostMeasurement, Point
-from tianji.planning.measure.readings import Built
 
 GIB = 1 << 30
 

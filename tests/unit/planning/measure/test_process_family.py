@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tianji.planning.measure import process_family as family
-from tianji.planning.measure.process_family import ProcessFamily
+from tianji.planning.measure import durations as family
+from tianji.planning.measure.durations import ProcessFamily
 
 PARTS = """55d949206000-7fff28151000 ---p 00000000 00:00 0                          [rollup]
 Rss:              400000 kB

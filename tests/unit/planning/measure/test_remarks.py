@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.planning.measure.profiles import cost, sampled
 from tests.unit.planning.plans import config, plan_for
+from tianji.planning.measure.crew import Built
+from tianji.planning.measure.measure import memory_per_environment, remarks
 from tianji.planning.measure.measurement import Point
-from tianji.planning.measure.readings import Built
-from tianji.planning.measure.remarks import memory_per_environment, remarks
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tianji.config.machine import Machine
-from tianji.planning.resolve.pinning import pin_cores
+from tianji.planning.resolve.shares import pin_cores
 
 TWO_NODES = Machine(tuple(range(8)), 1, nodes=((0, 1, 2, 3), (4, 5, 6, 7)))
 HYPER = Machine(tuple(range(4)), 1, nodes=((0, 1, 2, 3),), siblings=((0, 2), (1, 3)))

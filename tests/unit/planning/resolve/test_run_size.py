@@ -8,9 +8,9 @@ from tests.unit.planning.plans import GIB, REPLAY, config, plan_for
 from tianji.config.machine import Machine
 from tianji.envs.build import probe
 from tianji.errors import UsageError
-from tianji.planning.resolve.memory_estimate import WORKER_BYTES
 from tianji.planning.resolve.resolve import check_network, resolve
-from tianji.planning.solve.run_memory import SAFE_MEMORY_SHARE, RunMemory, SharedBytes
+from tianji.planning.resolve.slots import WORKER_BYTES
+from tianji.planning.solve.demand import SAFE_MEMORY_SHARE, RunMemory, SharedBytes
 
 MIB = 1 << 20
 

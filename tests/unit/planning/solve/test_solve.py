@@ -10,7 +10,7 @@ from tests.unit.costs.profiles import MIB, actor, cost, demand, learner, machine
 from tianji.costs.profile import Rehearsal
 from tianji.errors import UsageError
 from tianji.planning.solve.candidates import TIE_SHARE, candidates
-from tianji.planning.solve.run_memory import SUPERVISOR_BYTES
+from tianji.planning.solve.demand import SUPERVISOR_BYTES
 from tianji.planning.solve.solve import solve
 
 

@@ -1,0 +1,67 @@
+"""Choose where a run trains and infers: on the CPU or a GPU, and in which process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.devices.find import find_device
+from tianji.envs.spaces import observation_leaves
+from tianji.errors import UsageError
+from tianji.models.sizes import is_image
+
+if TYPE_CHECKING:
+    from tianji.envs.build import Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places("cuda:0", "learner", emulator_threads=16, reason="...")"""
+
+    device: str
+    inference: Literal["actor-cpu", "actor-gpu", "learner", "served"]
+    emulator_threads: int
+    reason: str
+
+
+def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
+    """Return where the run trains and infers; UsageError if what was asked cannot work."""
+    has_images = any(is_image(leaf) for leaf in observation_leaves(probe.spaces.observation))
+    device = find_device(config.device, is_worthwhile=has_images)
+    inference, reason = _inference(config, probe, device, has_images)
+    if config.emulator_threads != "auto":
+        threads = config.emulator_threads
+    elif not probe.has_threads:
+        threads = 1
+    elif inference == "learner":
+        threads = len(machine.cores)  # a group that waits for its actions leaves them to the other
+    else:
+        threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
+    return Places(device, inference, threads, reason)
+
+
+def _inference(
+    config: RunConfig, probe: Probe, device: str, has_images: bool
+) -> tuple[Literal["actor-cpu", "actor-gpu", "learner", "served"], str]:
+    asked = config.inference
+    if asked not in ("auto", "actor-cpu") and device == "cpu":
+        raise UsageError(
+            f"inference is '{asked}', which needs a GPU, and this run is on the CPU. Use "
+            "--inference actor-cpu, or --device cuda on a machine with a GPU."
+        )
+    if asked == "served":
+        raise UsageError(
+            "inference 'served' is not built yet. Use auto, actor-cpu, actor-gpu or learner."
+        )
+    if asked != "auto":
+        return asked, ""
+    if device == "cpu" or not has_images:
+        return "actor-cpu", ""
+    if probe.has_threads and config.engine == "local":
+        return "learner", (
+            f"Inference is in the learner's process on {device}: the emulator steps on threads, so "
+            "two groups of environments take turns, and each frame crosses to the GPU once."
+        )
+    return "actor-gpu", f"Actors infer on {device}: observations are images."

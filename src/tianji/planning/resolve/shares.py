@@ -1,0 +1,149 @@
+"""Choose the number of actors without a profile: the planner's model of a version's duration, fed
+with a short look at the environment and with the fastest learner seen.
+
+    total(n) = start-up of n actors + max_env_steps / steps per version * period(n)
+
+The smallest number of actors within TIE_SHARE of the shortest total is taken. An environment that
+one actor steps faster than the learner learns gets one actor; one whose steps keep a core busy gets
+the cores that the learner leaves; one that mostly waits (for a simulator, a network, or in a rare
+long step) gets several actors for each core.
+
+`pin_cores` chooses the cores that each worker is pinned to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.costs.work import Work
+from tianji.envs.timing import StepTimes
+from tianji.planning.resolve.slots import Run
+from tianji.planning.solve.period import Period, Sides, period
+
+INFERENCE_S = 50e-6  # an actor's own work in a step, for a small network
+# One environment step in one epoch of the fastest learner seen (580,000 per second), for networks
+# of up to SMALL_NETWORK parameters. Most learners are slower, so the actors have a reserve.
+TRAINED_STEP_S = 2e-6
+SMALL_NETWORK = 10_000
+VERSION_S = 1e-3  # receiving, the overhead of updates, and publishing
+START_S = 1.5  # processor time to start one actor: it loads torch
+MOST_PER_CORE = 8  # actors that mostly wait: each takes memory, and time to start
+TIE_SHARE = 0.1  # all of this is an estimate
+
+
+def choose_actors(run: Run, num_cores: int, counts: Sequence[int]) -> int:
+    """Return one of these numbers of actors. The probe has timed a few steps."""
+    config, cadence = run.config, run.cadence
+    total_s: dict[int, float] = {}
+    for count in counts:
+        unroll = _unroll(run, config.num_envs // count)
+        is_crowded = count * unroll.cores > max(1, num_cores - 1)
+        if count > min(counts) and (is_crowded or count > MOST_PER_CORE * num_cores):
+            continue
+        version_s = _period(run, count, unroll, num_cores).seconds
+        versions = config.max_env_steps / cadence.steps_per_version
+        total_s[count] = versions * version_s + START_S * count / num_cores
+    enough_s = min(total_s.values()) * (1 + TIE_SHARE)
+    return min(count for count, seconds in total_s.items() if seconds <= enough_s)
+
+
+def _unroll(run: Run, num_envs: int) -> Work:
+    """Return the work of one unroll. Steps of further environments wait as those of the first."""
+    times, length = run.probe.times, run.cadence.unroll_length
+    assert times is not None
+    env_s = times.mean_s + (num_envs - 1) * run.probe.more_step_s
+    cpu_s = env_s * times.cpu_s / times.mean_s
+    return Work(length * (env_s + INFERENCE_S), length * (cpu_s + INFERENCE_S), strain=1.0)
+
+
+def _period(run: Run, num_actors: int, unroll: Work, num_cores: int) -> Period:
+    config, cadence = run.config, run.cadence
+    step_s = TRAINED_STEP_S * max(1.0, run.num_parameters / SMALL_NETWORK)
+    version_s = VERSION_S + cadence.trained_steps_per_version * step_s
+    steps_per_unroll = cadence.unroll_length * (config.num_envs // num_actors)
+    return period(
+        Sides(
+            num_actors=num_actors,
+            unrolls_per_version=cadence.steps_per_version // steps_per_unroll,
+            unroll=unroll,
+            version=Work(version_s, version_s, strain=1.0),
+            receive_s=0.0,
+            num_cores=num_cores,
+            is_serial=config.max_lag == 0,
+        )
+    )
+
+
+def uneven_note(times: StepTimes | None, config: RunConfig, steps_per_version: int) -> str:
+    """Return a sentence about long steps and their cost; empty if there are none.
+
+    An item may be `max_lag` versions behind, so no version can be made while a step lasts that
+    began that many versions ago: one version takes at least longest_s / max_lag.
+    """
+    if times is None or not times.is_uneven:
+        return ""
+    text = times.in_words()
+    if config.max_lag == 0:
+        return text
+    bound = steps_per_version * config.max_lag / times.longest_s
+    possible = config.num_envs / times.mean_s
+    if bound >= possible:
+        return text
+    return (
+        f"{text} With versions of {steps_per_version:,} steps and max_lag = {config.max_lag}, long "
+        f"steps hold the run to {bound:,.0f} of {possible:,.0f} possible steps/s: longer unrolls "
+        "or a larger max_lag give more."
+    )
+
+
+def pin_cores(
+    machine: Machine, num_actors: int, actor_threads: int, learner_threads: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the cores of each worker; empty if workers are not pinned.
+
+    Workers are pinned only if the run takes all usable cores, or one hyper-thread of each, and
+    every thread has its own: two workers on one core, or two runs on the same cores, are worse than
+    no pinning.
+    """
+    order = _core_order(machine)
+    wanted = num_actors * actor_threads + learner_threads
+    if machine.is_shared or wanted not in (len(machine.cores), len(_firsts(machine))):
+        return {}
+    cores = {"learner": _learner_cores(machine, order, learner_threads)}
+    free = [core for core in order if core not in cores["learner"]]
+    for index in range(num_actors):
+        mine = free[index * actor_threads : (index + 1) * actor_threads]
+        cores[f"actor-{index}"] = tuple(mine)
+    return cores
+
+
+def _learner_cores(machine: Machine, order: Sequence[int], threads: int) -> tuple[int, ...]:
+    """Return cores of one memory node if it has enough, hyper-threads last."""
+    home = set(_nodes(machine)[0])
+    near = [core for core in order if core in home]
+    return tuple((near if len(near) >= threads else order)[:threads])
+
+
+def _core_order(machine: Machine) -> list[int]:
+    """Return one hyper-thread of every core, node by node, then the others.
+
+    Neighbours in this list share a node's memory; two threads share a core only if all are taken.
+    """
+    firsts = set(_firsts(machine))
+    by_node = [core for node in _nodes(machine) for core in node]
+    return sorted(by_node, key=lambda core: core not in firsts)  # sorting keeps the order
+
+
+def _nodes(machine: Machine) -> list[tuple[int, ...]]:
+    """Return the memory nodes, the largest first: the learner and most actors are placed there."""
+    firsts = set(_firsts(machine))
+    nodes = machine.nodes or (machine.cores,)
+    return sorted(nodes, key=lambda node: -len(firsts.intersection(node)))
+
+
+def _firsts(machine: Machine) -> list[int]:
+    """Return one hyper-thread of each core."""
+    later = {core for group in machine.siblings for core in group[1:]}
+    return [core for core in machine.cores if core not in later]
