@@ -13,21 +13,12 @@ from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.buffer.stores.rings import Rings
 from tianji.buffer.stores.sampling import Sampler, UniformSampler
 from tianji.channels.interface import Receiver
-from tianji.channels.layout import Layout
-from tianji.config.plan import RunPlan
+from tianji.engines.assembly.wiring import replay_layout
 from tianji.engines.spec import RunSpec
 
 OpenMemory = Callable[[RingLayout], Any]
 """Opens the replay store's memory."""
 AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
-
-
-def replay_layout(plan: RunPlan) -> RingLayout | None:
-    """Return the layout of the replay store's memory; None where there is no such store."""
-    if not plan.replay_rows:
-        return None
-    layout = Layout.from_json(plan.layout)
-    return RingLayout(layout, plan.num_actors, plan.replay_rows, plan.lookahead)
 
 
 def build_replay(

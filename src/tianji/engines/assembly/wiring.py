@@ -25,7 +25,6 @@ from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
-from tianji.engines.assembly.replay import replay_layout
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
@@ -101,6 +100,14 @@ def message_slots(program: Program) -> dict[str, list[str]]:
         for wire in program.wires
         if wire.name in (BATCHES, FEEDBACK, ANSWERS) and program.splits(wire)
     }
+
+
+def replay_layout(plan: RunPlan) -> RingLayout | None:
+    """Return the layout of the replay store's memory; None where there is no such store."""
+    if not plan.replay_rows:
+        return None
+    layout = Layout.from_json(plan.layout)
+    return RingLayout(layout, plan.num_actors, plan.replay_rows, plan.lookahead)
 
 
 def build_stream(plan: RunPlan) -> InprocStream:

@@ -47,7 +47,7 @@ class ActorBench:
     def __init__(self, spec: RunSpec) -> None:
         plan = self._plan = spec.plan
         # Two lanes share one slot: the actor sends on the first, _time_sending on the second.
-        wired = plan.model_copy(update={"num_actors": 2, "num_slots": 1})
+        wired = plan.model_copy(update={"num_actors": 2, "num_slots": 1, "replay_rows": 0})
         program = program_for(spec.config, wired)
         self._memory = SharedMemory.create(program, wired)
         ends = SharedEnds(program, wired, self._memory.fds)
