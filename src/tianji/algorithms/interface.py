@@ -83,6 +83,8 @@ class ReplayCadence:
     """Environment steps in the store before the first batch is taken."""
     lookahead: int = 1
     """Rows that an n-step return looks ahead."""
+    on_gpu: bool = False
+    """Observations lie on the learner's GPU."""
     sampling: Proportional | None = None
     """How items are drawn; None: all alike."""
 

@@ -54,6 +54,8 @@ class RunPlan(Record):
     num_slots: int
     replay_rows: int
     """Rows of every actor's unrolls that the replay store keeps; 0 for a queue."""
+    replay_on_gpu: bool = False
+    """The observations of the replay store lie on the learner's GPU."""
     unrolls_per_version: int
     warmup_unrolls: int
     lag_target: int

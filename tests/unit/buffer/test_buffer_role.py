@@ -180,3 +180,18 @@ def test_a_store_that_comes_back_full_needs_no_second_warm_up():
     empty.buffer.load_state({**state, "store": {"rng": state["store"]["rng"], "owed": 0.0}})
     empty.buffer.tick()
     assert empty.granted() == [[2, 3], [2, 3]], "an empty store is warmed up again"
+
+
+def test_a_resume_without_the_replay_store_says_that_it_is_filled_again():
+    rig = Rig(point=(2, 0, 1), replay=True)
+    rig.buffer.tick()
+    rig.make_version(0, 1)
+    state = rig.buffer.state()
+    whole, without = Rig(point=(2, 0, 1), replay=True), Rig(point=(2, 0, 1), replay=True)
+    whole.buffer.load_state(state)
+    assert whole.buffer.news() == []
+    del state["store"]["items"], state["store"]["sampler"]
+    without.buffer.load_state(state)
+    (told,) = without.buffer.news()
+    assert "--save-replay" in told
+    assert without.buffer.news() == []

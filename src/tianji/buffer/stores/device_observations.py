@@ -12,15 +12,11 @@ import torch
 from torch import Tensor
 
 from tianji.buffer.stores.observations import flat_index, stack_index
-from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.buffer.stores.rings import MakeObservations
-from tianji.errors import UsageError
 from tianji.types import Array, Field
 
 NUM_STAGED = 4
 """Blocks of rows that may be on their way to the GPU at once."""
-SAFE_SHARE = 0.8
-"""Share of the free memory of a GPU that a replay store may take."""
 
 
 class DeviceObservations:
@@ -108,17 +104,6 @@ class _Staged:
         return uploaded
 
 
-def on_device(layout: RingLayout, device: torch.device) -> MakeObservations:
-    """Return a function that makes the observations of rings on this device; raise UsageError if
-    they do not fit."""
-    needed = layout.observation_bytes
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        if needed > SAFE_SHARE * free:
-            raise UsageError(
-                f"The replay store does not fit on {device}: its observations take "
-                f"{needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} GiB are free, of which it may "
-                f"take {SAFE_SHARE:.0%}. Use a smaller replay_size, or keep it in main memory "
-                "(replay_on host)."
-            )
+def on_device(device: torch.device) -> MakeObservations:
+    """Return a function that makes the observations of rings on this device."""
     return partial(DeviceObservations, device)

@@ -36,6 +36,8 @@ class ReplayPlan:
     seed: int
     saves_items: bool
     """Checkpoints hold the items too."""
+    saves_last: bool = False
+    """The last checkpoint does, when the run is stopped."""
 
 
 class Replay(Store):
@@ -125,9 +127,13 @@ class Replay(Store):
     def num_held(self) -> int:
         return sum(self._rings.counts()) // self._plan.unroll_length
 
-    def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"rng": self._rng.bit_generator.state, "owed": self._owed}
-        if self._plan.saves_items:
+    def state(self, is_last: bool = False) -> dict[str, Any]:
+        state = {
+            "rng": self._rng.bit_generator.state,
+            "owed": self._owed,
+            "num_held": self.num_held(),
+        }
+        if self._plan.saves_items or (is_last and self._plan.saves_last):
             state["items"] = save_rings(self._rings)
             state["sampler"] = self._sampler.state()
         return state

@@ -107,7 +107,8 @@ def replay_layout(plan: RunPlan) -> RingLayout | None:
     if not plan.replay_rows:
         return None
     layout = Layout.from_json(plan.layout)
-    return RingLayout(layout, plan.num_actors, plan.replay_rows, plan.lookahead)
+    shape = plan.num_actors, plan.replay_rows, plan.lookahead
+    return RingLayout(layout, *shape, has_observations=not plan.replay_on_gpu)
 
 
 def build_stream(plan: RunPlan) -> InprocStream:

@@ -99,7 +99,8 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         match cadence:
             case ReplayCadence():
                 capacity = math.ceil(cadence.capacity_steps / config.num_envs)
-                replay = RingLayout(layout, num_actors, capacity, cadence.lookahead)
+                shape = num_actors, capacity, cadence.lookahead
+                replay = RingLayout(layout, *shape, has_observations=not cadence.on_gpu)
                 stored = warmup  # unrolls enter the store when the first version is due
             case QueueCadence():
                 stored = (cadence.pool_batches - 1) * per_version

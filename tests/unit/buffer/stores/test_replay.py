@@ -295,7 +295,7 @@ def test_without_its_items_a_store_comes_back_empty_with_its_random_numbers():
     rig = filled()
     rig.store._plan = replace(rig.store._plan, saves_items=False)
     state = rig.store.state()
-    assert set(state) == {"rng", "owed"}
+    assert set(state) == {"rng", "owed", "num_held"}
     other = Rig(seed=99)
     other.store.load_state(state)
     assert other.store.num_held() == 0
@@ -347,3 +347,12 @@ def test_what_is_owed_survives_a_checkpoint():
     for each in (rig, other):
         each.put(steps=10)
     assert num_updates(rig.store) == num_updates(other.store) == 3
+
+
+def test_a_store_may_be_saved_at_the_end_alone():
+    rig = filled()
+    rig.store._plan = replace(rig.store._plan, saves_items=False, saves_last=True)
+    assert "items" not in rig.store.state()
+    other = Rig(capacity=3, lookahead=2, batch=(2, 9), seed=99, keeps_final=True)
+    other.store.load_state(rig.store.state(is_last=True))
+    assert other.store.num_held() == rig.store.num_held()

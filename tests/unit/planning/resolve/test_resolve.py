@@ -8,13 +8,16 @@ import pytest
 
 from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.planning.plans import REPLAY, SCRIPTED, config, plan_for
+from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import Control
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
+from tianji.devices.nvml import Gpu
 from tianji.engines.assembly.wiring import bell_names
 from tianji.errors import UsageError
+from tianji.planning.resolve.places import check_gpu_replay
 from tianji.programs.program import program_for
 from tianji.types import Field
 
@@ -213,3 +216,22 @@ def test_cores_that_others_use_too_are_not_pinned():
         found,
     )
     assert own.cores and not shared.cores and not wide.cores
+
+
+def test_replay_on_a_gpu_must_fit_there(monkeypatch):
+    gpu = Gpu(0, "one", 10 * 2**30, free_bytes=10**9)
+    monkeypatch.setattr("tianji.planning.resolve.places.list_gpus", lambda: [gpu])
+    check_gpu_replay(config(), "cuda:0", 7 * 10**8)
+    with pytest.raises(UsageError, match=r"its observations take 0.8 GiB.*smaller replay_size"):
+        check_gpu_replay(config(), "cuda:0", 9 * 10**8)
+    with pytest.raises(UsageError, match=r"on the CPU.*--replay-on host"):
+        check_gpu_replay(config(), "cpu", 1)
+    with pytest.raises(UsageError, match="a process of its own"):
+        check_gpu_replay(config(plan={"buffer_worker": "buffer"}), "cuda:0", 1)
+
+
+def test_observations_on_a_gpu_take_no_main_memory():
+    here, there = (
+        RingLayout(scripted_layout(4, 2), 2, 1000, 1, has_observations=has) for has in (True, False)
+    )
+    assert here.nbytes - there.nbytes == pytest.approx(here.observation_bytes, abs=64)
