@@ -60,7 +60,7 @@ class Rig:
         store = Queue(self.stream, LAYOUT.env_axes())
         if replay:
             store = make_replay(self.stream, LAYOUT, capacity=12, warmup=point[1])
-        plan = WindowPlan(SetPoint(*point), max_lag, self.may_park)
+        plan = WindowPlan(SetPoint(*point), max_lag, self.may_park, stores_copies=replay)
         self.window = RatioWindow(plan, self.stream, self.rows, self.now_ns)
         return Buffer(self.window, store, self.progress, first_row)
 

@@ -167,7 +167,12 @@ def build_buffer(
 def _window_plan(spec: RunSpec) -> WindowPlan:
     plan = spec.plan
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
-    return WindowPlan(point, plan.max_lag, may_park=plan.shares_cores)
+    return WindowPlan(
+        point,
+        plan.max_lag,
+        may_park=plan.shares_cores,
+        stores_copies=plan.replay_rows > 0,
+    )
 
 
 def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:

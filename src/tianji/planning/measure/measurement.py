@@ -236,7 +236,6 @@ def with_small_replay(plan: RunPlan) -> RunPlan:
         update={
             "replay_rows": rows,
             "warmup_unrolls": filled,
-            "num_slots": plan.num_slots - plan.warmup_unrolls + filled,
             "shares_cores": False,
         }
     )

@@ -101,7 +101,6 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
                 capacity = math.ceil(cadence.capacity_steps / config.num_envs)
                 shape = num_actors, capacity, cadence.lookahead
                 replay = RingLayout(layout, *shape, has_observations=not cadence.on_gpu)
-                stored = warmup  # unrolls enter the store when the first version is due
             case QueueCadence():
                 stored = (cadence.pool_batches - 1) * per_version
         in_flight = per_version * (lag_target(config) + 2) + num_actors * SPARE_SLOTS_PER_ACTOR

@@ -115,14 +115,14 @@ def test_replay_has_memory_of_its_own():
     assert plan.unrolls_per_version == 16 // 8
     assert plan.warmup_unrolls == 5, "33 steps are begun with the fifth unroll of 8"
     assert plan.replay_rows == 25, "of 4 environments: 100 steps"
-    assert plan.num_slots == 5 + 2 * 3 + 2
+    assert plan.num_slots == 2 * 3 + 2
     assert plan.ratio == 8.0
 
 
-def test_a_warm_up_larger_than_the_store_still_has_its_slots():
+def test_a_warm_up_needs_no_slots():
     asked = {**REPLAY, "warmup_steps": 200}
     plan = plan_for(config(asked, num_envs=4, num_actors=2))
-    assert plan.num_slots == 25 + 2 * 3 + 2
+    assert plan.num_slots == 2 * 3 + 2
 
 
 def test_bytes_are_those_of_the_layout_and_the_lanes():
