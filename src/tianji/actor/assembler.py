@@ -90,7 +90,10 @@ class Inference:
     def __init__(self, acting: Acting, board: BoardReader, read: Callable[[Bytes], None]) -> None:
         """read: copies the board's bytes into the model that `acting` uses."""
         self.begin = acting.begin
-        self.act = acting.act
+        self.submit = acting.submit
+        self.collect = acting.collect
+        self.runs_alone: bool = getattr(acting, "runs_alone", False)
+        """Inference runs by itself between submit() and collect(), as on a GPU."""
         self.finish = acting.finish
         self.newest = board.version
         self._board = board

@@ -111,6 +111,11 @@ class Actor:
         self._started_ns = 0
         self._is_complete = False
         """The item in work has all its rows and waits until it is due."""
+        self._is_inferring = False
+        """The actions of the next row are being chosen."""
+        # Actors with odd numbers are one phase ahead: while some infer, others step.
+        is_even = plan.index % 2 == 0
+        self._leaves_inference = is_even and inference.runs_alone and world.steps_alone
         self._is_stepping = False
         """The environments make a step that was not received yet."""
         self.index = plan.index
@@ -120,18 +125,24 @@ class Actor:
     def tick(self) -> bool:
         """Begin an item if one may, then step all environments once.
 
-        Environments that step on threads of their own are left to it until the next tick, so that
-        another actor on this thread can infer meanwhile."""
+        Environments that step on threads of their own, and inference on a GPU, are left to it until
+        the next tick, so that the other actors of this thread can work meanwhile."""
+        if self._is_inferring:
+            self._send_row()
+            return True
         was_stepping = self._is_stepping
         if was_stepping:
             self._receive_row()
+            self._leaves_inference = self._inference.runs_alone and self._world.steps_alone
         if not self.begin():
             return was_stepping
         if self._is_complete:
             return self._send_when_due(self._now_ns()) or was_stepping
-        self._send_row()
-        if not self._world.steps_alone:
-            self._receive_row()
+        self._submit_row()
+        if not self._leaves_inference:
+            self._send_row()
+            if not self._world.steps_alone:
+                self._receive_row()
         return True
 
     def begin(self) -> bool:
@@ -221,10 +232,17 @@ class Actor:
             for name in ENDS:
                 unroll[name][:first] = False
 
-    def _send_row(self) -> None:
-        """Choose the actions of the next row and start its step."""
+    def _submit_row(self) -> None:
+        """Start to choose the actions of the next row."""
         self._assembler.before_row()
-        self._world.send(self._inference.act(self._unroll, self._row))
+        self._inference.submit(self._unroll, self._row)
+        self._is_inferring = True
+
+    def _send_row(self) -> None:
+        """Wait for the actions of the row and start its step."""
+        actions = self._inference.collect(self._unroll, self._row)
+        self._is_inferring = False
+        self._world.send(actions)
         self._is_stepping = True
 
     def _receive_row(self) -> None:

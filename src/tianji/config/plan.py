@@ -32,6 +32,8 @@ class RunPlan(Record):
     """Torch threads of the learner's process."""
     actor_threads: int = 1
     """Torch threads of each actor's process."""
+    actors_per_worker: int = 1
+    """Actors that take turns in one process: one infers while the environments of others step."""
     emulator_threads: int = 1
     """Threads of each actor's emulator."""
     device: str = "cpu"

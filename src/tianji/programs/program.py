@@ -123,11 +123,7 @@ def program_for(config: RunConfig, plan: RunPlan) -> Program:
     """Return the program of a run: inference stays with the environments, the buffer with the
     learner unless it was asked to have a worker of its own, which every actor has. Where inference
     is in the learner's process, all actors take turns on a second thread of it."""
-    names = [f"actor-{i}" for i in range(plan.num_actors)]
-    if plan.inference == "learner":
-        actors = tuple(Role(name, "actor", i, "learner", thread=1) for i, name in enumerate(names))
-    else:
-        actors = tuple(Role(name, "actor", i, name) for i, name in enumerate(names))
+    actors = tuple(_actor(plan, index) for index in range(plan.num_actors))
     buffer = Role("buffer", "buffer", 0, config.plan.buffer_worker)
     learner = Role("learner", "learner", 0, "learner")
     evaluators = (
@@ -140,6 +136,13 @@ def program_for(config: RunConfig, plan: RunPlan) -> Program:
         for name in dict.fromkeys(role.worker for role in roles)
     )
     return Program(roles, workers, wires_for(config, plan, roles))
+
+
+def _actor(plan: RunPlan, index: int) -> Role:
+    name, together = f"actor-{index}", plan.actors_per_worker
+    if plan.inference == "learner":
+        return Role(name, "actor", index, "learner", thread=1)
+    return Role(name, "actor", index, name if together == 1 else f"actors-{index // together}")
 
 
 def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tuple[Wire, ...]:

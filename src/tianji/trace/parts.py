@@ -57,7 +57,15 @@ def trace_acting(acting: Acting, spans: Spans) -> Acting:
     return _with(
         acting,
         begin=spans.closing(acting.begin, Kind.BEGIN),
-        **_timed(acting, spans, act=Kind.INFER, finish=Kind.INFER, greedy=Kind.INFER),
+        **_timed(
+            acting,
+            spans,
+            act=Kind.INFER,
+            submit=Kind.INFER,
+            collect=Kind.INFER,
+            finish=Kind.INFER,
+            greedy=Kind.INFER,
+        ),
     )
 
 

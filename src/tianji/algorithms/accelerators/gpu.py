@@ -28,6 +28,8 @@ Forward: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
 class GpuRows:
     """See RowInference."""
 
+    runs_alone = True
+
     def __init__(self, forward: Forward, space: gym.Space[Any], device: torch.device) -> None:
         self._forward = forward
         self._device = device

@@ -132,6 +132,9 @@ class RowInference(Protocol):
     rows.finish(unroll, end)
     """
 
+    runs_alone: bool
+    """It runs by itself between submit() and collect()."""
+
     def begin(self, unroll: Unroll) -> None: ...
 
     def submit(self, unroll: Unroll, t: int) -> None:
@@ -149,6 +152,8 @@ class RowInference(Protocol):
 
 class HostRows:
     """Evaluates rows where they lie, on the CPU."""
+
+    runs_alone = False
 
     def __init__(self, inference: Inference, space: gym.Space[Any]) -> None:
         self._inference = inference

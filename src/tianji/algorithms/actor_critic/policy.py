@@ -207,6 +207,7 @@ class StochasticActing:
         self._num_outputs = model.head.layout.num_outputs
         self._sampler = build_sampler(model.head)
         self._rows = build_rows(model.net, POLICY, spaces.observation)
+        self.runs_alone = self._rows.runs_alone
         self._inference = build_inference(model.net, POLICY)
         self._reader = ObservationReader(spaces.observation)
         self._end_row = 0

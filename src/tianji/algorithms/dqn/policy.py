@@ -35,6 +35,7 @@ class EpsilonGreedyActing:
         self._config = config.algorithm
         self._num_actions = model.num_actions
         self._rows = build_rows(model.net, SCORES, spaces.observation)
+        self.runs_alone = self._rows.runs_alone
         self._inference = build_inference(model.net, SCORES)
         self._reader = ObservationReader(spaces.observation)
         self._scores_NA = np.empty((0, 0), np.float32)

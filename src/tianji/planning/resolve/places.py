@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Places("cuda:0", "learner", emulator_threads=16, reason="...")"""
+    """Places("cuda:0", "learner", emulator_threads=16, takes_turns=True, reason="...")"""
 
     device: str
     inference: Literal["actor-cpu", "actor-gpu", "learner", "served"]
     emulator_threads: int
+    takes_turns: bool
+    """Actors take turns in one process."""
     reason: str
 
 
@@ -37,11 +39,12 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
         threads = config.emulator_threads
     elif not probe.has_threads:
         threads = 1
-    elif inference == "learner":
+    elif inference != "actor-cpu":
         threads = len(machine.cores)  # a group that waits for its actions leaves them to the other
     else:
         threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
-    return Places(device, inference, threads, reason)
+    takes_turns = inference != "actor-cpu" and probe.has_threads
+    return Places(device, inference, threads, takes_turns, reason)
 
 
 def _inference(

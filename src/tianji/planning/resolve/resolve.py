@@ -71,6 +71,7 @@ def resolve(
         envs_per_actor=config.num_envs // shares.num_actors,
         learner_threads=shares.learner_threads,
         actor_threads=shares.actor_threads,
+        actors_per_worker=shares.num_actors if places.takes_turns else 1,
         emulator_threads=places.emulator_threads,
         device=places.device,
         inference=places.inference,
@@ -178,7 +179,7 @@ def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
     config = run.config
     num_actors = _set_actors(config)
     places = choose_places(config, machine, run.probe)
-    if places.inference == "learner" and num_actors is None:
+    if places.takes_turns and num_actors is None:
         num_actors = _groups(_possible_counts(run, len(machine.cores)))
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
     if solution is not None:
