@@ -60,8 +60,9 @@ class DeviceObservations:
             self._shape, lane_B, row_B, env_B, age_B, self._num_frames
         )
         stacks = self._take(at_BK)
-        if is_unseen_BK.any():
-            stacks[self._to_device(is_unseen_BK)] = 0
+        if is_unseen_BK.any():  # masked, not indexed: that would wait for the GPU
+            mask_BK = self._to_device(is_unseen_BK)
+            stacks.masked_fill_(mask_BK.view(*mask_BK.shape, *(1 for _ in stacks.shape[2:])), 0)
         return stacks
 
     def _take(self, index: Array) -> Tensor:

@@ -18,6 +18,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
 from tianji.costs.work import largest_noise
+from tianji.engines.assembly.wiring import replay_layout
 from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
@@ -136,7 +137,7 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
         "staleness": demand.staleness,
         "roles": solution.roles(),
         "memory_bytes": chosen.memory.total,
-        "memory": _memory_report(chosen.memory),
+        "memory": _memory_report(planned, chosen.memory),
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(solved.profile.warnings),
@@ -147,9 +148,15 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
     }
 
 
-def _memory_report(memory: RunMemory) -> dict[str, int]:
-    replay = memory.shared.replay
-    return {**memory.parts, "total": memory.total, "gpu": 0, "replay_bytes": replay}
+def _memory_report(planned: Planned, memory: RunMemory) -> dict[str, int]:
+    layout = replay_layout(planned.plan)
+    on_gpu = layout.observation_bytes if layout and planned.plan.replay_on_gpu else 0
+    return {
+        **memory.parts,
+        "total": memory.total,
+        "gpu": on_gpu,
+        "replay_bytes": memory.shared.replay + on_gpu,
+    }
 
 
 def _rule_report(planned: Planned, machine: Machine) -> dict[str, Any]:
