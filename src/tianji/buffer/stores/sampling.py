@@ -12,6 +12,9 @@ import numpy as np
 from tianji.buffer.stores.rings import Added, Items, Rings
 from tianji.types import Array
 
+MOST_TRIES = 10_000
+"""Draws for one batch: reset rows are a small part of all."""
+
 
 class Sample(NamedTuple):
     """Items, and their weights where they are not drawn alike."""
@@ -55,7 +58,9 @@ class UniformSampler:
         begin_L = np.array(self._rings.begins())
         ends_L = np.cumsum(self._rings.counts()) * self._rings.num_envs
         items = self._try(rng, count, begin_L, ends_L)
+        tries = 1
         while (missing := count - len(items.row_B)) > 0:
+            assert (tries := tries + 1) < MOST_TRIES, "the store holds no valid step"
             more = self._try(rng, missing, begin_L, ends_L)
             items = Items(*map(np.concatenate, zip(items, more, strict=True)))
         return Sample(items, None)
