@@ -24,7 +24,7 @@ import numpy as np
 from tianji.algorithms.interface import Acting
 from tianji.channels.interface import BoardReader, Bytes
 from tianji.channels.orders import ActorRows, Order
-from tianji.types import Unroll
+from tianji.types import Array, Unroll
 
 
 class Start(NamedTuple):
@@ -90,8 +90,8 @@ class Inference:
     def __init__(self, acting: Acting, board: BoardReader, read: Callable[[Bytes], None]) -> None:
         """read: copies the board's bytes into the model that `acting` uses."""
         self.begin = acting.begin
-        self.submit = acting.submit
-        self.collect = acting.collect
+        self.act = acting.act
+        self._acting = acting
         self.runs_alone: bool = getattr(acting, "runs_alone", False)
         """Inference runs by itself between submit() and collect(), as on a GPU."""
         self.finish = acting.finish
@@ -100,6 +100,12 @@ class Inference:
         self._read = read
         self.version = -1
         """The version that acts; -1 before the first one."""
+
+    def submit(self, unroll: Unroll, t: int) -> None:
+        self._acting.submit(unroll, t)
+
+    def collect(self, unroll: Unroll, t: int) -> Array:
+        return self._acting.collect(unroll, t)
 
     def refresh(self) -> None:
         """Read the newest version if it is another one."""

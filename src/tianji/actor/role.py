@@ -21,7 +21,7 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Sender
 from tianji.channels.orders import ActorRows
 from tianji.envs.interface import World
-from tianji.types import Clock, Stamp, Unroll
+from tianji.types import Array, Clock, Stamp, Unroll
 
 ENDS = ("valid", "terminated", "truncated")
 
@@ -128,7 +128,8 @@ class Actor:
         Environments that step on threads of their own, and inference on a GPU, are left to it until
         the next tick, so that the other actors of this thread can work meanwhile."""
         if self._is_inferring:
-            self._send_row()
+            self._is_inferring = False
+            self._send_row(self._inference.collect(self._unroll, self._row))
             return True
         was_stepping = self._is_stepping
         if was_stepping:
@@ -138,11 +139,14 @@ class Actor:
             return was_stepping
         if self._is_complete:
             return self._send_when_due(self._now_ns()) or was_stepping
-        self._submit_row()
-        if not self._leaves_inference:
-            self._send_row()
-            if not self._world.steps_alone:
-                self._receive_row()
+        self._assembler.before_row()
+        if self._leaves_inference:
+            self._inference.submit(self._unroll, self._row)
+            self._is_inferring = True
+            return True
+        self._send_row(self._inference.act(self._unroll, self._row))
+        if not self._world.steps_alone:
+            self._receive_row()
         return True
 
     def begin(self) -> bool:
@@ -232,16 +236,8 @@ class Actor:
             for name in ENDS:
                 unroll[name][:first] = False
 
-    def _submit_row(self) -> None:
-        """Start to choose the actions of the next row."""
-        self._assembler.before_row()
-        self._inference.submit(self._unroll, self._row)
-        self._is_inferring = True
-
-    def _send_row(self) -> None:
-        """Wait for the actions of the row and start its step."""
-        actions = self._inference.collect(self._unroll, self._row)
-        self._is_inferring = False
+    def _send_row(self, actions: Array) -> None:
+        """Start the step of the row."""
         self._world.send(actions)
         self._is_stepping = True
 
