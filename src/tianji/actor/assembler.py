@@ -101,6 +101,11 @@ class Inference:
         self.version = -1
         """The version that acts; -1 before the first one."""
 
+    @property
+    def uploaded_bytes(self) -> int:
+        """Return the bytes that inference has copied to a GPU."""
+        return int(getattr(self._acting, "uploaded_bytes", 0))
+
     def submit(self, unroll: Unroll, t: int) -> None:
         self._acting.submit(unroll, t)
 

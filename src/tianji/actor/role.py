@@ -288,6 +288,7 @@ class Actor:
         self._gauges[Gauge.STEPS] += steps
         self._gauges[Gauge.ITEMS] += 1
         self._gauges[Gauge.VERSION] = version
+        self._gauges[Gauge.UPLOADED_BYTES] = self._inference.uploaded_bytes
 
     def _num_steps(self) -> int:
         return int(np.count_nonzero(self._unroll["valid"][self._assembler.first_row : self._row]))

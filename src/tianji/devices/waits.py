@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:  # simulations count waits too, and do without torch
+    import torch
+    from torch import Tensor
 
 
 class Waits(threading.local):
@@ -18,10 +20,14 @@ class Waits(threading.local):
     def __init__(self) -> None:
         self._event: torch.cuda.Event | None = None
         self.count = 0
+        self.uploaded_bytes = 0
+        """Bytes that this thread has copied to a GPU."""
 
     def wait(self) -> None:
         """Sleep until the GPU has done everything that this thread's stream was asked to do."""
         if self._event is None:
+            import torch
+
             self._event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
         self._event.record()
         self._event.synchronize()
@@ -47,6 +53,8 @@ class Figures:
 
     def start(self, values: Mapping[str, Tensor]) -> None:
         """Take these scalars; on a GPU, start one copy of all of them to the host."""
+        import torch
+
         self._names = list(values)
         joined = torch.stack([value.detach().float().reshape(()) for value in values.values()])
         self._values, self._waits_before = joined, None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tianji.algorithms.interface import Minibatch, Update
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, BoardWriter, Bytes
+from tianji.devices.waits import WAITS
 from tianji.types import Batch, Clock
 
 
@@ -52,6 +53,8 @@ class Learner:
         self._policy.post(self.version, self._write_policy)
         self._gauges[Gauge.PUBLISH_NS] += self._now_ns() - before_ns
         self._gauges[Gauge.VERSION] = self.version
+        self._gauges[Gauge.GPU_WAITS] = WAITS.count
+        self._gauges[Gauge.UPLOADED_BYTES] = WAITS.uploaded_bytes
 
     def tick(self) -> bool:
         if self._batch is None and not self._begin():

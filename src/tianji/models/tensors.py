@@ -39,7 +39,10 @@ def to_tensor(array: Observed | Tensor, device: torch.device = CPU) -> Tensor:
     if device.type != "cpu" and (twin := TWINS.find(array)) is not None:
         return twin
     tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
-    return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)
+    if device.type == "cpu":
+        return tensor
+    WAITS.uploaded_bytes += array.nbytes
+    return tensor.to(device, non_blocking=True)
 
 
 def device_of(module: nn.Module) -> torch.device:

@@ -40,6 +40,10 @@ class GpuRows:
             self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
         self._outputs: Tensor | None = None
 
+    @property
+    def uploaded_bytes(self) -> int:
+        return sum(leaf.uploaded_bytes for leaf in self._leaves)
+
     @torch.no_grad()
     def _evaluate(self, rows: dict[str, tuple[Tensor, ...]]) -> Tensor:
         obs = {leaf.key: leaf.observation(*rows[leaf.key]) for leaf in self._leaves}
@@ -84,6 +88,7 @@ class _RowsOfLeaf:
         self._twin: tuple[Twin, int] | None = None
         self._rows: Tensor = torch.empty(0)
         self._num_uploaded = 0
+        self.uploaded_bytes = 0
 
     def begin(self, unroll: Unroll) -> None:
         """Upload into the twin of this slot, or else into memory of this object."""
@@ -112,6 +117,7 @@ class _RowsOfLeaf:
         if begin < end:
             rows = torch.from_numpy(unroll[self._name][begin:end])
             self._rows[begin:end].copy_(rows, non_blocking=True)
+            self.uploaded_bytes += rows.nbytes
             self._num_uploaded = end
 
     def observation(self, rows: Tensor, age_N: Tensor | None = None) -> Tensor:

@@ -135,6 +135,10 @@ class RowInference(Protocol):
     runs_alone: bool
     """It runs by itself between submit() and collect()."""
 
+    @property
+    def uploaded_bytes(self) -> int:
+        """Bytes copied to a GPU so far."""
+
     def begin(self, unroll: Unroll) -> None: ...
 
     def submit(self, unroll: Unroll, t: int) -> None:
@@ -154,6 +158,7 @@ class HostRows:
     """Evaluates rows where they lie, on the CPU."""
 
     runs_alone = False
+    uploaded_bytes = 0
 
     def __init__(self, inference: Inference, space: gym.Space[Any]) -> None:
         self._inference = inference

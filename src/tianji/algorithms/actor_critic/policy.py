@@ -220,6 +220,11 @@ class StochasticActing:
         self._rows.begin(unroll)
         self._end_row = first_row
 
+    @property
+    def uploaded_bytes(self) -> int:
+        """Return the bytes that inference has copied to a GPU."""
+        return self._rows.uploaded_bytes
+
     def submit(self, unroll: Unroll, t: int) -> None:
         self._rows.submit(unroll, t)
         self._end_row = t + 1

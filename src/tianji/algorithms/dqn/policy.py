@@ -58,6 +58,11 @@ class EpsilonGreedyActing:
         self._random_RN = rng.integers(self._num_actions, size=shape)
         self._rows.begin(unroll)
 
+    @property
+    def uploaded_bytes(self) -> int:
+        """Return the bytes that inference has copied to a GPU."""
+        return self._rows.uploaded_bytes
+
     def submit(self, unroll: Unroll, t: int) -> None:
         self._rows.submit(unroll, t)
 
