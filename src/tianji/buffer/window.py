@@ -17,6 +17,7 @@ from tianji.balance.turns import ParkingState, Turns, after_version, after_wait
 from tianji.buffer.interface import Entry, Gate
 from tianji.buffer.lanes import Lanes
 from tianji.buffer.orders import BufferOrders
+from tianji.buffer.warmup import WarmUp
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.orders import ActorRows, BufferRows
@@ -64,7 +65,7 @@ class RatioWindow(Gate):
         self._late = LateUnrolls(plan.max_lag, rows.actors, now_ns)
         self._late_since_ns = 0
         """Time at which the version that is due began to wait for late unrolls; 0: it does not."""
-        self._warmup = WarmUp(plan, num_actors) if plan.stores_copies else None
+        self._warmup = WarmUp(plan.point, num_actors) if plan.stores_copies else None
         self._may_park = plan.may_park and not is_serial and num_actors > 1
         self._parking = ParkingState(num_actors, num_actors)
         self._woken_ns = 0
@@ -195,42 +196,6 @@ def _turn(entry: Entry) -> tuple[bool, int, int, int]:
     same age, and the order is (round, actor). What is in the store already comes before."""
     stamp = entry.stamp
     return entry.slot is not None, stamp.oldest_version, stamp.round, stamp.actor
-
-
-class WarmUp:
-    """Says which unrolls of the warm-up enter a store before the first version is due: slots are
-    few, and a store that copies needs none.
-
-    Serial training must not depend on which unroll arrives first: every actor's first ones enter,
-    of each the same number.
-    """
-
-    def __init__(self, plan: WindowPlan, num_actors: int) -> None:
-        point = plan.point
-        self.most_in_slots = point.unrolls_per_version * (1 + point.lag_target) + num_actors
-        """Unrolls that may be in work or wait in a slot at once."""
-        self._is_serial = point.lag_target == 0
-        self._num_unrolls = point.warmup_unrolls
-        self._num_actors = num_actors
-        self.starts_with(0)
-
-    def starts_with(self, num_held: int) -> None:
-        """Leave out what the store holds from before."""
-        self._left = self._num_unrolls - num_held
-        self._left_of = [self._left // self._num_actors] * self._num_actors
-
-    def takes(self, actor: int) -> bool:
-        """Count an unroll of this actor that has arrived; return whether it enters at once."""
-        left = min(self._left, self._left_of[actor]) if self._is_serial else self._left
-        if not left:
-            return False
-        self._left -= 1
-        self._left_of[actor] -= 1
-        return True
-
-    def gave_up(self) -> None:
-        """An actor is not replaced: others make up for it."""
-        self._is_serial = False
 
 
 PATIENCE_NS = 250_000_000
