@@ -103,6 +103,13 @@ AGE = "age"
 """Fields that count, beside each frame of a stacked observation, those since the reset."""
 LIFE_LOST = "life_lost"
 """A field of worlds that mark steps which lose a life: an end for the learner, not of a game."""
+PLACE = "place"
+"""A field of unrolls that are stored for long: the round in which the environments were reset, the
+rows made since then before this unroll, and the rows that are new in it. An unroll continues the
+one before if it begins where that one ended."""
+PRIORITY = "priority"
+"""A field of the steps that items begin with: how much is to be learned from each, where actors
+compute it."""
 
 
 def leaf_name(prefix: str, key: str) -> str:
@@ -110,14 +117,14 @@ def leaf_name(prefix: str, key: str) -> str:
     return f"{prefix}.{key}" if key else prefix
 
 
-def observation_names(arrays: Mapping[str, Array]) -> list[str]:
-    """Return the names of the fields that are observations."""
-    return [name for name in arrays if name == OBS or name.startswith(f"{OBS}.")]
+def is_observation(name: str) -> bool:
+    """Return whether the field of this name is an observation or a leaf of one."""
+    return name == OBS or name.startswith(f"{OBS}.")
 
 
 def frame_names(arrays: Mapping[str, Array]) -> list[str]:
     """Return the names of the observations that are stored as single frames, beside their ages."""
-    return [name for name in observation_names(arrays) if AGE + name[len(OBS) :] in arrays]
+    return [n for n in arrays if is_observation(n) and AGE + n[len(OBS) :] in arrays]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,8 @@ class Batch:
 
     Queue stores give unrolls side by side: arrays [num_rows(+1), N_total, ...] named as the fields.
     Replay stores give minibatches: arrays [num_updates, minibatch, ...] named `obs`, `action`,
-    `reward` (n-step sum), `discount` (gamma^m, 0 after a termination), `next_obs`.
+    `reward` (n-step sum), `discount` (gamma^m, 0 after a termination), `next_obs`, and `weight`
+    where items are drawn by priority. Observations that lie on a GPU are tensors.
 
     >>> Batch({"obs": obs, "reward": reward}, (stamp,), num_items=1, num_steps=256)
     """

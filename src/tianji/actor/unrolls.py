@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tianji.actor.assembler import ActorOrders, Inference, Start
-from tianji.types import Array, Clock, Unroll
+from tianji.types import PLACE, Array, Clock, Unroll
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,10 @@ class UnrollAssembler:
         self._round = 0
         self._rng = np.random.default_rng()
         self._carry: dict[str, Array] | None = None
+        self._origin = -1
+        """Round in which the environments were reset."""
+        self._made = 0
+        """Rows made since then."""
         self._observations: list[str] = []
 
     def may_begin(self, newest: int) -> bool:
@@ -63,6 +67,7 @@ class UnrollAssembler:
         if self._carry is None:
             sequence = np.random.SeedSequence(self._plan.seed, spawn_key=(round_number,))
             self._rng = np.random.default_rng(sequence)
+            self._origin, self._made = round_number, 0
         else:
             for name, rows in self._carry.items():
                 unroll[name][: len(rows)] = rows
@@ -85,6 +90,9 @@ class UnrollAssembler:
         """Keep what the next unroll repeats: the last observation, and for n-step returns the rows
         before it. It is copied, because the slot belongs to the buffer once it is sent."""
         first = self.first_row
+        if PLACE in unroll:
+            unroll[PLACE][:] = self._origin, self._made, end - first
+        self._made += end - first
         self._carry = {
             name: unroll[name][end - first : history + end + 1].copy()
             for name, history in self._plan.observed.items()
@@ -104,8 +112,10 @@ class UnrollAssembler:
         if self._carry is None:
             return None
         carry = {name: rows.copy() for name, rows in self._carry.items()}
-        return {"carry": carry, "rng": self._rng.bit_generator.state}
+        place = [self._origin, self._made]
+        return {"carry": carry, "rng": self._rng.bit_generator.state, "place": place}
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._carry = {name: np.array(rows) for name, rows in state["carry"].items()}
         self._rng.bit_generator.state = state["rng"]
+        self._origin, self._made = state.get("place", (-1, 0))  # checkpoints of 0.1 have none

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.types import Array, Field
+from tianji.types import PLACE, Array, Field
 
 ALIGN = 64  # a cache line: two fields never share one
 
@@ -103,3 +103,5 @@ STANDARD_FIELDS: Sequence[Field] = (
 )
 """The fields of every unroll beside observations and the algorithm's own fields. `episode_length`
 is 0 except in the row in which an episode ended; `row_ns` is when each row was finished."""
+PLACE_FIELD = Field(PLACE, "int64", (3,), "unroll")
+"""A field of unrolls that a replay store takes."""

@@ -54,8 +54,10 @@ class RunPlan(Record):
     """The fields of a slot (channels/layout.py)."""
     slot_bytes: int
     num_slots: int
-    replay_unrolls: int
-    """Capacity of the replay store in unrolls; 0 for a queue."""
+    replay_rows: int
+    """Rows of every actor's unrolls that the replay store keeps; 0 for a queue."""
+    replay_on_gpu: bool = False
+    """The observations of the replay store lie on the learner's GPU."""
     unrolls_per_version: int
     warmup_unrolls: int
     lag_target: int
@@ -63,7 +65,7 @@ class RunPlan(Record):
     max_lag: int
     ratio: float
     shared_memory_bytes: int
-    """Slots, lanes and control."""
+    """Slots, replay, lanes and control."""
     policy_board_bytes: int | None = None
     """Shared memory for the published policy; None until the network is built."""
     sum_boards_bytes: int | None = None

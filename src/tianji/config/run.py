@@ -59,7 +59,11 @@ class CheckpointConfig(Strict):
     keep_last: Count = 3
     """Number of newest checkpoints to keep, in addition to the best one."""
     replay: bool | Auto = "auto"
-    """Save the replay store too; auto: if it is smaller than 256 MiB and fits on the disk."""
+    """Save the replay store in every checkpoint; auto: if it is smaller than 256 MiB and fits on
+    the disk."""
+    save_replay: bool = False
+    """Save the replay store when the run is stopped, whatever its size. Otherwise a resume fills a
+    large one again."""
 
 
 class EvaluateConfig(Strict):

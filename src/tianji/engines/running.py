@@ -227,7 +227,9 @@ class WorkerRun:
         return training
 
     def _tell_kept(self, is_restart: bool) -> None:
-        if is_restart and (kept := self._ends.num_kept):
+        if is_restart and self._spec.plan.replay_on_gpu:
+            self._reports(Event(kind="note", text=LOST_STORE))
+        elif is_restart and (kept := self._ends.steps_kept):
             self._reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
 
     def _open_buffer(self, progress: Progress) -> BufferEnd:
@@ -248,9 +250,10 @@ class WorkerRun:
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."
-KEPT_STORE = (
-    "The replay store is still in shared memory, with {count:,} unrolls, and is used again."
+LOST_STORE = (
+    "The replay store lay on the GPU and is gone with the learner's process: it is filled again."
 )
+KEPT_STORE = "The replay store is still in shared memory, with {count:,} steps, and is used again."
 
 
 SWITCH_S = 2e-5
@@ -311,6 +314,6 @@ class LockedBuffer(Buffer):
         with self._lock:
             return super().news()
 
-    def state(self) -> dict[str, Any]:
+    def state(self, is_last: bool = False) -> dict[str, Any]:
         with self._lock:
-            return super().state()
+            return super().state(is_last)

@@ -110,12 +110,14 @@ class Group:
         weights = self._model.state_dict().items()
         return {name: value.detach().to("cpu", copy=True) for name, value in weights}
 
-    def state(self) -> dict[str, Any]:
-        """Return copies of everything else that the group needs to continue."""
+    def state(self, is_last: bool = False) -> dict[str, Any]:
+        """Return copies of everything else that the group needs to continue.
+
+        is_last: the run ends, so that it may take long."""
         row = self.gauges.learner
         return {
             "update": {name: value.cpu() for name, value in self._update.state().items()},
-            "buffer": self.buffer.state(),
+            "buffer": self.buffer.state(is_last),
             "updates": row[Gauge.UPDATES],
             "trained_steps": row[Gauge.STEPS],
             "unique_steps": row[Gauge.UNIQUE_STEPS],

@@ -38,6 +38,9 @@ class DQNConfig(AlgorithmConfig):
     many as the learner has time for while the actors work."""
     replay_size: Count = 100_000
     """Capacity of the replay store, in steps."""
+    replay_on: Literal["host", "gpu"] = "host"
+    """Memory of the observations in the replay store. gpu: nothing is uploaded for a batch, but a
+    learner that is restarted fills the store again."""
     warmup_steps: Count = 1000
     """Steps collected before the first update."""
     n_step: Count = 2

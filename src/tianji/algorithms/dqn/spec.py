@@ -30,6 +30,7 @@ def cadence(config: RunConfig) -> ReplayCadence:
         steps_per_version=steps,
         warmup_steps=algorithm.warmup_steps,
         capacity_steps=algorithm.replay_size,
+        on_gpu=algorithm.replay_on == "gpu",
         num_updates=algorithm.updates_per_version,
         trained_steps_per_version=sampled,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 
@@ -22,7 +21,6 @@ from tianji.buffer.interface import Gate, Progress, Store
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.pool import Pool
 from tianji.buffer.stores.queue import Queue
-from tianji.buffer.stores.replay import Replay
 from tianji.buffer.stores.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
@@ -39,6 +37,7 @@ from tianji.engines.assembly.gradients import (
     timing_of,
 )
 from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
@@ -56,7 +55,6 @@ from tianji.types import Clock
 
 OpenSender = Callable[[], Sender]
 """Opens an actor's end of its lane; an actor that has opened it is ready to work."""
-REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
 
 
 def spans_of(spec: RunSpec, role: str) -> Spans | None:
@@ -132,6 +130,7 @@ def _build_assembler(
 def build_buffer(
     spec: RunSpec,
     receiver: Receiver,
+    open_replay: OpenMemory,
     progress: Progress,
     rows: BufferRows,
     spans: Spans | None = None,
@@ -158,7 +157,8 @@ def build_buffer(
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
             gate = RatioWindow(_window_plan(spec), *rest)
-            store = _build_replay(spec, receiver, replay)
+            seed = seed_for(spec.config.seed, "store")
+            store = build_replay(spec, receiver, open_replay, replay, seed)
     if spans is not None:
         store = trace_store(store, spans)
     return Buffer(gate, store, progress, first_row=spec.plan.lookahead - 1)
@@ -167,7 +167,12 @@ def build_buffer(
 def _window_plan(spec: RunSpec) -> WindowPlan:
     plan = spec.plan
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
-    return WindowPlan(point, plan.max_lag, may_park=plan.shares_cores)
+    return WindowPlan(
+        point,
+        plan.max_lag,
+        may_park=plan.shares_cores,
+        stores_copies=plan.replay_rows > 0,
+    )
 
 
 def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:
@@ -180,21 +185,6 @@ def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:
     )
 
 
-def _build_replay(spec: RunSpec, receiver: Receiver, cadence: ReplayCadence) -> Replay:
-    return Replay(
-        receiver,
-        capacity=spec.plan.replay_unrolls,
-        unroll_length=cadence.unroll_length,
-        lookahead=cadence.lookahead,
-        ratio=cadence.ratio,
-        warmup_unrolls=spec.plan.warmup_unrolls,
-        minibatch=cadence.trained_steps_per_version // cadence.num_updates,
-        gamma=spec.config.algorithm.gamma,
-        seed=seed_for(spec.config.seed, "store"),
-        save_items=_saves_replay(spec),
-    )
-
-
 def _build_queue(spec: RunSpec, receiver: Receiver, pool_batches: int) -> Store:
     env_axes = Layout.from_json(spec.plan.layout).env_axes()
     if pool_batches == 1:
@@ -202,13 +192,3 @@ def _build_queue(spec: RunSpec, receiver: Receiver, pool_batches: int) -> Store:
     per_version = spec.plan.unrolls_per_version
     seed = seed_for(spec.config.seed, "store")
     return Pool(receiver, env_axes, pool_batches * per_version, per_version, seed)
-
-
-def _saves_replay(spec: RunSpec) -> bool:
-    asked = spec.config.checkpoint.replay
-    if asked != "auto":
-        return asked
-    needed = spec.plan.replay_unrolls * spec.plan.slot_bytes
-    kept = spec.config.checkpoint.keep_last + 2  # the best one, and the one being written
-    free = shutil.disk_usage(spec.run_dir).free
-    return needed <= REPLAY_AUTO_SAVE_BYTES and kept * needed <= free

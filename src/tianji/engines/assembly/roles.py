@@ -28,7 +28,6 @@ from tianji.channels.contributions import (
 )
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
-from tianji.channels.layout import Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
@@ -222,6 +221,7 @@ class Roles:
         return build_buffer(
             self._spec,
             receiver,
+            self._ends.replay_memory,
             progress,
             rows,
             self._open_spans(role),
@@ -272,8 +272,7 @@ class Roles:
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a buffer's saved state as the present number of actors would have left it."""
         plan = self._spec.plan
-        axes = Layout.from_json(plan.layout).env_axes()
-        return regrouped(saved, plan.num_actors, plan.envs_per_actor, axes, plan.replay_unrolls)
+        return regrouped(saved, plan.num_actors, plan.envs_per_actor)
 
     def close(self) -> None:
         for reduce in self._reduces:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.devices.find import find_device
+from tianji.devices.nvml import list_gpus
 from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.sizes import is_image
+from tianji.wording import to_percent
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -64,3 +66,26 @@ def _inference(
             "two groups of environments take turns, and each frame crosses to the GPU once."
         )
     return "actor-gpu", f"Actors infer on {device}: observations are images."
+
+
+SAFE_GPU_SHARE = 0.8
+"""Share of the free memory of a GPU that a replay store may take."""
+
+
+def check_gpu_replay(config: RunConfig, device: str, nbytes: int) -> None:
+    """Raise UsageError if a replay store of this size cannot be on the learner's GPU."""
+    advice = "Use a smaller replay_size, or --replay-on host for main memory."
+    if config.plan.buffer_worker != "learner":
+        raise UsageError(
+            "replay_on is 'gpu', and plan.buffer_worker gives the buffer a process of its own. Use "
+            "--replay-on host, or leave the buffer in the learner's process."
+        )
+    if device == "cpu":
+        raise UsageError(f"replay_on is 'gpu', and this run is on the CPU. {advice}")
+    free = list_gpus()[int(device.partition(":")[2])].free_bytes
+    if nbytes > SAFE_GPU_SHARE * free:
+        raise UsageError(
+            f"The replay store does not fit on {device}: its observations take "
+            f"{nbytes / 2**30:,.1f} GiB. {free / 2**30:,.1f} GiB are free there, and it may take "
+            f"{to_percent(SAFE_GPU_SHARE)} of that. {advice}"
+        )

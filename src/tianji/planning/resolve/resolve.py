@@ -17,7 +17,7 @@ from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
-from tianji.planning.resolve.places import Places, choose_places
+from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
 from tianji.planning.resolve.shares import choose_actors, pin_cores, uneven_note
 from tianji.planning.resolve.slots import Run, Slots, estimated_memory, lag_target, plan_slots
 from tianji.planning.solve.demand import Demand, RunMemory
@@ -61,6 +61,8 @@ def resolve(
     check_times(config, cadence, shares.num_actors)
     slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
+    if slots.replay is not None and not slots.replay.has_observations:
+        check_gpu_replay(config, places.device, slots.replay.observation_bytes)
     if solution is not None:
         memory = solution.chosen.memory
     _check_memory(memory or estimated_memory(run, shares.num_actors), machine)
@@ -82,7 +84,8 @@ def resolve(
         layout=slots.layout.to_json(),
         slot_bytes=slots.layout.slot_bytes,
         num_slots=slots.num_slots,
-        replay_unrolls=slots.replay_unrolls,
+        replay_rows=0 if slots.replay is None else slots.replay.capacity,
+        replay_on_gpu=slots.replay is not None and not slots.replay.has_observations,
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
         # Rounds of gradients are closed; nothing is paced.
