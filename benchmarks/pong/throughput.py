@@ -1,7 +1,7 @@
 """Measure training on Pong against the bare emulator: what share of its steps is left?
 
     python -m benchmarks.pong.throughput                    pong-ppo for 60 s, bare before and after
-    python -m benchmarks.pong.throughput --preset pong-impala --seconds 120
+    python -m benchmarks.pong.throughput --seconds 120 --preset MY-PRESET
     python -m benchmarks.pong.throughput --options device=cuda inference=actor-gpu
     python -m benchmarks.pong.throughput --quick
 
