@@ -95,8 +95,8 @@ class Batches(Protocol):
     def take(self) -> Batch | None:
         """The next batch, or None while there is not enough to make one."""
 
-    def finish(self, batch: Batch, version: int) -> None:
-        """The batch led to `version`, which is published."""
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
+        """The batch led to `version`, which is published. priorities: of its items, by its keys."""
 
 
 class BoardWriter(Protocol):

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tianji.types import Array
+
 if TYPE_CHECKING:  # simulations count waits too, and do without torch
     import torch
     from torch import Tensor
@@ -38,6 +40,26 @@ WAITS = Waits()
 """One for each thread; the learner's count is a figure of the run."""
 
 
+class Download:
+    """A copy of a tensor to the host, which has arrived when this thread has waited once."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._host, self._waits_before = tensor.detach(), -1
+        if tensor.is_cuda:
+            import torch
+
+            self._host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            self._host.copy_(tensor, non_blocking=True)
+            self._waits_before = WAITS.count
+
+    def read(self) -> Array:
+        """Return the values; wait for them if this thread has not waited since."""
+        if self._waits_before == WAITS.count:
+            WAITS.wait()
+        values: Array = self._host.numpy()
+        return values
+
+
 class Figures:
     """Numbers that an update leaves on its device, read together after the policy was published.
 
@@ -48,8 +70,7 @@ class Figures:
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._values: Tensor | None = None
-        self._waits_before: int | None = None
+        self._values: Download | None = None
 
     def start(self, values: Mapping[str, Tensor]) -> None:
         """Take these scalars; on a GPU, start one copy of all of them to the host."""
@@ -57,11 +78,7 @@ class Figures:
 
         self._names = list(values)
         joined = torch.stack([value.detach().float().reshape(()) for value in values.values()])
-        self._values, self._waits_before = joined, None
-        if joined.is_cuda:
-            self._values = torch.empty(joined.shape, pin_memory=True)
-            self._values.copy_(joined, non_blocking=True)
-            self._waits_before = WAITS.count
+        self._values = Download(joined)
 
     def clear(self) -> None:
         """Forget what was taken."""
@@ -71,6 +88,4 @@ class Figures:
         """Return the numbers; wait for them if this thread has not waited since start()."""
         if self._values is None:
             return {}
-        if self._waits_before == WAITS.count:
-            WAITS.wait()
-        return dict(zip(self._names, self._values.tolist(), strict=True))
+        return dict(zip(self._names, self._values.read().tolist(), strict=True))

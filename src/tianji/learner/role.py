@@ -16,7 +16,7 @@ from tianji.algorithms.interface import Minibatch, Update
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, BoardWriter, Bytes
 from tianji.devices.waits import WAITS
-from tianji.types import Batch, Clock
+from tianji.types import Array, Batch, Clock
 
 
 class Learner:
@@ -39,6 +39,7 @@ class Learner:
         self._progress = progress
         self._gauges = gauges
         self._now_ns = now_ns
+        self._priorities: Callable[[], Array | None] = getattr(update, "priorities", lambda: None)
         self._batch: Batch | None = None
         self._minibatches: Iterator[Minibatch] = iter(())
         self._minibatch_steps = 0
@@ -92,9 +93,10 @@ class Learner:
 
     def _finish(self) -> None:
         assert self._batch is not None
-        self.metrics = self._update.metrics() or self.metrics
         self.version += 1
         self.publish()
+        # After it: on a GPU the figures have come with the policy.
+        self.metrics = self._update.metrics() or self.metrics
         batch, self._batch = self._batch, None
         self._gauges[Gauge.UNIQUE_STEPS] += batch.unique_steps
-        self._batches.finish(batch, self.version)
+        self._batches.finish(batch, self.version, self._priorities())

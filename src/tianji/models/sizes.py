@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import Leaf, observation_leaves
+from tianji.envs.spaces import Frames, Leaf, observation_leaves
 from tianji.errors import UsageError
 
 NUM_FEATURES = 512
@@ -56,6 +56,14 @@ def hidden_widths(spaces: Spaces, config: RunConfig) -> tuple[int, ...]:
         return config.model.hidden
     only_images = all(is_image(leaf) for leaf in observation_leaves(spaces.observation))
     return () if only_images else (64, 64)
+
+
+def reward_clip(spaces: Spaces, config: RunConfig) -> float | None:
+    """Return the size to which rewards are clipped; None where they are not."""
+    asked = config.normalize.clip_rewards
+    if asked == "auto":
+        return 1.0 if isinstance(spaces.observation, Frames) else None
+    return asked
 
 
 def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:

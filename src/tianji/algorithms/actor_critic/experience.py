@@ -18,7 +18,8 @@ from torch import Tensor
 from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import Frames, observation_leaves
+from tianji.envs.spaces import observation_leaves
+from tianji.models.sizes import reward_clip
 from tianji.models.statistics import ObservationStatistics, RewardScale
 from tianji.models.tensors import (
     Tensors,
@@ -205,14 +206,6 @@ def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float
     scale = RewardScale(config.algorithm.gamma, config.normalize.bound)
     scale.load_state(with_prefix("rewards", state))
     return scale.deviation
-
-
-def reward_clip(spaces: Spaces, config: RunConfig) -> float | None:
-    """Return the size to which rewards are clipped; None where they are not."""
-    asked = config.normalize.clip_rewards
-    if asked == "auto":
-        return 1.0 if isinstance(spaces.observation, Frames) else None
-    return asked
 
 
 class Preprocessor:

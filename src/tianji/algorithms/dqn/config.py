@@ -43,6 +43,13 @@ class DQNConfig(AlgorithmConfig):
     learner that is restarted fills the store again."""
     warmup_steps: Count = 1000
     """Steps collected before the first update."""
+    sampling: Literal["uniform", "prioritized"] = "uniform"
+    """How transitions are drawn from the replay store: all alike, or by their last TD errors
+    (Schaul et al. 2016)."""
+    priority_exponent: Fraction = 0.6
+    """How strongly TD errors count in prioritised sampling; 0: all alike."""
+    importance_exponent: Fraction = 0.4
+    """How far the loss corrects for prioritised sampling; 1: wholly."""
     n_step: Count = 2
     """Rewards summed before bootstrapping; more rewards propagate faster, but are more off-
     policy."""

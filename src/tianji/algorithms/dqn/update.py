@@ -19,7 +19,7 @@ from tianji.algorithms.dqn.loss import Diagnostics, Transitions, td_loss
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
-from tianji.devices.waits import Figures
+from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.networks.stacked import StackedNet
@@ -92,6 +92,7 @@ class DQNUpdate:
         self._found: list[Diagnostics] = []
         self._norms: list[float | Tensor] = []
         self._figures = Figures()
+        self._errors: Download | None = None
 
     def minibatch_steps(self, batch: Batch) -> int:
         return int(batch.arrays["reward"].shape[1])
@@ -116,8 +117,12 @@ class DQNUpdate:
             for prefix in (OBS, NEXT_OBS)
         )
         self._statistics.update({key: x_UB.flatten(0, 1) for key, x_UB in obs.items()})
-        rest = (to_tensor(arrays[name], device) for name in ("action", "reward", "discount"))
-        return Transitions(obs, next_obs, *rest)
+        action, reward, discount = (
+            to_tensor(arrays[name], device) for name in ("action", "reward", "discount")
+        )
+        has_weight = "weight" in arrays
+        weight = to_tensor(arrays["weight"], device) if has_weight else torch.ones_like(reward)
+        return Transitions(obs, next_obs, action, reward, discount, weight)
 
     def _differentiate(self, minibatch: Transitions) -> Tensor:
         found = self._gradient.gradient(minibatch, self._config)
@@ -155,6 +160,14 @@ class DQNUpdate:
             | self._optimizer.flags()
         )
         self._found = []
+        if self._config.sampling == "prioritized":
+            self._errors = Download(error_UB.abs())
+
+    def priorities(self) -> Array | None:
+        """Return the TD errors of all transitions of the last batch, in the order of its keys;
+        None where they do not count, or not all updates were made."""
+        errors, self._errors = self._errors, None
+        return None if errors is None else errors.read().reshape(-1)
 
     def metrics(self) -> Mapping[str, float]:
         if self._found:

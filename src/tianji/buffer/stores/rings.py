@@ -91,11 +91,16 @@ class Rings:
     """
 
     def __init__(
-        self, layout: RingLayout, memory: Any, make_observations: MakeObservations | None = None
+        self,
+        layout: RingLayout,
+        memory: Any,
+        make_observations: MakeObservations | None = None,
+        clip_rewards: float | None = None,
     ) -> None:
         """make_observations: where observations do not lie in this memory. What lies elsewhere is
-        lost with its process, so the store then begins empty."""
+        lost with its process, so the store then begins empty. clip_rewards: their largest size."""
         self.layout = layout
+        self._clip_rewards = clip_rewards
         self.arrays = layout.arrays(memory)
         self.num_rows, self.num_envs = self.shape = layout.num_rows, layout.unroll.num_envs
         self._gap = layout.history + 1
@@ -173,6 +178,9 @@ class Rings:
         for ours, theirs in pieces:
             for name, ring in self._steps[lane]:
                 ring[ours] = arrays[name][slot, theirs]
+            if self._clip_rewards is not None:
+                reward_TN = self.arrays["reward"][lane, ours]
+                np.clip(reward_TN, -self._clip_rewards, self._clip_rewards, out=reward_TN)
             if self._has_life_lost:
                 self.arrays["terminated"][lane, ours] |= arrays[LIFE_LOST][slot, theirs]
             if self._finals is not None:

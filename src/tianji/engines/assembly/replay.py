@@ -21,6 +21,7 @@ from tianji.checkpoint.writer import to_size
 from tianji.engines.assembly.wiring import replay_layout
 from tianji.engines.spec import RunSpec
 from tianji.errors import UsageError
+from tianji.models.sizes import reward_clip
 
 OpenMemory = Callable[[RingLayout], Any]
 """Opens the replay store's memory."""
@@ -38,7 +39,8 @@ def build_replay(
     assert layout is not None, "a plan with this cadence has a replay store"
     nbytes = replace(layout, has_observations=True).nbytes
     place = on_device(torch.device(spec.plan.device)) if spec.plan.replay_on_gpu else None
-    rings = Rings(layout, open_memory(layout), place)
+    clip = reward_clip(spec.spaces, spec.config)
+    rings = Rings(layout, open_memory(layout), place, clip)
     sampler: Sampler = UniformSampler(rings)
     if cadence.sampling is not None:
         sampler = ProportionalSampler(rings, cadence.sampling)
