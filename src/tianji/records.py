@@ -176,6 +176,19 @@ class SessionMetrics(LearnerMetrics, SessionShares):
     """The last record of the learner's side, with the means over the whole session."""
 
 
+class GpuUse(TypedDict):
+    """How a run uses its GPU.
+
+    busy_share: of the time in which a kernel ran, as the driver says; None if it does not
+    synchronisations_per_version: times that the learner waited for the GPU
+    host_to_device_bytes_per_step: bytes copied to the GPU, by all roles
+    """
+
+    busy_share: float | None
+    synchronisations_per_version: float
+    host_to_device_bytes_per_step: float
+
+
 class Measured(TypedDict):
     """What the gauges and the system show over some seconds, by role."""
 
@@ -187,6 +200,7 @@ class Measured(TypedDict):
     waited_s: Spent
     core_s: dict[str, float]
     """Processor time of its processes."""
+    gpu: GpuUse | None
 
 
 class Metrics(_Progressed, Measured):
@@ -201,6 +215,8 @@ class Metrics(_Progressed, Measured):
     activity: dict[str, str]
     restarts: int
     rss_bytes: dict[str, int]
+    actors_per_thread: int
+    """Actors that take turns on one thread."""
     time: NotRequired[str]
     """When the line was written, ISO 8601."""
     silent_s: NotRequired[dict[str, float]]
@@ -222,6 +238,9 @@ class SummaryFacts(TypedDict, total=False):
     waited_s: Spent
     critical_path: CriticalPath | None
     explanation: list[str]
+    device: str
+    inference: str
+    gpu: GpuUse | None
     predicted: dict[str, Any] | None
     """The plan's prediction."""
     prediction_error: dict[str, float] | None

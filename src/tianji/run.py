@@ -154,7 +154,9 @@ class _Run:
         self._display = Display(config, plan, config.observe.display)
         look = partial(folder.look, config, self._plan_file)
         gather, on_built = _gather_rule(config), self._plan_file.complete
-        self._observer = RunObserver(config, run_dir, self._display, gather, on_built, look)
+        self._observer = RunObserver(
+            config, run_dir, self._display, gather, on_built, look, planned.plan
+        )
 
     def to_end(self, resume: bool) -> Summary:
         run_dir = self._spec.run_dir
@@ -266,6 +268,9 @@ def _speed_facts(whole: Metrics, spec: RunSpec) -> SummaryFacts:
         "critical_path": found.critical_path,
         "explanation": list(found.sentences),
         "waited_s": whole["waited_s"],
+        "device": spec.plan.device,
+        "inference": spec.plan.inference,
+        "gpu": whole["gpu"],
     }
     if "gather" in whole:
         facts["gather"] = without_open_round(whole["gather"])

@@ -27,6 +27,17 @@ Array: TypeAlias = NDArray[Any]
 Unroll: TypeAlias = Mapping[str, Array]
 """The arrays of one slot by field name: views into shared memory, {"obs": ..., "reward": ...}."""
 
+
+class Parts(NamedTuple):
+    """Arrays that belong side by side along an axis, where joining them is left to the reader."""
+
+    arrays: tuple[Array, ...]
+    axis: int
+
+
+Observed: TypeAlias = Array | Parts
+"""Observations of a batch: one array, or the arrays of several unrolls."""
+
 Clock: TypeAlias = Callable[[], int]
 """Returns nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
 
@@ -40,7 +51,7 @@ class Field:
     """One array of an unroll.
 
     per="step":   [num_rows, N, *shape]      action, reward, ...
-    per="obs":    [num_rows + 1, N, *shape]  observations
+    per="obs":    [history + num_rows + 1, N, *shape]  observations
     per="row":    [num_rows, *shape]         one value for all environments
     per="unroll": [N, *shape]                one value for the whole unroll (a recurrent state)
 
@@ -51,6 +62,8 @@ class Field:
     dtype: str
     shape: tuple[int, ...] = ()
     per: Per = "step"
+    history: int = 0
+    """Observations before row 0, repeated from the unroll before: a stack of frames looks back."""
 
 
 class Stamp(NamedTuple):
@@ -86,6 +99,17 @@ class Episode(NamedTuple):
 
 OBS = "obs"
 FINAL_OBS = "final_obs"
+AGE = "age"
+"""Fields that count, beside each frame of a stacked observation, those since the reset."""
+LIFE_LOST = "life_lost"
+"""A field of worlds that mark steps which lose a life: an end for the learner, not of a game."""
+PLACE = "place"
+"""A field of unrolls that are stored for long: the round in which the environments were reset, the
+rows made since then before this unroll, and the rows that are new in it. An unroll continues the
+one before if it begins where that one ended."""
+PRIORITY = "priority"
+"""A field of the steps that items begin with: how much is to be learned from each, where actors
+compute it."""
 
 
 def leaf_name(prefix: str, key: str) -> str:
@@ -93,9 +117,14 @@ def leaf_name(prefix: str, key: str) -> str:
     return f"{prefix}.{key}" if key else prefix
 
 
-def observation_names(arrays: Mapping[str, Array]) -> list[str]:
-    """Return the names of the fields that are observations."""
-    return [name for name in arrays if name == OBS or name.startswith(f"{OBS}.")]
+def is_observation(name: str) -> bool:
+    """Return whether the field of this name is an observation or a leaf of one."""
+    return name == OBS or name.startswith(f"{OBS}.")
+
+
+def frame_names(arrays: Mapping[str, Array]) -> list[str]:
+    """Return the names of the observations that are stored as single frames, beside their ages."""
+    return [n for n in arrays if is_observation(n) and AGE + n[len(OBS) :] in arrays]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +133,14 @@ class Batch:
 
     Queue stores give unrolls side by side: arrays [num_rows(+1), N_total, ...] named as the fields.
     Replay stores give minibatches: arrays [num_updates, minibatch, ...] named `obs`, `action`,
-    `reward` (n-step sum), `discount` (gamma^m, 0 after a termination), `next_obs`.
+    `reward` (n-step sum), `discount` (gamma^m, 0 after a termination), `next_obs`, and `weight`
+    where items are drawn by priority. Observations that lie on a GPU are tensors.
 
     >>> Batch({"obs": obs, "reward": reward}, (stamp,), num_items=1, num_steps=256)
     """
 
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, Any]
+    """Arrays by name; observations of several unrolls may be Parts."""
     stamps: tuple[Stamp, ...]
     num_items: int
     """Number of items, as the algorithm counts them."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.fakes.replay import make_replay, with_place
 from tests.fakes.scripted import scripted_layout
 from tianji.algorithms.interface import Gather
 from tianji.balance.set_point import SetPoint
@@ -26,12 +27,12 @@ from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
-from tianji.types import Field, Stamp
+from tianji.types import PLACE, Field, Stamp
 
 ROWS, ENVS, ACTORS, SLOTS, PER_VERSION, P = 4, 2, 2, 24, 4, 3
 STEPS = ROWS * ENVS
 MEMORY = Field("memory", "float32", (2,), "unroll")
-LAYOUT = scripted_layout(ROWS, ENVS, more=(MEMORY,))
+LAYOUT = with_place(scripted_layout(ROWS, ENVS, more=(MEMORY,)))
 CAPACITY = 2 * PER_VERSION
 
 
@@ -56,9 +57,7 @@ def _window(make_store):
 STORES = {
     "queue": _window(lambda stream: Queue(stream, LAYOUT.env_axes())),
     "pool": _window(lambda stream: Pool(stream, LAYOUT.env_axes(), CAPACITY, PER_VERSION, seed=0)),
-    "replay": _window(
-        lambda stream: Replay(stream, CAPACITY, ROWS, 1, 2.0, 0, 16, 0.9, seed=0, save_items=True)
-    ),
+    "replay": _window(lambda stream: make_replay(stream, LAYOUT, CAPACITY * ROWS // ACTORS)),
     "sums": _sums,
     "simulated": _window(lambda stream: Queue(stream, {})),
 }
@@ -92,6 +91,7 @@ class Rig:
             self.counts[actor] += 1
             contribution = Contribution(self.version, self.counts[actor])
             self.writers[actor].post(contribution, np.full(P, self.counts[actor], np.float32))
+        self.stream.arrays[PLACE][grant.slot] = 0, grant.round * ROWS, ROWS
         stamp = Stamp(actor, grant.round, self.version, self.version, STEPS, 0, 0)
         self.senders[actor].send(grant.slot, stamp)
         self.sent += 1
@@ -113,15 +113,7 @@ class Rig:
 
     def free_slots(self):
         """Slots that nobody holds."""
-        found = []
-        while len(found) < SLOTS:
-            try:
-                found.append(self.stream.claim())
-            except (IndexError, AssertionError):
-                break
-        for slot in found:
-            self.stream.release(slot)
-        return len(found)
+        return len(self.stream._free)
 
 
 @every_store
@@ -143,7 +135,8 @@ def test_no_slot_is_ever_lost(name):
     for _ in range(12):
         rig.finish(rig.batch())
     granted = sum(map(len, rig.stream.granted))
-    assert rig.free_slots() + granted + rig.store.num_held() == SLOTS
+    held = 0 if isinstance(rig.store, Replay) else rig.store.num_held()  # it has copies
+    assert rig.free_slots() + granted + held == SLOTS
 
 
 @every_store
@@ -207,30 +200,6 @@ def test_priorities_may_come_back_with_a_batch(name):
     batch = rig.batch()
     priorities = None if batch.keys is None else np.ones(len(batch.keys))
     rig.buffer.finish(batch, 1, priorities)
-
-
-class Recording(Replay):
-    """A store that remembers the priorities it was sent."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.priorities = {}
-
-    def finish(self, batch, priorities=None):
-        self.priorities.update(zip(batch.keys.tolist(), priorities.tolist(), strict=True))
-        super().finish(batch)
-
-
-def test_keys_name_the_items_that_were_sampled(monkeypatch):
-    store = _window(lambda stream: Recording(stream, CAPACITY, ROWS, 1, 2.0, 0, 16, 0.9, 0, True))
-    monkeypatch.setitem(STORES, "recording", store)
-    rig = Rig("recording")
-    rig.stream.arrays["reward"][:] = np.arange(SLOTS * STEPS).reshape(SLOTS, ROWS, ENVS)
-    batch = rig.batch()
-    rewards = batch.arrays["reward"].ravel()
-    assert batch.keys.tolist() == rewards.astype(int).tolist(), "slot, row and environment"
-    rig.buffer.finish(batch, 1, priorities=2.0 * rewards)
-    assert rig.store.priorities == {int(reward): 2.0 * reward for reward in rewards}
 
 
 @pytest.mark.parametrize("name", ["queue", "pool"])

@@ -177,8 +177,9 @@ def test_dqn(network, seed, normalize, algorithm, n_step):
     arrays = dict(rig.replay_batch(seed).arrays)
     arrays["discount"] = np.power(arrays["discount"], n_step)
     x = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    weight = torch.rand(x["reward"].shape, generator=torch.Generator().manual_seed(seed))
     batch = Transitions(
-        {"": x["obs"]}, {"": x["next_obs"]}, x["action"], 3 * x["reward"], x["discount"]
+        {"": x["obs"]}, {"": x["next_obs"]}, x["action"], 3 * x["reward"], x["discount"], weight
     )
     fast = ClosedDQN(rig.model, target)
     plain = Autograd(flatten(rig.model), lambda *x: dqn_loss(rig.model, target, *x))

@@ -266,7 +266,7 @@ def test_a_run_that_does_not_fit_is_refused_with_the_arithmetic(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert main(["train", "cartpole-dqn", "--replay-size", "100000000000", "--json"]) == 2
     error = json.loads(capfd.readouterr().out)["error"]
-    assert "replay 5,0" in error, "the part that is too large"
+    assert "replay 3,0" in error, "the part that is too large"
     assert not (tmp_path / "runs").exists(), "nothing was started"
 
 

@@ -1,5 +1,6 @@
 """A worker holds any roles, in turns or on threads: with no lag the run is the same everywhere."""
 
+import itertools
 import signal
 import time
 from dataclasses import replace
@@ -26,14 +27,27 @@ PLACES = {
     ),
     "an evaluator with an actor": ({"evaluator": "actor-1"}, "in turns"),
     "a learner with an actor": ({"actor-0": "learner"}, "in turns"),
+    "actors on the second thread of the learner": (
+        {"actor-0": "learner", "actor-1": "learner"},
+        "actors apart",
+    ),
     "a buffer with an actor": ({"buffer": "actor-0"}, "in turns"),
 }
 
 
 def placed(program, moved, runs):
-    roles = tuple(replace(role, worker=moved.get(role.name, role.worker)) for role in program.roles)
+    counts = {
+        worker: itertools.count() for worker in ("actors", *(r.worker for r in program.roles))
+    }
+    roles = []
+    for role in program.roles:
+        worker = moved.get(role.name, role.worker)
+        thread = next(counts[worker]) if runs == "on threads" else 0
+        if runs == "actors apart" and role.kind == "actor":
+            thread = 1
+        roles.append(replace(role, worker=worker, thread=thread))
     names = dict.fromkeys(role.worker for role in roles)
-    return replace(program, roles=roles, workers=tuple(Worker(n, 1, runs) for n in names))
+    return replace(program, roles=tuple(roles), workers=tuple(Worker(n, 1) for n in names))
 
 
 def result(outcome):

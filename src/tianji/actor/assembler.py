@@ -24,7 +24,7 @@ import numpy as np
 from tianji.algorithms.interface import Acting
 from tianji.channels.interface import BoardReader, Bytes
 from tianji.channels.orders import ActorRows, Order
-from tianji.types import Unroll
+from tianji.types import Array, Unroll
 
 
 class Start(NamedTuple):
@@ -91,12 +91,26 @@ class Inference:
         """read: copies the board's bytes into the model that `acting` uses."""
         self.begin = acting.begin
         self.act = acting.act
+        self._acting = acting
+        self.runs_alone: bool = getattr(acting, "runs_alone", False)
+        """Inference runs by itself between submit() and collect(), as on a GPU."""
         self.finish = acting.finish
         self.newest = board.version
         self._board = board
         self._read = read
         self.version = -1
         """The version that acts; -1 before the first one."""
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Return the bytes that inference has copied to a GPU."""
+        return int(getattr(self._acting, "uploaded_bytes", 0))
+
+    def submit(self, unroll: Unroll, t: int) -> None:
+        self._acting.submit(unroll, t)
+
+    def collect(self, unroll: Unroll, t: int) -> Array:
+        return self._acting.collect(unroll, t)
 
     def refresh(self) -> None:
         """Read the newest version if it is another one."""

@@ -10,6 +10,7 @@ Stops      between two ticks
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Grant, Sender
 from tianji.channels.orders import ActorRows
 from tianji.envs.interface import World
-from tianji.types import Clock, Stamp, Unroll, observation_names
+from tianji.types import Array, Clock, Stamp, Unroll
 
 ENDS = ("valid", "terminated", "truncated")
 
@@ -72,11 +73,13 @@ class EpisodeLedger:
 
 @dataclass(frozen=True, slots=True)
 class ActorPlan:
-    """ActorPlan(index=0, num_rows=32)"""
+    """ActorPlan(index=0, num_rows=32, observed={"obs": 0})"""
 
     index: int
     num_rows: int
     """Rows of a slot."""
+    observed: Mapping[str, int]
+    """Fields with one entry for each observation, and how many observations each looks back."""
 
 
 class Actor:
@@ -108,15 +111,43 @@ class Actor:
         self._started_ns = 0
         self._is_complete = False
         """The item in work has all its rows and waits until it is due."""
+        self._is_inferring = False
+        """The actions of the next row are being chosen."""
+        # Actors with odd numbers are one phase ahead: while some infer, others step.
+        is_even = plan.index % 2 == 0
+        self._leaves_inference = is_even and inference.runs_alone and world.steps_alone
+        self._is_stepping = False
+        """The environments make a step that was not received yet."""
         self.index = plan.index
         self.is_working = False
         """An item has been begun and is neither sent nor dropped."""
 
     def tick(self) -> bool:
-        """Begin an item if one may, then step all environments once."""
+        """Begin an item if one may, then step all environments once.
+
+        Environments that step on threads of their own, and inference on a GPU, are left to it until
+        the next tick, so that the other actors of this thread can work meanwhile."""
+        if self._is_inferring:
+            self._is_inferring = False
+            self._send_row(self._inference.collect(self._unroll, self._row))
+            return True
+        was_stepping = self._is_stepping
+        if was_stepping:
+            self._receive_row()
+            self._leaves_inference = self._inference.runs_alone and self._world.steps_alone
         if not self.begin():
-            return False
-        return self._send_when_due(self._now_ns()) if self._is_complete else self._make_row()
+            return was_stepping
+        if self._is_complete:
+            return self._send_when_due(self._now_ns()) or was_stepping
+        self._assembler.before_row()
+        if self._leaves_inference:
+            self._inference.submit(self._unroll, self._row)
+            self._is_inferring = True
+            return True
+        self._send_row(self._inference.act(self._unroll, self._row))
+        if not self._world.steps_alone:
+            self._receive_row()
+        return True
 
     def begin(self) -> bool:
         """Drop an item that is no longer wanted, begin one if one may; return whether one is in
@@ -200,17 +231,22 @@ class Actor:
         self._world.reset(int(rng.integers(2**31)), unroll)
         self._ledger.restart()
         if first:
-            for name in observation_names(unroll):
-                unroll[name][first] = unroll[name][0]
+            for name, history in self._plan.observed.items():
+                unroll[name][history + first] = unroll[name][history]
             for name in ENDS:
                 unroll[name][:first] = False
 
-    def _make_row(self) -> bool:
+    def _send_row(self, actions: Array) -> None:
+        """Start the step of the row."""
+        self._world.send(actions)
+        self._is_stepping = True
+
+    def _receive_row(self) -> None:
+        """Wait until the step is done, and send the item that it completes."""
         row, unroll, gauges = self._row, self._unroll, self._gauges
-        self._assembler.before_row()
-        actions = self._inference.act(unroll, row)
         before_ns = self._now_ns()
-        self._world.step(actions, unroll, row)
+        self._world.recv(unroll, row)
+        self._is_stepping = False
         unroll["row_ns"][row] = now_ns = self._now_ns()
         gauges[Gauge.ENV_NS] += now_ns - before_ns
         gauges[Gauge.HEARTBEAT_NS] = now_ns
@@ -218,7 +254,6 @@ class Actor:
         if self._row == self._plan.num_rows or self._assembler.is_complete(unroll, row):
             self._complete()
             self._send_when_due(now_ns)
-        return True
 
     def _complete(self) -> None:
         """The rows are made: they become an item."""
@@ -253,6 +288,7 @@ class Actor:
         self._gauges[Gauge.STEPS] += steps
         self._gauges[Gauge.ITEMS] += 1
         self._gauges[Gauge.VERSION] = version
+        self._gauges[Gauge.UPLOADED_BYTES] = self._inference.uploaded_bytes
 
     def _num_steps(self) -> int:
         return int(np.count_nonzero(self._unroll["valid"][self._assembler.first_row : self._row]))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tianji.actor.assembler import ActorOrders, Inference, Start
-from tianji.types import Array, Clock, Unroll, observation_names
+from tianji.types import PLACE, Array, Clock, Unroll
 
 
 @dataclass(frozen=True, slots=True)
 class UnrollPlan:
-    """UnrollPlan(first_row=0, steps_per_round=256, seed=1, row_names=("action", "reward"))"""
+    """UnrollPlan(first_row=0, steps_per_round=256, seed=1, row_names=("action", "reward"),
+    observed={"obs": 0})"""
 
     first_row: int
     """Rows before it repeat the end of the previous unroll (n-step returns look ahead)."""
@@ -23,6 +24,8 @@ class UnrollPlan:
     seed: int
     row_names: Sequence[str]
     """Fields with one entry for each row, other than the observations; the layout names them."""
+    observed: Mapping[str, int]
+    """Fields with one entry for each observation, and how many observations each looks back."""
 
 
 class UnrollAssembler:
@@ -42,6 +45,10 @@ class UnrollAssembler:
         self._round = 0
         self._rng = np.random.default_rng()
         self._carry: dict[str, Array] | None = None
+        self._origin = -1
+        """Round in which the environments were reset."""
+        self._made = 0
+        """Rows made since then."""
         self._observations: list[str] = []
 
     def may_begin(self, newest: int) -> bool:
@@ -60,6 +67,7 @@ class UnrollAssembler:
         if self._carry is None:
             sequence = np.random.SeedSequence(self._plan.seed, spawn_key=(round_number,))
             self._rng = np.random.default_rng(sequence)
+            self._origin, self._made = round_number, 0
         else:
             for name, rows in self._carry.items():
                 unroll[name][: len(rows)] = rows
@@ -82,10 +90,13 @@ class UnrollAssembler:
         """Keep what the next unroll repeats: the last observation, and for n-step returns the rows
         before it. It is copied, because the slot belongs to the buffer once it is sent."""
         first = self.first_row
-        if not self._observations:
-            self._observations = observation_names(unroll)
-        rows = slice(end - first, end + 1)
-        self._carry = {name: unroll[name][rows].copy() for name in self._observations}
+        if PLACE in unroll:
+            unroll[PLACE][:] = self._origin, self._made, end - first
+        self._made += end - first
+        self._carry = {
+            name: unroll[name][end - first : history + end + 1].copy()
+            for name, history in self._plan.observed.items()
+        }
         if first:
             for name in self._plan.row_names:
                 self._carry[name] = unroll[name][end - first : end].copy()
@@ -101,8 +112,10 @@ class UnrollAssembler:
         if self._carry is None:
             return None
         carry = {name: rows.copy() for name, rows in self._carry.items()}
-        return {"carry": carry, "rng": self._rng.bit_generator.state}
+        place = [self._origin, self._made]
+        return {"carry": carry, "rng": self._rng.bit_generator.state, "place": place}
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._carry = {name: np.array(rows) for name, rows in state["carry"].items()}
         self._rng.bit_generator.state = state["rng"]
+        self._origin, self._made = state.get("place", (-1, 0))  # checkpoints of 0.1 have none

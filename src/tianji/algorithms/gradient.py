@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from torch import Tensor
 
+from tianji.devices.graphs import recorded
 from tianji.models.tensors import FlatParameters
 
 # Rows are what a loss is computed from, Terms its coefficients, Found what it reports beside its
@@ -32,18 +33,24 @@ class Gradient(Protocol[Rows, Terms_contra, Found_co]):
 
 
 class Autograd(Generic[Rows, Terms_contra, Found_co]):
-    """Differentiates a loss automatically: any network on any device."""
+    """Differentiates a loss automatically: any network on any device.
+
+    On a GPU it is a CUDA graph: what it returns is overwritten by the next minibatch."""
 
     def __init__(
         self, flat: FlatParameters, loss: Callable[[Rows, Terms_contra], tuple[Tensor, Found_co]]
     ) -> None:
         self._flat = flat
         self._loss = loss
+        self._run = recorded(flat.vector_P.device, self._differentiate)
 
     def prepare(self, batch: Rows, terms: Terms_contra) -> Rows:
         return batch
 
     def gradient(self, minibatch: Rows, terms: Terms_contra) -> Found_co:
+        return self._run(minibatch, terms)
+
+    def _differentiate(self, minibatch: Rows, terms: Terms_contra) -> Found_co:
         self._flat.gradient_P.zero_()
         loss, found = self._loss(minibatch, terms)
         loss.backward()  # type: ignore[no-untyped-call]

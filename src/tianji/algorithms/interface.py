@@ -51,6 +51,16 @@ class QueueCadence:
     ratio: ClassVar[float] = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Proportional:
+    """Items are drawn with probability p_i^alpha / sum p^alpha, and weighed by (1 / P_i)^beta
+    (Schaul et al. 2016). p_i: the absolute TD error that the learner gives back, plus epsilon."""
+
+    alpha: float = 0.6
+    beta: float = 0.4
+    epsilon: float = 1e-6
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayCadence:
     """Transitions are sampled from the newest steps. All counts are per version.
@@ -73,6 +83,10 @@ class ReplayCadence:
     """Environment steps in the store before the first batch is taken."""
     lookahead: int = 1
     """Rows that an n-step return looks ahead."""
+    on_gpu: bool = False
+    """Observations lie on the learner's GPU."""
+    sampling: Proportional | None = None
+    """How items are drawn; None: all alike."""
 
     @property
     def ratio(self) -> float:

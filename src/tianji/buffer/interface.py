@@ -6,7 +6,7 @@ which item is given up (remover), and when a batch may be taken (the gate).
     store     keeps                   takes                     gives up              gate
     Queue     slots                   all, once                 what was taken        ratio window
     Pool      slots                   some, at random           the oldest            ratio window
-    Replay    slots                   transitions, at random    the oldest            ratio window
+    Replay    copies of steps         transitions, at random    the oldest            ratio window
     Sums      nothing: the sums lie   the sum of all actors     the slot, at once     gather rule
               on the actors' boards
 """
@@ -25,7 +25,7 @@ from tianji.types import Array, Batch, Episode, Stamp
 class Store(Protocol):
     """Holds items from their arrival until they are used up or pushed out.
 
-    store.put(slot, stamp)        # index bookkeeping only: the bytes stay where they are
+    store.put(slot, stamp)        # bookkeeping only, or a copy of what is new
     batch = store.take(version)
     ... the learner uses batch ...
     store.finish(batch)           # slots that are free again go back to the receiver
@@ -37,7 +37,7 @@ class Store(Protocol):
         ...
 
     def num_held(self) -> int:
-        """Return the number of slots kept now."""
+        """Return how many unrolls are kept now."""
         ...
 
     def take(self, version: int) -> Batch: ...
@@ -53,9 +53,11 @@ class Store(Protocol):
         """Return figures about what was taken since the last call (reuse, age)."""
         return {}
 
-    def state(self) -> dict[str, Any]:
+    def state(self, is_last: bool = False) -> dict[str, Any]:
         """Return what a checkpoint keeps: what is held (with the bytes, where worth it), random
-        state. Nothing where a resumed run makes it again."""
+        state. Nothing where a resumed run makes it again.
+
+        is_last: the run ends, so that it may take long."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -87,7 +89,7 @@ class BufferEnd(Batches, Protocol):
         """Return what a person should know now, each thing once."""
         ...
 
-    def state(self) -> dict[str, Any]: ...
+    def state(self, is_last: bool = False) -> dict[str, Any]: ...
 
     def load_state(self, state: dict[str, Any]) -> None: ...
 

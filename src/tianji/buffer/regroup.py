@@ -1,6 +1,6 @@
 """Converts the saved state of a buffer to another number of actors. Pure.
 
-Environments are independent of each other, so a stored unroll is a set of columns, one per
+Environments are independent of each other, so a replay store's lane is a set of columns, one per
 environment, and columns may be combined in another way.
 """
 
@@ -11,62 +11,61 @@ from typing import Any
 
 import numpy as np
 
+from tianji.buffer.stores.ring_layout import BEGIN, END, MADE, UNKNOWN
 from tianji.types import Array
 
 
-def regrouped(
-    state: Mapping[str, Any],
-    num_actors: int,
-    envs_per_actor: int,
-    env_axes: Mapping[str, int | None],
-    capacity: int,
-) -> dict[str, Any]:
-    """Return the state as the buffer of `num_actors` would have saved it.
-
-    env_axes: where each field of an unroll has its environments (Layout.env_axes).
-    capacity: unrolls that the store keeps now; the newest stay.
-    """
+def regrouped(state: Mapping[str, Any], num_actors: int, envs_per_actor: int) -> dict[str, Any]:
+    """Return the state as the buffer of `num_actors` would have saved it."""
     rounds = list(state["rounds"])
     if len(rounds) == num_actors:
         return dict(state)
     store = dict(state["store"])
-    if "items" in store:
-        store = _regrouped_store(store, envs_per_actor, env_axes, capacity)
+    if store.pop("sampler", None) is not None:
+        items = _regrouped_rings(store["items"], num_actors, envs_per_actor)
+        store = {**store, "items": items, "sampler": {}}
     # A round of all actors has the same steps for any number of them; the highest repeats none.
     return {**state, "rounds": [max(rounds)] * num_actors, "store": store}
 
 
-def _regrouped_store(
-    store: dict[str, Any], envs: int, env_axes: Mapping[str, int | None], capacity: int
-) -> dict[str, Any]:
-    num_held, _, envs_before = store["items"]["reward"].shape
-    columns = num_held * envs_before
-    count = min(capacity, columns // envs)
-    kept = slice(
-        columns - count * envs, columns
-    )  # leaves out the oldest: they fill no unroll, or exceed the capacity
-    first_of_each = np.arange(kept.start, kept.stop, envs) // envs_before
+def _regrouped_rings(saved: Mapping[str, Any], num_lanes: int, envs: int) -> dict[str, Any]:
+    """Return saved rings (stores/saved_rings.py) for other lanes. Columns that meet in a lane end
+    together; rows that a column does not have are not valid."""
+    envs_before = saved["arrays"]["valid"].shape[1]
+    lane_C = np.repeat(np.arange(len(saved["rows"])), envs_before)  # C: columns
+    env_C = np.tile(np.arange(envs_before), len(saved["rows"]))
+    groups = [slice(lane * envs, (lane + 1) * envs) for lane in range(num_lanes)]
+    rows_C = saved["rows"][lane_C]
+    rows_L = np.array([rows_C[group].max() for group in groups])
+    held_C = (saved["head"][:, END] - saved["head"][:, BEGIN])[lane_C]
+    heads = np.zeros((num_lanes, saved["head"].shape[1]), np.int64)
+    heads[:, END] = np.maximum(0, rows_L - 1)
+    heads[:, BEGIN] = heads[:, END] - [held_C[group].max() for group in groups]
+    heads[:, MADE] = UNKNOWN
+    stop_C = np.cumsum(saved["rows"])[lane_C]
 
-    def regroup(array: Array, axis: int | None) -> Array:
-        if axis is None:  # one value for all environments: take the oldest column's
-            chosen: Array = array[first_of_each]
-            return chosen
-        by_column = np.moveaxis(array, axis + 1, 1).reshape(columns, *_without(array, axis))
-        grouped = by_column[kept].reshape(count, envs, *_without(array, axis))
-        return np.ascontiguousarray(np.moveaxis(grouped, 1, axis + 1))
+    def regroup(array: Array) -> Array:
+        if array.ndim == 1:  # one value for all environments: take the longest column's
+            longest = (range(group.start, group.stop)[rows_C[group].argmax()] for group in groups)
+            return np.concatenate([array[stop_C[c] - rows_C[c] : stop_C[c]] for c in longest])
+        lanes = []
+        for group, num_rows in zip(groups, rows_L.tolist(), strict=True):
+            lane = np.zeros((num_rows, envs, *array.shape[2:]), array.dtype)
+            for env, c in enumerate(range(group.start, group.stop)):
+                column = array[stop_C[c] - rows_C[c] : stop_C[c], env_C[c]]
+                lane[num_rows - rows_C[c] :, env] = column
+            lanes.append(lane)
+        return np.concatenate(lanes)
 
-    version_of_column = np.repeat(store["oldest_version"], envs_before)
-    num_rows = store["used"].shape[1] // envs_before
-    used = store["used"].reshape(num_held, num_rows, envs_before)
-    return {
-        **store,
-        "items": {name: regroup(array, env_axes[name]) for name, array in store["items"].items()},
-        "oldest_version": version_of_column[kept].reshape(count, envs).min(axis=1),
-        "used": regroup(used, axis=1).reshape(count, num_rows * envs),
-    }
-
-
-def _without(array: Array, axis: int) -> tuple[int, ...]:
-    """Return the shape of one column: an unroll without its environment axis."""
-    shape = array.shape[1:]
-    return shape[:axis] + shape[axis + 1 :]
+    arrays = {name: regroup(array) for name, array in saved["arrays"].items()}
+    for c, (lane, env) in enumerate(np.ndindex(num_lanes, envs)):
+        end = int(rows_L[: lane + 1].sum())
+        arrays["valid"][end - rows_L[lane] : max(0, end - 1 - held_C[c]), env] = False
+    found = {"head": heads, "rows": rows_L, "arrays": arrays}
+    if "finals" not in saved:
+        return found
+    lane_F, row_F, env_F = saved["final_at"].T
+    to_lane_F, to_env_F = np.divmod(lane_F * envs_before + env_F, envs)
+    to_row_F = row_F + rows_L[to_lane_F] - saved["rows"][lane_F]
+    at = np.stack([to_lane_F, to_row_F, to_env_F], axis=1)
+    return {**found, "final_at": at, "finals": saved["finals"]}

@@ -62,9 +62,9 @@ class Load(TypedDict):
 
 class Ask(TypedDict):
     """`want`: the next batch, please. `withdraw`: not any more; the answer is whether there is
-    none on its way. `state`, `record`: questions. `end`: the run is over."""
+    none on its way. `state`, `last state`, `record`: questions. `end`: the run is over."""
 
-    kind: Literal["want", "withdraw", "state", "record", "end"]
+    kind: Literal["want", "withdraw", "state", "last state", "record", "end"]
 
 
 class Answer(TypedDict):
@@ -173,11 +173,13 @@ class ServedBuffer:
         else:
             self._answers.send(Answer(kind="answer", value=self._answer(said["kind"])))
 
-    def _answer(self, question: Literal["withdraw", "state", "record"]) -> Any:
+    def _answer(self, question: Literal["withdraw", "state", "last state", "record"]) -> Any:
         if question == "withdraw":
             self._is_wanted = False
             return self._batch is None
-        return self._buffer.state() if question == "state" else self._buffer.record()
+        if question == "record":
+            return self._buffer.record()
+        return self._buffer.state(is_last=question == "last state")
 
 
 class RemoteBuffer:
@@ -245,8 +247,8 @@ class RemoteBuffer:
     def load_state(self, state: dict[str, Any]) -> None:
         self._feedback.send(Load(kind="load", state=state))
 
-    def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = self._ask("state")
+    def state(self, is_last: bool = False) -> dict[str, Any]:
+        state: dict[str, Any] = self._ask("last state" if is_last else "state")
         return state
 
     def record(self) -> BufferRecord:
@@ -262,7 +264,7 @@ class RemoteBuffer:
         """Let the buffer's worker end."""
         self._feedback.send(Ask(kind="end"))
 
-    def _ask(self, question: Literal["withdraw", "state", "record"]) -> Any:
+    def _ask(self, question: Literal["withdraw", "state", "last state", "record"]) -> Any:
         """Return the answer. Should the buffer's worker be gone, the supervisor ends this one."""
         self._feedback.send(Ask(kind=question))
         while (answer := self._hear()) is None:

@@ -33,6 +33,7 @@ class Buffer:
         self.items_put = 0
         """Items put, warm-up not counted: items_taken divided by it is the serial ratio."""
         self.items_taken = 0
+        self._news: list[str] = []
         gate.starts_with(store.num_held())
 
     def tick(self) -> bool:
@@ -120,7 +121,8 @@ class Buffer:
 
     def news(self) -> list[str]:
         """Return what a person should know now, each thing once."""
-        return self._gate.news()
+        news, self._news = self._news, []
+        return news + self._gate.news()
 
     def withdraw(self) -> bool:
         """Return True: a batch is taken only when the learner takes it."""
@@ -137,9 +139,9 @@ class Buffer:
             gather=self._gate.rounds_record(),
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self, is_last: bool = False) -> dict[str, Any]:
         """Return the state between two versions. A resume makes items again that wait or are in
-        work."""
+        work. is_last: the run ends, so that it may take long."""
         rounds = self._lanes.rounds()
         for stamp in self._gate.waiting():
             rounds[stamp.actor] -= 1
@@ -147,7 +149,7 @@ class Buffer:
             "rounds": rounds,
             "items_put": self.items_put,
             "items_taken": self.items_taken,
-            "store": self._store.state(),
+            "store": self._store.state(is_last),
             "gate": self._gate.state(),
             "lag": self.lag.state(),
             **self._lanes.losses.state(),
@@ -161,7 +163,16 @@ class Buffer:
         self._gate.load_state(state.get("gate", {}))  # checkpoints of version 0.1 have none
         self.lag.load_state(state["lag"])
         self._lanes.losses.load_state(state)
-        self._gate.starts_with(self._store.num_held())
+        num_held = self._store.num_held()
+        if state["store"].get("num_held", 0) > 0 and not num_held:
+            self._news.append(REFILLED)
+        self._gate.starts_with(num_held)
+
+
+REFILLED = (
+    "The checkpoint does not hold the replay store: it is filled again before training goes on. "
+    "--save-replay saves it when a run is stopped."
+)
 
 
 class Episodes:

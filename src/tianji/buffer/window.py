@@ -17,6 +17,7 @@ from tianji.balance.turns import ParkingState, Turns, after_version, after_wait
 from tianji.buffer.interface import Entry, Gate
 from tianji.buffer.lanes import Lanes
 from tianji.buffer.orders import BufferOrders
+from tianji.buffer.warmup import WarmUp
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.orders import ActorRows, BufferRows
@@ -34,6 +35,8 @@ class WindowPlan:
     max_lag: int
     may_park: bool = False
     """True where there are more workers than cores: actors then disturb the learner."""
+    stores_copies: bool = False
+    """The store copies what it keeps, so that unrolls of the warm-up enter it when they arrive."""
 
 
 class RatioWindow(Gate):
@@ -62,6 +65,7 @@ class RatioWindow(Gate):
         self._late = LateUnrolls(plan.max_lag, rows.actors, now_ns)
         self._late_since_ns = 0
         """Time at which the version that is due began to wait for late unrolls; 0: it does not."""
+        self._warmup = WarmUp(plan.point, num_actors) if plan.stores_copies else None
         self._may_park = plan.may_park and not is_serial and num_actors > 1
         self._parking = ParkingState(num_actors, num_actors)
         self._woken_ns = 0
@@ -70,10 +74,18 @@ class RatioWindow(Gate):
     def starts_with(self, num_held: int) -> None:
         """Skip the part of the warm-up that the store makes up for."""
         self._num_entered = min(num_held, self._point.warmup_unrolls)
+        if self._warmup is not None:
+            self._warmup.starts_with(self._num_entered)
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
-        self._waiting.append(Entry(stamp, slot))
-        return False
+        enters = self._warmup is not None and self._warmup.takes(stamp.actor)
+        self._waiting.append(Entry(stamp, None if enters else slot))
+        return enters
+
+    def gave_up(self, actor: int) -> None:
+        """Let the other actors take its turns."""
+        if self._warmup is not None:
+            self._warmup.gave_up()
 
     def came(self, actor: int) -> None:
         self._late.came(actor)
@@ -90,7 +102,12 @@ class RatioWindow(Gate):
     def _deal(self) -> None:
         lanes = self.lanes
         lanes.has_changed = False
-        lanes.deal(self._point.allowed(self._versions_made) - self._started())
+        budget = self._point.allowed(self._versions_made) - self._started()
+        if self._warmup is not None and self._versions_made == 0:
+            in_slots = sum(entry.slot is not None for entry in self._waiting)
+            room = self._warmup.most_in_slots - in_slots - lanes.turns.num_outstanding
+            budget = min(budget, room)
+        lanes.deal(budget)
         lanes.deliver()
         lanes.receiver.expect(max(1, self._needed() - self._kept()))
 
@@ -146,12 +163,16 @@ class RatioWindow(Gate):
     def _discard_late(self) -> None:
         """Discard and count unrolls that are too old in spite of pacing, as a last resort."""
         oldest = self.version - self._max_lag
-        late = [entry for entry in self._waiting if entry.stamp.oldest_version < oldest]
+        late = [
+            entry
+            for entry in self._waiting
+            if entry.slot is not None and entry.stamp.oldest_version < oldest
+        ]
         if not late:
             return
-        self._waiting = [entry for entry in self._waiting if entry.stamp.oldest_version >= oldest]
+        self._waiting = [entry for entry in self._waiting if entry not in late]
         for stamp, slot in late:
-            assert slot is not None, "unrolls that wait hold a slot"
+            assert slot is not None, "those that entered the store are not discarded"
             self.lanes.discard(stamp, slot)
         self._deal()
 
@@ -167,14 +188,14 @@ class RatioWindow(Gate):
         self.version = version
 
     def waiting(self) -> Iterable[Stamp]:
-        return (entry.stamp for entry in self._waiting)
+        return (entry.stamp for entry in self._waiting if entry.slot is not None)
 
 
-def _turn(entry: Entry) -> tuple[int, int, int]:
+def _turn(entry: Entry) -> tuple[bool, int, int, int]:
     """Sort the oldest first, so that nothing waits until it is too old; without lag all have the
-    same age, and the order is (round, actor)."""
+    same age, and the order is (round, actor). What is in the store already comes before."""
     stamp = entry.stamp
-    return stamp.oldest_version, stamp.round, stamp.actor
+    return entry.slot is not None, stamp.oldest_version, stamp.round, stamp.actor
 
 
 PATIENCE_NS = 250_000_000

@@ -68,6 +68,10 @@ class Gauge(IntEnum):
     """Actor: environments that failed and were replaced."""
     WALL_BEFORE_NS = 26
     """Learner: duration of the training before this session, for the learner that replaces it."""
+    GPU_WAITS = 27
+    """Learner: times that it waited for the GPU."""
+    UPLOADED_BYTES = 28
+    """Actor, learner: bytes copied to the GPU."""
 
 
 CARRIED = {

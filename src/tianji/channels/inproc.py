@@ -18,7 +18,6 @@ class InprocStream:
     def __init__(self, layout: Layout, num_slots: int, num_lanes: int) -> None:
         memory = np.zeros(layout.slot_bytes * num_slots, np.uint8)
         self.num_lanes = num_lanes
-        self.kept: tuple[int, ...] = ()
         self.arrays = layout.arrays(memory, num_slots)
         self.stamps: dict[int, Stamp] = {}
         self.granted: list[deque[Grant]] = [deque() for _ in range(num_lanes)]
@@ -59,17 +58,8 @@ class InprocStream:
     def is_attached(self, lane: int) -> bool:
         return True
 
-    def claim(self) -> int:
-        return self._free.pop()
-
     def release(self, slot: int) -> None:
         self._free.append(slot)
-
-    def keep(self, slot: int, stamp: Stamp) -> None:
-        """Nobody takes over here."""
-
-    def drop(self, slot: int) -> None:
-        self.release(slot)
 
     def reset_lane(self, lane: int) -> list[int]:
         arrived = list(self.sent[lane])

@@ -61,8 +61,6 @@ class Receiver(Protocol):
     arrays: dict[str, Array]
     """Every field of every slot: [num_slots, rows, ...] by field name."""
     num_lanes: int
-    kept: tuple[int, ...]
-    """Slots that a receiver before this one had kept, in that order; their stamps are known."""
 
     def take(self) -> int | None:
         """The slot of the next unroll that has arrived, lanes in turn, or None."""
@@ -77,17 +75,8 @@ class Receiver(Protocol):
         """Give a lane free slots, for this round and those after it. Returns how many: fewer when
         there are no more, none when the lane is not attached."""
 
-    def claim(self) -> int:
-        """A free slot for the store itself, to fill from a checkpoint."""
-
     def release(self, slot: int) -> None:
         """The slot may be granted again."""
-
-    def keep(self, slot: int, stamp: Stamp) -> None:
-        """Note that the store holds this slot for long: a receiver that takes over finds it."""
-
-    def drop(self, slot: int) -> None:
-        """Release a slot that was kept."""
 
     def reset_lane(self, lane: int) -> list[int]:
         """The lane's sender died: everything it had sent is returned, and its grants come back."""
@@ -106,8 +95,8 @@ class Batches(Protocol):
     def take(self) -> Batch | None:
         """The next batch, or None while there is not enough to make one."""
 
-    def finish(self, batch: Batch, version: int) -> None:
-        """The batch led to `version`, which is published."""
+    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
+        """The batch led to `version`, which is published. priorities: of its items, by its keys."""
 
 
 class BoardWriter(Protocol):

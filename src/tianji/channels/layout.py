@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.types import Array, Field
+from tianji.types import PLACE, Array, Field
 
 ALIGN = 64  # a cache line: two fields never share one
 
@@ -32,7 +32,7 @@ class Layout:
     def shape(self, field: Field) -> tuple[int, ...]:
         return {
             "step": (self.num_rows, self.num_envs, *field.shape),
-            "obs": (self.num_rows + 1, self.num_envs, *field.shape),
+            "obs": (field.history + self.num_rows + 1, self.num_envs, *field.shape),
             "row": (self.num_rows, *field.shape),
             "unroll": (self.num_envs, *field.shape),
         }[field.per]
@@ -41,6 +41,10 @@ class Layout:
         """The axis of each field that counts environments; None for one value per row."""
         axes: dict[str, int | None] = {"step": 1, "obs": 1, "row": None, "unroll": 0}
         return {field.name: axes[field.per] for field in self.fields}
+
+    def observed(self) -> dict[str, int]:
+        """Return the fields with a row for each observation, and how far each looks back."""
+        return {field.name: field.history for field in self.fields if field.per == "obs"}
 
     def row_names(self) -> tuple[str, ...]:
         """Return the fields with one entry for each row, other than the observations."""
@@ -79,12 +83,12 @@ class Layout:
         return zlib.crc32(json.dumps(self.to_json()).encode())
 
     def to_json(self) -> dict[str, Any]:
-        fields = [[f.name, f.dtype, list(f.shape), f.per] for f in self.fields]
+        fields = [[f.name, f.dtype, list(f.shape), f.per, f.history] for f in self.fields]
         return {"fields": fields, "num_rows": self.num_rows, "num_envs": self.num_envs}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Layout:
-        fields = tuple(Field(n, d, tuple(s), p) for n, d, s, p in data["fields"])
+        fields = tuple(Field(n, d, tuple(s), p, h) for n, d, s, p, h in data["fields"])
         return Layout(fields, data["num_rows"], data["num_envs"])
 
 
@@ -99,3 +103,5 @@ STANDARD_FIELDS: Sequence[Field] = (
 )
 """The fields of every unroll beside observations and the algorithm's own fields. `episode_length`
 is 0 except in the row in which an episode ended; `row_ns` is when each row was finished."""
+PLACE_FIELD = Field(PLACE, "int64", (3,), "unroll")
+"""A field of unrolls that a replay store takes."""

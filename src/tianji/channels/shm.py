@@ -12,8 +12,6 @@ Either end may die at any instruction:
 - When a receiver dies, the record of which lane holds which slot is lost. The new receiver raises
   every lane's generation. Items sent before a sender has acknowledged the new generation are void,
   and the slot that it may still be writing stays out of use until then.
-- Slots that a receiver keeps for long are listed in the memory (notes.py). The new receiver finds
-  every slot whose note was complete, and treats all others as free.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from itertools import chain
 from tianji.channels.interface import Grant
 from tianji.channels.layout import Layout
 from tianji.channels.memory import IS_ORDERED, Bell, Seat, Segment, new_fence
-from tianji.channels.notes import Notes, note_bytes
 from tianji.errors import ChannelError
 from tianji.types import Stamp, Unroll
 
@@ -97,8 +94,7 @@ class StreamMemory:
     def create(layout: Layout, num_slots: int, num_lanes: int) -> StreamMemory:
         slots = Segment.create("slots", layout.slot_bytes * num_slots)
         try:
-            nbytes = lane_bytes(num_slots) * num_lanes + note_bytes(num_slots)
-            lanes = Segment.create("lanes", nbytes)
+            lanes = Segment.create("lanes", lane_bytes(num_slots) * num_lanes)
         except ChannelError:
             slots.close()
             raise
@@ -110,13 +106,10 @@ class StreamMemory:
     def lane(self, index: int) -> _Lane:
         return _Lane(self.lanes, index, self.num_slots)
 
-    def notes(self) -> Notes:
-        return Notes(self.lanes, self.num_lanes * lane_bytes(self.num_slots), self.num_slots)
-
     def check(self) -> None:
         """Raise ChannelError unless this memory has the sizes and the layout of the plan."""
         sizes = self.slots.nbytes, self.lanes.nbytes
-        lanes = self.num_lanes * lane_bytes(self.num_slots) + note_bytes(self.num_slots)
+        lanes = self.num_lanes * lane_bytes(self.num_slots)
         planned = self.layout.slot_bytes * self.num_slots, lanes
         if sizes != planned:
             raise ChannelError(
@@ -232,16 +225,9 @@ class ShmReceiver:
         self._next_lane = 0
         self._free: list[int] = []
         """Last in, first out: that slot is still in a cache."""
-        self._notes = memory.notes()
-        self.kept = self._notes.found
-        for slot in self.kept:
-            self._entries[slot] = (slot, *self._notes.stamp(slot))
         for index in range(self.num_lanes):
             self._raise_generation(index)
-            if self._held[index] in self.kept:  # the grant is old, its slot was sent and stored
-                self._held[index] = -1
-        taken = {*self._held, *self.kept}
-        self._free.extend(slot for slot in range(memory.num_slots) if slot not in taken)
+        self._free.extend(slot for slot in range(memory.num_slots) if slot not in self._held)
 
     def _raise_generation(self, index: int) -> None:
         """Make everything on the lane void, and note the slot that its sender may be writing."""
@@ -340,17 +326,7 @@ class ShmReceiver:
         for bell in self._bells:
             bell.ring()
 
-    def claim(self) -> int:
-        return self._free.pop()
-
     def release(self, slot: int) -> None:
-        self._free.append(slot)
-
-    def keep(self, slot: int, stamp: Stamp) -> None:
-        self._notes.add(slot, stamp)
-
-    def drop(self, slot: int) -> None:
-        self._notes.remove(slot)  # first: a free slot may be written at any time
         self._free.append(slot)
 
     def reset_lane(self, lane: int) -> list[int]:

@@ -32,6 +32,14 @@ class RunPlan(Record):
     """Torch threads of the learner's process."""
     actor_threads: int = 1
     """Torch threads of each actor's process."""
+    actors_per_worker: int = 1
+    """Actors that take turns in one process: one infers while the environments of others step."""
+    emulator_threads: int = 1
+    """Threads of each actor's emulator."""
+    device: str = "cpu"
+    """Where the learner trains: `cpu` or `cuda:N`."""
+    inference: Literal["actor-cpu", "actor-gpu", "learner"] = "actor-cpu"
+    """Where policies choose actions."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""
     cores: dict[str, tuple[int, ...]]
@@ -46,8 +54,10 @@ class RunPlan(Record):
     """The fields of a slot (channels/layout.py)."""
     slot_bytes: int
     num_slots: int
-    replay_unrolls: int
-    """Capacity of the replay store in unrolls; 0 for a queue."""
+    replay_rows: int
+    """Rows of every actor's unrolls that the replay store keeps; 0 for a queue."""
+    replay_on_gpu: bool = False
+    """The observations of the replay store lie on the learner's GPU."""
     unrolls_per_version: int
     warmup_unrolls: int
     lag_target: int
@@ -55,7 +65,7 @@ class RunPlan(Record):
     max_lag: int
     ratio: float
     shared_memory_bytes: int
-    """Slots, lanes and control."""
+    """Slots, replay, lanes and control."""
     policy_board_bytes: int | None = None
     """Shared memory for the published policy; None until the network is built."""
     sum_boards_bytes: int | None = None
@@ -66,6 +76,11 @@ class RunPlan(Record):
     """None if the plan was not measured."""
     notes: tuple[str, ...]
     """The derived values and the reasons for them, in words."""
+
+    @property
+    def acting_device(self) -> str:
+        """Return where actors infer."""
+        return "cpu" if self.inference == "actor-cpu" else self.device
 
     @property
     def steps_per_unroll(self) -> int:

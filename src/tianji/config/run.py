@@ -25,8 +25,13 @@ SEED_LIMIT = 2**63
 class ModelConfig(Strict):
     """The network. Vectors go through an MLP, images through the Nature CNN first."""
 
-    hidden: tuple[Count, ...] = (64, 64)
-    """Widths of the hidden layers."""
+    hidden: tuple[Count, ...] | Auto = "auto"
+    """Widths of the hidden layers. auto: 64, 64; none behind convolutions."""
+    torso: Literal["nature", "impala"] = "nature"
+    """Convolutions for images: three layers (Mnih et al. 2015), or the residual network of IMPALA
+    (Espeholt et al. 2018)."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Precision of the network's products; parameters stay float32. auto: bfloat16 on a GPU."""
     activation: Literal["tanh", "relu", "gelu", "elu"] = "tanh"
     """Non-linearity of the hidden layers."""
     factory: str | None = None
@@ -42,6 +47,8 @@ class NormalizeConfig(Strict):
     """Scale rewards by the running standard deviation of the discounted return."""
     bound: Positive = 10.0
     """Clip normalised values to [-bound, bound]."""
+    clip_rewards: Positive | Auto | None = "auto"
+    """Clip rewards to [-x, x] for training; returns are not clipped. auto: 1 for Atari games."""
 
 
 class CheckpointConfig(Strict):
@@ -52,7 +59,11 @@ class CheckpointConfig(Strict):
     keep_last: Count = 3
     """Number of newest checkpoints to keep, in addition to the best one."""
     replay: bool | Auto = "auto"
-    """Save the replay store too; auto: if it is smaller than 256 MiB and fits on the disk."""
+    """Save the replay store in every checkpoint; auto: if it is smaller than 256 MiB and fits on
+    the disk."""
+    save_replay: bool = False
+    """Save the replay store when the run is stopped, whatever its size. Otherwise a resume fills a
+    large one again."""
 
 
 class EvaluateConfig(Strict):
@@ -173,9 +184,20 @@ class RunConfig(Strict):
     """Torch threads of the learner; auto: the cores that the actors leave, as far as they help."""
     actor_threads: Count | Auto = "auto"
     """Torch threads of each actor; auto: more than one only if it makes inference faster."""
+    emulator_threads: Count | Auto = "auto"
+    """Threads of each actor's emulator, for environments that step on threads of their own."""
+    device: str = "auto"
+    """Where the learner trains: cpu, cuda, or cuda:N. auto: the first GPU, if there is one and
+    observations are images."""
+    inference: Literal["auto", "actor-cpu", "actor-gpu", "learner"] = "auto"
+    """Where policies choose actions: in each actor's process on the CPU or on the GPU, or in the
+    learner's process, which then holds the environments too."""
     max_lag: int = Field(1, ge=0)
     """Most versions by which experience may be behind the learner; 0: sampling and training take
     turns."""
+    lag_target: Annotated[int, Field(ge=0)] | Auto = "auto"
+    """Versions by which experience is behind the learner in the steady state; at most max_lag.
+    auto: 1, which is what overlapping takes, or 0 if max_lag is 0."""
     target_return: float | None = None
     """Stop when the mean return of the last 100 finished episodes reaches this."""
     max_env_steps: Count = 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
+from tianji.engines.assembly.model import prepare_device, use_device
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.loop import run_loop
@@ -77,11 +79,14 @@ class WorkerRun:
     ) -> None:
         self._spec = spec
         self._ends = ends
-        self._has_threads = program.worker(worker).runs == "on threads"
         self._held = program.roles_in(worker)
         (self._buffer,) = program.of_kind("buffer")
         (self._learner,) = program.of_kind("learner")
         self._has_learner = self._learner in self._held
+        self._is_together = self._buffer in self._held and (
+            self._buffer.thread == self._learner.thread
+        )
+        """Buffer and learner take turns."""
         self._reports = reports
         self._roles = Roles(spec, program, ends, reports)
         self._remote: RemoteBuffer | None = None
@@ -90,6 +95,7 @@ class WorkerRun:
     def run(self, resume: bool, is_restart: bool) -> None:
         """resume: the run continues a former session. is_restart: it continues a worker that died
         in this one."""
+        prepare_device(self._spec, *self._ends.slots())
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
@@ -100,10 +106,9 @@ class WorkerRun:
                 parts.append(self._serving(role, is_restart))
             elif role.kind == "learner":
                 parts.extend(self._training_parts(role, self._begin(role, resume, is_restart)))
-        if self._has_threads:
-            run_on_threads([self._loop([part]) for part in parts])
-        else:
-            self._loop(parts)()
+        threads = sorted({part.role.thread for part in parts})
+        of_thread = {n: [part for part in parts if part.role.thread == n] for n in threads}
+        run_on_threads([self._loop(some) for some in of_thread.values()])
         self._roles.close()
 
     def _loop(self, parts: Sequence[Part]) -> Callable[[], None]:
@@ -114,6 +119,7 @@ class WorkerRun:
         rows = [row for part in parts for row in part.rows]
 
         def loop() -> None:
+            use_device(self._spec.plan.device)
             if len(parts) > 1:
                 turns = Turns(parts)
                 run_loop(turns.tick, rows, traced, turns.is_over, turns.due_ns)
@@ -176,7 +182,7 @@ class WorkerRun:
                 reasons.append(because)
             return bool(reasons)
 
-        is_together = buffer in self._held and not self._has_threads
+        is_together = self._is_together
         rows = (
             [group.gauges.buffer, group.gauges.learner] if is_together else [group.gauges.learner]
         )
@@ -221,7 +227,9 @@ class WorkerRun:
         return training
 
     def _tell_kept(self, is_restart: bool) -> None:
-        if is_restart and (kept := self._ends.num_kept):
+        if is_restart and self._spec.plan.replay_on_gpu:
+            self._reports(Event(kind="note", text=LOST_STORE))
+        elif is_restart and (kept := self._ends.steps_kept):
             self._reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
 
     def _open_buffer(self, progress: Progress) -> BufferEnd:
@@ -229,7 +237,7 @@ class WorkerRun:
         ends, learner = self._ends, self._learner
         if self._buffer in self._held:
             buffer = self._roles.buffer(progress, taker=learner)
-            return LockedBuffer(buffer, ends.bell(learner).ring) if self._has_threads else buffer
+            return buffer if self._is_together else LockedBuffer(buffer, ends.bell(learner).ring)
         self._remote = RemoteBuffer(
             progress,
             ends.message_receiver(BATCHES),
@@ -242,13 +250,23 @@ class WorkerRun:
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."
-KEPT_STORE = (
-    "The replay store is still in shared memory, with {count:,} unrolls, and is used again."
+LOST_STORE = (
+    "The replay store lay on the GPU and is gone with the learner's process: it is filled again."
 )
+KEPT_STORE = "The replay store is still in shared memory, with {count:,} steps, and is used again."
+
+
+SWITCH_S = 2e-5
+"""A thread that computes in Python gives way this soon: an actor whose environments are ready must
+not wait for the learner, by default for 5 ms."""
 
 
 def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
-    """Run each on a thread of its own; the first exception of any is raised here."""
+    """Run each on a thread of its own, a single one on this; raise the first exception of any."""
+    if len(loops) == 1:
+        loops[0]()
+        return
+    sys.setswitchinterval(SWITCH_S)
     ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
     def run(loop: Callable[[], None]) -> None:
@@ -296,6 +314,6 @@ class LockedBuffer(Buffer):
         with self._lock:
             return super().news()
 
-    def state(self) -> dict[str, Any]:
+    def state(self, is_last: bool = False) -> dict[str, Any]:
         with self._lock:
-            return super().state()
+            return super().state(is_last)

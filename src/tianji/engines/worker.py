@@ -47,6 +47,17 @@ def give_way() -> None:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
+def in_words(error: Exception) -> str:
+    """Return what went wrong, and what to do about it where that is known."""
+    text = f"{type(error).__name__}: {error}"
+    if type(error).__name__ != "OutOfMemoryError":  # torch's; a worker may not have loaded it
+        return text
+    return (
+        "The GPU has no memory left. Use a smaller --minibatch-size, fewer environments "
+        f"(--num-envs), shorter unrolls (--unroll-length), or --device cpu. {text}"
+    )
+
+
 Work: TypeAlias = Callable[[dict[str, Any], bytes, ReportPipe], None]
 """The work of a process, given its own part of the start message and the part for all."""
 
@@ -68,7 +79,7 @@ def main(work: Work) -> None:
         work(head, run, reports)
         reports.flush()
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
-        text = f"{type(error).__name__}: {error}"
+        text = in_words(error)
         reports(Event(kind="error", text=text, traceback=traceback.format_exc()))
         reports.flush()
         sys.exit(1)

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from tianji.envs.atari import make_atari
 from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
 from tianji.envs.mending import Mending, OnFailure
@@ -22,7 +23,7 @@ from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions
 from tianji.envs.vector import adapt_vector, autoreset_mode
 from tianji.errors import TianjiError, UsageError
-from tianji.types import Array, Unroll
+from tianji.types import Array, Field, Unroll
 
 EnvSource = str | Callable[..., Any]
 """A Gymnasium id, `module:Id-v0`, `module:factory`, or a factory itself."""
@@ -64,6 +65,10 @@ class Probe:
     """Time that each further environment of an actor adds to a step."""
     remarks: tuple[str, ...] = ()
     """Returned values that differ from what the spaces say and are converted, in words."""
+    more_fields: tuple[Field, ...] = ()
+    """Fields of its own that the world writes."""
+    has_threads: bool = False
+    """It steps its environments on threads of its own."""
 
     @property
     def step_s(self) -> float | None:
@@ -76,13 +81,15 @@ def build_world(
     env_kwargs: Mapping[str, Any],
     num_envs: int,
     on_failure: OnFailure | None = None,
+    num_threads: int = 1,
 ) -> World:
     """Build the environments of one actor, vectorised in the fastest way that they offer.
 
     on_failure: called when an environment raised and was replaced, which is possible for separate
     environments. Without it, and for vector environments, the error is passed on.
+    num_threads: of environments that step on threads of their own.
     """
-    return _build(find_maker(env, env_kwargs), num_envs, on_failure)
+    return _build(find_maker(env, env_kwargs), num_envs, on_failure, num_threads)
 
 
 def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
@@ -113,6 +120,8 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
         more_step_s=more.step_s,
         remarks=world.remarks,
         can_be_filmed=maker.takes_render_mode and _draws_pictures(world),
+        more_fields=world.more_fields,
+        has_threads=maker.game is not None,
     )
 
 
@@ -215,9 +224,10 @@ def make_rows(world: World, num_rows: int) -> dict[str, Array]:
     """Return arrays for `num_rows` steps of a world, outside of any channel."""
     rows = {
         field.name: np.zeros(
-            (num_rows + (field.per == "obs"), world.num_envs, *field.shape), field.dtype
+            (field.history + num_rows + (field.per == "obs"), world.num_envs, *field.shape),
+            field.dtype,
         )
-        for field in world.observation_fields()
+        for field in world.fields()
     }
     rows["reward"] = np.zeros((num_rows, world.num_envs), np.float32)
     for name in ("terminated", "truncated", "valid"):
@@ -225,8 +235,12 @@ def make_rows(world: World, num_rows: int) -> dict[str, Array]:
     return rows
 
 
-def _build(maker: Maker, num_envs: int, on_failure: OnFailure | None = None) -> World:
+def _build(
+    maker: Maker, num_envs: int, on_failure: OnFailure | None = None, num_threads: int = 1
+) -> World:
     with usage_errors(maker.name, maker.extra):
+        if maker.game is not None:
+            return make_atari(maker.game, num_envs, num_threads)
         if maker.is_vector:
             return adapt_vector(_make_vector(maker, num_envs))
         make = partial(_make_single, maker)

@@ -33,6 +33,9 @@ Factory: TypeAlias = Callable[..., Any]
 
 EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
 """The extra of this package for each module that holds environments' entry points."""
+ATARI = "ale_py.vector_env:AtariVectorEnv"
+OWN_WAY = {"autoreset_mode", "batch_size", "grayscale"}
+"""Arguments with which a game is an ordinary vector environment, whose stacks are stored whole."""
 ONE_BY_ONE = "one by one in the actor's process"
 
 
@@ -50,6 +53,8 @@ class Maker:
     extra: str | None = None
     """The extra of this package that it needs."""
     takes_render_mode: bool = True
+    game: Mapping[str, Any] | None = None
+    """Arguments of ALE's vector environment (envs/atari.py), where it is one of its games."""
 
 
 def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
@@ -126,6 +131,10 @@ def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
     with usage_errors(spec.id, extra):
         parameters = _vector_parameters(spec)
     obstacle = _vector_obstacle(spec, kwargs, parameters)
+    if spec.vector_entry_point == ATARI and obstacle is None and not OWN_WAY & kwargs.keys():
+        words = "all at once, on threads of the emulator; each frame is stored once"
+        make = partial(gym.make, spec, disable_env_checker=True)
+        return Maker(spec.id, words, make, True, limit, extra, game={**spec.kwargs, **kwargs})
     if obstacle is not None:
         make = partial(gym.make, spec, disable_env_checker=True, **kwargs)
         return Maker(spec.id, f"{ONE_BY_ONE}: {obstacle}", make, False, limit, extra)

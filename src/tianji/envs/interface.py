@@ -53,14 +53,20 @@ class World(Protocol):
     num_envs: int
     spaces: Spaces
     keeps_final: bool
+    steps_alone: bool = False
+    """The environments step by themselves between send() and recv()."""
+    more_fields: tuple[Field, ...] = ()
+    """Fields of its own that it writes beside those of every world."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Returned values that differ from what the spaces say and are converted, in words."""
 
-    def observation_fields(self) -> tuple[Field, ...]:
-        """Return the fields `obs` (or `obs.key` ...), then `final_obs...` if it keeps those."""
-        return observation_fields(self.spaces.observation, self.keeps_final)
+    def fields(self) -> tuple[Field, ...]:
+        """Return the fields `obs` (or `obs.key` ...), then `final_obs...` if it keeps those, and
+        its own fields."""
+        observed = observation_fields(self.spaces.observation, self.keeps_final)
+        return (*observed, *self.more_fields)
 
     def reset(self, seed: int, unroll: Unroll) -> None:
         """Start new episodes, each environment with a seed of its own, and write row 0 of obs."""

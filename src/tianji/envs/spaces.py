@@ -2,6 +2,9 @@
 
 An observation space is a tree whose leaves are arrays. A plain space has one leaf, `obs`; leaves of
 dictionaries and tuples have names such as `obs.camera`, `obs.arm.angle` or `obs.0`.
+
+Stacks of frames (`Frames`) are not stored as such: an unroll holds each frame once, and its age
+beside it; ops/frames.py rebuilds the stacks.
 """
 
 from __future__ import annotations
@@ -14,10 +17,21 @@ import numpy as np
 from gymnasium import spaces
 
 from tianji.errors import UsageError
-from tianji.types import FINAL_OBS, OBS, Array, Field, Unroll, leaf_name
+from tianji.types import AGE, FINAL_OBS, OBS, Array, Field, Unroll, leaf_name
 
 Path: TypeAlias = tuple[Any, ...]
 Place: TypeAlias = int | tuple[int, Any]
+
+
+class Frames(spaces.Box):
+    """The newest `num_frames` frames of an environment, oldest first; zeros before the reset.
+
+    Policies see the whole stack. Worlds with this space store single frames.
+    """
+
+    def __init__(self, num_frames: int, shape: tuple[int, ...]) -> None:
+        super().__init__(0, 255, (num_frames, *shape), np.uint8)
+        self.num_frames = num_frames
 
 
 class Leaf(NamedTuple):
@@ -30,6 +44,11 @@ class Leaf(NamedTuple):
     begin at `space.start`."""
     dtype: str
     shape: tuple[int, ...]
+
+    @property
+    def num_frames(self) -> int:
+        """The frames of a stack that is stored frame by frame; 0 for what is stored as it is."""
+        return self.space.num_frames if isinstance(self.space, Frames) else 0
 
 
 def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
@@ -56,10 +75,20 @@ def observation_paths(space: gym.Space[Any]) -> list[Path]:
 def observation_fields(space: gym.Space[Any], keeps_final: bool) -> tuple[Field, ...]:
     """Return the fields of an unroll that hold observations of this space."""
     leaves = observation_leaves(space)
-    fields = [Field(leaf_name(OBS, leaf.key), leaf.dtype, leaf.shape, "obs") for leaf in leaves]
+    fields = [_field(leaf) for leaf in leaves]
+    fields += [
+        Field(leaf_name(AGE, leaf.key), "uint8", (), "obs") for leaf in leaves if leaf.num_frames
+    ]
     if keeps_final:
         fields += [Field(leaf_name(FINAL_OBS, leaf.key), leaf.dtype, leaf.shape) for leaf in leaves]
     return tuple(fields)
+
+
+def _field(leaf: Leaf) -> Field:
+    name = leaf_name(OBS, leaf.key)
+    if leaf.num_frames:
+        return Field(name, leaf.dtype, leaf.shape[1:], "obs", history=leaf.num_frames - 1)
+    return Field(name, leaf.dtype, leaf.shape, "obs")
 
 
 class ObservationWriter:
@@ -77,7 +106,10 @@ class ObservationWriter:
         names = [leaf_name(prefix, leaf.key) for leaf in observation_leaves(space)]
         self._targets = list(zip(names, paths, strict=True))
         # The hot path: a plain space is one assignment, without a loop.
-        self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)
+        if isinstance(space, Frames):
+            self.write = _write_frame(prefix, space.num_frames - 1)
+        else:
+            self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)
 
     def write_where(self, batch: Any, unroll: Unroll, row: int, mask: Array) -> None:
         """Write the environments that the mask selects, from a batch of all environments."""
@@ -137,6 +169,15 @@ def follow(observation: Any, path: Path) -> Any:
 def _write_plain(name: str) -> Callable[[Any, Unroll, Place], None]:
     def write(observation: Any, unroll: Unroll, place: Place) -> None:
         unroll[name][place] = observation
+
+    return write
+
+
+def _write_frame(name: str, history: int) -> Callable[[Any, Unroll, Place], None]:
+    def write(observation: Any, unroll: Unroll, place: Place) -> None:
+        """Store the newest frame of the stacks of all environments."""
+        assert isinstance(place, int), "stacks are stored for all environments at once"
+        unroll[name][history + place] = observation[:, -1]
 
     return write
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
@@ -47,12 +48,16 @@ def _phases(env: Any) -> tuple[Callable[[Array], object], Callable[[], Any]]:
 class _VectorWorld(World):
     """The part that both behaviours share: everything except what follows an episode's end."""
 
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], observation: gym.Space[Any] | None = None
+    ) -> None:
+        """observation: the space that policies see, if it is not that of the environment."""
         self.env = env
         self.num_envs = env.num_envs
-        self.spaces = Spaces(env.single_observation_space, env.single_action_space)
+        returned = env.single_observation_space
+        self.spaces = Spaces(observation or returned, env.single_action_space)
         self._writer = ObservationWriter(self.spaces.observation)
-        self._check = ReturnCheck(env_name(env), self.spaces.observation, env.num_envs)
+        self._check = ReturnCheck(env_name(env), returned, env.num_envs)
         self._is_first_step = True
         self._send, self._recv = _phases(env)
         self.cast_actions = make_action_cast(self.spaces.action)
@@ -119,8 +124,10 @@ class NextStepWorld(_VectorWorld):
 
     keeps_final = False
 
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        super().__init__(env)
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], observation: gym.Space[Any] | None = None
+    ) -> None:
+        super().__init__(env, observation)
         # Not every environment returns 0 and False in a reset row; those of these packages do.
         self._keeps_rule = type(env).__module__.startswith(("gymnasium.", "ale_py."))
 

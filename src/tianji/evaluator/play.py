@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from tianji.envs.build import make_rows
+from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import World
-from tianji.types import Array, Unroll
+from tianji.types import OBS, Array, Unroll, leaf_name
 
 Act: TypeAlias = Callable[[Mapping[str, Array]], Array]
 """Observations of all environments by leaf name to their actions."""
@@ -33,14 +34,16 @@ class Played(NamedTuple):
 
 
 def play(act: Act, world: World, seed: int) -> Iterator[Unroll]:
-    """Reset, then step without end; every time, row 0 of the arrays holds the newest step."""
-    rows = make_rows(world, 1)
-    names = [field.name for field in world.observation_fields() if field.per == "obs"]
+    """Reset, then step without end; every time, row 0 of the arrays holds the newest step, and the
+    observation that it led to."""
+    rows, reader = make_rows(world, 1), ObservationReader(world.spaces.observation)
+    observed = [rows[field.name] for field in world.fields() if field.per == "obs"]
     world.reset(seed, rows)
-    row = 0  # where a reset writes its observations; a step writes them one row further
     while True:
-        world.step(act({name: rows[name][row] for name in names}), rows, 0)
-        row = 1
+        obs = {leaf_name(OBS, key): array for key, array in reader.row(rows, 0).items()}
+        world.step(act(obs), rows, 0)
+        for array in observed:
+            array[:-1] = array[1:]
         yield rows
 
 

@@ -60,16 +60,16 @@ class Checkpoints:
         """Return whether somebody has deleted the newest one. This looks at the disk."""
         return self._writer.finds_loss()
 
-    def save(self, now_ns: int) -> None:
+    def save(self, now_ns: int, is_last: bool = False) -> None:
         row = self._group.gauges.learner
         row[Gauge.ACTIVITY] = Activity.SAVING
         self._next_ns = now_ns + int(self._config.period_s * 1e9)
-        self._writer.submit(self._snapshot(now_ns))
+        self._writer.submit(self._snapshot(now_ns, is_last))
         row[Gauge.SAVE_NS] += self._now_ns() - now_ns
 
-    def _snapshot(self, now_ns: int) -> Snapshot:
+    def _snapshot(self, now_ns: int, is_last: bool) -> Snapshot:
         progress = self._progress
-        state = self._group.state()
+        state = self._group.state(is_last)
         return Snapshot(
             version=self._group.learner.version,
             weights=self._group.weights(),

@@ -106,15 +106,18 @@ class Group:
     # Checkpoints.
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """Return copies of the model's weights."""
-        return {name: value.detach().clone() for name, value in self._model.state_dict().items()}
+        """Return copies of the model's weights, on the host whatever its device."""
+        weights = self._model.state_dict().items()
+        return {name: value.detach().to("cpu", copy=True) for name, value in weights}
 
-    def state(self) -> dict[str, Any]:
-        """Return copies of everything else that the group needs to continue."""
+    def state(self, is_last: bool = False) -> dict[str, Any]:
+        """Return copies of everything else that the group needs to continue.
+
+        is_last: the run ends, so that it may take long."""
         row = self.gauges.learner
         return {
-            "update": self._update.state(),
-            "buffer": self.buffer.state(),
+            "update": {name: value.cpu() for name, value in self._update.state().items()},
+            "buffer": self.buffer.state(is_last),
             "updates": row[Gauge.UPDATES],
             "trained_steps": row[Gauge.STEPS],
             "unique_steps": row[Gauge.UNIQUE_STEPS],

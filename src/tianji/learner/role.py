@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from tianji.algorithms.interface import Minibatch, Update
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, BoardWriter, Bytes
-from tianji.types import Batch, Clock
+from tianji.devices.waits import WAITS
+from tianji.types import Array, Batch, Clock
 
 
 class Learner:
@@ -38,6 +39,7 @@ class Learner:
         self._progress = progress
         self._gauges = gauges
         self._now_ns = now_ns
+        self._priorities: Callable[[], Array | None] = getattr(update, "priorities", lambda: None)
         self._batch: Batch | None = None
         self._minibatches: Iterator[Minibatch] = iter(())
         self._minibatch_steps = 0
@@ -52,6 +54,8 @@ class Learner:
         self._policy.post(self.version, self._write_policy)
         self._gauges[Gauge.PUBLISH_NS] += self._now_ns() - before_ns
         self._gauges[Gauge.VERSION] = self.version
+        self._gauges[Gauge.GPU_WAITS] = WAITS.count
+        self._gauges[Gauge.UPLOADED_BYTES] = WAITS.uploaded_bytes
 
     def tick(self) -> bool:
         if self._batch is None and not self._begin():
@@ -89,9 +93,10 @@ class Learner:
 
     def _finish(self) -> None:
         assert self._batch is not None
-        self.metrics = self._update.metrics() or self.metrics
         self.version += 1
         self.publish()
+        # After it: on a GPU the figures have come with the policy.
+        self.metrics = self._update.metrics() or self.metrics
         batch, self._batch = self._batch, None
         self._gauges[Gauge.UNIQUE_STEPS] += batch.unique_steps
-        self._batches.finish(batch, self.version)
+        self._batches.finish(batch, self.version, self._priorities())

@@ -178,7 +178,7 @@ class Training:
         record: SessionMetrics = {**self.record(now_ns), **self._whole_session(now_ns)}
         self._reports(MetricsReport(kind="metrics", role="learner", record=record))
         if save and self.group.learner.is_between_versions:
-            self._checkpoints.save(self._now_ns())
+            self._checkpoints.save(self._now_ns(), is_last=True)
         self._checkpoints.close(show_life)
         return record
 

@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import Leaf, observation_leaves
+from tianji.envs.spaces import Frames, Leaf, observation_leaves
 from tianji.errors import UsageError
 
 NUM_FEATURES = 512
@@ -48,6 +48,22 @@ def is_image(leaf: Leaf) -> bool:
         return False
     sides = leaf.shape[:2] if is_channels_last(leaf.shape) else leaf.shape[1:]
     return min(sides) >= SMALLEST_IMAGE
+
+
+def hidden_widths(spaces: Spaces, config: RunConfig) -> tuple[int, ...]:
+    """Return the widths of the layers between features and outputs."""
+    if config.model.hidden != "auto":
+        return config.model.hidden
+    only_images = all(is_image(leaf) for leaf in observation_leaves(spaces.observation))
+    return () if only_images else (64, 64)
+
+
+def reward_clip(spaces: Spaces, config: RunConfig) -> float | None:
+    """Return the size to which rewards are clipped; None where they are not."""
+    asked = config.normalize.clip_rewards
+    if asked == "auto":
+        return 1.0 if isinstance(spaces.observation, Frames) else None
+    return asked
 
 
 def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
@@ -96,7 +112,7 @@ def most_parameters(spaces: Spaces, config: RunConfig) -> int:
     leaves = observation_leaves(spaces.observation)
     images = [leaf for leaf in leaves if is_image(leaf)]
     features = sum(_features(leaf) for leaf in leaves)
-    stack = _dense((features, *config.model.hidden, 2 * _num_actions(spaces.action)))
+    stack = _dense((features, *hidden_widths(spaces, config), 2 * _num_actions(spaces.action)))
     return NUM_NETWORKS * stack + sum(torso_parameters(leaf.shape) for leaf in images)
 
 

@@ -15,8 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tianji.devices.twins import TWINS
+from tianji.devices.waits import WAITS
 from tianji.errors import UsageError
-from tianji.types import Array
+from tianji.types import Array, Observed, Parts
 
 Tensors: TypeAlias = dict[str, Tensor]
 """Tensors [B, ...] by name: observation leaves, or the features made of them."""
@@ -24,19 +26,43 @@ Tensors: TypeAlias = dict[str, Tensor]
 CPU = torch.device("cpu")
 
 
-def to_tensor(array: Array, device: torch.device = CPU) -> Tensor:
+def to_tensor(array: Observed | Tensor, device: torch.device = CPU) -> Tensor:
     """Return an array as a tensor on a device.
 
     On a CPU it shares the array's memory, unless that may not be written to: torch has no read-only
-    tensors.
+    tensors. On a GPU it is found there if it is there already.
     """
+    if isinstance(array, Tensor):
+        return array
+    if isinstance(array, Parts):
+        return torch.cat([to_tensor(part, device) for part in array.arrays], array.axis)
+    if device.type != "cpu" and (twin := TWINS.find(array)) is not None:
+        return twin
     tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
-    return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)
+    if device.type == "cpu":
+        return tensor
+    WAITS.uploaded_bytes += array.nbytes
+    return tensor.to(device, non_blocking=True)
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Return where the parameters of a module are."""
+    return next((parameter.device for parameter in module.parameters()), CPU)
+
+
+def joined(array: Observed) -> Array:
+    """Return the parts as one array."""
+    return np.concatenate(array.arrays, array.axis) if isinstance(array, Parts) else array
 
 
 def to_tensors(arrays: Mapping[str, Array], device: torch.device = CPU) -> Tensors:
     """Return arrays by name as tensors on a device."""
     return {name: to_tensor(array, device) for name, array in arrays.items()}
+
+
+def kept(tensor: Tensor) -> Tensor:
+    """Return a copy of what a CUDA graph returned, which its next launch overwrites."""
+    return tensor.clone() if tensor.is_cuda else tensor
 
 
 def add_prefix(prefix: str, state: Mapping[str, Tensor]) -> Tensors:
@@ -128,16 +154,28 @@ class Snapshot:
         self._parts = [t.reshape(-1).view(torch.uint8) for t in tensors if t.numel()]
         self._sizes = [part.numel() for part in self._parts]
         self.nbytes = sum(self._sizes)
+        self._staging: NDArray[np.uint8] | None = None
+        """Between a GPU and the buffers, memory that the GPU reads and writes by itself."""
+        if vector_P.is_cuda:
+            self._staging = torch.empty(self.nbytes, dtype=torch.uint8, pin_memory=True).numpy()
 
     def write_to(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the module's state out; the buffer has nbytes bytes."""
-        for part, source in zip(self._split(buffer), self._parts, strict=True):
-            part.copy_(source)
+        host = buffer if self._staging is None else self._staging
+        for part, source in zip(self._split(host), self._parts, strict=True):
+            part.copy_(source, non_blocking=True)
+        if self._staging is not None:
+            WAITS.wait()
+            buffer[:] = self._staging
 
     def read_from(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the state in, under the module's own tensors: every view of them sees it."""
+        if self._staging is not None:
+            WAITS.wait()  # the copy before this one may still be under way
+            self._staging[:] = buffer
+            buffer = self._staging
         for part, target in zip(self._split(buffer), self._parts, strict=True):
-            target.copy_(part)
+            target.copy_(part, non_blocking=True)
 
     def read_beginning(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the state in from a buffer in which more follows."""

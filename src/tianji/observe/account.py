@@ -78,7 +78,9 @@ def to_account(record: Metrics) -> Account | None:
     actors, learners = roles_of(record, "actor"), roles_of(record, "learner")
     if span_s < LEAST_S or not worked or not actors or not learners:
         return None
-    sampling, training = _side(record, actors, span_s), _side(record, learners, span_s)
+    # Actors that take turns on a thread are busy one after the other.
+    threads = len(actors) / max(1, record.get("actors_per_thread", 1))
+    sampling, training = _side(record, actors, span_s, threads), _side(record, learners, span_s, 1)
     if sampling.busy + training.busy < NO_WORK:
         return None
     # Saving keeps the learner from updates, and no other role can help: it counts as work.
@@ -93,10 +95,10 @@ def to_account(record: Metrics) -> Account | None:
     )
 
 
-def _side(record: Measured, roles: Sequence[str], span_s: float) -> Side:
+def _side(record: Measured, roles: Sequence[str], span_s: float, num_threads: float) -> Side:
     known = [record["core_s"][role] for role in roles if role in record["core_s"]]
     return Side(
-        parts=_mean(record["worked_s"], roles, span_s),
+        parts=_mean(record["worked_s"], roles, span_s * num_threads / len(roles)),
         waits=_mean(record["waited_s"], roles, span_s),
         on_core=sum(known) / span_s if known else None,
     )

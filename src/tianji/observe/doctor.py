@@ -17,6 +17,8 @@ from pathlib import Path
 
 from tianji.channels.memory import HUGE_PAGE, Segment
 from tianji.config.machine import cpu_quota, read_machine
+from tianji.devices.find import torch_has_cuda
+from tianji.devices.nvml import list_gpus
 from tianji.envs.check import Finding
 from tianji.errors import ChannelError
 from tianji.run_folder.paths import RUNS
@@ -183,19 +185,26 @@ def check_thread_variables() -> Iterator[Finding]:
 
 
 def check_gpu() -> Iterator[Finding]:
-    """Check whether torch loads and finds a GPU."""
+    """Check whether torch loads, and which GPUs it can use."""
     try:
         import torch
     except (ImportError, OSError) as error:
         yield Finding("error", f"torch cannot be loaded: {error}", "pip install torch")
         return
-    found = torch.cuda.is_available()
-    gpu = (
-        f"GPU: {torch.cuda.get_device_name(0)}."
-        if found
-        else "torch finds no GPU; training runs on the CPU."
-    )
-    yield Finding("ok", gpu)
+    gpus = list_gpus()
+    if not gpus:
+        yield Finding("ok", "There is no GPU; training runs on the CPU.")
+    elif not torch_has_cuda():
+        what = f"There is a GPU ({gpus[0].name}), but torch {torch.__version__} has no CUDA."
+        yield Finding("warn", what, "Install a torch that is built with CUDA.")
+    elif not torch.cuda.is_available():
+        what = f"There is a GPU ({gpus[0].name}), but torch cannot use it."
+        yield Finding("warn", what, "Compare the driver (`nvidia-smi`) with torch.version.cuda.")
+    else:
+        for gpu in gpus:
+            free, total = gpu.free_bytes / GIB, gpu.total_bytes / GIB
+            what = f"cuda:{gpu.index} is a {gpu.name} with {free:.0f} of {total:.0f} GiB free."
+            yield _judge(free > total / 10, what, "Another program uses its memory: end it.")
 
 
 def check_collectives() -> Iterator[Finding]:

@@ -10,7 +10,9 @@ from typing import Protocol, cast
 from tianji.channels.gauges import Gauges
 from tianji.checkpoint.durable import to_plain
 from tianji.config.machine import read_machine
+from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.devices.nvml import busy_share
 from tianji.errors import TianjiError
 from tianji.observe.run_clock import RunClock
 from tianji.observe.run_log import LOST_FILE, RunLog, last_metrics
@@ -62,9 +64,11 @@ class RunObserver:
         gather: GatherRule | None,
         on_built: Callable[[BoardBytes], None],
         look_at_folder: Callable[[], str] = lambda: "",
+        plan: RunPlan | None = None,
     ) -> None:
         """gather: the rule, of a run that gathers gradients. on_built: called once the network is
-        built. look_at_folder: makes the run's folder again if it is gone, and says so."""
+        built. look_at_folder: makes the run's folder again if it is gone, and says so. plan: says
+        which GPU the run uses, and which actors share a thread."""
         self._engine = config.engine
         self._screen = screen
         self._gather = gather
@@ -87,6 +91,12 @@ class RunObserver:
         self._next_ns = self._looked_ns = 0
         self._shown_tracebacks: set[str] = set()
         """Kinds of reports."""
+        self._gpu: int | None = None
+        if plan is not None and plan.device != "cpu":
+            self._gpu = int(plan.device.partition(":")[2])
+        self._gpu_shares: list[float] = []
+        """Shares of time in which the GPU was busy, one for each look."""
+        self._actors_per_thread = plan.actors_per_worker if plan is not None else 1
 
     def start(self) -> None:
         self._screen.start()
@@ -128,6 +138,8 @@ class RunObserver:
         if self._settle is not None:
             self._settle()
         watch.look(self._pids)
+        if self._gpu is not None and watch.first_step_ns():
+            self._gpu_shares.append(busy_share(self._gpu) or 0.0)
 
     def _show(self, watch: Watch) -> None:
         record = self._complete(watch, watch.now())
@@ -202,7 +214,12 @@ class RunObserver:
             "activity": watch.activities(),
             "restarts": self._restarts,
             "rss_bytes": watch.resident_bytes(),
+            "actors_per_thread": self._actors_per_thread,
         }
+        gpu = seen.measured["gpu"]
+        if gpu is not None and self._gpu_shares:
+            mean_share = sum(self._gpu_shares) / len(self._gpu_shares)
+            record["gpu"] = {**gpu, "busy_share": mean_share}
         return cast("Metrics", record)
 
     def _gathering(self, seen: Seen) -> Gathering | None:

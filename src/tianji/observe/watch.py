@@ -13,6 +13,7 @@ from tianji.records import (
     NOTHING_GATHERED,
     NOTHING_MEASURED,
     GatherShares,
+    GpuUse,
     Measured,
     Rates,
     Spent,
@@ -168,8 +169,22 @@ def _between(names: _Names, first: _Sample, last: _Sample) -> Seen:
         worked_s=_worked_s(names, grown),
         waited_s=_waited_s(names, grown, no_core_ns, last.parked_ns - first.parked_ns),
         core_s={name: ns / 1e9 for name, ns in core_ns.items()},
+        gpu=_gpu_use(names, grown),
     )
     return Seen(measured, _gathered(names, grown, passed_ns / 1e9))
+
+
+def _gpu_use(names: _Names, grown: Rows) -> GpuUse | None:
+    """Return None where nothing was copied to a GPU."""
+    uploaded = sum(row[Gauge.UPLOADED_BYTES] for row in grown.values())
+    if not uploaded:
+        return None
+    learner, steps = grown[names.learner], sum(grown[n][Gauge.STEPS] for n in names.actors)
+    return GpuUse(
+        busy_share=None,
+        synchronisations_per_version=learner[Gauge.GPU_WAITS] / max(1, learner[Gauge.VERSION]),
+        host_to_device_bytes_per_step=uploaded / max(1, steps),
+    )
 
 
 def _growth(before: int, after: int) -> int:

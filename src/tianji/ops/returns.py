@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -44,6 +46,26 @@ def gae(
     carry_TN = np.float32(gamma * gae_lambda) * goes_on_TN
     for t in range(len(advantage_TN) - 2, -1, -1):
         advantage_TN[t] += carry_TN[t] * advantage_TN[t + 1]
+    return advantage_TN
+
+
+def gae_tensors(
+    reward_TN: Tensor,
+    value_TN: Tensor,
+    next_value_TN: Tensor,
+    terminated_TN: Tensor,
+    truncated_TN: Tensor,
+    valid_TN: Tensor,
+    gamma: float,
+    gae_lambda: float,
+) -> Tensor:
+    """Return what gae() returns, on any device."""
+    bootstrap_TN = next_value_TN.masked_fill(terminated_TN, 0.0)
+    delta_TN = reward_TN + gamma * bootstrap_TN - value_TN
+    advantage_TN = delta_TN.masked_fill(~valid_TN, 0.0)
+    carry_TN = gamma * gae_lambda * (valid_TN & ~terminated_TN & ~truncated_TN)
+    for t in range(len(advantage_TN) - 2, -1, -1):
+        advantage_TN[t].addcmul_(carry_TN[t], advantage_TN[t + 1])
     return advantage_TN
 
 
@@ -109,12 +131,43 @@ def vtrace(
     )
 
 
+def vtrace_tensors(
+    log_ratio_TN: Tensor,
+    reward_TN: Tensor,
+    value_TN: Tensor,
+    next_value_TN: Tensor,
+    terminated_TN: Tensor,
+    truncated_TN: Tensor,
+    valid_TN: Tensor,
+    gamma: float,
+    trace_lambda: float = 1.0,
+    clip_rho: float = 1.0,
+    clip_c: float = 1.0,
+    clip_pg_rho: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what vtrace() returns (targets, advantages, ratios), on any device."""
+    ratio_TN = log_ratio_TN.masked_fill(~valid_TN, 0.0).exp()
+    goes_on_TN = valid_TN & ~terminated_TN & ~truncated_TN
+    bootstrap_TN = next_value_TN.masked_fill(terminated_TN, 0.0)
+    td_error_TN = reward_TN + gamma * bootstrap_TN - value_TN
+    correction_TN = (ratio_TN.clamp(max=clip_rho) * td_error_TN).masked_fill(~valid_TN, 0.0)
+    carry_TN = gamma * trace_lambda * ratio_TN.clamp(max=clip_c) * goes_on_TN
+    for t in range(len(correction_TN) - 2, -1, -1):
+        correction_TN[t].addcmul_(carry_TN[t], correction_TN[t + 1])
+    following_TN = torch.zeros_like(correction_TN)
+    following_TN[:-1] = correction_TN[1:].masked_fill(~goes_on_TN[:-1], 0.0)
+    advantage_TN = ratio_TN.clamp(max=clip_pg_rho) * (td_error_TN + gamma * following_TN)
+    found = value_TN + correction_TN, advantage_TN, ratio_TN
+    target_TN, advantage_TN, ratio_TN = (x_TN.masked_fill(~valid_TN, 0.0) for x_TN in found)
+    return target_TN, advantage_TN, ratio_TN
+
+
 class NStepReturn(NamedTuple):
     """One entry per sampled item.
 
     reward_B:   discounted sum of the first m rewards, 1 <= m <= n
     discount_B: gamma^m, the weight of the bootstrap value; 0 where the episode terminated
-    next_row_B: row + m, the row of `obs` to bootstrap from
+    next_row_B: row + m, the row of `obs` to bootstrap from; it may lie beyond the end of the ring
     ended_B:    the episode ended with step row + m - 1; a world that keeps final observations apart
                 has the one to bootstrap from in row next_row - 1 of `final_obs`
     """
@@ -126,25 +179,30 @@ class NStepReturn(NamedTuple):
 
 
 def n_step_return(
-    reward_SRN: Floats,
-    terminated_SRN: Bools,
-    truncated_SRN: Bools,
-    valid_SRN: Bools,
-    slot_B: Indices,
+    reward_LRN: Floats,
+    terminated_LRN: Bools,
+    truncated_LRN: Bools,
+    valid_LRN: Bools,
+    lane_B: Indices,
     row_B: Indices,
     env_B: Indices,
     n: int,
     gamma: float,
 ) -> NStepReturn:
-    """Look n steps ahead from each (slot, row, env), which must be a valid step (Sutton and Barto
+    """Look n steps ahead from each (lane, row, env), which must be a valid step (Sutton and Barto
     2018, equation 7.1).
 
         R_t = sum_{k < m} gamma^k r_t+k,    bootstrap gamma^m V(s_t+m)
 
     m is n, or less where the episode ends first (terminated: no bootstrap; truncated: bootstrap
-    from the final observation) or where the next row is not valid. Row + n - 1 must lie in the
-    slot. n = 1 gives ordinary transitions.
+    from the final observation) or where the next row is not valid. The rows of a lane are a ring:
+    row 0 follows the last one. n = 1 gives ordinary transitions.
     """
+    _, num_rows, num_envs = reward_LRN.shape
+    reward, terminated, truncated, valid = (
+        each.reshape(-1) for each in (reward_LRN, terminated_LRN, truncated_LRN, valid_LRN)
+    )
+    begin_B = lane_B * num_rows
     reward_B = np.zeros(len(row_B), np.float32)
     discount_B = np.ones(len(row_B), np.float32)
     next_row_B = row_B.astype(np.int64)
@@ -152,15 +210,15 @@ def n_step_return(
     ended_B = np.zeros(len(row_B), np.bool_)
     open_B = np.ones(len(row_B), np.bool_)
     for k in range(n):
-        # Closed items look at their first row again, where nothing is added.
-        at = (slot_B, np.where(open_B, row_B + k, row_B), env_B)
-        open_B &= valid_SRN[at]
+        at_B = (begin_B + (row_B + k) % num_rows) * num_envs + env_B
+        open_B &= valid.take(at_B)
         # where, not a product: rewards of rows that are not valid may be anything, NaN included.
-        reward_B += np.where(open_B, discount_B * reward_SRN[at], np.float32(0.0))
+        reward_B += np.where(open_B, discount_B * reward.take(at_B), np.float32(0.0))
         discount_B = np.where(open_B, discount_B * np.float32(gamma), discount_B)
         next_row_B += open_B
-        terminated_B |= open_B & terminated_SRN[at]
-        ended_B |= open_B & (terminated_SRN[at] | truncated_SRN[at])
+        ends_B = terminated.take(at_B)
+        terminated_B |= open_B & ends_B
+        ended_B |= open_B & (ends_B | truncated.take(at_B))
         open_B &= ~ended_B
     discount_B = np.where(terminated_B, np.float32(0.0), discount_B)
     return NStepReturn(reward_B, discount_B, next_row_B, ended_B)

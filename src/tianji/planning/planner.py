@@ -23,6 +23,7 @@ from tianji.display.stream import tell_while_slow
 from tianji.envs.build import EnvSources, Probe, probe_all
 from tianji.errors import TianjiError, UsageError
 from tianji.planning.keep import Tell, is_kept, trials
+from tianji.planning.resolve.places import choose_places
 from tianji.planning.resolve.resolve import demand_of, resolve
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ GATHERS = (
     "The plan follows a rule: actors that compute gradients need no balance with the learner, and "
     "their number is part of the method."
 )
+
+ON_GPU = "Cores are shared by rule: the planner measures runs on the CPU."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
         return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
     is_open = config.plan.source == "auto" and not is_kept(config, env, machine)
     probe = _probe(config, env, tell, timed=is_open)
+    if choose_places(config, machine, probe).device != "cpu":
+        return _by_rule(config, machine, probe, ON_GPU)
     note = _too_short(config, machine, probe) if is_open else None
     if note is not None:
         return _by_rule(config, machine, probe, note)

@@ -56,17 +56,17 @@ class Role:
     group: int = 0
     """The learner that it belongs to, with that learner's buffer and actors."""
     host: int = 0
+    thread: int = 0
+    """Roles of a worker with the same number take turns on one thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Worker("learner", threads=2, runs="in turns", cores=(0, 1))"""
+    """Worker("learner", threads=2, cores=(0, 1))"""
 
     name: str
     threads: int
     """Threads of torch in it."""
-    runs: Literal["in turns", "on threads"] = "in turns"
-    """Its roles take turns on one thread, or run on a thread each."""
     cores: tuple[int, ...] = ()
     """Cores that it is pinned to; none: the system decides."""
 
@@ -104,10 +104,10 @@ class Program:
         return {role.name: role.kind for role in self.roles}
 
     def bells(self) -> dict[str, str]:
-        """Return the name of the bell that wakes each role: its worker's, or its thread's own."""
-        alone = {worker.name for worker in self.workers if worker.runs == "on threads"}
+        """Return the name of the bell that wakes each role: that of its thread."""
         return {
-            role.name: role.name if role.worker in alone else role.worker for role in self.roles
+            role.name: f"{role.worker}/{role.thread}" if role.thread else role.worker
+            for role in self.roles
         }
 
     def has_wire(self, name: str) -> bool:
@@ -121,8 +121,9 @@ class Program:
 
 def program_for(config: RunConfig, plan: RunPlan) -> Program:
     """Return the program of a run: inference stays with the environments, the buffer with the
-    learner unless it was asked to have a worker of its own, which every actor has."""
-    actors = tuple(Role(f"actor-{i}", "actor", i, f"actor-{i}") for i in range(plan.num_actors))
+    learner unless it was asked to have a worker of its own, which every actor has. Where inference
+    is in the learner's process, all actors take turns on a second thread of it."""
+    actors = tuple(_actor(plan, index) for index in range(plan.num_actors))
     buffer = Role("buffer", "buffer", 0, config.plan.buffer_worker)
     learner = Role("learner", "learner", 0, "learner")
     evaluators = (
@@ -135,6 +136,13 @@ def program_for(config: RunConfig, plan: RunPlan) -> Program:
         for name in dict.fromkeys(role.worker for role in roles)
     )
     return Program(roles, workers, wires_for(config, plan, roles))
+
+
+def _actor(plan: RunPlan, index: int) -> Role:
+    name, together = f"actor-{index}", plan.actors_per_worker
+    if plan.inference == "learner":
+        return Role(name, "actor", index, "learner", thread=1)
+    return Role(name, "actor", index, name if together == 1 else f"actors-{index // together}")
 
 
 def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tuple[Wire, ...]:

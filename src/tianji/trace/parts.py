@@ -54,15 +54,15 @@ def _timed(part: object, spans: Spans, **kinds: Kind) -> dict[str, Callable[...,
 
 
 def trace_acting(acting: Acting, spans: Spans) -> Acting:
-    return _with(
-        acting,
-        begin=spans.closing(acting.begin, Kind.BEGIN),
-        **_timed(acting, spans, act=Kind.INFER, finish=Kind.INFER, greedy=Kind.INFER),
-    )
+    kinds = {"act": Kind.INFER, "finish": Kind.INFER, "greedy": Kind.INFER}
+    if getattr(acting, "runs_alone", False):
+        kinds |= {"submit": Kind.INFER, "collect": Kind.INFER}
+    begin = spans.closing(acting.begin, Kind.BEGIN)
+    return _with(acting, begin=begin, **_timed(acting, spans, **kinds))
 
 
 def trace_world(world: World, spans: Spans) -> World:
-    return _with(world, **_timed(world, spans, step=Kind.STEP, reset=Kind.STEP))
+    return _with(world, **_timed(world, spans, step=Kind.STEP, recv=Kind.STEP, reset=Kind.STEP))
 
 
 def trace_reader(policy: BoardReader, spans: Spans) -> BoardReader:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
+from tianji.envs.frames import ObservationReader
 from tianji.envs.spaces import make_action_cast
 from tianji.errors import TianjiError, UsageError
 from tianji.trained.policy import LoadedPolicy, load_policy
-from tianji.types import Array
+from tianji.types import OBS, Array, leaf_name
 
 if TYPE_CHECKING:
     import torch
@@ -86,8 +87,9 @@ def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
             world.step(np.stack(chosen), rows, t)
     finally:
         world.close()
-    names = [field.name for field in world.observation_fields() if field.per == "obs"]
-    return {name: rows[name].reshape(-1, *rows[name].shape[2:]) for name in names}
+    reader = ObservationReader(world.spaces.observation)
+    seen = [{key: a.copy() for key, a in reader.row(rows, t).items()} for t in range(CHECK_STEPS)]
+    return {leaf_name(OBS, key): np.concatenate([row[key] for row in seen]) for key in seen[0]}
 
 
 def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path) -> None:

@@ -43,11 +43,13 @@ class Rig:
         self.poison()
         inference = Inference(self.acting, self.board, self.acting.read_policy)
         steps_per_round = num_actors * length * num_envs
-        plan = UnrollPlan(lookahead - 1, steps_per_round, seed, layout.row_names())
+        plan = UnrollPlan(
+            lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()
+        )
         assembler = UnrollAssembler(plan, inference, ActorOrders(self.rows), now_ns)
         self.actor = Actor(
-            ActorPlan(0, num_rows), self.world, inference, assembler, self.stream.sender(0),
-            self.rows, now_ns,
+            ActorPlan(0, num_rows, plan.observed), self.world, inference, assembler,
+            self.stream.sender(0), self.rows, now_ns,
         )  # fmt: skip
         self.first = lookahead - 1
 

@@ -68,7 +68,7 @@ class Rig:
             self.clock, timing,
         )  # fmt: skip
         return Actor(
-            ActorPlan(0, ROWS), self.world, inference, assembler, self.stream.sender(0),
+            ActorPlan(0, ROWS, {"obs": 0}), self.world, inference, assembler, self.stream.sender(0),
             self.rows, self.clock,
         )  # fmt: skip
 

@@ -110,3 +110,28 @@ def test_asking_for_copies_of_the_target_turns_the_moving_target_off():
     assert DQNConfig(target_period_updates=100).target_tau is None
     both = DQNConfig(target_period_updates=100, target_tau=0.01)
     assert (both.target_period_updates, both.target_tau) == (100, 0.01)
+
+
+def test_prioritised_items_are_weighed_and_give_back_their_errors():
+    rig = Rig("dqn", settings={**ONE, "sampling": "prioritized"})
+    target_model = copy.deepcopy(rig.model)
+    batch = rig.batch(1)
+    batch.arrays["weight"] = np.zeros_like(batch.arrays["reward"])
+    batch.arrays["weight"][0, 0] = 1.0
+    _, _, q, target = reference(rig, batch.arrays, target_model)
+    one = {name: array[:, :1] for name, array in batch.arrays.items()}
+    alone, *_ = reference(rig, one, target_model)
+    rig.train(batch)
+    num_rows = batch.arrays["reward"].shape[1]
+    torch.testing.assert_close(
+        flatten(rig.model).gradient_P * num_rows, alone, rtol=1e-3, atol=1e-5
+    )
+    priorities = rig.update.priorities()
+    np.testing.assert_allclose(priorities, (q - target).abs().numpy(), rtol=1e-3, atol=1e-5)
+    assert rig.update.priorities() is None, "they are given back once"
+
+
+def test_without_priorities_nothing_is_given_back():
+    rig = Rig("dqn", settings=ONE)
+    rig.train(rig.batch(1))
+    assert rig.update.priorities() is None

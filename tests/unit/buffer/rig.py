@@ -2,26 +2,27 @@
 
 import time
 
+from tests.fakes.replay import make_replay, with_place
 from tests.fakes.scripted import scripted_layout
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.queue import Queue
-from tianji.buffer.stores.replay import Replay
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.inproc import InprocStream
 from tianji.channels.orders import BufferRows, Order
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
-from tianji.types import Stamp
+from tianji.types import PLACE, Stamp
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments
+LAYOUT = with_place(scripted_layout(4, 2))
 
 
 class Stream(InprocStream):
     """Lanes may be without a sender."""
 
     def __init__(self, num_slots, num_lanes):
-        super().__init__(scripted_layout(4, 2), num_slots, num_lanes)
+        super().__init__(LAYOUT, num_slots, num_lanes)
         self.missing = set()
 
     def is_attached(self, lane):
@@ -56,10 +57,10 @@ class Rig:
         self.version = 0
 
     def make_buffer(self, point, max_lag, first_row=0, replay=False):
-        store = Queue(self.stream, scripted_layout(4, 2).env_axes())
+        store = Queue(self.stream, LAYOUT.env_axes())
         if replay:
-            store = Replay(self.stream, 6, 4, 1, 2.0, point[1], 16, 0.9, seed=0, save_items=True)
-        plan = WindowPlan(SetPoint(*point), max_lag, self.may_park)
+            store = make_replay(self.stream, LAYOUT, capacity=12, warmup=point[1])
+        plan = WindowPlan(SetPoint(*point), max_lag, self.may_park, stores_copies=replay)
         self.window = RatioWindow(plan, self.stream, self.rows, self.now_ns)
         return Buffer(self.window, store, self.progress, first_row)
 
@@ -72,6 +73,7 @@ class Rig:
         grant = self.senders[actor].reserve()
         unroll = self.senders[actor].unroll(grant.slot)
         unroll["episode_length"][:] = 0
+        unroll[PLACE][:] = 0, 4 * grant.round, 4
         for row, env, episode_return, length, at_ns in episodes:
             unroll["episode_return"][row, env] = episode_return
             unroll["episode_length"][row, env] = length

@@ -2,6 +2,8 @@
 
 import itertools
 
+import pytest
+
 from tests.unit.buffer.rig import STEPS, Rig, turns
 from tianji.channels.gauges import Gauge
 
@@ -133,10 +135,10 @@ def test_rows_that_repeat_the_unroll_before_hold_no_new_episodes():
 def test_warm_up_enters_the_store_but_not_the_ratio():
     rig = Rig(point=(1, 3, 0), replay=True)
     rig.buffer.tick()
-    assert rig.granted() == [[0, 1], [0, 1]]
+    assert rig.granted() == [[0, 1], [0]], "as many at once as there are slots for"
     for actor in (0, 1, 0):
         rig.send(actor)
-    assert rig.take() is None
+        assert rig.take() is None
     rig.send(1)
     batch = rig.take()
     assert batch.num_items == 16
@@ -167,8 +169,11 @@ def test_a_saved_buffer_goes_on_with_the_rounds_that_entered():
 
 def test_a_store_that_comes_back_full_needs_no_second_warm_up():
     rig = Rig(point=(1, 3, 0), replay=True)
+    for actor in (0, 1, 0):
+        rig.buffer.tick()
+        rig.send(actor)
     rig.buffer.tick()
-    rig.make_version(0, 1, 0, 1)
+    rig.make_version(1)
     full = Rig(point=(1, 3, 0), replay=True)
     full.buffer.load_state(rig.buffer.state())
     full.buffer.tick()
@@ -179,4 +184,68 @@ def test_a_store_that_comes_back_full_needs_no_second_warm_up():
     empty = Rig(point=(1, 3, 0), replay=True)
     empty.buffer.load_state({**state, "store": {"rng": state["store"]["rng"], "owed": 0.0}})
     empty.buffer.tick()
-    assert empty.granted() == [[2, 3], [2, 3]], "an empty store is warmed up again"
+    assert empty.granted() == [[2, 3], [2]], "an empty store is warmed up again"
+
+
+def test_a_resume_without_the_replay_store_says_that_it_is_filled_again():
+    rig = Rig(point=(2, 0, 1), replay=True)
+    rig.buffer.tick()
+    rig.make_version(0, 1)
+    state = rig.buffer.state()
+    whole, without = Rig(point=(2, 0, 1), replay=True), Rig(point=(2, 0, 1), replay=True)
+    whole.buffer.load_state(state)
+    assert whole.buffer.news() == []
+    del state["store"]["items"], state["store"]["sampler"]
+    without.buffer.load_state(state)
+    (told,) = without.buffer.news()
+    assert "--save-replay" in told
+    assert without.buffer.news() == []
+
+
+def warmed_up(rig, order):
+    """Let actors work in this order until the first batch; return it."""
+    for turn in range(200):
+        if (batch := rig.take()) is not None:
+            return batch
+        actor = order[turn % len(order)]
+        if rig.stream.granted[actor]:
+            rig.send(actor)
+    raise AssertionError("there is never a batch")
+
+
+@pytest.mark.parametrize("lag_target", [0, 1])
+def test_a_warm_up_needs_few_slots_and_waits_for_nobody(lag_target):
+    rig = Rig(point=(2, 21, lag_target), replay=True, num_slots=2 * (lag_target + 2) + 2)
+    batch = warmed_up(rig, [0, 1])
+    assert batch.num_items == 2 * 2 * STEPS, "the ratio counts what came after the warm-up"
+    assert sum(rig.buffer.lag.counts()) == 23
+    assert rig.progress.env_steps == 23 * STEPS
+    rig.finish(batch)
+    rig.buffer.tick()
+    assert all(rig.granted())
+
+
+def test_a_serial_warm_up_does_not_depend_on_who_is_faster():
+    batches = []
+    for order in ([0, 1], [1, 0], [0, 0, 0, 1], [1, 1, 1, 1, 0]):
+        rig = Rig(point=(2, 21, 0), replay=True, num_slots=6)
+        rig.stream.arrays["reward"][:] = 0.0
+        batches.append(warmed_up(rig, order).keys.tolist())
+        assert rig.buffer.state()["rounds"] == [12, 11]
+    assert all(batch == batches[0] for batch in batches)
+
+
+def test_a_serial_warm_up_ends_without_an_actor_that_is_given_up():
+    rig = Rig(point=(2, 21, 0), replay=True, num_slots=6)
+    rig.give_up(0)
+    rig.replace(0)
+    warmed_up(rig, [1])
+
+
+def test_unrolls_that_entered_in_the_warm_up_are_not_made_again_after_a_resume():
+    rig = Rig(point=(2, 21, 1), replay=True, num_slots=8)
+    rig.buffer.tick()
+    for _ in range(3):
+        rig.send(0)
+        rig.buffer.tick()
+    assert rig.buffer.state()["rounds"] == [3, 0]

@@ -9,7 +9,6 @@ from tests.fakes.scripted import scripted_layout
 from tests.unit.channels.ends import LONG_S, make_bell, make_bells
 from tianji.channels import board
 from tianji.channels.board import NUM_COPIES, ShmBoardReader, ShmBoardWriter, board_bytes
-from tianji.channels.notes import note_bytes
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory, lane_bytes
 from tianji.types import Stamp
 
@@ -44,7 +43,7 @@ def parts_of(lane):
 def test_the_lanes_of_a_stream_do_not_overlap():
     memory = StreamMemory.create(LAYOUT, num_slots=5, num_lanes=3)
     lanes = [memory.lane(index) for index in range(3)]
-    assert memory.lanes.nbytes == 3 * lane_bytes(5) + note_bytes(5)
+    assert memory.lanes.nbytes == 3 * lane_bytes(5)
     for index, lane in enumerate(lanes):
         for number, part in enumerate(parts_of(lane)):
             part[:] = bytes([10 * index + number]) * len(part)
@@ -98,14 +97,14 @@ def test_a_reset_wakes_the_actor_and_its_answer_wakes_the_buffer():
     assert rig.receiver.is_attached(0)
 
 
-def test_a_claimed_slot_is_not_granted_until_it_is_released():
+def test_a_taken_slot_is_not_granted_until_it_is_released():
     rig = Rig(num_slots=2, num_lanes=1)
-    claimed = rig.receiver.claim()
+    taken = rig.receiver._free.pop()
     assert [rig.receiver.grant(0, number) for number in range(2)] == [True, False]
-    assert rig.senders[0].reserve().slot != claimed
-    rig.receiver.release(claimed)
+    assert rig.senders[0].reserve().slot != taken
+    rig.receiver.release(taken)
     assert rig.receiver.grant(0, 1)
-    assert rig.senders[0].reserve().slot == claimed
+    assert rig.senders[0].reserve().slot == taken
 
 
 def test_a_stamp_arrives_with_every_number_it_was_sent_with():

@@ -64,6 +64,7 @@ def test_a_script_gets_one_line_with_the_names_it_relies_on(capfd):
     assert set(found["roles"]["learner"]) == {"processes", "cores", "threads"}
     assert found["roles"]["actor"]["processes"] == found["num_actors"]
     assert found["memory_bytes"] == found["memory"]["total"] > 2**20
+    assert found["memory"]["replay_bytes"] == found["memory"]["replay"] == 0
     assert found["noise"] == 0.04
     assert all(sentence.endswith(".") for sentence in (*found["reasons"], *found["advice"]))
     assert found["warnings"] == ["An environment step takes 12 ms."]

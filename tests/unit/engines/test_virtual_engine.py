@@ -78,7 +78,7 @@ def test_a_world_that_fails_ends_the_run_and_everything_is_closed(tmp_path, monk
     def fail(*_):
         raise RuntimeError("this world fails")
 
-    monkeypatch.setattr(world, "step", fail)
+    monkeypatch.setattr(world, "recv", fail)
     with pytest.raises(RuntimeError, match="this world fails"):
         engine.run(watcher.stop, resume=False)
     assert world._closed

@@ -2,16 +2,22 @@
 
 import gc
 
+from tests.fakes.replay import write_place
 from tests.fakes.specs import make_spec
 from tests.unit.planning.plans import REPLAY
+from tianji.buffer.stores.rings import Rings
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
-from tianji.engines.assembly.wiring import SharedEnds, SharedMemory
+from tianji.engines.assembly.wiring import (
+    SharedEnds,
+    SharedMemory,
+    build_stream,
+    replay_layout,
+)
 from tianji.engines.running import WorkerRun
 from tianji.programs.program import program_for
-from tianji.types import Stamp
 
 POLICY_BYTES = 4  # the scripted model holds one number
 
@@ -93,9 +99,13 @@ def test_a_restarted_learner_says_that_its_replay_store_is_still_there(tmp_path)
     rig = Rig(tmp_path, algorithm=REPLAY)
     rig.run_learner()
     plan = rig.spec.plan
-    for slot in range(3):
-        rig.memory.stream.notes().add(slot, Stamp(0, slot, 0, 0, 8, 0, 0))
+    layout = replay_layout(plan)
+    rings, stream = Rings(layout, rig.memory.replay.memory), build_stream(plan)
+    for number in range(3):
+        write_place(stream.arrays, 0, 0, number * plan.unroll_length, plan.unroll_length)
+        rings.put(stream.arrays, 0, lane=0, version=0)
     rig.run_learner(is_restart=True)
     (note,) = rig.of_kind("note")
-    assert "with 3 unrolls" in note["text"]
-    assert rig.of_kind("done")[-1]["record"]["learner"]["fill"] == 3 / plan.replay_unrolls
+    assert f"with {3 * plan.steps_per_unroll} steps" in note["text"]
+    held = 3 * plan.unroll_length / (plan.num_actors * plan.replay_rows)
+    assert rig.of_kind("done")[-1]["record"]["learner"]["fill"] == held

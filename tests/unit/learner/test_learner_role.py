@@ -25,7 +25,7 @@ class Batches:
     def take(self):
         return self.left.pop(0) if self.left else None
 
-    def finish(self, batch, version):
+    def finish(self, batch, version, priorities=None):
         self.finished.append((batch, version))
 
 
@@ -89,7 +89,7 @@ def test_there_is_one_version_for_every_batch_and_each_is_finished_once():
 def test_a_batch_is_finished_after_its_version_is_out():
     rig = Rig()
     seen = []
-    rig.batches.finish = lambda batch, version: seen.append(rig.board.version())
+    rig.batches.finish = lambda batch, version, _: seen.append(rig.board.version())
     while rig.learner.tick():
         pass
     assert seen == [1]

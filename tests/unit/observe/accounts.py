@@ -21,7 +21,7 @@ def make_plan(
     values: dict[str, Any] = {
         "num_actors": 1, "envs_per_actor": 8, "learner_threads": 1, "cores": {},
         "unroll_length": 16, "lookahead": 1, "num_rows": 16, "keeps_final": False, "layout": {},
-        "slot_bytes": 1, "num_slots": 4, "replay_unrolls": 0, "unrolls_per_version": 1,
+        "slot_bytes": 1, "num_slots": 4, "replay_rows": 0, "unrolls_per_version": 1,
         "warmup_unrolls": 0, "lag_target": 1, "max_lag": 1, "ratio": 1.0,
         "shared_memory_bytes": 4, "notes": (), "prediction": prediction,
         "source": "rule" if prediction is None else "measured",

@@ -67,8 +67,8 @@ def test_where_sums_are_reduced_actors_and_learner_have_one_more_wire():
 def test_a_worker_has_one_bell_unless_its_roles_run_on_threads():
     made, _ = program()
     assert made.bells() == {role.name: role.worker for role in made.roles}
-    threads = tuple(replace(worker, runs="on threads") for worker in made.workers)
-    assert replace(made, workers=threads).bells() == {role.name: role.name for role in made.roles}
+    apart = tuple(replace(role, thread=i) for i, role in enumerate(made.roles))
+    assert len(set(replace(made, roles=apart).bells().values())) == len(made.roles)
 
 
 def test_workers_have_the_threads_and_cores_of_the_plan():

@@ -57,8 +57,8 @@ def test_without_a_trace_there_is_no_wrapper_anywhere(tmp_path):
 def test_with_a_trace_every_role_has_spans(tmp_path):
     held = list(held_by(build(tmp_path, trace=True)))
     assert len([thing for thing in held if isinstance(thing, Spans)]) == 4
-    # An actor keeps its world, policy and sender, and of its acting only the traced methods.
-    assert len([thing for thing in held if isinstance(thing, Traced)]) == 3 + 3 + 2 + 4
+    # An actor keeps its world, policy, sender and acting.
+    assert len([thing for thing in held if isinstance(thing, Traced)]) == 4 + 3 + 2 + 4
     names = {path.name.rpartition("-")[0] for path in (tmp_path / SPANS_FOLDER).iterdir()}
     assert names == {"actor-0", "buffer", "learner", "evaluator"}
 

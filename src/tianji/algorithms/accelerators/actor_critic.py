@@ -17,8 +17,14 @@ from tianji.algorithms.accelerators.network import ClosedNetwork, has_closed_for
 from tianji.algorithms.actor_critic.model import ActorCritic, Evaluation, Evaluator, ModelEvaluator
 from tianji.algorithms.gradient import Autograd, Gradient
 from tianji.algorithms.impala.config import ImpalaConfig
-from tianji.algorithms.impala.loss import TracedSteps, UnrollPart, impala_loss, trace
-from tianji.algorithms.ppo.loss import Columns, Diagnostics, EvaluatedBatch, LossTerms, ppo_loss
+from tianji.algorithms.impala.loss import TracedSteps, UnrollPart, impala_loss
+from tianji.algorithms.ppo.loss import (
+    Columns,
+    Diagnostics,
+    EvaluatedBatch,
+    LossTerms,
+    ppo_loss,
+)
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten
 
@@ -52,7 +58,7 @@ def entropy_gradient(weight: float, like_B: Tensor) -> Tensor | None:
     return torch.full_like(like_B, -weight) if weight else None
 
 
-PPOGradient: TypeAlias = Gradient[EvaluatedBatch[Any], LossTerms, Diagnostics]
+PPOGradient: TypeAlias = Gradient[EvaluatedBatch[Any], Any, Diagnostics]
 
 
 class ClosedColumns(NamedTuple):
@@ -126,7 +132,7 @@ def build_ppo(model: ActorCritic) -> tuple[Evaluator, PPOGradient]:
     return ModelEvaluator(model), Autograd(flatten(model), partial(ppo_loss, model))
 
 
-ImpalaGradient: TypeAlias = Gradient[UnrollPart, ImpalaConfig, TracedSteps]
+ImpalaGradient: TypeAlias = Gradient[Any, ImpalaConfig, TracedSteps]
 
 
 class ClosedImpala:
@@ -146,7 +152,7 @@ class ClosedImpala:
             (outputs_AR, value_1R), tape = self._network.forward(x_RF, num_valid)
             log_prob_B, saved = self._head.log_prob(outputs_AR[:, :num_valid], prepared_AB)
             entropy_B = self._head.entropy(saved)
-            found = trace(minibatch, terms, log_prob_B, entropy_B, value_1R[0])
+            found = minibatch.trace(terms, log_prob_B, entropy_B, value_1R[0])
             bonus_B = entropy_gradient(terms.entropy / num_valid, entropy_B)
             policy_B = found.advantage_B / -num_valid
             outputs_gradient_AB = self._head.backward(saved, policy_B, bonus_B)

@@ -26,7 +26,7 @@ DQNGradient: TypeAlias = Gradient[Transitions, DQNConfig, Diagnostics]
 
 
 class ClosedDQN:
-    """d L / d Q(s, a) = clamp(Q - y, -1, 1) / B, without the clamp for squared errors."""
+    """d L / d Q(s, a) = w clamp(Q - y, -1, 1) / B, without the clamp for squared errors."""
 
     def __init__(self, online: QNetwork, target: QNetwork) -> None:
         self._is_dueling = online.is_dueling
@@ -44,6 +44,7 @@ class ClosedDQN:
             hot_UBA.transpose(1, 2).float().contiguous(),
             batch.reward,
             batch.discount,
+            batch.weight,
         )
 
     def gradient(self, minibatch: Transitions, terms: DQNConfig) -> Diagnostics:
@@ -63,7 +64,8 @@ class ClosedDQN:
             target_B = torch.addcmul(reward_B, minibatch.discount, next_B)
             q_B = torch.sum(all_q_AB[:, :num_rows] * hot_AB, 0)
             error_B = q_B - target_B
-            slope_B = (error_B if terms.loss == "mse" else error_B.clamp(-1.0, 1.0)) / num_rows
+            slope_B = error_B if terms.loss == "mse" else error_B.clamp(-1.0, 1.0)
+            slope_B = slope_B * minibatch.weight / num_rows
             q_gradient_AB = hot_AB * slope_B
             if self._is_dueling:
                 value_1B = q_gradient_AB.sum(0, keepdim=True)

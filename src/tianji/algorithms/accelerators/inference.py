@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tianji.algorithms.accelerators.gpu import GpuRows
 from tianji.algorithms.accelerators.network import IN_PLACE, has_closed_form
-from tianji.envs.spaces import observation_leaves
+from tianji.envs.frames import ObservationReader
 from tianji.models.networks.build import UserNet
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.tensors import to_tensors
+from tianji.models.tensors import CPU, device_of, to_tensors
 from tianji.ops.returns import Floats
-from tianji.types import OBS, Array, Unroll, leaf_name
+from tianji.types import Array, Unroll
 
 Forward: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
 """Observation tensors [N, ...] by leaf key to outputs [N, A]."""
@@ -41,33 +42,18 @@ class Inference(Protocol):
 
 
 class TorchInference:
-    """Evaluates any module."""
+    """Evaluates any module, on any device."""
 
-    def __init__(self, forward: Forward) -> None:
+    def __init__(self, forward: Forward, device: torch.device = CPU) -> None:
         self._forward = forward
+        self._device = device
 
     def refresh(self) -> None:
         """Do nothing: the module is called every time."""
 
     def __call__(self, arrays: Mapping[str, Array], out_NA: Floats) -> None:
         with torch.inference_mode():
-            out_NA[:] = self._forward(to_tensors(arrays)).numpy()
-
-
-class ObservationReader:
-    """Finds the leaves of a space among named arrays: {"": obs[t]} or {"camera": ..., ...}."""
-
-    def __init__(self, space: gym.Space[Any]) -> None:
-        leaves = observation_leaves(space)
-        self._leaves = [(leaf.key, leaf_name(OBS, leaf.key), leaf.dtype) for leaf in leaves]
-
-    def row(self, unroll: Unroll, t: int) -> dict[str, Array]:
-        """Return views of row t by leaf key."""
-        return {key: unroll[name][t] for key, name, _ in self._leaves}
-
-    def batch(self, obs: Mapping[str, Array]) -> dict[str, Array]:
-        """Return observations from anywhere in the types that unrolls store, by leaf key."""
-        return {key: np.ascontiguousarray(obs[name], dtype) for key, name, dtype in self._leaves}
+            out_NA[:] = self._forward(to_tensors(arrays, self._device)).numpy(force=True)
 
 
 def evaluate(
@@ -133,7 +119,71 @@ def build_inference(net: StackedNet | UserNet, index: int) -> Inference:
     """Return the fastest inference that network `index` of a stack allows."""
     if has_closed_form(net):
         return NumpyInference(cast(StackedNet, net), index)
-    return TorchInference(lambda obs: net.one(obs, index))
+    return TorchInference(lambda obs: net.one(obs, index), device_of(net))
+
+
+class RowInference(Protocol):
+    """A network that evaluates an unroll row by row, in two phases.
+
+    rows.begin(unroll)
+    for t in ...:
+        rows.submit(unroll, t)
+        rows.collect(outputs_RNA[t])
+    rows.finish(unroll, end)
+    """
+
+    runs_alone: bool
+    """It runs by itself between submit() and collect()."""
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Bytes copied to a GPU so far."""
+
+    def begin(self, unroll: Unroll) -> None: ...
+
+    def submit(self, unroll: Unroll, t: int) -> None:
+        """Start the evaluation of row t."""
+        ...
+
+    def collect(self, out_NA: Floats) -> None:
+        """Wait for it and write the outputs."""
+        ...
+
+    def finish(self, unroll: Unroll, end: int) -> None:
+        """The unroll ends before row `end`, whose observation is there too."""
+        ...
+
+
+class HostRows:
+    """Evaluates rows where they lie, on the CPU."""
+
+    runs_alone = False
+    uploaded_bytes = 0
+
+    def __init__(self, inference: Inference, space: gym.Space[Any]) -> None:
+        self._inference = inference
+        self._reader = ObservationReader(space)
+        self._row: dict[str, Array] = {}
+
+    def begin(self, unroll: Unroll) -> None:
+        self._inference.refresh()
+
+    def submit(self, unroll: Unroll, t: int) -> None:
+        self._row = self._reader.row(unroll, t)
+
+    def collect(self, out_NA: Floats) -> None:
+        self._inference(self._row, out_NA)
+
+    def finish(self, unroll: Unroll, end: int) -> None:
+        """Do nothing: nothing is kept of an unroll."""
+
+
+def build_rows(net: StackedNet | UserNet, index: int, space: gym.Space[Any]) -> RowInference:
+    """Return the fastest evaluation of rows on the device of the network."""
+    device = device_of(net)
+    if device.type == "cpu":
+        return HostRows(build_inference(net, index), space)
+    return GpuRows(lambda obs: net.one(obs, index), space, device)
 
 
 def _array(tensor: Tensor) -> Array:

@@ -19,10 +19,21 @@ from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
+from tianji.models.sizes import reward_clip
 from tianji.models.statistics import ObservationStatistics, RewardScale
-from tianji.models.tensors import Tensors, add_prefix, flatten, to_tensor, to_tensors, with_prefix
-from tianji.ops.returns import Bools, Floats
-from tianji.types import FINAL_OBS, OBS, Array, Batch, leaf_name
+from tianji.models.tensors import (
+    Tensors,
+    add_prefix,
+    flatten,
+    joined,
+    to_tensor,
+    to_tensors,
+    with_prefix,
+)
+from tianji.ops.frames import stack_rows
+from tianji.ops.means import mean
+from tianji.ops.returns import Bools, Floats, gae, gae_tensors
+from tianji.types import AGE, FINAL_OBS, LIFE_LOST, OBS, Array, Batch, Observed, leaf_name
 
 
 class RowOrder(NamedTuple):
@@ -43,10 +54,14 @@ class Experience:
     """Arrays [T, N, ...]; rows that are not valid may hold anything.
 
     obs: [T + 1, N, ...] by leaf key; anything in rows that no valid step begins or ends with
+    age: [T + 1, N] by leaf key, for stacks of frames: their obs has a frame for each row, and K - 1
+        more at the beginning
     final_obs: [T, N, ...] by leaf key, empty where obs[t + 1] is the true next observation
+    is_padded: steps that are not valid are kept, with weight 0, so that shapes never change
     """
 
-    obs: Mapping[str, Array]
+    obs: Mapping[str, Observed]
+    age: Mapping[str, Array]
     final_obs: Mapping[str, Array]
     action: Array
     log_prob_TN: Floats
@@ -55,11 +70,13 @@ class Experience:
     truncated_TN: Bools
     valid_TN: Bools
     device: torch.device
+    is_padded: bool
 
     def select_envs(self, part: slice) -> Experience:
         """Return some of the environments, over all steps."""
         return Experience(
-            {key: array[:, part] for key, array in self.obs.items()},
+            {key: joined(array)[:, part] for key, array in self.obs.items()},
+            {key: array[:, part] for key, array in self.age.items()},
             {key: array[:, part] for key, array in self.final_obs.items()},
             self.action[:, part],
             self.log_prob_TN[:, part],
@@ -68,11 +85,16 @@ class Experience:
             self.truncated_TN[:, part],
             self.valid_TN[:, part],
             self.device,
+            self.is_padded,
         )
+
+    @property
+    def _keeps_all(self) -> bool:
+        return self.is_padded or bool(self.valid_TN.all())
 
     def row_order(self) -> RowOrder:
         valid_TN = self.valid_TN
-        if valid_TN.all():
+        if self._keeps_all:
             return RowOrder(valid_TN.size, None)
         begins = np.zeros((len(valid_TN) + 1, valid_TN.shape[1]), np.bool_)
         begins[:-1] = valid_TN
@@ -83,10 +105,17 @@ class Experience:
 
     def obs_rows(self, order: RowOrder) -> Tensors:
         """Return the observations [R, ...] of all rows in the order."""
-        rows = {key: array.reshape(-1, *array.shape[2:]) for key, array in self.obs.items()}
-        if order.index_R is not None:
-            rows = {key: array[order.index_R] for key, array in rows.items()}
-        return to_tensors(rows, self.device)
+        return {key: self._obs_rows(key, order.index_R) for key in self.obs}
+
+    def _obs_rows(self, key: str, index_R: NDArray[np.int64] | None) -> Tensor:
+        if key in self.age:
+            frames_FN = to_tensor(self.obs[key], self.device)
+            age_RN = to_tensor(self.age[key], self.device)
+            index = None if index_R is None else to_tensor(index_R, self.device)
+            return stack_rows(frames_FN, age_RN, index)
+        array = joined(self.obs[key])
+        rows = array.reshape(-1, *array.shape[2:])
+        return to_tensor(rows if index_R is None else rows[index_R], self.device)
 
     def to_grid(self, order: RowOrder, value_R: Tensor) -> Floats:
         """Put the values of those rows back in their places, [T + 1, N]; 0 elsewhere."""
@@ -100,37 +129,74 @@ class Experience:
 
     def valid_rows(self, x_TN: Array) -> Tensor:
         """Return the valid steps of an array, in the order of the rows: [B, ...]."""
-        is_whole = self.valid_TN.all()
-        x_B = x_TN.reshape(-1, *x_TN.shape[2:]) if is_whole else x_TN[self.valid_TN]
+        x_B = x_TN.reshape(-1, *x_TN.shape[2:]) if self._keeps_all else x_TN[self.valid_TN]
         return to_tensor(x_B, self.device)
+
+    def weight_rows(self) -> Tensor | None:
+        """Return 1 for each valid step and 0 for others; None where only valid steps are kept."""
+        return self.valid_rows(self.valid_TN).float() if self.is_padded else None
 
     def action_rows(self) -> Tensor:
         """Return the actions of the valid steps, [B, K]."""
         action = self.valid_rows(self.action)
         return action.reshape(len(action), -1)
 
-    def final_value(self, evaluator: Evaluator) -> Floats:
+    def gae(
+        self, order: RowOrder, value_R: Tensor, final_value_C: Tensor, gamma: float, lam: float
+    ) -> Tensor:
+        """Return the advantages of the valid steps, [B], from the values of all rows."""
+        if self.is_padded:
+            return self._gae_on_device(value_R, final_value_C, gamma, lam)
+        value_T1N = self.to_grid(order, value_R)
+        advantage_TN = gae(
+            self.reward_TN,
+            value_T1N[:-1],
+            self.next_value(value_T1N, final_value_C),
+            self.terminated_TN,
+            self.truncated_TN,
+            self.valid_TN,
+            gamma,
+            lam,
+        )
+        return self.valid_rows(advantage_TN)
+
+    def _gae_on_device(
+        self, value_R: Tensor, final_value_C: Tensor, gamma: float, lam: float
+    ) -> Tensor:
+        value_T1N = value_R.view(len(self.valid_TN) + 1, -1)
+        next_value_TN = value_T1N[1:].clone()
+        if len(final_value_C):
+            is_cut = np.flatnonzero(self.truncated_TN & self.valid_TN)
+            next_value_TN.view(-1)[to_tensor(is_cut, self.device)] = final_value_C
+        masks = self.terminated_TN, self.truncated_TN, self.valid_TN
+        terminated_TN, truncated_TN, valid_TN = (to_tensor(mask, self.device) for mask in masks)
+        reward_TN = to_tensor(self.reward_TN, self.device)
+        found_TN = gae_tensors(
+            reward_TN, value_T1N[:-1], next_value_TN, terminated_TN, truncated_TN, valid_TN,
+            gamma, lam,
+        )  # fmt: skip
+        return found_TN.flatten()
+
+    def final_value(self, evaluator: Evaluator) -> Tensor:
         """Return the values of truncated episodes' final observations where those are kept apart:
         [C]."""
         truncated_TN = self.truncated_TN & self.valid_TN
         if not self.final_obs or not truncated_TN.any():
-            return np.empty(0, np.float32)
+            return torch.empty(0)
         final = {key: array[truncated_TN] for key, array in self.final_obs.items()}
-        value_C = evaluator.values(evaluator.inputs(to_tensors(final, self.device)))
-        values: Floats = value_C.numpy(force=True)
-        return values
+        return evaluator.values(evaluator.inputs(to_tensors(final, self.device)))
 
-    def next_value(self, value_T1N: Floats, final_value_C: Floats) -> Floats:
+    def next_value(self, value_T1N: Floats, final_value_C: Tensor) -> Floats:
         """Return the value of what each step truly led to, [T, N]."""
         next_value_TN = value_T1N[1:].copy()
         if len(final_value_C):
-            next_value_TN[self.truncated_TN & self.valid_TN] = final_value_C
+            next_value_TN[self.truncated_TN & self.valid_TN] = final_value_C.numpy(force=True)
         return next_value_TN
 
 
-def approximate_kl(log_ratio: Tensor) -> Tensor:
+def approximate_kl(log_ratio: Tensor, weight: Tensor | None = None) -> Tensor:
     """Mean of (r - 1) - log r: unbiased for KL(old, new), and never negative (Schulman 2020)."""
-    return (log_ratio.expm1() - log_ratio).mean()
+    return mean(log_ratio.expm1() - log_ratio, weight)
 
 
 def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float32:
@@ -146,10 +212,13 @@ class Preprocessor:
     """Turns batches into Experience, and keeps the running statistics."""
 
     def __init__(self, model: ActorCritic, spaces: Spaces, config: RunConfig) -> None:
-        keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
+        leaves = observation_leaves(spaces.observation)
+        keys = [leaf.key for leaf in leaves]
+        self._stacked = [leaf.key for leaf in leaves if leaf.num_frames]
         self._obs_names = {key: leaf_name(OBS, key) for key in keys}
         self._final_names = {key: leaf_name(FINAL_OBS, key) for key in keys}
         self._device = flatten(model).vector_P.device
+        self._clip = reward_clip(spaces, config)
         self._statistics = ObservationStatistics(model.net)
         self._reward_scale: RewardScale | None = None
         if config.normalize.rewards:
@@ -161,17 +230,23 @@ class Preprocessor:
         valid_TN = arrays["valid"].astype(np.bool_, copy=False)
         terminated_TN = arrays["terminated"].astype(np.bool_, copy=False)
         truncated_TN = arrays["truncated"].astype(np.bool_, copy=False)
+        if LIFE_LOST in arrays:
+            terminated_TN = terminated_TN | arrays[LIFE_LOST]
         reward_TN = arrays["reward"].astype(np.float32, copy=False)
+        if self._clip is not None:
+            reward_TN = reward_TN.clip(-self._clip, self._clip)
         if self._reward_scale is not None:
             done_TN = terminated_TN | truncated_TN
             reward_TN = self._reward_scale.scale(reward_TN, done_TN, valid_TN, batch.stamps)
         obs = {key: arrays[name] for key, name in self._obs_names.items()}
         if self._statistics.is_used:
-            seen = {key: array[:-1][valid_TN] for key, array in obs.items()}
+            numbers = {key: joined(x) for key, x in obs.items() if key not in self._stacked}
+            seen = {key: array[:-1][valid_TN] for key, array in numbers.items()}
             self._statistics.update(to_tensors(seen, self._device))
         final_names = self._final_names.items()
         return Experience(
             obs=obs,
+            age={key: arrays[leaf_name(AGE, key)] for key in self._stacked},
             final_obs={key: arrays[name] for key, name in final_names if name in arrays},
             action=arrays["action"],
             log_prob_TN=arrays["log_prob"],
@@ -180,6 +255,7 @@ class Preprocessor:
             truncated_TN=truncated_TN,
             valid_TN=valid_TN,
             device=self._device,
+            is_padded=self._device.type != "cpu",
         )
 
     def state(self) -> Tensors:

@@ -24,11 +24,12 @@ from typing import TypeAlias
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import ObservationReader, build_inference, evaluate
+from tianji.algorithms.accelerators.inference import build_inference, build_rows, evaluate
 from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
+from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, Continuous, Squashed
 from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, GaussianHead, Head, SquashedHead
@@ -205,6 +206,8 @@ class StochasticActing:
         model.eval()
         self._num_outputs = model.head.layout.num_outputs
         self._sampler = build_sampler(model.head)
+        self._rows = build_rows(model.net, POLICY, spaces.observation)
+        self.runs_alone = self._rows.runs_alone
         self._inference = build_inference(model.net, POLICY)
         self._reader = ObservationReader(spaces.observation)
         self._end_row = 0
@@ -214,14 +217,20 @@ class StochasticActing:
     ) -> None:
         num_rows, num_envs = unroll["action"].shape[:2]
         self._sampler.begin(rng, num_rows, num_envs)
-        self._inference.refresh()
+        self._rows.begin(unroll)
         self._end_row = first_row
 
+    @property
+    def uploaded_bytes(self) -> int:
+        """Return the bytes that inference has copied to a GPU."""
+        return self._rows.uploaded_bytes
+
     def submit(self, unroll: Unroll, t: int) -> None:
-        self._inference(self._reader.row(unroll, t), self._sampler.outputs_RNA[t])
+        self._rows.submit(unroll, t)
         self._end_row = t + 1
 
     def collect(self, unroll: Unroll, t: int) -> Array:
+        self._rows.collect(self._sampler.outputs_RNA[t])
         return self._sampler.sample(t, unroll["action"][t])
 
     def act(self, unroll: Unroll, t: int) -> Array:
@@ -231,6 +240,7 @@ class StochasticActing:
     def finish(self, unroll: Unroll, first_row: int) -> None:
         """Fill log-probabilities, if the algorithm keeps them, up to the last row that was acted:
         an unroll may be handed over short."""
+        self._rows.finish(unroll, self._end_row)
         if "log_prob" in unroll:
             rows = slice(first_row, self._end_row)
             self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)

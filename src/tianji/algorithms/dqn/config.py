@@ -38,8 +38,18 @@ class DQNConfig(AlgorithmConfig):
     many as the learner has time for while the actors work."""
     replay_size: Count = 100_000
     """Capacity of the replay store, in steps."""
+    replay_on: Literal["host", "gpu"] = "host"
+    """Memory of the observations in the replay store. gpu: nothing is uploaded for a batch, but a
+    learner that is restarted fills the store again."""
     warmup_steps: Count = 1000
     """Steps collected before the first update."""
+    sampling: Literal["uniform", "prioritized"] = "uniform"
+    """How transitions are drawn from the replay store: all alike, or by their last TD errors
+    (Schaul et al. 2016)."""
+    priority_exponent: Fraction = 0.6
+    """How strongly TD errors count in prioritised sampling; 0: all alike."""
+    importance_exponent: Fraction = 0.4
+    """How far the loss corrects for prioritised sampling; 1: wholly."""
     n_step: Count = 2
     """Rewards summed before bootstrapping; more rewards propagate faster, but are more off-
     policy."""

@@ -31,6 +31,7 @@ class Transitions(NamedTuple):
 
     reward: R, the discounted sum of n rewards
     discount: gamma^n, the weight of the next value; 0 where the episode terminated
+    weight: w, the correction for items that are not drawn alike; 1 where they are
     """
 
     obs: Tensors
@@ -38,6 +39,7 @@ class Transitions(NamedTuple):
     action: Tensor
     reward: Tensor
     discount: Tensor
+    weight: Tensor
 
     def update(self, u: int) -> Transitions:
         """Return the transitions of one update."""
@@ -47,6 +49,7 @@ class Transitions(NamedTuple):
             self.action[u],
             self.reward[u],
             self.discount[u],
+            self.weight[u],
         )
 
 
@@ -62,7 +65,7 @@ def dqn_loss(
 ) -> tuple[Tensor, Diagnostics]:
     """Return the loss of a minibatch.
 
-    L = E[ huber(Q(s, a) - y) ],   y = R + discount * Q_target(s', a')
+    L = E[ w huber(Q(s, a) - y) ],   y = R + discount * Q_target(s', a')
     a' = argmax_a Q(s', a) if double, else argmax_a Q_target(s', a)
     """
     q_B = online(batch.obs).gather(1, batch.action[:, None])[:, 0]
@@ -71,4 +74,5 @@ def dqn_loss(
         ranked_BA = online(batch.next_obs) if config.double else next_q_BA
         best_B1 = ranked_BA.argmax(1, keepdim=True)
         y_B = batch.reward + batch.discount * next_q_BA.gather(1, best_B1)[:, 0]
-    return td_loss(q_B - y_B, config.loss).mean(), Diagnostics(q_B.detach(), y_B)
+    loss_B = batch.weight * td_loss(q_B - y_B, config.loss)
+    return loss_B.mean(), Diagnostics(q_B.detach(), y_B)

@@ -11,15 +11,16 @@ import numpy as np
 from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.inference import (
-    ObservationReader,
     TorchInference,
     build_inference,
+    build_rows,
     evaluate,
 )
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import SCORES, QNetwork
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
+from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
@@ -33,6 +34,8 @@ class EpsilonGreedyActing:
         model.eval()
         self._config = config.algorithm
         self._num_actions = model.num_actions
+        self._rows = build_rows(model.net, SCORES, spaces.observation)
+        self.runs_alone = self._rows.runs_alone
         self._inference = build_inference(model.net, SCORES)
         self._reader = ObservationReader(spaces.observation)
         self._scores_NA = np.empty((0, 0), np.float32)
@@ -53,12 +56,18 @@ class EpsilonGreedyActing:
             self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
         self._is_random_RN = rng.random(shape, np.float32) < self.epsilon(steps_before)
         self._random_RN = rng.integers(self._num_actions, size=shape)
-        self._inference.refresh()
+        self._rows.begin(unroll)
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Return the bytes that inference has copied to a GPU."""
+        return self._rows.uploaded_bytes
 
     def submit(self, unroll: Unroll, t: int) -> None:
-        self._inference(self._reader.row(unroll, t), self._scores_NA)
+        self._rows.submit(unroll, t)
 
     def collect(self, unroll: Unroll, t: int) -> Array:
+        self._rows.collect(self._scores_NA)
         action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
         np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])

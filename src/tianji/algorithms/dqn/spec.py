@@ -7,6 +7,7 @@ from gymnasium import spaces as gym_spaces
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.interface import (
     Algorithm,
+    Proportional,
     ReplayCadence,
 )
 from tianji.algorithms.registry import later
@@ -30,9 +31,17 @@ def cadence(config: RunConfig) -> ReplayCadence:
         steps_per_version=steps,
         warmup_steps=algorithm.warmup_steps,
         capacity_steps=algorithm.replay_size,
+        on_gpu=algorithm.replay_on == "gpu",
+        sampling=_sampling(algorithm),
         num_updates=algorithm.updates_per_version,
         trained_steps_per_version=sampled,
     )
+
+
+def _sampling(algorithm: DQNConfig) -> Proportional | None:
+    if algorithm.sampling == "uniform":
+        return None
+    return Proportional(algorithm.priority_exponent, algorithm.importance_exponent)
 
 
 def check(spaces: Spaces, config: RunConfig) -> None:

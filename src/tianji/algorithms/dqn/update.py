@@ -19,12 +19,21 @@ from tianji.algorithms.dqn.loss import Diagnostics, Transitions, td_loss
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.interface import Minibatch
 from tianji.config.run import RunConfig
+from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.optimizers import Adam, Optimizer, linear
+from tianji.models.optimizers import Adam, build_optimizer, linear
 from tianji.models.statistics import ObservationStatistics
-from tianji.models.tensors import Tensors, add_prefix, flatten, to_tensor, to_tensors, with_prefix
+from tianji.models.tensors import (
+    Tensors,
+    add_prefix,
+    flatten,
+    kept,
+    to_tensor,
+    to_tensors,
+    with_prefix,
+)
 from tianji.types import OBS, Array, Batch, leaf_name
 
 ADAM_EPSILON = 1e-8
@@ -75,11 +84,15 @@ class DQNUpdate:
         self._flat = flat = flatten(model)
         self._target = TargetNetwork(model, self._config)
         self._gradient = build_dqn(model, self._target.model)
-        self._optimizer = Optimizer(flat, Adam(flat, ADAM_EPSILON), self._config.max_grad_norm)
+        self._optimizer = build_optimizer(
+            flat, Adam(flat, ADAM_EPSILON), self._config.max_grad_norm
+        )
         self._statistics = ObservationStatistics(model.net)
         self._learning_rate = 0.0
         self._found: list[Diagnostics] = []
-        self._norms: list[float] = []
+        self._norms: list[float | Tensor] = []
+        self._figures = Figures()
+        self._errors: Download | None = None
 
     def minibatch_steps(self, batch: Batch) -> int:
         return int(batch.arrays["reward"].shape[1])
@@ -88,11 +101,13 @@ class DQNUpdate:
         config = self._config
         self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
         self._found, self._norms = [], []
+        self._figures.clear()
         transitions = self._read(batch.arrays)
         prepared = self._gradient.prepare(transitions, config)
         for u in range(len(transitions.reward)):
             one = prepared.update(u)
             yield Minibatch(partial(self._differentiate, one), partial(self._step, one))
+        self._close()
 
     def _read(self, arrays: Mapping[str, Array]) -> Transitions:
         """Count the observations in the statistics, and move everything to the device."""
@@ -102,11 +117,16 @@ class DQNUpdate:
             for prefix in (OBS, NEXT_OBS)
         )
         self._statistics.update({key: x_UB.flatten(0, 1) for key, x_UB in obs.items()})
-        rest = (to_tensor(arrays[name], device) for name in ("action", "reward", "discount"))
-        return Transitions(obs, next_obs, *rest)
+        action, reward, discount = (
+            to_tensor(arrays[name], device) for name in ("action", "reward", "discount")
+        )
+        has_weight = "weight" in arrays
+        weight = to_tensor(arrays["weight"], device) if has_weight else torch.ones_like(reward)
+        return Transitions(obs, next_obs, action, reward, discount, weight)
 
     def _differentiate(self, minibatch: Transitions) -> Tensor:
-        self._found.append(self._gradient.gradient(minibatch, self._config))
+        found = self._gradient.gradient(minibatch, self._config)
+        self._found.append(Diagnostics(*(kept(x_B) for x_B in found)))
         return self._flat.gradient_P
 
     def _step(self, minibatch: Transitions) -> None:
@@ -123,23 +143,37 @@ class DQNUpdate:
         self._norms.append(norm)
         self._target.follow()
 
-    def metrics(self) -> Mapping[str, float]:
-        if not self._norms:
-            return {}
+    def _close(self) -> None:
+        """Compute the figures of the updates that were made."""
         q_UB, target_UB = (torch.stack(parts) for parts in zip(*self._found, strict=True))
         error_UB = q_UB - target_UB
-        values = {
-            "loss/td": td_loss(error_UB, self._config.loss).mean(),
-            "q_mean": q_UB.mean(),
-            "q_max": q_UB.max(),
-            "target_mean": target_UB.mean(),
-            "td_error_abs": error_UB.abs().mean(),
-        }
-        return {
-            **{name: float(value) for name, value in values.items()},
-            "grad_norm": sum(self._norms) / len(self._norms),
-            "learning_rate": self._learning_rate,
-        }
+        norm: float | Tensor = sum(self._norms) / len(self._norms)
+        self._figures.start(
+            {
+                "loss/td": td_loss(error_UB, self._config.loss).mean(),
+                "q_mean": q_UB.mean(),
+                "q_max": q_UB.max(),
+                "target_mean": target_UB.mean(),
+                "td_error_abs": error_UB.abs().mean(),
+                "grad_norm": torch.as_tensor(norm),
+            }
+            | self._optimizer.flags()
+        )
+        self._found = []
+        if self._config.sampling == "prioritized":
+            self._errors = Download(error_UB.abs())
+
+    def priorities(self) -> Array | None:
+        """Return the TD errors of all transitions of the last batch, in the order of its keys;
+        None where they do not count, or not all updates were made."""
+        errors, self._errors = self._errors, None
+        return None if errors is None else errors.read().reshape(-1)
+
+    def metrics(self) -> Mapping[str, float]:
+        if self._found:
+            self._close()
+        found = self._figures.read()
+        return found and self._optimizer.check(found) | {"learning_rate": self._learning_rate}
 
     def state(self) -> Tensors:
         return {

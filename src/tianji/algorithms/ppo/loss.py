@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -32,7 +32,27 @@ class Columns(NamedTuple):
     target_B: Tensor
     value_B: Tensor
 
+    @property
+    def weights(self) -> Tensor | None:
+        """Return None: every row counts."""
+        return None
 
+
+class PaddedColumns(NamedTuple):
+    """Columns of a fixed number of rows: weight_B is 0 for those that only fill it up."""
+
+    log_prob_B: Tensor
+    weighted_advantage_B: Tensor
+    target_B: Tensor
+    value_B: Tensor
+    weight_B: Tensor
+
+    @property
+    def weights(self) -> Tensor | None:
+        return self.weight_B
+
+
+AnyColumns: TypeAlias = Columns | PaddedColumns
 C = TypeVar("C", bound=tuple[Any, ...])
 """A NamedTuple of tensors [B]: Columns, or what a closed form computes of them."""
 
@@ -90,10 +110,28 @@ class LossTerms:
     entropy: float
     minibatch_rows: float
 
+    def on(self, device: torch.device) -> TensorTerms:
+        """Return them as a CUDA graph takes them: what may change are tensors."""
+        numbers = torch.tensor([self.clip, self.minibatch_rows]).to(device, non_blocking=True)
+        return TensorTerms(numbers[0], self.value_clip, self.value_loss, self.entropy, numbers[1])
+
     @cached_property
     def value_slope(self) -> Tensor:
         """2 c_1 / m, as a tensor: torch would make one of a number in every update."""
         return torch.tensor(2.0 * self.value_loss / self.minibatch_rows)
+
+
+class TensorTerms(NamedTuple):
+    """LossTerms of which those that change from batch to batch are tensors."""
+
+    clip: Tensor
+    value_clip: float | None
+    value_loss: float
+    entropy: float
+    minibatch_rows: Tensor
+
+
+AnyTerms: TypeAlias = LossTerms | TensorTerms
 
 
 class Diagnostics(NamedTuple):
@@ -104,7 +142,7 @@ class Diagnostics(NamedTuple):
 
 
 def ppo_loss(
-    model: ActorCritic, batch: EvaluatedBatch[Columns], terms: LossTerms
+    model: ActorCritic, batch: EvaluatedBatch[AnyColumns], terms: AnyTerms
 ) -> tuple[Tensor, Diagnostics]:
     """Return the loss of a minibatch.
 
@@ -128,10 +166,14 @@ def ppo_loss(
     loss_B = -surrogate_B + terms.value_loss * error_B.square()
     if terms.entropy:
         loss_B = loss_B - terms.entropy * model.head.entropy(outputs_BA)
+    if old.weights is not None:
+        loss_B = loss_B * old.weights
     return loss_B.sum() / terms.minibatch_rows, Diagnostics(log_ratio_B.detach(), error_B.detach())
 
 
-def clipped_surrogate(ratio_B: Tensor, weighted_advantage_B: Tensor, clip: float) -> Tensor:
+def clipped_surrogate(
+    ratio_B: Tensor, weighted_advantage_B: Tensor, clip: float | Tensor
+) -> Tensor:
     """Return w min(r A, clip(r) A), from w A: weights are positive."""
-    clipped_B = ratio_B.clamp(1.0 - clip, 1.0 + clip)
+    clipped_B = torch.clamp(ratio_B, 1.0 - clip, 1.0 + clip)  # type: ignore[arg-type]
     return torch.minimum(ratio_B * weighted_advantage_B, clipped_B * weighted_advantage_B)

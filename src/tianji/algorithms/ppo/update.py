@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,18 +25,22 @@ from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.ppo.loss import (
+    AnyColumns,
+    AnyTerms,
     Columns,
     Diagnostics,
     EvaluatedBatch,
     LossTerms,
+    PaddedColumns,
     clipped_surrogate,
     part_sizes,
 )
 from tianji.config.run import RunConfig
+from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
-from tianji.models.optimizers import Adam, Optimizer, linear
-from tianji.models.tensors import add_prefix, flatten, with_prefix
-from tianji.ops.returns import gae
+from tianji.models.optimizers import Adam, build_optimizer, linear
+from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
+from tianji.ops.means import deviation, mean, variance
 from tianji.types import Batch
 
 ADAM_EPSILON = 1e-5
@@ -45,52 +50,81 @@ class BatchLog:
     """Collects the diagnostics of every update; grows with the updates that are made."""
 
     def __init__(
-        self, batch: EvaluatedBatch[Columns], terms: LossTerms, at_start: dict[str, float]
+        self, batch: EvaluatedBatch[AnyColumns], terms: LossTerms, at_start: Tensors
     ) -> None:
         """at_start: metrics that are known before the first update."""
         self._batch = batch
         self._terms = terms
         self._at_start = at_start
+        self._figures: Figures | None = None
         self._orders: list[Tensor] = []
         self._num_before_epoch = 0
-        self.found: list[Diagnostics] = []
-        self.norms: list[float] = []
+        self._log_ratios: list[Tensor] = []
+        self._value_errors: list[Tensor] = []
+        self.norms: list[float | Tensor] = []
         """Norms of the gradients, one per update."""
 
     def begin_epoch(self, order_R: Tensor) -> None:
         self._orders.append(order_R)
-        self._num_before_epoch = len(self.found)
+        self._num_before_epoch = len(self._log_ratios)
+
+    def add(self, diagnostics: Diagnostics) -> None:
+        self._log_ratios.append(kept(diagnostics.log_ratio_B))
+        self._value_errors.append(kept(diagnostics.value_error))
+
+    @property
+    def last(self) -> Diagnostics:
+        return Diagnostics(self._log_ratios[-1], self._value_errors[-1])
 
     def kl_of_epoch(self) -> float:
         """Return how far the policy has moved, on average over this epoch so far."""
-        found = self.found[self._num_before_epoch :]
-        return float(approximate_kl(torch.cat([one.log_ratio_B for one in found])))
+        log_ratio_M = torch.cat(self._log_ratios[self._num_before_epoch :])
+        weight_M = self._weights(self._orders[-1][: len(log_ratio_M)])
+        figures = Figures()
+        figures.start({"kl": approximate_kl(log_ratio_M, weight_M)})
+        return figures.read()["kl"]
 
-    def metrics(self) -> dict[str, float]:
-        """Return means over all updates; explained variance from before the first."""
+    def close(self, flags: Tensors) -> None:
+        """Compute means over all updates; explained variance from before the first."""
+        columns = self._batch.columns
+        log_ratio_M = torch.cat(self._log_ratios)
+        order_M = torch.cat(self._orders)[: len(log_ratio_M)]
+        ratio_M, weight_M = log_ratio_M.exp(), self._weights(order_M)
+        surrogate_M = clipped_surrogate(
+            ratio_M, columns.weighted_advantage_B[order_M], self._terms.clip
+        )
+        value_error_M = torch.cat(self._value_errors, -1).reshape(-1)
+        is_clipped_M = (ratio_M - 1.0).abs() > self._terms.clip
+        norm: float | Tensor = sum(self.norms) / len(self.norms)
+        values = {
+            "loss/policy": -mean(surrogate_M, weight_M),
+            "loss/value": mean(value_error_M.square(), weight_M),
+            "approx_kl": approximate_kl(log_ratio_M, weight_M),
+            "clip_fraction": mean(is_clipped_M.float(), weight_M),
+            "explained_variance": self._explained_variance(),
+            "grad_norm": torch.as_tensor(norm, device=log_ratio_M.device),
+        }
+        self._figures = Figures()
+        self._figures.start(values | self._at_start | flags)
+
+    def metrics(self, flags: Tensors) -> dict[str, float]:
+        """Return the means, of the updates so far where not all were made."""
         if not self.norms:
             return {}
-        log_ratios, value_errors = zip(*self.found, strict=True)
-        log_ratio_M = torch.cat(log_ratios)
-        order_M = torch.cat(self._orders)[: len(log_ratio_M)]
-        ratio_M = log_ratio_M.exp()
-        weighted_advantage_M = self._batch.columns.weighted_advantage_B[order_M]
-        clip = self._terms.clip
-        values = {
-            "loss/policy": -clipped_surrogate(ratio_M, weighted_advantage_M, clip).mean(),
-            "loss/value": torch.cat(value_errors, -1).square().mean(),
-            "approx_kl": approximate_kl(log_ratio_M),
-            "clip_fraction": ((ratio_M - 1.0).abs() > clip).float().mean(),
-            "explained_variance": self._explained_variance(),
-        }
-        norms = {"grad_norm": sum(self.norms) / len(self.norms)}
-        return {name: float(value) for name, value in values.items()} | norms | self._at_start
+        if self._figures is None:
+            self.close(flags)
+        assert self._figures is not None
+        return self._figures.read()
 
     def _explained_variance(self) -> Tensor:
         """Return 1 for perfect values, 0 for values no better than a constant."""
-        target_R, value_R = self._batch.columns.target_B, self._batch.columns.value_B
-        unexplained = (target_R - value_R).var(correction=0)
-        return 1.0 - unexplained / target_R.var(correction=0).clamp(1e-12)
+        columns = self._batch.columns
+        unexplained = variance(columns.target_B - columns.value_B, columns.weights)
+        return 1.0 - unexplained / variance(columns.target_B, columns.weights).clamp(1e-12)
+
+    def _weights(self, order_M: Tensor) -> Tensor | None:
+        weight_R = self._batch.columns.weights
+        return None if weight_R is None else weight_R[order_M]
 
 
 class PPOUpdate:
@@ -102,9 +136,11 @@ class PPOUpdate:
         self._flat = flat = flatten(model)
         self._evaluator, self._gradient = build_ppo(model)
         self._preprocessor = Preprocessor(model, spaces, config)
-        self._optimizer = Optimizer(flat, Adam(flat, ADAM_EPSILON), config.algorithm.max_grad_norm)
+        adam = Adam(flat, ADAM_EPSILON)
+        self._optimizer = build_optimizer(flat, adam, config.algorithm.max_grad_norm)
         self._generator = torch.Generator().manual_seed(config.seed)
         self._log: BatchLog | None = None
+        self._learning_rate = 0.0
 
     def minibatch_steps(self, batch: Batch) -> int:
         return batch.num_steps // self._num_parts(batch)
@@ -117,15 +153,19 @@ class PPOUpdate:
         learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
         evaluated, at_start = self._evaluate(batch)
         num_rows, num_parts = evaluated.num_rows, self._num_parts(batch)
+        num_valid = int(np.count_nonzero(batch.arrays["valid"]))
         terms = LossTerms(
             linear(config.clip, config.clip_final, progress),
             config.value_clip,
             config.value_loss,
             config.entropy,
-            num_rows / num_parts,
+            num_valid / num_parts,
         )
-        self._log = log = BatchLog(evaluated, terms, at_start | {"learning_rate": learning_rate})
-        prepared = self._gradient.prepare(evaluated, terms)
+        self._learning_rate = learning_rate
+        self._log = log = BatchLog(evaluated, terms, at_start)
+        device = self._flat.vector_P.device
+        used = terms if device.type == "cpu" else terms.on(device)
+        prepared = self._gradient.prepare(evaluated, used)
         sizes = part_sizes(num_rows, num_parts)
         for _ in range(config.epochs):
             order_R = self._order(num_rows, len(sizes))
@@ -133,21 +173,24 @@ class PPOUpdate:
             shuffled = prepared if len(sizes) == 1 else prepared.select(order_R)
             for minibatch in shuffled.split(sizes):
                 yield Minibatch(
-                    partial(self._differentiate, minibatch, terms, log),
+                    partial(self._differentiate, minibatch, used, log),
                     partial(self._step, minibatch, learning_rate, log),
                 )
             if config.target_kl is not None and log.kl_of_epoch() > config.target_kl:
                 break
+        log.close(self._optimizer.flags())
 
     def metrics(self) -> Mapping[str, float]:
-        return self._log.metrics() if self._log is not None else {}
+        found = {} if self._log is None else self._log.metrics(self._optimizer.flags())
+        return found and self._optimizer.check(found) | {"learning_rate": self._learning_rate}
 
     def _num_parts(self, batch: Batch) -> int:
         """Count all rows, valid or not: every batch makes the same number of updates."""
-        return math.ceil(batch.arrays["valid"].size / self._config.minibatch_size)
+        num_rows = int(batch.arrays["valid"].size)
+        return math.ceil(num_rows / self._config.minibatch_size)
 
-    def _evaluate(self, batch: Batch) -> tuple[EvaluatedBatch[Columns], dict[str, float]]:
-        """Evaluate the batch once; return its valid rows and the metrics known by now."""
+    def _evaluate(self, batch: Batch) -> tuple[EvaluatedBatch[AnyColumns], Tensors]:
+        """Evaluate the batch once; return its rows and the metrics known by now."""
         config, evaluator = self._config, self._evaluator
         experience = self._preprocessor.process(batch)
         order = experience.row_order()
@@ -155,38 +198,36 @@ class PPOUpdate:
         action_KR = evaluator.actions(experience.action_rows())
         found = evaluator.evaluate(inputs, action_KR)
 
-        value_T1N = experience.to_grid(order, found.value_R)
-        advantage_TN = gae(
-            experience.reward_TN,
-            value_T1N[:-1],
-            experience.next_value(value_T1N, experience.final_value(evaluator)),
-            experience.terminated_TN,
-            experience.truncated_TN,
-            experience.valid_TN,
-            config.gamma,
-            config.gae_lambda,
+        final_value_C = experience.final_value(evaluator)
+        advantage_R = experience.gae(
+            order, found.value_R, final_value_C, config.gamma, config.gae_lambda
         )
-        advantage_R = experience.valid_rows(advantage_TN)
         value_R = found.value_R[: order.num_valid]
         behaviour_R = experience.valid_rows(experience.log_prob_TN)
+        counts_R = experience.weight_rows()
         weight_R = (found.log_prob_B - behaviour_R).exp().clamp(max=config.max_behaviour_weight)
-        normalized_R = self._normalize(advantage_R)
-        columns = Columns(
+        normalized_R = self._normalize(advantage_R, counts_R)
+        columns: Columns | PaddedColumns = Columns(
             log_prob_B=found.log_prob_B if config.decoupled else behaviour_R,
             weighted_advantage_B=normalized_R * weight_R if config.decoupled else normalized_R,
             target_B=value_R + advantage_R,
             value_B=value_R,
         )
+        if counts_R is not None:
+            columns = PaddedColumns(**columns._asdict(), weight_B=counts_R)
         valid_inputs = {name: x[: order.num_valid] for name, x in inputs.items()}
-        means = {"entropy": found.entropy_B.mean(), "behaviour_weight": weight_R.mean()}
-        at_start = {name: float(mean) for name, mean in means.items()}
+        at_start = {
+            "entropy": mean(found.entropy_B, counts_R),
+            "behaviour_weight": mean(weight_R, counts_R),
+        }
         return EvaluatedBatch(valid_inputs, action_KR, columns), at_start
 
-    def _normalize(self, advantage_R: Tensor) -> Tensor:
+    def _normalize(self, advantage_R: Tensor, weight_R: Tensor | None) -> Tensor:
         """Normalise over the whole batch: a row counts the same in whichever minibatch it is."""
         if not self._config.normalize_advantage:
             return advantage_R
-        return (advantage_R - advantage_R.mean()) / (advantage_R.std(correction=0) + 1e-8)
+        spread = deviation(advantage_R, weight_R) + 1e-8
+        return (advantage_R - mean(advantage_R, weight_R)) / spread
 
     def _order(self, num_rows: int, num_parts: int) -> Tensor:
         """Return a new order for every epoch, where there is more than one minibatch."""
@@ -194,12 +235,12 @@ class PPOUpdate:
             order_R = torch.arange(num_rows)
         else:
             order_R = torch.randperm(num_rows, generator=self._generator)
-        return order_R.to(self._flat.vector_P.device)
+        return order_R.to(self._flat.vector_P.device, non_blocking=True)
 
     def _differentiate(
-        self, minibatch: EvaluatedBatch[Any], terms: LossTerms, log: BatchLog
+        self, minibatch: EvaluatedBatch[Any], terms: AnyTerms, log: BatchLog
     ) -> Tensor:
-        log.found.append(self._gradient.gradient(minibatch, terms))
+        log.add(self._gradient.gradient(minibatch, terms))
         return self._flat.gradient_P
 
     def _step(self, minibatch: EvaluatedBatch[Any], learning_rate: float, log: BatchLog) -> None:
@@ -208,8 +249,8 @@ class PPOUpdate:
             lambda: {
                 "observations": next(iter(minibatch.inputs.values())),
                 "rewards, in the targets of the values": minibatch.columns.target_B,
-                "policy outputs": log.found[-1].log_ratio_B,
-                "values": log.found[-1].value_error,
+                "policy outputs": log.last.log_ratio_B,
+                "values": log.last.value_error,
             },
         )
         log.norms.append(norm)

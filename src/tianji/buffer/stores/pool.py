@@ -72,7 +72,7 @@ class Pool(Store):
         """Return the mean age of the unrolls used, in versions, and the share of slots in use."""
         return {"age_versions": self._age.read(), "fill": len(self._held) / self._capacity}
 
-    def state(self) -> dict[str, Any]:
+    def state(self, is_last: bool = False) -> dict[str, Any]:
         """Return the state of the draws: after a resume the pool fills again in a few versions."""
         return {"rng": self._rng.bit_generator.state}
 

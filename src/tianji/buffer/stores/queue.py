@@ -8,7 +8,7 @@ import numpy as np
 
 from tianji.buffer.interface import Store
 from tianji.channels.interface import Receiver
-from tianji.types import Array, Batch, Stamp
+from tianji.types import Array, Batch, Observed, Parts, Stamp, frame_names
 
 
 class Queue(Store):
@@ -42,16 +42,23 @@ class Queue(Store):
 
 def lay_side_by_side(
     receiver: Receiver, slots: list[int], env_axes: Mapping[str, int | None]
-) -> dict[str, Array]:
+) -> dict[str, Observed]:
     """Return these fields of these unrolls as one batch."""
     arrays = receiver.arrays
-    return {name: _side_by_side(arrays[name], slots, axis) for name, axis in env_axes.items()}
+    frames = frame_names(arrays)
+    return {
+        name: _side_by_side(arrays[name], slots, axis, name in frames)
+        for name, axis in env_axes.items()
+    }
 
 
-def _side_by_side(array: Array, slots: list[int], env_axis: int | None) -> Array:
+def _side_by_side(
+    array: Array, slots: list[int], env_axis: int | None, is_frames: bool
+) -> Observed:
     """Join unrolls along the environment axis, or along the first where a field has none. A single
-    unroll is read in place."""
+    unroll is read in place, and frames, which are large, are left in their slots."""
     if len(slots) == 1:
         only: Array = array[slots[0]]
         return only
-    return np.concatenate([array[slot] for slot in slots], axis=env_axis or 0)
+    parts = tuple(array[slot] for slot in slots)
+    return Parts(parts, env_axis or 0) if is_frames else np.concatenate(parts, env_axis or 0)

@@ -18,6 +18,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
 from tianji.costs.work import largest_noise
+from tianji.engines.assembly.wiring import replay_layout
 from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
@@ -136,7 +137,7 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
         "staleness": demand.staleness,
         "roles": solution.roles(),
         "memory_bytes": chosen.memory.total,
-        "memory": {**chosen.memory.parts, "total": chosen.memory.total, "gpu": 0},
+        "memory": _memory_report(planned, chosen.memory),
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(solved.profile.warnings),
@@ -144,6 +145,17 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
         "settings": dict(solved.settings),
         "from_cache": solved.from_cache,
         "profile_key": key_of(planned.config, machine),
+    }
+
+
+def _memory_report(planned: Planned, memory: RunMemory) -> dict[str, int]:
+    layout = replay_layout(planned.plan)
+    on_gpu = layout.observation_bytes if layout and planned.plan.replay_on_gpu else 0
+    return {
+        **memory.parts,
+        "total": memory.total,
+        "gpu": on_gpu,
+        "replay_bytes": memory.shared.replay + on_gpu,
     }
 
 

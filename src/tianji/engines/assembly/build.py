@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 
@@ -22,7 +21,6 @@ from tianji.buffer.interface import Gate, Progress, Store
 from tianji.buffer.role import Buffer
 from tianji.buffer.stores.pool import Pool
 from tianji.buffer.stores.queue import Queue
-from tianji.buffer.stores.replay import Replay
 from tianji.buffer.stores.sums import Sums
 from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
@@ -38,7 +36,8 @@ from tianji.engines.assembly.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.assembly.model import build_model, seed_for
+from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
@@ -56,7 +55,6 @@ from tianji.types import Clock
 
 OpenSender = Callable[[], Sender]
 """Opens an actor's end of its lane; an actor that has opened it is ready to work."""
-REPLAY_AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
 
 
 def spans_of(spec: RunSpec, role: str) -> Spans | None:
@@ -78,10 +76,10 @@ def build_actor(
     """Build an actor. on_env_failure: told of environments that fail and are replaced; without it,
     their errors end the run. open_contributions: its end of the sums, where items are gradients."""
     plan, config = spec.plan, spec.config
-    model = build_model(spec)
+    model = on_device(build_model(spec), spec, plan.acting_device)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     env, num_envs = spec.env_of(index), plan.envs_per_actor
-    world = build_world(env, config.env_kwargs, num_envs, on_env_failure)
+    world = build_world(env, config.env_kwargs, num_envs, on_env_failure, plan.emulator_threads)
     rows.gauges[Gauge.STARTED_VERSION] = 0  # a predecessor may have left it
     sender = open_sender()
     if spans is not None:
@@ -90,7 +88,8 @@ def build_actor(
     inference = Inference(acting, policy, Snapshot(model).read_from)
     assembler = _build_assembler(spec, index, model, inference, rows, now_ns, open_contributions)
     parts = world, inference, assembler, sender, rows, now_ns
-    return Actor(ActorPlan(index, plan.num_rows), *parts)
+    observed = Layout.from_json(plan.layout).observed()
+    return Actor(ActorPlan(index, plan.num_rows, observed), *parts)
 
 
 def _build_assembler(
@@ -107,8 +106,10 @@ def _build_assembler(
     gather = gather_of(spec)
     if gather is None:
         steps_per_round = plan.num_actors * plan.steps_per_unroll
-        row_names = Layout.from_json(plan.layout).row_names()
-        unrolls = UnrollPlan(plan.lookahead - 1, steps_per_round, seed, row_names)
+        layout = Layout.from_json(plan.layout)
+        unrolls = UnrollPlan(
+            plan.lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()
+        )
         return UnrollAssembler(unrolls, inference, orders, now_ns)
     build_estimator = load_algorithm(config.algorithm.name).build_estimator
     assert build_estimator is not None, "an algorithm that gathers has an estimator"
@@ -129,6 +130,7 @@ def _build_assembler(
 def build_buffer(
     spec: RunSpec,
     receiver: Receiver,
+    open_replay: OpenMemory,
     progress: Progress,
     rows: BufferRows,
     spans: Spans | None = None,
@@ -155,7 +157,8 @@ def build_buffer(
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
             gate = RatioWindow(_window_plan(spec), *rest)
-            store = _build_replay(spec, receiver, replay)
+            seed = seed_for(spec.config.seed, "store")
+            store = build_replay(spec, receiver, open_replay, replay, seed)
     if spans is not None:
         store = trace_store(store, spans)
     return Buffer(gate, store, progress, first_row=spec.plan.lookahead - 1)
@@ -164,7 +167,12 @@ def build_buffer(
 def _window_plan(spec: RunSpec) -> WindowPlan:
     plan = spec.plan
     point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
-    return WindowPlan(point, plan.max_lag, may_park=plan.shares_cores)
+    return WindowPlan(
+        point,
+        plan.max_lag,
+        may_park=plan.shares_cores,
+        stores_copies=plan.replay_rows > 0,
+    )
 
 
 def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:
@@ -177,21 +185,6 @@ def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:
     )
 
 
-def _build_replay(spec: RunSpec, receiver: Receiver, cadence: ReplayCadence) -> Replay:
-    return Replay(
-        receiver,
-        capacity=spec.plan.replay_unrolls,
-        unroll_length=cadence.unroll_length,
-        lookahead=cadence.lookahead,
-        ratio=cadence.ratio,
-        warmup_unrolls=spec.plan.warmup_unrolls,
-        minibatch=cadence.trained_steps_per_version // cadence.num_updates,
-        gamma=spec.config.algorithm.gamma,
-        seed=seed_for(spec.config.seed, "store"),
-        save_items=_saves_replay(spec),
-    )
-
-
 def _build_queue(spec: RunSpec, receiver: Receiver, pool_batches: int) -> Store:
     env_axes = Layout.from_json(spec.plan.layout).env_axes()
     if pool_batches == 1:
@@ -199,13 +192,3 @@ def _build_queue(spec: RunSpec, receiver: Receiver, pool_batches: int) -> Store:
     per_version = spec.plan.unrolls_per_version
     seed = seed_for(spec.config.seed, "store")
     return Pool(receiver, env_axes, pool_batches * per_version, per_version, seed)
-
-
-def _saves_replay(spec: RunSpec) -> bool:
-    asked = spec.config.checkpoint.replay
-    if asked != "auto":
-        return asked
-    needed = spec.plan.replay_unrolls * spec.plan.slot_bytes
-    kept = spec.config.checkpoint.keep_last + 2  # the best one, and the one being written
-    free = shutil.disk_usage(spec.run_dir).free
-    return needed <= REPLAY_AUTO_SAVE_BYTES and kept * needed <= free

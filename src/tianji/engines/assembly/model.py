@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 
 from tianji.algorithms.registry import load_algorithm
+from tianji.devices.pinned import pin
+from tianji.devices.twins import TWINS
 from tianji.engines.spec import RunSpec
+from tianji.models.networks.precision import set_precision
+from tianji.models.tensors import flatten
+from tianji.types import Array, frame_names
 
 _SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "evaluator": 4}
 
@@ -26,3 +33,33 @@ def build_model(spec: RunSpec) -> torch.nn.Module:
     model = load_algorithm(spec.config.algorithm.name).build_model(spec.spaces, spec.config)
     torch.set_num_threads(threads)
     return model
+
+
+def on_device(model: torch.nn.Module, spec: RunSpec, device: str) -> torch.nn.Module:
+    """Move a model to a device and set the precision that it computes in there."""
+    model.to(torch.device(device))
+    flatten(model)
+    asked = spec.config.model.precision
+    set_precision(model, asked == "bfloat16" or (asked == "auto" and device != "cpu"))
+    return model
+
+
+def use_device(device: str) -> None:
+    """Make this thread's work on a GPU go to that one."""
+    if device != "cpu":
+        torch.cuda.set_device(torch.device(device))
+
+
+def prepare_device(spec: RunSpec, slots: Mapping[str, Array], memory: Array) -> None:
+    """Let the GPU read the slots by itself, and keep a twin of frames that stay in one process.
+
+    slots: the fields of all slots. memory: all bytes of the slots.
+    """
+    plan = spec.plan
+    if plan.device == "cpu":
+        return
+    use_device(plan.device)
+    pin(memory)
+    if plan.inference == "learner":
+        for name in frame_names(slots):
+            TWINS.add(slots[name], torch.device(plan.device))

@@ -28,7 +28,6 @@ from tianji.channels.contributions import (
 )
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
-from tianji.channels.layout import Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
@@ -42,7 +41,7 @@ from tianji.engines.assembly.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.assembly.model import build_model, seed_for
+from tianji.engines.assembly.model import build_model, on_device, seed_for
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
@@ -173,7 +172,7 @@ class Roles:
             [ends.gauges.rows[actor.name] for actor in self._program.of_kind("actor")],
         )
         spans = self._open_spans(learner)
-        model = self._model = build_model(spec)
+        model = self._model = on_device(build_model(spec), spec, spec.plan.device)
         update = load_algorithm(spec.config.algorithm.name).build_update(
             model, spec.spaces, spec.config
         )
@@ -222,6 +221,7 @@ class Roles:
         return build_buffer(
             self._spec,
             receiver,
+            self._ends.replay_memory,
             progress,
             rows,
             self._open_spans(role),
@@ -272,8 +272,7 @@ class Roles:
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a buffer's saved state as the present number of actors would have left it."""
         plan = self._spec.plan
-        axes = Layout.from_json(plan.layout).env_axes()
-        return regrouped(saved, plan.num_actors, plan.envs_per_actor, axes, plan.replay_unrolls)
+        return regrouped(saved, plan.num_actors, plan.envs_per_actor)
 
     def close(self) -> None:
         for reduce in self._reduces:

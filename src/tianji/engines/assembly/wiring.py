@@ -10,8 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
@@ -32,9 +35,12 @@ from tianji.programs.program import (
     Role,
     sum_name,
 )
+from tianji.types import Array
 
 if TYPE_CHECKING:
     from tianji.channels.reduce import GlooReduce
+
+REPLAY = "replay"
 
 
 class Ends(Protocol):
@@ -47,6 +53,10 @@ class Ends(Protocol):
     def sender(self, actor: Role) -> Sender: ...
 
     def receiver(self) -> Receiver: ...
+
+    def replay_memory(self, layout: RingLayout) -> Any:
+        """Open the memory of the replay store; what a learner before this one has put is there."""
+        ...
 
     def policy_writer(self, nbytes: int) -> BoardWriter: ...
 
@@ -92,6 +102,15 @@ def message_slots(program: Program) -> dict[str, list[str]]:
     }
 
 
+def replay_layout(plan: RunPlan) -> RingLayout | None:
+    """Return the layout of the replay store's memory; None where there is no such store."""
+    if not plan.replay_rows:
+        return None
+    layout = Layout.from_json(plan.layout)
+    shape = plan.num_actors, plan.replay_rows, plan.lookahead
+    return RingLayout(layout, *shape, has_observations=not plan.replay_on_gpu)
+
+
 def build_stream(plan: RunPlan) -> InprocStream:
     """Return the stream of experience inside one process."""
     return InprocStream(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
@@ -121,6 +140,9 @@ class InprocEnds:
 
     def receiver(self) -> Receiver:
         return self._stream
+
+    def replay_memory(self, layout: RingLayout) -> Any:
+        return np.zeros(layout.nbytes, np.uint8)
 
     def policy_writer(self, nbytes: int) -> BoardWriter:
         self._policy = self._make_board(nbytes)
@@ -153,17 +175,20 @@ class SharedMemory:
     boards: dict[str, int]
     """File descriptors by wire. A board's writer gives it its size; the ranks of a Reduce find each
     other through theirs."""
+    replay: Segment | None
+    """The replay store's own memory."""
     messages: dict[str, int]
     """File descriptors by slot (message_slots); messages give them their size."""
 
     @staticmethod
     def create(program: Program, plan: RunPlan) -> SharedMemory:
-        layout = Layout.from_json(plan.layout)
+        layout, replay = Layout.from_json(plan.layout), replay_layout(plan)
         names = [POLICY, TOTAL, *(sum_name(actor) for actor in range(plan.num_actors))]
         return SharedMemory(
             Control.create(program.kinds(), bell_names(program)),
             StreamMemory.create(layout, plan.num_slots, plan.num_actors),
             {name: os.memfd_create(f"tianji-{name}") for name in names if program.has_wire(name)},
+            None if replay is None else Segment.create("the replay store", replay.nbytes),
             {
                 name: os.memfd_create(f"tianji-{name}")
                 for slots in message_slots(program).values()
@@ -179,6 +204,7 @@ class SharedMemory:
             "slots": self.stream.slots.fd,
             "lanes": self.stream.lanes.fd,
             **self.boards,
+            **({} if self.replay is None else {REPLAY: self.replay.fd}),
             **self.messages,
         }
 
@@ -202,8 +228,8 @@ class SharedEnds:
         self.gauges = self.control.gauges
         self.supervision = self.control.supervision
         self.orders = self.control.orders
-        self.num_kept = 0
-        """Unrolls that a receiver before this one has left in the store."""
+        self.steps_kept = 0
+        """Steps that a learner before this one has left in the replay store."""
         self.highest_version = -1
         """Highest version that a learner before this one has published."""
         self._stream = StreamMemory(
@@ -213,6 +239,12 @@ class SharedEnds:
             plan.num_slots,
             plan.num_actors,
         )
+
+    def slots(self) -> tuple[dict[str, Array], Array]:
+        """Return the fields of all slots, and the bytes behind them."""
+        stream = self._stream
+        fields = stream.layout.arrays(stream.slots.memory, stream.num_slots)
+        return fields, np.frombuffer(stream.slots.memory, np.uint8)
 
     def bell(self, role: Role) -> Bell:
         """Open the bell that wakes this role. Each thread that rings it needs one of its own."""
@@ -224,9 +256,13 @@ class SharedEnds:
 
     def receiver(self) -> Receiver:
         actors = self._program.of_kind("actor")
-        receiver = ShmReceiver(self._stream, [self.bell(actor) for actor in actors])
-        self.num_kept = len(receiver.kept)
-        return receiver
+        return ShmReceiver(self._stream, [self.bell(actor) for actor in actors])
+
+    def replay_memory(self, layout: RingLayout) -> Any:
+        segment = Segment.attach(self._fds[REPLAY])
+        assert segment.nbytes == layout.nbytes, "all processes start from the same plan"
+        self.steps_kept = layout.count_steps(segment.memory)
+        return segment.memory
 
     def message_sender(self, wire: str, target: Role) -> MessageSender:
         return MessageSender(self._slots_of(wire), self.bell(target).ring)

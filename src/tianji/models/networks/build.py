@@ -27,12 +27,14 @@ from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Leaf, observation_leaves
 from tianji.errors import UsageError
 from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.precision import Precise, in_precision
 from tianji.models.networks.stacked import StackedNet
+from tianji.models.sizes import hidden_widths
 
 PROBE_ROWS = 3
 
 
-class UserNet(nn.Module):
+class UserNet(Precise):
     """A user's module with the interface of a StackedNet: named leaves to a tuple [B, A]."""
 
     def __init__(self, module: nn.Module, leaves: Sequence[Leaf], widths: Sequence[int]) -> None:
@@ -41,11 +43,13 @@ class UserNet(nn.Module):
         self._is_plain = [leaf.key for leaf in leaves] == [""]
         self._widths = list(widths)
 
+    @in_precision
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         given = self.module(self._observation(obs))
         outputs = given if isinstance(given, tuple | list) else (given,)
         return tuple(x.reshape(len(x), -1) for x in outputs)
 
+    @in_precision
     def one(self, obs: Mapping[str, Tensor], index: int) -> Tensor:
         """Return one of the outputs; the first by the module's own policy(), if it has one."""
         policy = getattr(self.module, "policy", None)
@@ -127,7 +131,7 @@ def build_net(
     if config.model.factory is not None:
         return build_user_net(config.model.factory, spaces, widths)
     normalize = config.normalize
-    encoder = Encoder(
-        observation_leaves(spaces.observation), normalize.observations, normalize.bound
-    )
-    return StackedNet(encoder, config.model.hidden, config.model.activation, widths, gains)
+    leaves = observation_leaves(spaces.observation)
+    encoder = Encoder(leaves, normalize.observations, normalize.bound, config.model.torso)
+    hidden = hidden_widths(spaces, config)
+    return StackedNet(encoder, hidden, config.model.activation, widths, gains)

@@ -9,6 +9,7 @@ width, D: features of an image.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -53,11 +54,68 @@ class ImageTorso(nn.Module):
         return F.relu(self.dense(self._convolve(images)))
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = images.permute(0, 3, 1, 2) if self._channels_last else images
-        x_BCHW = x_BCHW.float() * self._scale
+        x_BCHW = to_pixels(images, self._channels_last, self._scale)
         for convolution in self.convolutions:
             x_BCHW = F.relu(convolution(x_BCHW))
         return x_BCHW.flatten(1)
+
+
+def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
+    """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1."""
+    x_BCHW = images.permute(0, 3, 1, 2) if is_channels_last else images
+    if images.is_cuda and torch.is_autocast_enabled("cuda"):
+        # Half the bytes, and in the order in which tensor cores read them.
+        x_BCHW = x_BCHW.to(torch.bfloat16, memory_format=torch.channels_last)
+        return x_BCHW * scale
+    return x_BCHW.float() * scale
+
+
+class ResidualTorso(nn.Module):
+    """The residual network of Espeholt et al. 2018: three sections of 16, 32 and 32 channels.
+
+    A section is a convolution, a pooling by 2, and two residual blocks of two convolutions.
+    """
+
+    def __init__(self, shape: tuple[int, ...], scale: float) -> None:
+        super().__init__()
+        self._channels_last = is_channels_last(shape)
+        self._scale = scale
+        channels = shape[-1] if self._channels_last else shape[0]
+        widths = (channels, *RESIDUAL_CHANNELS)
+        self.sections = nn.ModuleList(_Section(*pair) for pair in itertools.pairwise(widths))
+        with torch.no_grad():
+            num_flat = self._convolve(torch.zeros(1, *shape)).shape[1]
+        self.dense = nn.Linear(num_flat, NUM_FEATURES)
+        nn.init.orthogonal_(self.dense.weight, math.sqrt(2.0))
+        nn.init.zeros_(self.dense.bias)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
+        return F.relu(self.dense(self._convolve(images)))
+
+    def _convolve(self, images: Tensor) -> Tensor:
+        x_BCHW = to_pixels(images, self._channels_last, self._scale)
+        for section in self.sections:
+            x_BCHW = section(x_BCHW)
+        return F.relu(x_BCHW).flatten(1)
+
+
+class _Section(nn.Module):
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, width, 3, padding=1)
+        pairs = (nn.Conv2d(width, width, 3, padding=1) for _ in range(4))
+        self.blocks = nn.ModuleList(pairs)
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        x_BCHW = F.max_pool2d(self.first(x_BCHW), 3, stride=2, padding=1)
+        for one, two in zip(self.blocks[::2], self.blocks[1::2], strict=True):
+            x_BCHW = x_BCHW + two(F.relu(one(F.relu(x_BCHW))))
+        return x_BCHW
+
+
+RESIDUAL_CHANNELS = (16, 32, 32)
+TORSOS = {"nature": ImageTorso, "impala": ResidualTorso}
 
 
 class Normalizer(nn.Module):
@@ -92,13 +150,15 @@ class Encoder(nn.Module):
     >>> Encoder(observation_leaves(space), normalize=True, clip=10.0)({"": obs_B4})
     """
 
-    def __init__(self, leaves: Sequence[Leaf], normalize: bool, clip: float) -> None:
+    def __init__(
+        self, leaves: Sequence[Leaf], normalize: bool, clip: float, torso: str = "nature"
+    ) -> None:
         super().__init__()
         self.keys = [leaf.key for leaf in leaves]
         self._vectors = [_VectorLeaf(leaf) for leaf in leaves if not is_image(leaf)]
         self._image_keys = [leaf.key for leaf in leaves if is_image(leaf)]
         images = [leaf for leaf in leaves if is_image(leaf)]
-        self.torsos = nn.ModuleList(ImageTorso(leaf.shape, _scale(leaf)) for leaf in images)
+        self.torsos = nn.ModuleList(TORSOS[torso](leaf.shape, _scale(leaf)) for leaf in images)
         num_numbers = sum(leaf.size for leaf in self._vectors)
         self.num_features = num_numbers + NUM_FEATURES * len(images)
         self.normalizer: Normalizer | None = None

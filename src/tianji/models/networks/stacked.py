@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.precision import Precise, in_precision
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -27,7 +28,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class StackedNet(nn.Module):
+class StackedNet(Precise):
     """An encoder shared by K separate MLPs, each with a linear output of its own width.
 
     >>> actor_critic = StackedNet(encoder, (64, 64), "tanh", (num_actions, 1), (0.01, 1.0))
@@ -63,6 +64,7 @@ class StackedNet(nn.Module):
             nn.init.orthogonal_(output.weight, gain)
             nn.init.zeros_(output.bias)
 
+    @in_precision
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Return the outputs [B, A] of all K networks."""
         x_KBF = self.encoder(obs).expand(len(self.outputs), -1, -1)
@@ -70,6 +72,7 @@ class StackedNet(nn.Module):
             x_KBF = self._activate(torch.baddbmm(bias_K1O, x_KBF, weight_KIO))
         return tuple(output(x_BF) for output, x_BF in zip(self.outputs, x_KBF, strict=True))
 
+    @in_precision
     def one(self, obs: Mapping[str, Tensor], index: int) -> Tensor:
         """Return the output of one of the networks, at the cost of one."""
         x_BF: Tensor = self.encoder(obs)

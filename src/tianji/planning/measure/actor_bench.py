@@ -47,7 +47,7 @@ class ActorBench:
     def __init__(self, spec: RunSpec) -> None:
         plan = self._plan = spec.plan
         # Two lanes share one slot: the actor sends on the first, _time_sending on the second.
-        wired = plan.model_copy(update={"num_actors": 2, "num_slots": 1})
+        wired = plan.model_copy(update={"num_actors": 2, "num_slots": 1, "replay_rows": 0})
         program = program_for(spec.config, wired)
         self._memory = SharedMemory.create(program, wired)
         ends = SharedEnds(program, wired, self._memory.fds)
@@ -131,6 +131,10 @@ class ActorBench:
 
     def _take_back(self) -> None:
         slot = self._receiver.take()
+        for _ in range(2):  # the last row may be inferred, or stepped on threads, meanwhile
+            if slot is None:
+                self._actor.tick()
+                slot = self._receiver.take()
         assert slot is not None, "an unroll of this many rows should have been sent"
         self._receiver.release(slot)
         self._row, self._round = 0, self._round + 1
@@ -185,9 +189,10 @@ class ActorBench:
         more."""
         deadline = time.monotonic() + RECORD_S
         self._tick()
-        while self._row and time.monotonic() < deadline:
+        while self._row and (self._row < 2 or time.monotonic() < deadline):
             self._tick()
-        num_rows = self._row or self._plan.unroll_length
+        # The newest row may be in work on threads of the environments.
+        num_rows = self._row - 1 if self._row else self._plan.unroll_length
         first, end = self._first_row, self._first_row + num_rows
         return {
             field.name: self._unroll[field.name]

@@ -38,7 +38,7 @@ from tianji.planning.measure.durations import (
     figure_of,
 )
 from tianji.programs.program import program_for
-from tianji.types import Array, Batch, Stamp, Unroll
+from tianji.types import PLACE, Array, Batch, Stamp, Unroll
 
 WARM_UPDATES = 3
 
@@ -201,6 +201,9 @@ class RecordedUnroll:
         self._num_steps = int(np.count_nonzero(self._unroll["valid"][plan.lookahead - 1 :]))
         self._senders = senders
         self._next_lane = 0
+        self._length = plan.unroll_length
+        self._made = [0] * len(senders)
+        """Rows sent on each lane."""
 
     def send(self, count: int, version: int, grant: Callable[[], object]) -> None:
         """Send this many unrolls of this version; `grant` makes the buffer grant slots."""
@@ -216,8 +219,12 @@ class RecordedUnroll:
                     grant()
                     idle = 0
                 continue
-            for name, array in sender.unroll(reserved.slot).items():
+            unroll = sender.unroll(reserved.slot)
+            for name, array in unroll.items():
                 array[...] = self._unroll[name]
+            if PLACE in unroll:  # each continues the one before, as in a run
+                unroll[PLACE][:] = 0, self._made[lane], self._length
+                self._made[lane] += self._length
             stamp = Stamp(lane, reserved.round, version, version, self._num_steps, 0, 0)
             sender.send(reserved.slot, stamp)
             count, idle = count - 1, 0

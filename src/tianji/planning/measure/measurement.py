@@ -227,15 +227,15 @@ class CostMeasurement:
 
 def with_small_replay(plan: RunPlan) -> RunPlan:
     """Return the plan with a replay store that is filled in a moment."""
-    if not plan.replay_unrolls:
+    if not plan.replay_rows:
         return plan
-    filled = min(plan.replay_unrolls, FILL_UNROLLS, max(1, FILL_BYTES // plan.slot_bytes))
-    in_flight = plan.num_slots - max(plan.replay_unrolls, plan.warmup_unrolls)
+    held = plan.replay_rows * plan.num_actors // plan.unroll_length
+    filled = max(1, min(held, FILL_UNROLLS, FILL_BYTES // plan.slot_bytes))
+    rows = -(-filled // plan.num_actors) * plan.unroll_length
     return plan.model_copy(
         update={
-            "replay_unrolls": filled,
+            "replay_rows": rows,
             "warmup_unrolls": filled,
-            "num_slots": filled + in_flight,
             "shares_cores": False,
         }
     )

@@ -17,6 +17,7 @@ from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
+from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
 from tianji.planning.resolve.shares import choose_actors, pin_cores, uneven_note
 from tianji.planning.resolve.slots import Run, Slots, estimated_memory, lag_target, plan_slots
 from tianji.planning.solve.demand import Demand, RunMemory
@@ -37,6 +38,7 @@ class _Shares:
     num_actors: int
     learner_threads: int
     actor_threads: int
+    places: Places
 
 
 def resolve(
@@ -55,9 +57,12 @@ def resolve(
     _check_algorithm(config, probe)
     run = Run(config, probe, most_parameters(probe.spaces, config))
     shares, cadence = _shares(run, machine, solution), run.cadence
+    places = shares.places
     check_times(config, cadence, shares.num_actors)
     slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
+    if slots.replay is not None and not slots.replay.has_observations:
+        check_gpu_replay(config, places.device, slots.replay.observation_bytes)
     if solution is not None:
         memory = solution.chosen.memory
     _check_memory(memory or estimated_memory(run, shares.num_actors), machine)
@@ -66,6 +71,10 @@ def resolve(
         envs_per_actor=config.num_envs // shares.num_actors,
         learner_threads=shares.learner_threads,
         actor_threads=shares.actor_threads,
+        actors_per_worker=shares.num_actors if places.takes_turns else 1,
+        emulator_threads=places.emulator_threads,
+        device=places.device,
+        inference=places.inference,
         shares_cores=_shares_cores(config, machine, shares),
         cores=_cores(config, machine, shares),
         unroll_length=cadence.unroll_length,
@@ -75,7 +84,8 @@ def resolve(
         layout=slots.layout.to_json(),
         slot_bytes=slots.layout.slot_bytes,
         num_slots=slots.num_slots,
-        replay_unrolls=slots.replay_unrolls,
+        replay_rows=0 if slots.replay is None else slots.replay.capacity,
+        replay_on_gpu=slots.replay is not None and not slots.replay.has_observations,
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
         # Rounds of gradients are closed; nothing is paced.
@@ -168,6 +178,9 @@ def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
     num_actors = _set_actors(config)
+    places = choose_places(config, machine, run.probe)
+    if places.takes_turns and num_actors is None:
+        num_actors = _groups(_possible_counts(run, len(machine.cores)))
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
     if solution is not None:
         found = solution.chosen
@@ -176,7 +189,13 @@ def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
         by_rule = num_actors or _actors_by_rule(run, machine)
         left = max(1, len(machine.cores) - by_rule)
         rest = by_rule, min(MOST_LEARNER_THREADS, left), 1
-    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2])
+    return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
+
+
+def _groups(possible: list[int]) -> int:
+    """Return two groups of environments, where they divide evenly: one steps while the other is
+    inferred."""
+    return 2 if 2 in possible else 1
 
 
 def _actors_by_rule(run: Run, machine: Machine) -> int:
@@ -215,6 +234,8 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
     has_others = config.evaluate.period_s > 0 or config.plan.buffer_worker == "buffer"
     if config.engine != "local" or has_others or not config.plan.pin:
         return {}
+    if shares.places.emulator_threads > 1:
+        return {}  # emulators spread their threads themselves
     return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)
 
 
@@ -256,5 +277,6 @@ def _notes(
         f"{counted(shares.learner_threads, 'thread')}, which also holds the buffer.",
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
+        *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )

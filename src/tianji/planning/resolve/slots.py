@@ -1,4 +1,4 @@
-"""The number and the size of the slots that a run needs for a number of actors.
+"""The slots and the replay memory that a run needs for a number of actors.
 
 For a run that was not measured, the memory of its processes is estimated here too; the sizes of
 what they share are exact.
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.board import NUM_COPIES
-from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
-from tianji.channels.notes import note_bytes
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
 from tianji.config.run import RunConfig
@@ -49,19 +49,30 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The slots of one run. per_version: unrolls that one version takes."""
+    """The slots of one run.
+
+    per_version: unrolls that one version takes.
+    replay: the memory of a replay store; None where there is none.
+    """
 
     layout: Layout
     per_version: int
     warmup_unrolls: int
-    replay_unrolls: int
+    replay: RingLayout | None
     num_slots: int
     shared: SharedBytes
 
 
 def lag_target(config: RunConfig) -> int:
     """Return the lag of an unroll in the steady state: overlapping takes one version."""
-    return min(1, config.max_lag)
+    if config.lag_target == "auto":
+        return min(1, config.max_lag)
+    if config.lag_target > config.max_lag:
+        raise UsageError(
+            f"lag_target is {config.lag_target} and max_lag is {config.max_lag}: experience older "
+            f"than max_lag is given up. Use --max-lag {config.lag_target} or more."
+        )
+    return config.lag_target
 
 
 def plan_slots(run: Run, num_actors: int) -> Slots:
@@ -69,13 +80,16 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     config, probe, cadence = run.config, run.probe, run.cadence
     fields = (
         *observation_fields(probe.spaces.observation, probe.keeps_final),
+        *probe.more_fields,
         *load_algorithm(config.algorithm.name).fields(probe.spaces, config),
         *STANDARD_FIELDS,
+        *((PLACE_FIELD,) if isinstance(cadence, ReplayCadence) else ()),
     )
     num_rows = cadence.unroll_length + cadence.lookahead - 1
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
-    warmup = replay = stored = 0
+    warmup = stored = 0
+    replay: RingLayout | None = None
     if isinstance(cadence, Gather):
         per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
@@ -84,24 +98,21 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
         match cadence:
             case ReplayCadence():
-                replay = math.ceil(cadence.capacity_steps / steps_per_unroll)
-                stored = max(replay, warmup)
+                capacity = math.ceil(cadence.capacity_steps / config.num_envs)
+                shape = num_actors, capacity, cadence.lookahead
+                replay = RingLayout(layout, *shape, has_observations=not cadence.on_gpu)
             case QueueCadence():
                 stored = (cadence.pool_batches - 1) * per_version
         in_flight = per_version * (lag_target(config) + 2) + num_actors * SPARE_SLOTS_PER_ACTOR
         num_slots = stored + in_flight
-    shared = _shared_bytes(layout.slot_bytes, stored, num_slots, num_actors)
-    return Slots(layout, per_version, warmup, replay, num_slots, shared)
-
-
-def _shared_bytes(slot_bytes: int, stored: int, num_slots: int, num_actors: int) -> SharedBytes:
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
-    return SharedBytes(
-        in_flight=to_pages(slot_bytes * num_slots) - slot_bytes * stored,
-        replay=slot_bytes * stored,
-        control=to_pages(lane_bytes(num_slots) * num_actors + note_bytes(num_slots)) + control,
+    shared = SharedBytes(
+        in_flight=to_pages(layout.slot_bytes * num_slots),
+        replay=0 if replay is None else to_pages(replay.nbytes),
+        control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
+    return Slots(layout, per_version, warmup, replay, num_slots, shared)
 
 
 def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:
@@ -148,5 +159,5 @@ def _batch_bytes(cadence: Cadence, slots: Slots) -> int:
     if isinstance(cadence, QueueCadence):
         trace = TRACE_BYTES * cadence.trained_steps_per_version
         return slots.per_version * slots.layout.slot_bytes + trace
-    steps_per_unroll = cadence.unroll_length * slots.layout.num_envs
-    return cadence.trained_steps_per_version * slots.layout.slot_bytes // steps_per_unroll
+    assert slots.replay is not None, "this cadence has a replay store"
+    return cadence.trained_steps_per_version * slots.replay.item_bytes

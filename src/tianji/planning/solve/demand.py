@@ -22,10 +22,10 @@ SMALLEST_SHOWN = 1 << 20  # smaller parts are left out of the sum in a message
 
 @dataclass(frozen=True, slots=True)
 class SharedBytes:
-    """The shared memory of a run's slots, in bytes.
+    """The shared memory of a run's experience, in bytes.
 
     in_flight: slots of unrolls that are being made, wait, or are trained on.
-    replay: slots of what the replay store keeps, or of its warm-up.
+    replay: the steps that the replay store keeps.
     control: lanes, gauges and bells.
     """
 

@@ -504,7 +504,7 @@ def test_a_token_of_a_lost_lane_that_comes_late_is_not_counted_twice():
     rig.stream.missing.clear()
     rig.buffer.tick()
     rig.deliver(0)
-    slot = rig.stream.claim()
+    slot = rig.stream._free.pop()
     rig.stream.stamps[slot] = Stamp(0, late.round, 0, 0, STEPS, 0, 0)
     rig.stream.sent[0].append(slot)
     rig.stream.ready.append(0)

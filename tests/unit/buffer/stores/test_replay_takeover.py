@@ -4,17 +4,19 @@ import gc
 
 import numpy as np
 
+from tests.fakes.replay import make_replay, with_place
 from tests.fakes.scripted import scripted_layout
 from tests.unit.channels.ends import make_bell, make_bells
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.role import Buffer
-from tianji.buffer.stores.replay import Replay
+from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.buffer.window import RatioWindow, WindowPlan
+from tianji.channels.memory import Segment
 from tianji.channels.orders import BufferRows
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.run import RunConfig
 from tianji.learner.progress import Progress
-from tianji.types import Stamp
+from tianji.types import PLACE, Stamp
 
 CAPACITY, WARMUP, LENGTH, ENVS = 6, 4, 4, 2
 
@@ -23,7 +25,10 @@ class Rig:
     """One actor, and a learner's side that can be replaced."""
 
     def __init__(self, save_items=False):
-        self.memory = StreamMemory.create(scripted_layout(LENGTH, ENVS), CAPACITY + 6, 1)
+        self.layout = with_place(scripted_layout(LENGTH, ENVS))
+        self.memory = StreamMemory.create(self.layout, WARMUP + 6, 1)
+        nbytes = RingLayout(self.layout, 1, CAPACITY * LENGTH, 1).nbytes
+        self.replay = Segment.create("replay", nbytes)
         self.bells, self.save_items = make_bells(1), save_items
         self.rows = BufferRows.private(num_actors=1)
         self.made = 0
@@ -32,9 +37,10 @@ class Rig:
 
     def start(self):
         self.receiver = ShmReceiver(self.memory, self.bells)
-        self.store = Replay(
-            self.receiver, CAPACITY, LENGTH, 1, 2.0, WARMUP, 16, 0.9, 0, self.save_items
-        )
+        self.store = make_replay(
+            self.receiver, self.layout, CAPACITY * LENGTH, warmup=WARMUP,
+            saves_items=self.save_items, memory=self.replay.memory,
+        )  # fmt: skip
         plan = WindowPlan(SetPoint(1, WARMUP, 1), max_lag=100)
         window = RatioWindow(plan, self.receiver, self.rows)
         self.buffer = Buffer(window, self.store, Progress(RunConfig(algorithm="ppo")))
@@ -54,14 +60,19 @@ class Rig:
                 unroll = self.sender.unroll(grant.slot)
                 unroll["valid"][:] = True
                 unroll["reward"][:] = self.made
+                unroll[PLACE][:] = 0, LENGTH * self.made, LENGTH
                 self.sender.send(grant.slot, Stamp(0, grant.round, number, number, 8, 0, 0))
                 self.made += 1
         self.buffer.finish(batch, number + 1)
         return batch
 
     def rewards(self):
-        held = list(self.store._held)
-        return self.receiver.arrays["reward"][held][:, 0, 0].tolist()
+        """The rewards of the unrolls that items may begin in, the oldest first."""
+        rings = self.store._rings
+        (begin,), (count,) = rings.begins(), rings.counts()
+        rows = np.arange(begin, begin + count) % rings.num_rows
+        valid, rewards = rings.arrays["valid"][0, rows, 0], rings.arrays["reward"][0, rows, 0]
+        return list(dict.fromkeys(rewards[valid].tolist()))
 
 
 def test_the_new_learner_holds_what_the_old_one_held_whatever_a_checkpoint_has():

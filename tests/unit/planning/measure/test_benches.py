@@ -112,7 +112,8 @@ def test_a_version_too_long_for_its_span_is_put_together_from_its_parts(build):
 def test_a_replay_store_is_filled_before_anything_is_measured(build):
     asked = spec(DQN)
     plan = with_small_replay(asked.plan)
-    assert plan.warmup_unrolls == plan.replay_unrolls == 1024 // 8
+    assert plan.warmup_unrolls == 1024 // 8
+    assert plan.replay_rows * plan.envs_per_actor * plan.num_actors == 1024
     unroll = build(asked).record()
     trainer = LearnerBench(replace(asked, plan=plan), unroll)
     trainer.work(span(0.01), threads=1)
@@ -122,8 +123,9 @@ def test_a_replay_store_is_filled_before_anything_is_measured(build):
 def test_a_huge_replay_store_is_filled_in_part():
     plan = spec(DQN | {"replay_size": 10**6}).plan
     few = with_small_replay(plan.model_copy(update={"slot_bytes": 1 << 20}))
-    assert few.replay_unrolls == few.warmup_unrolls == 256
-    assert few.num_slots == plan.num_slots - plan.replay_unrolls + 256
+    assert few.warmup_unrolls == 256
+    assert few.replay_rows * few.num_actors == 256 * few.unroll_length
+    assert few.num_slots == plan.num_slots
 
 
 def test_a_recording_that_was_cut_is_repeated(build, monkeypatch):

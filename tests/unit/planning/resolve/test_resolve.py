@@ -8,14 +8,16 @@ import pytest
 
 from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.planning.plans import REPLAY, SCRIPTED, config, plan_for
+from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
-from tianji.channels.notes import note_bytes
 from tianji.channels.orders import Control
 from tianji.channels.shm import lane_bytes
 from tianji.config.plan import RunPlan
+from tianji.devices.nvml import Gpu
 from tianji.engines.assembly.wiring import bell_names
 from tianji.errors import UsageError
+from tianji.planning.resolve.places import check_gpu_replay
 from tianji.programs.program import program_for
 from tianji.types import Field
 
@@ -87,7 +89,7 @@ def test_a_queue_needs_slots_for_what_is_used_waiting_and_being_made():
     plan = plan_for(config(num_actors=2, max_lag=1))
     assert plan.steps_per_unroll == 4 * 4
     assert plan.unrolls_per_version == 8 * 4 // 16 == 2
-    assert (plan.warmup_unrolls, plan.replay_unrolls) == (0, 0)
+    assert (plan.warmup_unrolls, plan.replay_rows) == (0, 0)
     assert plan.num_slots == 2 * (1 + 2) + 2
 
 
@@ -106,21 +108,21 @@ def test_pacing_aims_at_one_version_of_lag_or_at_none(max_lag, lag_target):
     assert plan.num_slots == plan.unrolls_per_version * (lag_target + 2) + 1
 
 
-def test_replay_needs_slots_for_what_it_keeps_as_well():
+def test_replay_has_memory_of_its_own():
     plan = plan_for(config(REPLAY, num_envs=4, num_actors=2, max_lag=1))
     assert plan.num_rows == 4 + 3 - 1
     assert plan.steps_per_unroll == 4 * 2, "repeated rows are no steps of the unroll"
     assert plan.unrolls_per_version == 16 // 8
     assert plan.warmup_unrolls == 5, "33 steps are begun with the fifth unroll of 8"
-    assert plan.replay_unrolls == 13, "100 steps are kept with the thirteenth"
-    assert plan.num_slots == 13 + 2 * 3 + 2
+    assert plan.replay_rows == 25, "of 4 environments: 100 steps"
+    assert plan.num_slots == 2 * 3 + 2
     assert plan.ratio == 8.0
 
 
-def test_a_warm_up_larger_than_the_store_still_has_its_slots():
+def test_a_warm_up_needs_no_slots():
     asked = {**REPLAY, "warmup_steps": 200}
     plan = plan_for(config(asked, num_envs=4, num_actors=2))
-    assert plan.num_slots == 25 + 2 * 3 + 2
+    assert plan.num_slots == 2 * 3 + 2
 
 
 def test_bytes_are_those_of_the_layout_and_the_lanes():
@@ -128,7 +130,7 @@ def test_bytes_are_those_of_the_layout_and_the_lanes():
     layout = scripted_layout(4, 4)
     assert Layout.from_json(plan.layout) == layout
     assert plan.slot_bytes == layout.slot_bytes
-    lanes = 2 * lane_bytes(plan.num_slots) + note_bytes(plan.num_slots)
+    lanes = 2 * lane_bytes(plan.num_slots)
     parts = (layout.slot_bytes * plan.num_slots, lanes, 1)
     pages = sum(math.ceil(part / mmap.PAGESIZE) for part in parts)
     assert plan.shared_memory_bytes == pages * mmap.PAGESIZE, "slots, lanes, and control"
@@ -140,7 +142,7 @@ def test_the_control_segment_is_planned_as_large_as_it_is(num_actors):
     plan = plan_for(asked)
     streams = (
         plan.slot_bytes * plan.num_slots,
-        plan.num_actors * lane_bytes(plan.num_slots) + note_bytes(plan.num_slots),
+        plan.num_actors * lane_bytes(plan.num_slots),
     )
     program = program_for(asked, plan)
     built = Control.create(program.kinds(), bell_names(program)).segment.nbytes
@@ -214,3 +216,22 @@ def test_cores_that_others_use_too_are_not_pinned():
         found,
     )
     assert own.cores and not shared.cores and not wide.cores
+
+
+def test_replay_on_a_gpu_must_fit_there(monkeypatch):
+    gpu = Gpu(0, "one", 10 * 2**30, free_bytes=10**9)
+    monkeypatch.setattr("tianji.planning.resolve.places.list_gpus", lambda: [gpu])
+    check_gpu_replay(config(), "cuda:0", 7 * 10**8)
+    with pytest.raises(UsageError, match=r"its observations take 0.8 GiB.*smaller replay_size"):
+        check_gpu_replay(config(), "cuda:0", 9 * 10**8)
+    with pytest.raises(UsageError, match=r"on the CPU.*--replay-on host"):
+        check_gpu_replay(config(), "cpu", 1)
+    with pytest.raises(UsageError, match="a process of its own"):
+        check_gpu_replay(config(plan={"buffer_worker": "buffer"}), "cuda:0", 1)
+
+
+def test_observations_on_a_gpu_take_no_main_memory():
+    here, there = (
+        RingLayout(scripted_layout(4, 2), 2, 1000, 1, has_observations=has) for has in (True, False)
+    )
+    assert here.nbytes - there.nbytes == pytest.approx(here.observation_bytes, abs=64)

@@ -39,7 +39,7 @@ def test_the_rule_gives_no_more_actors_than_there_is_memory_for():
 @pytest.mark.parametrize("engine", ["inline", "virtual"])
 def test_one_process_has_no_actor_processes_but_all_the_slots(engine):
     assert plan_for(config(num_actors=8, engine=engine), memory_bytes=GIB // 2)
-    large = {**REPLAY, "capacity_steps": 20_000_000}
+    large = {**REPLAY, "capacity_steps": 40_000_000}
     text = refused(config(large, num_actors=2, num_envs=4, engine=engine), memory_bytes=GIB)
     assert "replay" in text and "smaller replay_size" in text
 

@@ -1,0 +1,1 @@
+"""GPUs: finding them, CUDA graphs, pinned memory, waiting without spinning."""

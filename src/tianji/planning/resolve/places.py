@@ -1,0 +1,91 @@
+"""Choose where a run trains and infers: on the CPU or a GPU, and in which process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.devices.find import find_device
+from tianji.devices.nvml import list_gpus
+from tianji.envs.spaces import observation_leaves
+from tianji.errors import UsageError
+from tianji.models.sizes import is_image
+from tianji.wording import to_percent
+
+if TYPE_CHECKING:
+    from tianji.envs.build import Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places("cuda:0", "learner", emulator_threads=16, takes_turns=True, reason="...")"""
+
+    device: str
+    inference: Literal["actor-cpu", "actor-gpu", "learner"]
+    emulator_threads: int
+    takes_turns: bool
+    """Actors take turns in one process."""
+    reason: str
+
+
+def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
+    """Return where the run trains and infers; UsageError if what was asked cannot work."""
+    has_images = any(is_image(leaf) for leaf in observation_leaves(probe.spaces.observation))
+    device = find_device(config.device, is_worthwhile=has_images)
+    inference, reason = _inference(config, probe, device, has_images)
+    if config.emulator_threads != "auto":
+        threads = config.emulator_threads
+    elif not probe.has_threads:
+        threads = 1
+    elif inference != "actor-cpu":
+        threads = len(machine.cores)  # a group that waits for its actions leaves them to the other
+    else:
+        threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
+    takes_turns = inference != "actor-cpu" and probe.has_threads
+    return Places(device, inference, threads, takes_turns, reason)
+
+
+def _inference(
+    config: RunConfig, probe: Probe, device: str, has_images: bool
+) -> tuple[Literal["actor-cpu", "actor-gpu", "learner"], str]:
+    asked = config.inference
+    if asked not in ("auto", "actor-cpu") and device == "cpu":
+        raise UsageError(
+            f"inference is '{asked}', which needs a GPU, and this run is on the CPU. Use "
+            "--inference actor-cpu, or --device cuda on a machine with a GPU."
+        )
+    if asked != "auto":
+        return asked, ""
+    if device == "cpu" or not has_images:
+        return "actor-cpu", ""
+    if probe.has_threads and config.engine == "local":
+        return "learner", (
+            f"Inference is in the learner's process on {device}: the emulator steps on threads, so "
+            "two groups of environments take turns, and each frame crosses to the GPU once."
+        )
+    return "actor-gpu", f"Actors infer on {device}: observations are images."
+
+
+SAFE_GPU_SHARE = 0.8
+"""Share of the free memory of a GPU that a replay store may take."""
+
+
+def check_gpu_replay(config: RunConfig, device: str, nbytes: int) -> None:
+    """Raise UsageError if a replay store of this size cannot be on the learner's GPU."""
+    advice = "Use a smaller replay_size, or --replay-on host for main memory."
+    if config.plan.buffer_worker != "learner":
+        raise UsageError(
+            "replay_on is 'gpu', and plan.buffer_worker gives the buffer a process of its own. Use "
+            "--replay-on host, or leave the buffer in the learner's process."
+        )
+    if device == "cpu":
+        raise UsageError(f"replay_on is 'gpu', and this run is on the CPU. {advice}")
+    free = list_gpus()[int(device.partition(":")[2])].free_bytes
+    if nbytes > SAFE_GPU_SHARE * free:
+        raise UsageError(
+            f"The replay store does not fit on {device}: its observations take "
+            f"{nbytes / 2**30:,.1f} GiB. {free / 2**30:,.1f} GiB are free there, and it may take "
+            f"{to_percent(SAFE_GPU_SHARE)} of that. {advice}"
+        )

@@ -1,0 +1,92 @@
+"""Where a run trains and infers."""
+
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from tests.unit.planning.plans import GIB, config
+from tianji.config.machine import Machine
+from tianji.envs.build import Probe
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import Frames
+from tianji.errors import UsageError
+from tianji.planning.resolve import places
+from tianji.planning.resolve.places import choose_places
+from tianji.planning.resolve.resolve import resolve
+from tianji.programs.program import program_for
+
+MACHINE = Machine(tuple(range(16)), 64 * GIB)
+GAMES = Spaces(Frames(4, (84, 84)), Discrete(6))
+IMAGES = Spaces(Box(0, 255, (64, 64, 3), "uint8"), Discrete(6))
+NUMBERS = Spaces(Box(-1.0, 1.0, (4,), "float32"), Discrete(2))
+PPO = {"name": "ppo", "unroll_length": 32}
+
+
+def probe(spaces, has_threads=False):
+    return Probe(spaces, False, "in words", False, None, has_threads=has_threads)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setattr(
+        places,
+        "find_device",
+        lambda asked, is_worthwhile: "cuda:0" if asked != "cpu" and is_worthwhile else "cpu",
+    )
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(places, "find_device", lambda asked, is_worthwhile: "cpu")
+
+
+@pytest.mark.parametrize(
+    ("seen", "device", "inference", "threads"),
+    [
+        (probe(GAMES, has_threads=True), "cuda:0", "learner", 16),
+        (probe(IMAGES), "cuda:0", "actor-gpu", 1),
+        (probe(NUMBERS), "cpu", "actor-cpu", 1),
+    ],
+    ids=["games", "images", "numbers"],
+)
+def test_on_a_machine_with_a_gpu(seen, device, inference, threads, gpu):
+    found = choose_places(config(PPO), MACHINE, seen)
+    assert (found.device, found.inference, found.emulator_threads) == (device, inference, threads)
+    assert bool(found.reason) == (device != "cpu")
+
+
+def test_without_a_gpu_everything_is_on_the_cpu(no_gpu):
+    found = choose_places(config(PPO), MACHINE, probe(GAMES, has_threads=True))
+    assert (found.device, found.inference, found.takes_turns) == ("cpu", "actor-cpu", False)
+
+
+@pytest.mark.parametrize("asked", ["actor-gpu", "learner"])
+def test_inference_on_a_gpu_without_one_is_refused(asked, no_gpu):
+    with pytest.raises(UsageError, match=f"inference is '{asked}', which needs a GPU"):
+        choose_places(config(PPO, inference=asked), MACHINE, probe(GAMES, has_threads=True))
+
+
+def test_what_a_person_sets_counts(gpu):
+    asked = config(PPO, inference="actor-cpu", emulator_threads=3)
+    found = choose_places(asked, MACHINE, probe(GAMES, has_threads=True))
+    assert (found.device, found.inference, found.emulator_threads) == ("cuda:0", "actor-cpu", 3)
+
+
+def test_games_on_a_gpu_are_two_actors_on_the_second_thread_of_the_learner(gpu):
+    asked = config(PPO, num_envs=64)
+    plan = resolve(asked, MACHINE, probe(GAMES, has_threads=True))
+    assert (plan.num_actors, plan.actors_per_worker, plan.emulator_threads) == (2, 2, 16)
+    program = program_for(asked, plan)
+    places_of = {role.name: (role.worker, role.thread) for role in program.roles}
+    assert places_of == {
+        "actor-0": ("learner", 1),
+        "actor-1": ("learner", 1),
+        "buffer": ("learner", 0),
+        "learner": ("learner", 0),
+    }
+    assert len(program.workers) == 1
+
+
+def test_actors_that_infer_on_the_gpu_share_a_process(gpu):
+    asked = config(PPO, num_envs=64, inference="actor-gpu")
+    program = program_for(asked, resolve(asked, MACHINE, probe(GAMES, has_threads=True)))
+    assert [role.worker for role in program.of_kind("actor")] == ["actors-0", "actors-0"]
