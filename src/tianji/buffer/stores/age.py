@@ -4,10 +4,11 @@ from __future__ import annotations
 
 
 class AgeGauge:
-    """A mean that starts again whenever it is read."""
+    """A mean that starts again whenever it is read, and stays if nothing was added since."""
 
     def __init__(self) -> None:
         self._sum = self._count = 0
+        self._mean = 0.0
 
     def add(self, total: int, count: int) -> None:
         """total: the ages of `count` items, added up."""
@@ -15,6 +16,7 @@ class AgeGauge:
         self._count += count
 
     def read(self) -> float:
-        mean = self._sum / max(1, self._count)
+        if self._count:
+            self._mean = self._sum / self._count
         self._sum = self._count = 0
-        return mean
+        return self._mean
