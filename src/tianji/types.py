@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
@@ -37,6 +38,12 @@ class Parts(NamedTuple):
 
 Observed: TypeAlias = Array | Parts
 """Observations of a batch: one array, or the arrays of several unrolls."""
+
+
+def joined(array: Observed) -> Array:
+    """Return the parts as one array."""
+    return np.concatenate(array.arrays, array.axis) if isinstance(array, Parts) else array
+
 
 Clock: TypeAlias = Callable[[], int]
 """Returns nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""

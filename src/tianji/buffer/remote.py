@@ -19,7 +19,7 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.memory import Bell
 from tianji.channels.messages import MessageReceiver, MessageSender, copied
 from tianji.records import BufferRecord
-from tianji.types import Array, Batch, Episode, Stamp
+from tianji.types import Array, Batch, Episode, Stamp, joined
 
 ANSWER_S = 0.1
 """A learner that waits for an answer shows this often that it is alive."""
@@ -134,7 +134,7 @@ class ServedBuffer:
         self._batch, self._is_wanted = batch, False
         self._batches.send(
             BatchMessage(
-                arrays=dict(batch.arrays),
+                arrays={name: joined(array) for name, array in batch.arrays.items()},
                 stamps=list(batch.stamps),
                 num_items=batch.num_items,
                 num_steps=batch.num_steps,

@@ -16,7 +16,7 @@ NAMES = re.compile(r"auto|cpu|cuda(:\d+)?")
 def find_device(asked: str, is_worthwhile: bool = True) -> str:
     """Return `cpu` or `cuda:N` for what a person asked; UsageError if there is no such device.
 
-    is_worthwhile: the network is large enough that `auto` means a GPU, where there is one.
+    is_worthwhile: observations are images, so that `auto` means a GPU where there is one.
     """
     if not NAMES.fullmatch(asked):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Host memory that a GPU reads and writes by itself, and its twin on the GPU.
+"""Host memory that a GPU reads and writes by itself.
 
 A copy from ordinary memory goes through a buffer of the driver, and its caller waits. Slots of
 shared memory are therefore registered with the driver once, when a role starts.
@@ -6,7 +6,6 @@ shared memory are therefore registered with the driver once, when a role starts.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -24,12 +23,6 @@ def pin(memory: Array) -> None:
             f"(error {int(error)}). Raise the limit on locked memory (`ulimit -l unlimited`), or "
             "make the slots smaller (num_envs, unroll_length)."
         )
-
-
-def unpin(memory: Array) -> None:
-    """Undo pin(), before the memory is unmapped."""
-    with suppress(RuntimeError):
-        _cudart().cudaHostUnregister(memory.ctypes.data)
 
 
 def _cudart() -> Any:

@@ -87,6 +87,10 @@ class WorkerRun:
             self._buffer.thread == self._learner.thread
         )
         """Buffer and learner take turns."""
+        acts = any(role.kind == "actor" for role in self._held)
+        self._uses_gpu = spec.plan.device != "cpu" and (
+            self._has_learner or (acts and spec.plan.acting_device != "cpu")
+        )
         self._reports = reports
         self._roles = Roles(spec, program, ends, reports)
         self._remote: RemoteBuffer | None = None
@@ -95,7 +99,8 @@ class WorkerRun:
     def run(self, resume: bool, is_restart: bool) -> None:
         """resume: the run continues a former session. is_restart: it continues a worker that died
         in this one."""
-        prepare_device(self._spec, *self._ends.slots())
+        if self._uses_gpu:
+            prepare_device(self._spec, *self._ends.slots())
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
@@ -119,7 +124,8 @@ class WorkerRun:
         rows = [row for part in parts for row in part.rows]
 
         def loop() -> None:
-            use_device(self._spec.plan.device)
+            if self._uses_gpu:
+                use_device(self._spec.plan.device)
             if len(parts) > 1:
                 turns = Turns(parts)
                 run_loop(turns.tick, rows, traced, turns.is_over, turns.due_ns)

@@ -24,6 +24,7 @@ NUM_FRAMES = 4
 ELSEWHERE = {
     "reward_clipping": "rewards are the game's own points here, use normalize.clip_rewards",
     "num_threads": "use emulator_threads",
+    "life_loss_info": "use episodic_life, which marks lost lives",
 }
 """Parameters of ALE's vector environment that are decided elsewhere, and where."""
 

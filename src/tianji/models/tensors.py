@@ -50,11 +50,6 @@ def device_of(module: nn.Module) -> torch.device:
     return next((parameter.device for parameter in module.parameters()), CPU)
 
 
-def joined(array: Observed) -> Array:
-    """Return the parts as one array."""
-    return np.concatenate(array.arrays, array.axis) if isinstance(array, Parts) else array
-
-
 def to_tensors(arrays: Mapping[str, Array], device: torch.device = CPU) -> Tensors:
     """Return arrays by name as tensors on a device."""
     return {name: to_tensor(array, device) for name, array in arrays.items()}

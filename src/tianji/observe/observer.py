@@ -139,7 +139,8 @@ class RunObserver:
             self._settle()
         watch.look(self._pids)
         if self._gpu is not None and watch.first_step_ns():
-            self._gpu_shares.append(busy_share(self._gpu) or 0.0)
+            share = busy_share(self._gpu)
+            self._gpu_shares += () if share is None else (share,)
 
     def _show(self, watch: Watch) -> None:
         record = self._complete(watch, watch.now())

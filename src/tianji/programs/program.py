@@ -120,9 +120,12 @@ class Program:
 
 
 def program_for(config: RunConfig, plan: RunPlan) -> Program:
-    """Return the program of a run: inference stays with the environments, the buffer with the
-    learner unless it was asked to have a worker of its own, which every actor has. Where inference
-    is in the learner's process, all actors take turns on a second thread of it."""
+    """Return the program of a run.
+
+    The buffer lives in the learner's worker, unless plan.buffer_worker says otherwise. Each actor
+    has a worker of its own, unless actors take turns in one; where inference is in the learner's
+    process, that is a second thread of the learner's worker.
+    """
     actors = tuple(_actor(plan, index) for index in range(plan.num_actors))
     buffer = Role("buffer", "buffer", 0, config.plan.buffer_worker)
     learner = Role("learner", "learner", 0, "learner")

@@ -135,3 +135,22 @@ def test_without_priorities_nothing_is_given_back():
     rig = Rig("dqn", settings=ONE)
     rig.train(rig.batch(1))
     assert rig.update.priorities() is None
+
+
+def test_a_version_that_was_cut_short_gives_no_priorities_back():
+    rig = Rig("dqn", settings={"updates_per_version": 2, "sampling": "prioritized"})
+    minibatches = rig.update.minibatches(rig.batch(1), 0.0)
+    first = next(minibatches)
+    first.gradient()
+    first.step()
+    assert rig.update.metrics()["grad_norm"] > 0
+    assert rig.update.priorities() is None
+
+
+def test_the_targets_buffers_are_part_of_the_state():
+    rig, other = Rig("dqn", settings=ONE), Rig("dqn", settings=ONE, seed=2)
+    for one in (rig, other):
+        one.update._target.model.register_buffer("seen", torch.zeros(2))
+    rig.update._target.model.seen += 3.0
+    other.update.load_state(rig.update.state())
+    assert other.update._target.model.seen.tolist() == [3.0, 3.0]

@@ -54,6 +54,8 @@ class GpuRows:
             leaf.begin(unroll)
 
     def submit(self, unroll: Unroll, t: int) -> None:
+        if self._stream is not None:  # new parameters are copied on the thread's own stream
+            self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             found = self._graph({leaf.key: leaf.upload(unroll, t) for leaf in self._leaves})
             if self._outputs is None or self._outputs.shape != found.shape:
@@ -130,8 +132,10 @@ class _RowsOfLeaf:
         return stacks * is_seen_NK.view(*is_seen_NK.shape, *(1 for _ in stacks.shape[2:]))
 
     def finish(self, unroll: Unroll, end: int) -> None:
+        """Complete the twin, which the learner reads."""
+        if self._twin is None:
+            return
         self._upload_to(unroll, end)
-        if self._twin is not None:
-            twin, slot = self._twin
-            twin.ready[slot] = event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            event.record()
+        twin, slot = self._twin
+        twin.ready[slot] = event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record()

@@ -25,7 +25,6 @@ from tianji.models.tensors import (
     Tensors,
     add_prefix,
     flatten,
-    joined,
     to_tensor,
     to_tensors,
     with_prefix,
@@ -33,7 +32,7 @@ from tianji.models.tensors import (
 from tianji.ops.frames import stack_rows
 from tianji.ops.means import mean
 from tianji.ops.returns import Bools, Floats, gae, gae_tensors
-from tianji.types import AGE, FINAL_OBS, LIFE_LOST, OBS, Array, Batch, Observed, leaf_name
+from tianji.types import AGE, FINAL_OBS, LIFE_LOST, OBS, Array, Batch, Observed, joined, leaf_name
 
 
 class RowOrder(NamedTuple):
@@ -74,6 +73,8 @@ class Experience:
 
     def select_envs(self, part: slice) -> Experience:
         """Return some of the environments, over all steps."""
+        if part == slice(0, self.valid_TN.shape[1]):
+            return self  # frames of several unrolls stay where they are
         return Experience(
             {key: joined(array)[:, part] for key, array in self.obs.items()},
             {key: array[:, part] for key, array in self.age.items()},

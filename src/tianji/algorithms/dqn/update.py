@@ -67,11 +67,20 @@ class TargetNetwork:
             mine.copy_(theirs)
 
     def state(self) -> dict[str, Tensor]:
-        return {"parameters": self._vector_P.clone(), "updates": torch.tensor(self._updates)}
+        buffers = {name: value.clone() for name, value in self.model.named_buffers()}
+        return {
+            "parameters": self._vector_P.clone(),
+            "updates": torch.tensor(self._updates),
+            **add_prefix("buffers", buffers),
+        }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._vector_P.copy_(state["parameters"])
         self._updates = int(state["updates"])
+        saved = with_prefix("buffers", state)  # none in checkpoints of version 0.1
+        for name, value in self.model.named_buffers():
+            if name in saved:
+                value.copy_(saved[name])
 
 
 class DQNUpdate:
@@ -102,12 +111,15 @@ class DQNUpdate:
         self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
         self._found, self._norms = [], []
         self._figures.clear()
+        self._errors = None
         transitions = self._read(batch.arrays)
         prepared = self._gradient.prepare(transitions, config)
         for u in range(len(transitions.reward)):
             one = prepared.update(u)
             yield Minibatch(partial(self._differentiate, one), partial(self._step, one))
-        self._close()
+        error_UB = self._close()
+        if config.sampling == "prioritized":
+            self._errors = Download(error_UB.abs())
 
     def _read(self, arrays: Mapping[str, Array]) -> Transitions:
         """Count the observations in the statistics, and move everything to the device."""
@@ -143,8 +155,8 @@ class DQNUpdate:
         self._norms.append(norm)
         self._target.follow()
 
-    def _close(self) -> None:
-        """Compute the figures of the updates that were made."""
+    def _close(self) -> Tensor:
+        """Compute the figures of the updates that were made; return their TD errors."""
         q_UB, target_UB = (torch.stack(parts) for parts in zip(*self._found, strict=True))
         error_UB = q_UB - target_UB
         norm: float | Tensor = sum(self._norms) / len(self._norms)
@@ -160,8 +172,7 @@ class DQNUpdate:
             | self._optimizer.flags()
         )
         self._found = []
-        if self._config.sampling == "prioritized":
-            self._errors = Download(error_UB.abs())
+        return error_UB
 
     def priorities(self) -> Array | None:
         """Return the TD errors of all transitions of the last batch, in the order of its keys;

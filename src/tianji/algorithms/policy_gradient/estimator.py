@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.policy_gradient import build_policy_gradient
 from tianji.algorithms.policy_gradient.config import AFedPgConfig, PolicyGradientConfig
@@ -16,10 +16,11 @@ from tianji.algorithms.policy_gradient.loss import WeightedSteps
 from tianji.algorithms.policy_gradient.model import PolicyModel
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_leaves
-from tianji.models.tensors import flatten, to_tensor, to_tensors
+from tianji.envs.spaces import Leaf, observation_leaves
+from tianji.models.tensors import flatten, to_tensor
+from tianji.ops.frames import stack_rows
 from tianji.ops.returns import discounted_to_go, first_episode, without_peers
-from tianji.types import OBS, Array, Unroll, leaf_name
+from tianji.types import AGE, OBS, Array, Unroll, leaf_name
 
 
 class ReinforceEstimator:
@@ -31,8 +32,7 @@ class ReinforceEstimator:
         self._model = model
         self._flat = flatten(model)
         self._gradient = build_policy_gradient(model)
-        leaves = observation_leaves(spaces.observation)
-        self._names = {leaf.key: leaf_name(OBS, leaf.key) for leaf in leaves}
+        self._leaves = observation_leaves(spaces.observation)
         self._has_ended_N = np.zeros(0, np.bool_)
         self.sum_P: Array = np.zeros(len(self._flat.vector_P), np.float32)
         self.count = 0
@@ -79,11 +79,22 @@ class ReinforceEstimator:
         weight_TN = weight_TN / counts_TN.shape[1]
         action = unroll["action"][rows][counts_TN]
         steps = WeightedSteps(
-            to_tensors({key: unroll[name][rows][counts_TN] for key, name in self._names.items()}),
+            {leaf.key: _observations(unroll, leaf, counts_TN) for leaf in self._leaves},
             to_tensor(action.reshape(len(action), -1)),
             to_tensor(weight_TN[counts_TN].astype(np.float32)),
         )
         self._gradient.gradient(steps, None)
+
+
+def _observations(unroll: Unroll, leaf: Leaf, counts_TN: Array) -> Tensor:
+    """Return the observations of the steps that count, with stacks of frames rebuilt."""
+    array, num_rows = unroll[leaf_name(OBS, leaf.key)], len(counts_TN)
+    if not leaf.num_frames:
+        return to_tensor(array[:num_rows][counts_TN])
+    age_RN = unroll[leaf_name(AGE, leaf.key)][:num_rows]
+    frames_FN = array[: num_rows + leaf.num_frames - 1]
+    index_B = to_tensor(np.flatnonzero(counts_TN))
+    return stack_rows(to_tensor(frames_FN), to_tensor(age_RN), index_B)
 
 
 class FederatedEstimator(ReinforceEstimator):

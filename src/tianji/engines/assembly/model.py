@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +38,8 @@ def build_model(spec: RunSpec) -> torch.nn.Module:
 
 def on_device(model: torch.nn.Module, spec: RunSpec, device: str) -> torch.nn.Module:
     """Move a model to a device and set the precision that it computes in there."""
+    if device != "cpu":
+        torch.cuda.set_device(torch.device(device))
     model.to(torch.device(device))
     flatten(model)
     asked = spec.config.model.precision
@@ -45,9 +48,12 @@ def on_device(model: torch.nn.Module, spec: RunSpec, device: str) -> torch.nn.Mo
 
 
 def use_device(device: str) -> None:
-    """Make this thread's work on a GPU go to that one."""
+    """Make this thread's work on a GPU go to that one, on a stream of its own."""
     if device != "cpu":
         torch.cuda.set_device(torch.device(device))
+        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())  # models were built there
+        torch.cuda.set_stream(stream)
 
 
 def prepare_device(spec: RunSpec, slots: Mapping[str, Array], memory: Array) -> None:
@@ -58,7 +64,7 @@ def prepare_device(spec: RunSpec, slots: Mapping[str, Array], memory: Array) -> 
     plan = spec.plan
     if plan.device == "cpu":
         return
-    use_device(plan.device)
+    torch.cuda.set_device(torch.device(plan.device))
     pin(memory)
     if plan.inference == "learner":
         for name in frame_names(slots):

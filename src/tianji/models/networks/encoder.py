@@ -215,8 +215,10 @@ class _VectorLeaf:
         x = x.reshape(len(x), -1)
         if not self._options:
             return x.float() * self._scale if self._scale != 1.0 else x.float()
+        if self._options[0].device != x.device:  # once: a CUDA graph cannot copy from the host
+            self._options = [values.to(x.device) for values in self._options]
         columns = zip(torch.split(x, 1, 1), self._options, strict=True)
-        return torch.cat([column == values.to(x.device) for column, values in columns], 1).float()
+        return torch.cat([column == values for column, values in columns], 1).float()
 
 
 def _scale(leaf: Leaf) -> float:

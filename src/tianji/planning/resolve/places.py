@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tianji.algorithms.interface import Gather
+from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.devices.find import find_device
@@ -32,6 +34,9 @@ class Places:
 
 def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
     """Return where the run trains and infers; UsageError if what was asked cannot work."""
+    cadence = load_algorithm(config.algorithm.name).cadence(config)
+    if isinstance(cadence, Gather):
+        return _on_the_cpu(config)
     has_images = any(is_image(leaf) for leaf in observation_leaves(probe.spaces.observation))
     device = find_device(config.device, is_worthwhile=has_images)
     inference, reason = _inference(config, probe, device, has_images)
@@ -45,6 +50,23 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
         threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
     takes_turns = inference != "actor-cpu" and probe.has_threads
     return Places(device, inference, threads, takes_turns, reason)
+
+
+def _on_the_cpu(config: RunConfig) -> Places:
+    """Return the places of an algorithm whose actors compute the gradients."""
+    name = config.algorithm.name
+    if config.device not in ("auto", "cpu"):
+        raise UsageError(
+            f"device is '{config.device}', and the actors of {name} compute gradients on the CPU. "
+            "Use --device cpu, or another algorithm."
+        )
+    if config.inference not in ("auto", "actor-cpu"):
+        raise UsageError(
+            f"inference is '{config.inference}', and the actors of {name} infer on the CPU. Use "
+            "--inference actor-cpu, or another algorithm."
+        )
+    threads = 1 if config.emulator_threads == "auto" else config.emulator_threads
+    return Places("cpu", "actor-cpu", threads, takes_turns=False, reason="")
 
 
 def _inference(

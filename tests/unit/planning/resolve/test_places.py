@@ -90,3 +90,12 @@ def test_actors_that_infer_on_the_gpu_share_a_process(gpu):
     asked = config(PPO, num_envs=64, inference="actor-gpu")
     program = program_for(asked, resolve(asked, MACHINE, probe(GAMES, has_threads=True)))
     assert [role.worker for role in program.of_kind("actor")] == ["actors-0", "actors-0"]
+
+
+def test_actors_that_compute_gradients_do_so_on_the_cpu(gpu):
+    gathers = {"name": "sync-nigt"}
+    found = choose_places(config(gathers), MACHINE, probe(IMAGES))
+    assert (found.device, found.inference) == ("cpu", "actor-cpu")
+    for asked in ({"device": "cuda"}, {"inference": "actor-gpu"}):
+        with pytest.raises(UsageError, match="sync-nigt"):
+            choose_places(config(gathers, **asked), MACHINE, probe(IMAGES))
