@@ -60,6 +60,11 @@ class ImageTorso(nn.Module):
         return x_BCHW.flatten(1)
 
 
+CHANNELS_LAST_ROWS = 64
+"""Rows from which a CPU trains faster if channels are last in memory, by 1.15 to 1.6 for batches of
+256; inference on 8 rows is slower then."""
+
+
 def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
     """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1."""
     x_BCHW = images.permute(0, 3, 1, 2) if is_channels_last else images
@@ -67,6 +72,8 @@ def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
         # Half the bytes, and in the order in which tensor cores read them.
         x_BCHW = x_BCHW.to(torch.bfloat16, memory_format=torch.channels_last)
         return x_BCHW * scale
+    if len(images) >= CHANNELS_LAST_ROWS:
+        return x_BCHW.to(torch.float32, memory_format=torch.channels_last) * scale
     return x_BCHW.float() * scale
 
 

@@ -30,6 +30,7 @@ class Places:
     takes_turns: bool
     """Actors take turns in one process."""
     reason: str
+    trains_images_on_cpu: bool = False
 
 
 def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
@@ -49,7 +50,8 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
     else:
         threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
     takes_turns = inference != "actor-cpu" and probe.has_threads
-    return Places(device, inference, threads, takes_turns, reason)
+    on_cpu = has_images and device == "cpu"
+    return Places(device, inference, threads, takes_turns, reason, on_cpu)
 
 
 def _on_the_cpu(config: RunConfig) -> Places:

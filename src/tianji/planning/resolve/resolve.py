@@ -187,9 +187,16 @@ def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
         by_rule = num_actors or _actors_by_rule(run, machine)
-        left = max(1, len(machine.cores) - by_rule)
-        rest = by_rule, min(MOST_LEARNER_THREADS, left), 1
+        rest = by_rule, _learner_threads(len(machine.cores), by_rule, places), 1
     return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
+
+
+def _learner_threads(num_cores: int, num_actors: int, places: Places) -> int:
+    """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
+    images takes several times as long as acting, so that the actors mostly wait."""
+    if places.trains_images_on_cpu:
+        return num_cores
+    return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
 
 
 def _groups(possible: list[int]) -> int:

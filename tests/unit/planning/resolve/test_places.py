@@ -99,3 +99,11 @@ def test_actors_that_compute_gradients_do_so_on_the_cpu(gpu):
     for asked in ({"device": "cuda"}, {"inference": "actor-gpu"}):
         with pytest.raises(UsageError, match="sync-nigt"):
             choose_places(config(gathers, **asked), MACHINE, probe(IMAGES))
+
+
+def test_training_on_images_on_the_cpu_gets_all_cores(no_gpu):
+    plans = {n: resolve(config(PPO, num_actors=1), Machine(tuple(range(n)), 64 * GIB), seen)
+             for n, seen in ((2, probe(GAMES)), (16, probe(IMAGES)))}  # fmt: skip
+    assert {n: plan.learner_threads for n, plan in plans.items()} == {2: 2, 16: 16}
+    numbers = resolve(config(PPO, num_actors=1), MACHINE, probe(NUMBERS))
+    assert numbers.learner_threads == 4
