@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.models.sizes import most_parameters
+from tianji.models.sizes import convolutions, most_parameters
 
 PICTURE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
 SMALL_PICTURE = spaces.Box(0, 255, (3, 10, 12), np.uint8)
@@ -26,3 +27,12 @@ def test_it_is_a_close_upper_bound_of_what_is_built(algorithm, observation):
     model = load_algorithm(algorithm).build_model(found, config)
     actual = sum(parameter.numel() for parameter in model.parameters())
     assert actual <= most_parameters(found, config) <= 2.5 * actual
+
+
+@pytest.mark.parametrize("side", [5, 8, 17, 35, 36, 84])
+def test_the_sides_after_each_convolution_are_those_of_torch(side):
+    images = torch.zeros(1, 3, side, side)
+    for layer in convolutions((3, side, side)):
+        images = torch.nn.Conv2d(*layer)(images)
+        side = layer.out(side)
+        assert images.shape[2:] == (side, side)
