@@ -5,7 +5,7 @@ from gymnasium import spaces
 
 from tests.fakes.experience import IMAGE, TREE, VECTOR
 from tianji.envs.spaces import observation_leaves
-from tianji.models.networks.encoder import Encoder, ImageTorso
+from tianji.models.networks.encoder import CHANNELS_LAST_ROWS, Encoder, ImageTorso
 
 
 def encoder(space, normalize=False):
@@ -92,3 +92,13 @@ def test_only_numbers_are_normalised():
     numbers, choices = made.normalizer.changes_V.sum(), (~made.normalizer.changes_V).sum()
     assert (numbers, choices) == (2, 2)
     assert encoder(IMAGE, normalize=True).normalizer is None
+
+
+def test_an_export_fixes_no_number_of_images():
+    torso = ImageTorso((4, 84, 84), 1.0 / 255.0)
+    rows = torch.export.Dim("rows", min=1)
+    images = torch.randint(256, (2, 4, 84, 84), dtype=torch.uint8)
+    exported = torch.export.export(torso, (images,), dynamic_shapes=({0: rows},)).module()
+    for num_rows in (1, 3, CHANNELS_LAST_ROWS):
+        some = torch.randint(256, (num_rows, 4, 84, 84), dtype=torch.uint8)
+        torch.testing.assert_close(exported(some), torso(some), rtol=1e-3, atol=1e-4)

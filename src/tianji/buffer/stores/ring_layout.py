@@ -20,7 +20,7 @@ HEAD_WORDS = 8
 BEGIN, END, FINALS, ORIGIN, MADE = range(5)
 """Words of a lane's head (rings.py)."""
 UNKNOWN = -1
-"""Of MADE: no unroll continues this lane."""
+"""The value of MADE if no unroll can continue this lane."""
 ITEM_BYTES = 64  # of a sampled transition beside its observations
 SMALL_FINALS_BYTES = 64 << 20
 STEPS_PER_FINAL = 8

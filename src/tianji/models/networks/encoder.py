@@ -72,7 +72,8 @@ def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
         # Half the bytes, and in the order in which tensor cores read them.
         x_BCHW = x_BCHW.to(torch.bfloat16, memory_format=torch.channels_last)
         return x_BCHW * scale
-    if len(images) >= CHANNELS_LAST_ROWS:
+    # An export knows no number of rows, and must not fix one.
+    if not torch.compiler.is_compiling() and len(images) >= CHANNELS_LAST_ROWS:
         return x_BCHW.to(torch.float32, memory_format=torch.channels_last) * scale
     return x_BCHW.float() * scale
 

@@ -87,7 +87,7 @@ def _inference(
     if probe.has_threads and config.engine == "local":
         return "learner", (
             f"Inference is in the learner's process on {device}: the emulator steps on threads, so "
-            "two groups of environments take turns, and each frame crosses to the GPU once."
+            "that the environments of one actor step while another actor infers."
         )
     return "actor-gpu", f"Actors infer on {device}: observations are images."
 
