@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tianji.devices.graphs import recorded
 from tianji.devices.twins import TWINS, Twin
-from tianji.devices.waits import WAITS
+from tianji.devices.waits import Waits
 from tianji.envs.spaces import Leaf, observation_leaves
 from tianji.ops.returns import Floats
 from tianji.types import AGE, OBS, Unroll, leaf_name
@@ -39,6 +39,7 @@ class GpuRows:
         if device.type == "cuda":
             self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
         self._outputs: Tensor | None = None
+        self._waits = Waits()
 
     @property
     def uploaded_bytes(self) -> int:
@@ -67,7 +68,7 @@ class GpuRows:
         assert self._outputs is not None, "submit() comes first"
         if self._stream is not None:
             with torch.cuda.stream(self._stream):
-                WAITS.wait()
+                self._waits.wait()
         out_NA[:] = self._outputs.numpy()
 
     def finish(self, unroll: Unroll, end: int) -> None:

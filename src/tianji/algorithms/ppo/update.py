@@ -182,12 +182,7 @@ class PPOUpdate:
                     partial(self._differentiate, minibatch, used, log),
                     partial(self._step, learning_rate, log),
                 )
-            is_last = epoch + 1 == config.epochs
-            if (
-                config.target_kl is not None
-                and not is_last
-                and log.kl_of_epoch() > config.target_kl
-            ):
+            if epoch + 1 < config.epochs and self._has_gone_too_far(log):
                 break
         log.close(self._optimizer.flags())
 
@@ -198,6 +193,10 @@ class PPOUpdate:
             return {}
         checked = self._optimizer.check(found, log.suspects)
         return checked | {"learning_rate": self._learning_rate}
+
+    def _has_gone_too_far(self, log: BatchLog) -> bool:
+        target_kl = self._config.target_kl
+        return target_kl is not None and log.kl_of_epoch() > target_kl
 
     def _num_parts(self, batch: Batch) -> int:
         """Count all rows, valid or not: every batch makes the same number of updates."""
