@@ -21,7 +21,7 @@ ASKED = {"num_actors": 2, "max_env_steps": 40 * STEPS, "env_kwargs": {"spread": 
 EVALUATE = {"period_s": 1e-6}
 PLACES = {
     "two actors in turns": ({"actor-0": "actors", "actor-1": "actors"}, "in turns"),
-    "two actors on threads, as the buffer": (
+    "two actors on threads": (
         {"actor-0": "actors", "actor-1": "actors"},
         "on threads",
     ),
@@ -42,7 +42,8 @@ def placed(program, moved, runs):
     roles = []
     for role in program.roles:
         worker = moved.get(role.name, role.worker)
-        thread = next(counts[worker]) if runs == "on threads" else 0
+        trains = role.kind in ("buffer", "learner")
+        thread = next(counts[worker]) if runs == "on threads" and not trains else 0
         if runs == "actors apart" and role.kind == "actor":
             thread = 1
         roles.append(replace(role, worker=worker, thread=thread))

@@ -41,7 +41,7 @@ class StepCounts(NamedTuple):
 
 
 class Group:
-    """`tick_buffer` and `tick_learner` move its two roles on, in turns or on a thread each."""
+    """`tick_buffer` and `tick_learner` move its two roles on."""
 
     def __init__(
         self,
