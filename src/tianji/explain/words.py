@@ -207,8 +207,8 @@ def _room(slow: Side, fast: Side) -> float:
 
 def _more_actors(account: Account, plan: RunPlan) -> str:
     """More actors help while cores are free, or where actors wait inside their environments. Those
-    that take turns on one thread do not: their emulators already step at the same time."""
-    if plan.actors_per_worker > 1:
+    that all take turns on one thread do not: their emulators already step at the same time."""
+    if 1 < plan.num_actors <= plan.actors_per_worker:
         return ""
     now, num_envs = plan.num_actors, plan.num_actors * plan.envs_per_actor
     more = next((m for m in range(now + 1, num_envs + 1) if num_envs % m == 0), None)

@@ -72,7 +72,7 @@ class Seat(NamedTuple):
     """As the system numbers it; 0 before the role runs."""
 
 
-TAKES_OTHERS: tuple[RoleKind, ...] = ("actor", "learner", "buffer", "evaluator")
+TAKES_OTHERS: tuple[RoleKind, ...] = ("actor", "learner", "buffer", "inference", "evaluator")
 """Kinds of roles, in the order in which they answer for the other threads of their process. Where
 actors and a learner share one, those are mostly the threads of the emulator."""
 

@@ -19,7 +19,7 @@ from tianji.algorithms.accelerators.gpu import Forward
 from tianji.algorithms.accelerators.inference import HostRows, Network, build_inference
 from tianji.devices.graphs import recorded
 from tianji.devices.twins import TWINS
-from tianji.devices.waits import WAITS
+from tianji.devices.waits import Waits
 from tianji.envs.spaces import Leaf, observation_leaves
 from tianji.models.tensors import device_of
 from tianji.ops.frames import hide_unseen
@@ -87,6 +87,7 @@ class GpuLanes:
         self._host = _host_tensor((most, 2), torch.int64, device)
         self._asked_G2: Array = self._host.numpy()
         self._outputs: dict[int, Tensor] = {}
+        self._waits = Waits()
         self._at = {lane: (-1, -1) for lane in range(num_lanes)}
         """Slot and row that each lane asked for last."""
         self._record_all(most)
@@ -145,7 +146,7 @@ class GpuLanes:
     def _wait(self) -> None:
         if self._stream is not None:
             with torch.cuda.stream(self._stream):
-                WAITS.wait()
+                self._waits.wait()
 
 
 class _SlotsOfLeaf:

@@ -46,7 +46,7 @@ class GpuMemory:
     batch: observations of a batch, and those that a CUDA graph reads.
     activations: results of the layers and their gradients, for one update.
     evaluation: results of two layers, for the look at a whole batch before several epochs.
-    unrolls: slots whose frames stay on the GPU, where inference is in the learner's process.
+    unrolls: slots whose observations stay on the GPU, where inference is in the learner's process.
     replay: observations of a replay store on the GPU.
     """
 
@@ -119,7 +119,6 @@ def estimate_gpu_memory(
         return None
     others = _acting_processes(places, num_actors)
     network = FLOAT_BYTES * run.num_parameters
-    stays = places.inference == "learner"
     activations, evaluation = _layer_bytes(run)
     replay = slots.replay
     on_gpu = 0 if replay is None or replay.has_observations else replay.observation_bytes
@@ -129,16 +128,16 @@ def estimate_gpu_memory(
         batch=_batch_bytes(run.cadence, slots),
         activations=activations,
         evaluation=evaluation,
-        unrolls=slots.num_slots * _frame_bytes(slots) if stays else 0,
+        unrolls=slots.num_slots * _staying_bytes(slots, places),
         replay=on_gpu,
     )
 
 
 def _acting_processes(places: Places, num_actors: int) -> int:
     """Count the processes that infer on the GPU, beside the learner's."""
-    if places.inference in ("actor-cpu", "learner"):
+    if places.inference != "actor-gpu":
         return 0
-    return num_actors if places.inference == "actor-gpu" and not places.takes_turns else 1
+    return 1 if places.turns is None else -(-num_actors // places.turns)
 
 
 def _update_steps(cadence: Cadence) -> int:
@@ -185,12 +184,16 @@ def _layer_bytes(run: Run) -> tuple[int, int]:
     return item * _update_steps(cadence) * trained, item * whole * evaluated
 
 
-def _frame_bytes(slots: Slots) -> int:
-    """Return the bytes of a slot's frames: observations that are stored one by one."""
+def _staying_bytes(slots: Slots, places: Places) -> int:
+    """Return the bytes of a slot that stay on the GPU: frames that are stored one by one where the
+    learner's process infers, and all observations where it serves other processes."""
+    if places.inference not in ("learner", "served"):
+        return 0
     layout = slots.layout
     names = {field.name for field in layout.fields}
     return sum(
         math.prod(layout.shape(field)) * np.dtype(field.dtype).itemsize
         for field in layout.fields
-        if is_observation(field.name) and AGE + field.name[len(OBS) :] in names
+        if is_observation(field.name)
+        and (places.inference == "served" or AGE + field.name[len(OBS) :] in names)
     )
