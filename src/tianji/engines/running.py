@@ -17,6 +17,7 @@ from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.assembly.model import prepare_device, use_device
+from tianji.engines.assembly.recording import REGISTER
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.serving import build_server, served_by
 from tianji.engines.assembly.wiring import SharedEnds
@@ -102,7 +103,8 @@ class WorkerRun:
         """resume: the run continues a former session. is_restart: it continues a worker that died
         in this one."""
         if self._uses_gpu:
-            prepare_device(self._spec, *self._ends.slots())
+            with self._roles.start_times.measure(REGISTER):
+                prepare_device(self._spec, *self._ends.slots())
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
@@ -119,6 +121,8 @@ class WorkerRun:
                 parts.append(self._serving(role, is_restart))
             elif role.kind == "learner":
                 parts.append(self._training_part(role, self._begin(role, resume, is_restart)))
+        if text := self._roles.start_times.in_words():
+            self._reports(Event(kind="note", text=text))
         threads = sorted({part.role.thread for part in parts})
         of_thread = {n: [part for part in parts if part.role.thread == n] for n in threads}
         run_on_threads([self._loop(some) for some in of_thread.values()])

@@ -171,6 +171,10 @@ class GpuOptimizer(Optimizer):
         self._learning_rate.fill_(learning_rate)
         return self._graph().clone()
 
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self._num_bad.zero_()
+
     def flags(self) -> dict[str, Tensor]:
         return {self.DIVERGED: self._num_bad}
 

@@ -51,6 +51,14 @@ class GpuRows:
         obs = {leaf.key: leaf.observation(*rows[leaf.key]) for leaf in self._leaves}
         return self._forward(obs)
 
+    def record(self, unroll: Unroll) -> None:
+        """Evaluate a row of an unroll that nobody uses, so that the graph is recorded."""
+        self.begin(unroll)
+        self.submit(unroll, 0)
+        self._wait()
+        for leaf in self._leaves:
+            leaf.forget()
+
     def begin(self, unroll: Unroll) -> None:
         for leaf in self._leaves:
             leaf.begin(unroll)
@@ -70,10 +78,13 @@ class GpuRows:
 
     def collect(self, out_NA: Floats) -> None:
         assert self._outputs is not None, "submit() comes first"
+        self._wait()
+        out_NA[:] = self._outputs.numpy()
+
+    def _wait(self) -> None:
         if self._stream is not None:
             with torch.cuda.stream(self._stream):
                 self._waits.wait()
-        out_NA[:] = self._outputs.numpy()
 
     def finish(self, unroll: Unroll, end: int) -> None:
         with torch.cuda.stream(self._stream):
@@ -110,6 +121,11 @@ class _RowsOfLeaf:
                 self._own = torch.zeros(array.shape, dtype=kind, device=self._device)
             self._rows = self._own
         self._num_uploaded = 0
+
+    def forget(self) -> None:
+        """Let go of the unroll, and of the memory that was made for it."""
+        self._own, self._twin, self._rows = None, None, torch.empty(0)
+        self._num_uploaded = self.uploaded_bytes = 0
 
     def upload(self, unroll: Unroll, t: int) -> tuple[Tensor, ...]:
         """Upload what is new up to row t; return row t, or the frames of its stacks and ages."""

@@ -34,10 +34,9 @@ from tianji.models.tensors import (
     to_tensors,
     with_prefix,
 )
-from tianji.types import OBS, Array, Batch, leaf_name
+from tianji.types import NEXT_OBS, OBS, Array, Batch, leaf_name
 
 ADAM_EPSILON = 1e-8
-NEXT_OBS = "next_obs"
 
 
 class TargetNetwork:
