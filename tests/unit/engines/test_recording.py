@@ -13,7 +13,7 @@ from tianji.algorithms.accelerators.gpu import GpuRows
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.role import Buffer
 from tianji.engines.assembly import recording
-from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.model import build_model, is_repeatable
 from tianji.engines.assembly.recording import (
     StartTimes,
     record_rows,
@@ -125,6 +125,21 @@ def test_a_recorded_row_is_forgotten(tmp_path):
         each.collect(out)
     assert np.array_equal(found[0], found[1])
     assert rows.uploaded_bytes == fresh.uploaded_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("precision", "asked", "expected"),
+    [
+        ("float32", {"max_lag": 0}, True),
+        ("float32", {"max_lag": 1}, False),
+        ("float32", {"engine": "inline", "max_lag": 1}, True),
+        ("bfloat16", {"max_lag": 0}, False),
+        ("auto", {"max_lag": 0}, False),
+    ],
+)
+def test_runs_in_float32_without_lag_are_repeatable(precision, asked, expected, tmp_path):
+    settings = {"engine": "local", "model": {"precision": precision}, **asked}
+    assert is_repeatable(spec_of(tmp_path, "ppo", NUMBERS, **settings)) == expected
 
 
 def test_times_of_the_start_are_told(monkeypatch):
