@@ -30,7 +30,8 @@ from tianji.explain.explain import explain, prediction_error
 from tianji.learner.resumable import check_fits, newest_sound
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.planner import Planned, gathers, plan_again, plan_run
+from tianji.planning.planned import Planned
+from tianji.planning.planner import gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.program import program_for
 from tianji.records import Event, GatherRule, Metrics, Summary, SummaryFacts, without_open_round

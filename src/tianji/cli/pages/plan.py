@@ -1,7 +1,8 @@
 """A plan as people and as scripts read it: shares of the machine, expected rates, and why.
 
-A plan that was solved from a profile has rates and a bottleneck. A plan of a run that gathers
-gradients follows a rule: its page describes a round and its cost.
+A plan that was solved from a profile has rates and a bottleneck. A plan on a GPU has the rates of
+each place of inference (placed.py). A plan of a run that gathers gradients follows a rule: its page
+describes a round and its cost.
 """
 
 from __future__ import annotations
@@ -15,26 +16,42 @@ from rich.text import Text
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
+from tianji.cli.pages.placed import (
+    placed_facts,
+    placed_memory,
+    placed_origin,
+    placed_report,
+    placed_roles,
+)
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
+from tianji.costs.profile import RATES
 from tianji.costs.work import largest_noise
 from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
-from tianji.planning.planner import Planned, Solved
+from tianji.planning.planned import Planned, Solved
 from tianji.planning.solve.demand import RunMemory, mib
 from tianji.wording import counted, to_count, to_percent, to_value
 
-RATES = ("produced", "received", "trained")
 Roles = Mapping[str, Mapping[str, Any]]
 """Processes, threads of each and, where they were shared out, cores, by kind of role."""
 
 
 def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     """Return the whole page; no wider than the terminal."""
-    plan, solved = planned.plan, planned.solved
+    plan, solved, placed = planned.plan, planned.solved, planned.placed
     ending: list[RenderableType] = []
-    if solved is None:
+    roles: Roles
+    reasons: Sequence[str]
+    if placed is not None:
+        facts: dict[str, RenderableType] = dict(placed_facts(planned, placed))
+        facts["memory"] = _memory(placed_memory(planned))
+        if plan.gpu_bytes:
+            facts["GPU memory"] = _parts(plan.gpu_bytes)
+        roles, reasons = placed_roles(planned), plan.notes
+        ending = ["", Text(placed_origin(planned, placed), style="dim")]
+    elif solved is None:
         facts = _round_facts(planned)
         roles, reasons = _roles_by_rule(planned), _reasons_by_rule(planned, machine)
     else:
@@ -49,7 +66,7 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     return Group(
         Text(title, style="bold"),
         "",
-        _roles_table(roles, plan.envs_per_actor),
+        _roles_table(roles, plan.envs_per_actor * plan.actors_per_worker),
         "",
         fact_list(facts),
         Text("\nWhy", style="bold"),
@@ -60,19 +77,25 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
 
 def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     """Return what scripts read."""
-    plan, solved = planned.plan, planned.solved
+    plan, solved, placed = planned.plan, planned.solved, planned.placed
     report = {
         "num_actors": plan.num_actors,
         "envs_per_actor": plan.envs_per_actor,
         "actor_threads": plan.actor_threads,
         "learner_threads": plan.learner_threads,
+        "device": plan.device,
+        "inference": plan.inference,
     }
+    if placed is not None:
+        memory = placed_memory(planned)
+        sizes = {"memory_bytes": memory.total, "memory": _memory_report(planned, memory)}
+        return report | placed_report(planned, placed, machine) | sizes
     if solved is None:
         return report | _rule_report(planned, machine)
     return report | _solved_report(planned, solved, machine)
 
 
-def _roles_table(roles: Roles, envs_per_actor: int) -> Table:
+def _roles_table(roles: Roles, envs_per_process: int) -> Table:
     has_cores = any("cores" in share for share in roles.values())
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     table.add_column("role", style="cyan", no_wrap=True)
@@ -81,15 +104,24 @@ def _roles_table(roles: Roles, envs_per_actor: int) -> Table:
     for role, share in roles.items():
         if not share["processes"]:
             continue
-        envs = {"actor": envs_per_actor, "evaluator": 1}.get(role)
+        envs = {"actor": envs_per_process, "evaluator": 1}.get(role)
         table.add_row(
-            "learner, with the buffer" if role == "learner" else role,
+            _with_others(role, roles),
             str(share["processes"]),
             *([f"{share['cores']:g}"] if has_cores else []),
             str(share["threads"]),
             "" if envs is None else str(envs),
         )
     return table
+
+
+def _with_others(role: str, roles: Roles) -> str:
+    """Name the roles that live in the learner's process."""
+    if role != "learner":
+        return role
+    within = [name for name, share in roles.items() if not share["processes"]]
+    others = [name for name in ("inference", "actor") if name in within]
+    return "learner, with " + " and ".join(("the buffer", *others))
 
 
 def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
