@@ -38,6 +38,10 @@ GATHERS = (
     "their number is part of the method."
 )
 
+FREE = (
+    "Cores are shared by rule: with a free balance neither actors nor the learner wait, so there "
+    "is nothing to balance."
+)
 ON_GPU = "Cores are shared by rule: the planner measures runs on the CPU."
 
 
@@ -119,10 +123,13 @@ def measured_plan(
 ) -> Planned:
     """Plan by a profile, kept or measured now; fresh: always measure.
 
-    An algorithm that gathers gradients is planned by rule: there is nothing to balance.
+    An algorithm that gathers gradients is planned by rule, and a run with a free balance: there is
+    nothing to balance.
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
+    if config.balance == "free" and config.engine == "local":
+        return _by_rule(config, machine, _probe(config, env, tell, timed=True), FREE)
     if config.engine != "local":
         raise UsageError(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
@@ -186,6 +193,8 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
         return ""
     if gathers(config):
         return GATHERS
+    if config.balance == "free":
+        return FREE
     if config.plan.source == "rule":
         return "Cores are shared by rule (plan.source = rule)."
     if "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose:

@@ -16,13 +16,15 @@ from tianji.algorithms.accelerators.inference import (
     build_rows,
     evaluate,
 )
+from tianji.algorithms.accelerators.q_values import build_q_rows
 from tianji.algorithms.dqn.config import DQNConfig
+from tianji.algorithms.dqn.exploration import Decay, Exploration, Ladder
 from tianji.algorithms.dqn.model import SCORES, QNetwork
+from tianji.algorithms.dqn.priorities import InitialPriorities
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
-from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
 
 
@@ -33,8 +35,15 @@ class EpsilonGreedyActing:
         assert isinstance(config.algorithm, DQNConfig)
         model.eval()
         self._config = config.algorithm
+        self._num_envs = config.num_envs
         self._num_actions = model.num_actions
-        self._rows = build_rows(model.net, SCORES, spaces.observation)
+        self._priorities: InitialPriorities | None = None
+        if config.algorithm.actors_give_priorities:
+            self._priorities = InitialPriorities(spaces, config)
+            self._rows = build_q_rows(model, spaces.observation)
+        else:
+            self._rows = build_rows(model.net, SCORES, spaces.observation)
+        self.take_environments(first=0)
         self.runs_alone = self._rows.runs_alone
         self._inference = build_inference(model.net, SCORES)
         self._reader = ObservationReader(spaces.observation)
@@ -42,11 +51,11 @@ class EpsilonGreedyActing:
         self._is_random_RN: Array = np.empty((0, 0), np.bool_)
         self._random_RN: Array = np.empty((0, 0), np.int64)
 
-    def epsilon(self, steps_before: int) -> float:
-        config = self._config
-        return linear_by_steps(
-            config.epsilon_start, config.epsilon_final, steps_before, config.epsilon_decay_steps
-        )
+    def take_environments(self, first: int) -> None:
+        """Act in the environments from this number on, counted over all actors of the run."""
+        self._exploration: Exploration = Decay(self._config)
+        if self._config.exploration == "ladder":
+            self._exploration = Ladder(self._config, self._num_envs, first)
 
     def begin(
         self, rng: np.random.Generator, unroll: Unroll, first_row: int, steps_before: int
@@ -54,7 +63,8 @@ class EpsilonGreedyActing:
         shape = unroll["action"].shape
         if len(self._scores_NA) != shape[1]:
             self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
-        self._is_random_RN = rng.random(shape, np.float32) < self.epsilon(steps_before)
+        epsilon = self._exploration.epsilon(steps_before, shape[1])
+        self._is_random_RN = rng.random(shape, np.float32) < epsilon
         self._random_RN = rng.integers(self._num_actions, size=shape)
         self._rows.begin(unroll)
 
@@ -71,6 +81,8 @@ class EpsilonGreedyActing:
         action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
         np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
+        if self._priorities is not None:
+            self._priorities.note(unroll, t, self._scores_NA, action_N)
         return action_N
 
     def act(self, unroll: Unroll, t: int) -> Array:
@@ -78,7 +90,9 @@ class EpsilonGreedyActing:
         return self.collect(unroll, t)
 
     def finish(self, unroll: Unroll, first_row: int) -> None:
-        """Do nothing: nothing is left to fill."""
+        """Fill the priorities, where this actor computes them."""
+        if self._priorities is not None:
+            self._priorities.finish(unroll)
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
         best_N: Array = evaluate(self._inference, self._reader, obs, self._num_actions).argmax(1)

@@ -16,6 +16,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
+from tianji.planning.resolve.check_balance import check_balance
 from tianji.planning.resolve.check_times import check_times
 from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
 from tianji.planning.resolve.shares import choose_actors, pin_cores, uneven_note
@@ -55,9 +56,10 @@ def resolve(
         solution's, or estimated.
     """
     _check_algorithm(config, probe)
-    run = Run(config, probe, most_parameters(probe.spaces, config))
-    shares, cadence = _shares(run, machine, solution), run.cadence
-    places = shares.places
+    places = choose_places(config, machine, probe)
+    run = Run(config, probe, most_parameters(probe.spaces, config), places.device)
+    shares, cadence = _shares(run, machine, places, solution), run.cadence
+    check_balance(config, cadence)
     check_times(config, cadence, shares.num_actors)
     slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
@@ -91,6 +93,7 @@ def resolve(
         # Rounds of gradients are closed; nothing is paced.
         lag_target=0 if isinstance(cadence, Gather) else lag_target(config),
         max_lag=config.max_lag,
+        balance=config.balance,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
         source="rule" if solution is None else "measured",
@@ -104,7 +107,7 @@ def check_network(
 ) -> None:
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
     if plan.source == "rule":  # else the memory was measured with this network
-        memory = estimated_memory(Run(config, probe, num_parameters), plan.num_actors)
+        memory = estimated_memory(Run(config, probe, num_parameters, plan.device), plan.num_actors)
         _check_memory(memory, machine)
 
 
@@ -174,11 +177,10 @@ def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
     ]
 
 
-def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
+def _shares(run: Run, machine: Machine, places: Places, solution: Solution | None) -> _Shares:
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
     num_actors = _set_actors(config)
-    places = choose_places(config, machine, run.probe)
     if places.takes_turns and num_actors is None:
         num_actors = _groups(_possible_counts(run, len(machine.cores)))
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
