@@ -123,19 +123,21 @@ def measured_plan(
 ) -> Planned:
     """Plan by a profile, kept or measured now; fresh: always measure.
 
-    An algorithm that gathers gradients is planned by rule, and a run with a free balance: there is
-    nothing to balance.
+    Algorithms that gather gradients, runs with a free balance and runs on a GPU are planned by
+    rule.
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
-    if config.balance == "free" and config.engine == "local":
-        return _by_rule(config, machine, _probe(config, env, tell, timed=True), FREE)
     if config.engine != "local":
         raise UsageError(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
             "`tianji plan` needs --engine local."
         )
-    return _solve(config, env, machine, _probe(config, env, tell), tell, fresh)
+    is_free = config.balance == "free"
+    probe = _probe(config, env, tell, timed=is_free)
+    if is_free or choose_places(config, machine, probe).device != "cpu":
+        return _by_rule(config, machine, probe, FREE if is_free else ON_GPU)
+    return _solve(config, env, machine, probe, tell, fresh)
 
 
 def virtual_costs(spec: RunSpec, tell: Tell) -> Profile | None:

@@ -1,8 +1,8 @@
 """A plan as people and as scripts read it: shares of the machine, expected rates, and why.
 
 A plan that was solved from a profile has rates and a bottleneck. A plan of a run that gathers
-gradients follows a rule: its page describes a round and its cost. free_plan.py has the page of a
-run whose actors and learner never wait.
+gradients follows a rule: its page describes a round and its cost. ruled_plan.py has the page of
+other plans by rule.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from rich.text import Text
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
-from tianji.cli.pages.free_plan import free_facts, free_reasons, free_report
 from tianji.cli.pages.memory import memory_report, memory_text
+from tianji.cli.pages.ruled_plan import ruled_facts, ruled_reasons, ruled_report
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
 from tianji.costs.work import largest_noise
 from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
-from tianji.planning.planner import Planned, Solved
+from tianji.planning.planner import Planned, Solved, gathers
 from tianji.wording import counted, to_count, to_percent, to_value
 
 RATES = ("produced", "received", "trained")
@@ -36,11 +36,11 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     """Return the whole page; no wider than the terminal."""
     plan, solved = planned.plan, planned.solved
     ending: list[RenderableType] = []
-    roles, reasons = _roles_by_rule(planned), free_reasons(planned)
-    if solved is None and plan.balance == "free":
-        facts = free_facts(planned)
-    elif solved is None:
+    roles, reasons = _roles_by_rule(planned), ruled_reasons(planned)
+    if solved is None and gathers(planned.config):
         facts, reasons = _round_facts(planned), _reasons_by_rule(planned, machine)
+    elif solved is None:
+        facts = ruled_facts(planned)
     else:
         solution = solved.solution
         facts, roles = _rate_facts(planned, solved), solution.roles()
@@ -72,7 +72,8 @@ def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
         "learner_threads": plan.learner_threads,
     }
     if solved is None:
-        ruled = free_report(planned) if plan.balance == "free" else _round_report(planned, machine)
+        is_gathered = gathers(planned.config)
+        ruled = _round_report(planned, machine) if is_gathered else ruled_report(planned)
         return report | {"roles": _roles_by_rule(planned)} | ruled
     return report | _solved_report(planned, solved, machine)
 
@@ -163,7 +164,7 @@ def _round_report(planned: Planned, machine: Machine) -> dict[str, Any]:
 
 def _gather_of(planned: Planned) -> Gather:
     gather = load_algorithm(planned.config.algorithm.name).cadence(planned.config)
-    assert isinstance(gather, Gather), "other plans are solved from a profile"
+    assert isinstance(gather, Gather), "the others have pages of their own"
     return gather
 
 

@@ -189,14 +189,15 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
         by_rule = num_actors or _actors_by_rule(run, machine)
-        rest = by_rule, _learner_threads(len(machine.cores), by_rule, places), 1
+        rest = by_rule, _learner_threads(config, len(machine.cores), by_rule, places), 1
     return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
 
 
-def _learner_threads(num_cores: int, num_actors: int, places: Places) -> int:
+def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
     """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
-    images takes several times as long as acting, so that the actors mostly wait."""
-    if places.trains_images_on_cpu:
+    images takes several times as long as acting, so that the actors mostly wait, unless their
+    balance is free."""
+    if places.trains_images_on_cpu and config.balance == "paced":
         return num_cores
     return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
 
