@@ -1,7 +1,8 @@
 """The inline engine: every role in this process, in turn. Serial training, bit-reproducible.
 
 Buffer and learner go first, and the actors step only when those have nothing to do, so every item
-is used by the version that made it: this is what the other engines are compared with.
+is used by the version that made it: this is what the other engines are compared with. With a free
+balance the actors make one round of unrolls before each version.
 """
 
 from __future__ import annotations
@@ -33,15 +34,14 @@ class InlineEngine:
     def _loop(self, stop: StopRequest) -> StoppedBecause:
         training = self._roles.side
         while True:
+            if self._is_free and training.group.learner.is_between_versions:
+                self._make_round()
             use_threads(self._threads)
-            before = training.group.learner.version
             worked = training.tick()
             if (because := self._roles.ended(stop)) is not None:
                 return because
             self._observer.tick()
-            if self._is_free and training.group.learner.version > before:
-                self._make_round()
-            if not worked:
+            if not worked and not self._is_free:
                 self._tick_actors()
 
     def _tick_actors(self) -> None:
@@ -57,6 +57,7 @@ class InlineEngine:
         them no turn in this process."""
         buffer = self._roles.gauges.the("buffer")
         enough = buffer[Gauge.ITEMS] + self._round
+        self._roles.side.group.tick_buffer()
         while buffer[Gauge.ITEMS] < enough:
             self._tick_actors()
             self._roles.side.group.tick_buffer()
