@@ -1,5 +1,6 @@
 """Ape-X: exploration by a ladder, the first priorities of the actors, and the free balance."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -7,12 +8,16 @@ import torch
 from tests.fakes.experience import Rig
 from tests.fakes.specs import MACHINE, make_spec
 from tests.unit.engines.test_inline_engine import Watcher
+from tianji.algorithms.accelerators.gpu import GpuRows
+from tianji.algorithms.accelerators.q_values import build_q_rows
 from tianji.algorithms.dqn.exploration import ladder
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.stores.rings import Items
 from tianji.config.run import RunConfig
 from tianji.engines.inline import InlineEngine
 from tianji.envs.build import probe
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import Frames
 from tianji.errors import UsageError
 from tianji.planning.resolve.resolve import resolve
 from tianji.programs.program import program_for
@@ -131,3 +136,25 @@ def test_a_free_balance_needs_a_store_and_lag(algorithm, max_lag, message):
     config = RunConfig(algorithm=algorithm, balance="free", max_lag=max_lag)
     with pytest.raises(UsageError, match=message):
         resolve(config, MACHINE, probe("CartPole-v1", {}))
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+def test_rows_on_a_device_have_the_same_values(dueling):
+    """The form for GPUs runs on any device."""
+    spaces = Spaces(Frames(4, (36, 36)), gym.spaces.Discrete(3))
+    config = RunConfig(algorithm={"name": "apex", "dueling": dueling})
+    model = load_algorithm("apex").build_model(spaces, config)
+    rng = np.random.default_rng(1)
+    unroll = {
+        "obs": rng.integers(256, size=(5 + 4, 2, 36, 36), dtype=np.uint8),
+        "age": np.array([[0, 9], [1, 10], [2, 0], [3, 1], [4, 2], [5, 3]], np.uint8),
+    }
+    here = build_q_rows(model, spaces.observation)
+    there = GpuRows(model, spaces.observation, torch.device("cpu"))
+    found = np.empty((2, 5, 2, 3), np.float32)
+    for rows, out_RNA in zip((here, there), found, strict=True):
+        rows.begin(unroll)
+        for t in range(5):
+            rows.submit(unroll, t)
+            rows.collect(out_RNA[t])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4, atol=1e-5)
