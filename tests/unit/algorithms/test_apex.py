@@ -9,7 +9,8 @@ from tests.fakes.experience import Rig
 from tests.fakes.specs import MACHINE, make_spec
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.algorithms.accelerators.gpu import GpuRows
-from tianji.algorithms.accelerators.q_values import build_q_rows
+from tianji.algorithms.accelerators.inference import build_rows
+from tianji.algorithms.accelerators.q_values import q_network
 from tianji.algorithms.dqn.exploration import ladder
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.stores.rings import Items
@@ -149,8 +150,9 @@ def test_rows_on_a_device_have_the_same_values(dueling):
         "obs": rng.integers(256, size=(5 + 4, 2, 36, 36), dtype=np.uint8),
         "age": np.array([[0, 9], [1, 10], [2, 0], [3, 1], [4, 2], [5, 3]], np.uint8),
     }
-    here = build_q_rows(model, spaces.observation)
-    there = GpuRows(model, spaces.observation, torch.device("cpu"))
+    network = q_network(model)
+    here = build_rows(network, spaces.observation)
+    there = GpuRows(network.forward, spaces.observation, torch.device("cpu"))
     found = np.empty((2, 5, 2, 3), np.float32)
     for rows, out_RNA in zip((here, there), found, strict=True):
         rows.begin(unroll)

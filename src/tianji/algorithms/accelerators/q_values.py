@@ -7,18 +7,17 @@ N: environments, A: actions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import NamedTuple, cast
 
-import gymnasium as gym
 import numpy as np
+from torch import Tensor
 
-from tianji.algorithms.accelerators.gpu import GpuRows
 from tianji.algorithms.accelerators.inference import (
-    HostRows,
+    Inference,
+    Network,
     NumpyInference,
-    RowInference,
+    RowNetwork,
     TorchInference,
-    build_rows,
 )
 from tianji.algorithms.accelerators.network import has_closed_form
 from tianji.algorithms.dqn.model import SCORES, QNetwork
@@ -51,13 +50,27 @@ class NumpyDueling:
         out_NA += self._value_N1 - out_NA.mean(1, keepdims=True)
 
 
-def build_q_rows(model: QNetwork, space: gym.Space[Any]) -> RowInference:
-    """Return the fastest evaluation of Q values on the device of the network."""
-    if not model.is_dueling:
-        return build_rows(model.net, SCORES, space)
-    device = device_of(model)
-    if device.type != "cpu":
-        return GpuRows(model, space, device)
-    if has_closed_form(model.net):
-        return HostRows(NumpyDueling(cast(StackedNet, model.net)), space)
-    return HostRows(TorchInference(model), space)
+class DuelingNetwork(NamedTuple):
+    """Both networks of a dueling one, combined; see RowNetwork."""
+
+    net: QNetwork
+
+    @property
+    def num_outputs(self) -> int:
+        return self.net.num_actions
+
+    def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
+        q_NA: Tensor = self.net(obs)
+        return q_NA
+
+    def inference(self) -> Inference:
+        if has_closed_form(self.net.net):
+            return NumpyDueling(cast(StackedNet, self.net.net))
+        return TorchInference(self.net, device_of(self.net))
+
+
+def q_network(model: QNetwork) -> RowNetwork:
+    """Return the network whose outputs are Q values."""
+    if model.is_dueling:
+        return DuelingNetwork(model)
+    return Network(model.net, SCORES, model.num_actions)

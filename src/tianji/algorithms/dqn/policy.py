@@ -11,12 +11,13 @@ import numpy as np
 from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.inference import (
+    Network,
+    RowActing,
+    RowNetwork,
     TorchInference,
-    build_inference,
-    build_rows,
     evaluate,
 )
-from tianji.algorithms.accelerators.q_values import build_q_rows
+from tianji.algorithms.accelerators.q_values import q_network
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.exploration import Decay, Exploration, Ladder
 from tianji.algorithms.dqn.model import SCORES, QNetwork
@@ -28,7 +29,7 @@ from tianji.envs.interface import Spaces
 from tianji.types import Array, Unroll
 
 
-class EpsilonGreedyActing:
+class EpsilonGreedyActing(RowActing):
     """Draws for a whole unroll at once which steps are random and what they do."""
 
     def __init__(self, model: QNetwork, spaces: Spaces, config: RunConfig) -> None:
@@ -38,15 +39,12 @@ class EpsilonGreedyActing:
         self._num_envs = config.num_envs
         self._num_actions = model.num_actions
         self._priorities: InitialPriorities | None = None
+        network: RowNetwork = Network(model.net, SCORES, model.num_actions)
         if config.algorithm.actors_give_priorities:
             self._priorities = InitialPriorities(spaces, config)
-            self._rows = build_q_rows(model, spaces.observation)
-        else:
-            self._rows = build_rows(model.net, SCORES, spaces.observation)
+            network = q_network(model)
+        super().__init__(network, spaces.observation)
         self.take_environments(first=0)
-        self.runs_alone = self._rows.runs_alone
-        self._inference = build_inference(model.net, SCORES)
-        self._reader = ObservationReader(spaces.observation)
         self._scores_NA = np.empty((0, 0), np.float32)
         self._is_random_RN: Array = np.empty((0, 0), np.bool_)
         self._random_RN: Array = np.empty((0, 0), np.int64)
@@ -66,18 +64,13 @@ class EpsilonGreedyActing:
         epsilon = self._exploration.epsilon(steps_before, shape[1])
         self._is_random_RN = rng.random(shape, np.float32) < epsilon
         self._random_RN = rng.integers(self._num_actions, size=shape)
-        self._rows.begin(unroll)
-
-    @property
-    def uploaded_bytes(self) -> int:
-        """Return the bytes that inference has copied to a GPU."""
-        return self._rows.uploaded_bytes
+        self.rows.begin(unroll)
 
     def submit(self, unroll: Unroll, t: int) -> None:
-        self._rows.submit(unroll, t)
+        self.rows.submit(unroll, t)
 
     def collect(self, unroll: Unroll, t: int) -> Array:
-        self._rows.collect(self._scores_NA)
+        self.rows.collect(self._scores_NA)
         action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
         np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
@@ -95,7 +88,7 @@ class EpsilonGreedyActing:
             self._priorities.finish(unroll)
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
-        best_N: Array = evaluate(self._inference, self._reader, obs, self._num_actions).argmax(1)
+        best_N: Array = self.evaluate(obs).argmax(1)
         return best_N
 
 
