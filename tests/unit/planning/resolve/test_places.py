@@ -61,7 +61,7 @@ def test_on_a_machine_with_a_gpu(seen, device, inference, threads, gpu):
 
 def test_without_a_gpu_everything_is_on_the_cpu(no_gpu):
     found = choose_places(config(PPO), MACHINE, probe(GAMES, has_threads=True))
-    assert (found.device, found.inference, found.takes_turns) == ("cpu", "actor-cpu", False)
+    assert (found.device, found.inference, found.turns) == ("cpu", "actor-cpu", 1)
 
 
 @pytest.mark.parametrize("asked", ["actor-gpu", "learner"])
