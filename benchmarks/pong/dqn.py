@@ -41,6 +41,9 @@ QUICK = (
     "--updates-per-version", "1", "--plan.source", "rule", "--device", "cpu",
 )  # fmt: skip
 
+EVALUATION = ("--evaluate.episodes", "3", "--evaluate.cut-after-steps", "6000")
+"""Games without random actions may never end; most take 2,000 to 4,000 steps."""
+
 
 class Results:
     """The file of results, completed while runs go on."""
@@ -97,8 +100,9 @@ def _shown(value: float | None, form: str) -> str:
 
 
 def contest_of(args: argparse.Namespace) -> Contest:
-    evaluation = ("--evaluate.period-s", str(args.evaluate_s), "--evaluate.episodes", "3")
-    options = (*args.options, *(evaluation if args.evaluate_s > 0 else ()))
+    options = tuple(args.options)
+    if args.evaluate_s > 0:
+        options += ("--evaluate.period-s", str(args.evaluate_s), *EVALUATION)
     if args.quick:
         return Contest(args.presets, 6.0, args.side_by_side, args.seed, (*QUICK, *args.options))
     return Contest(args.presets, 60 * args.minutes, args.side_by_side, args.seed, options)

@@ -39,7 +39,7 @@ class DQNConfig(AlgorithmConfig):
     many as the learner has time for while the actors work."""
     replay_size: Count = 100_000
     """Capacity of the replay store, in steps."""
-    replay_on: Literal["host", "gpu", "auto"] = "host"
+    replay_on: Literal["host", "gpu", "auto"] = "auto"
     """Memory of the observations in the replay store. gpu: nothing is uploaded for a batch, but a
     learner that is restarted fills the store again. auto: on the GPU that the learner trains on, if
     there is one and they fit."""

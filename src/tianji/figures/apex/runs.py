@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import tianji
 from tianji.devices.nvml import list_gpus
 from tianji.errors import TianjiError
 from tianji.figures.files import Data, Point
@@ -114,7 +115,7 @@ class _Running:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [*_on(cores), sys.executable, "-m", "tianji", *words],
-                cwd=folder, stdout=log, stderr=subprocess.STDOUT,
+                cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=_environment(),
             )  # fmt: skip
         self._began_s = time.monotonic()
 
@@ -157,6 +158,12 @@ KEPT = (
     "device", "inference", "gpu", "start_up_s", "stopped_because", "explanation",
 )  # fmt: skip
 """Keys of the summary that belong to the data."""
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which the same tianji is found from any folder."""
+    paths = [str(Path(tianji.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _on(cores: Sequence[int] | None) -> list[str]:

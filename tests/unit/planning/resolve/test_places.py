@@ -114,7 +114,10 @@ def test_training_on_images_on_the_cpu_gets_all_cores(no_gpu):
     assert numbers.learner_threads == 4
 
 
-DQN = {"name": "dqn", "replay_size": 10_000, "unroll_length": 4, "warmup_steps": 100}
+DQN = {
+    "name": "dqn", "replay_size": 10_000, "replay_on": "host", "unroll_length": 4,
+    "warmup_steps": 100,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
