@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
-from tianji.cli.pages.memory import memory_report, memory_text
+from tianji.cli.pages.memory import memory_report, memory_text, sizes_text
 from tianji.cli.pages.ruled_plan import ruled_facts, ruled_reasons, ruled_report
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
@@ -108,6 +108,8 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
         "lag": f"{lag}  ratio {demand.ratio:g}  P {to_value(demand.staleness)}",
         "memory": memory_text(chosen.memory),
     }
+    if gpu_bytes := planned.plan.gpu_bytes:
+        facts["GPU memory"] = sizes_text(gpu_bytes)
     if solved.settings:
         facts["chosen"] = "  ".join(f"{path} {value}" for path, value in solved.settings.items())
     facts["bottleneck"] = Text(f"{promise.bottleneck}: {LIMITS[promise.bottleneck]}", style="bold")

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from tianji.cli.pages.memory import memory_report, memory_text
+from tianji.cli.pages.memory import memory_report, memory_text, sizes_text
 from tianji.config.plan import RunPlan
 from tianji.planning.planner import Planned
 from tianji.planning.resolve.slots import Run, estimated_memory
@@ -16,11 +16,14 @@ from tianji.planning.solve.demand import RunMemory
 
 def ruled_facts(planned: Planned) -> dict[str, RenderableType]:
     plan = planned.plan
-    return {
+    facts: dict[str, RenderableType] = {
         "device": f"{plan.device}  inference {plan.inference}",
         "balance": _balance(plan),
         "memory": memory_text(_memory(planned)),
     }
+    if plan.gpu_bytes:
+        facts["GPU memory"] = sizes_text(plan.gpu_bytes)
+    return facts
 
 
 def ruled_report(planned: Planned) -> dict[str, Any]:
