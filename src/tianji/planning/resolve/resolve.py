@@ -254,6 +254,8 @@ def _possible_counts(run: Run, num_cores: int) -> list[int]:
 
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
+    if shares.places.inference == "served" and shares.places.device != "cpu":
+        return False  # the learner has a core that no actor uses
     evaluators = int(config.evaluate.period_s > 0)
     buffers = int(config.plan.buffer_worker == "buffer")
     others = evaluators + buffers

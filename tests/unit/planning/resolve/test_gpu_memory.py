@@ -50,7 +50,7 @@ def refused(algorithm, **values):
 
 def test_frames_that_stay_on_the_gpu_and_a_batch_are_counted(free):
     free(100)
-    found = plan(PPO)
+    found = plan(PPO, inference="learner")
     parts = found.gpu_bytes
     assert (found.device, found.inference) == ("cuda:0", "learner")
     frames = (64 + 4) * 32 * 84 * 84  # rows of an unroll with what it looks back, of 32 games
