@@ -35,6 +35,8 @@ Factory: TypeAlias = Callable[..., Any]
 
 EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
 """The extra of this package for each module that holds environments' entry points."""
+PACKAGES = {"cv2": "opencv-python-headless"}
+"""The package of a module that Gymnasium's wrappers for images need."""
 ENVPOOL = "envpool"
 """The prefix of EnvPool's tasks, its module and our extra."""
 ATARI = "ale_py.vector_env:AtariVectorEnv"
@@ -115,13 +117,18 @@ def usage_errors(name: str, extra: str | None = None) -> Iterator[None]:
     except Exception as error:
         cause = _first_cause(error)
         missing = isinstance(cause, ImportError | gym.error.DependencyNotInstalled)
-        advice = _how_to_install(extra) if extra and missing else ""
+        advice = _how_to_install(extra, cause) if missing else ""
         raise UsageError(
             f"Environment '{name}' does not work: {type(cause).__name__}: {cause}{advice}"
         ) from error
 
 
-def _how_to_install(extra: str) -> str:
+def _how_to_install(extra: str | None, cause: BaseException) -> str:
+    package = PACKAGES.get(getattr(cause, "name", None) or "")
+    if package is not None:
+        return f" Install it with: pip install {package}"
+    if extra is None:
+        return ""
     advice = f" Install it with: pip install 'tianji[{extra}]'"
     if extra == ENVPOOL:
         mine = ".".join(platform.python_version_tuple()[:2])
