@@ -1,7 +1,7 @@
 """Requests for inference: one row of words for each actor, and the outputs that answer it.
 
     asker.ask(slot, row)                  # the actor: its observations lie in that row of the slot
-    for lane in answerer.waiting(): ...   # the server
+    lanes = answerer.waiting()            # the server; answerer.requests(lanes) says what they need
     answerer.answer(lanes, version)       # after it has written outputs_LNA[lane]
     if asker.is_answered(): ...           # the actor reads asker.outputs_NA and asker.version
 
@@ -100,10 +100,17 @@ class Answerer:
             self._fence()
         return np.flatnonzero(self._numbers_L != self._answered_L)
 
-    def request(self, lane: int) -> tuple[int, int]:
-        """Return the slot and the row that a lane asks for."""
-        words_W = self._words_LW[lane]
-        return int(words_W[_SLOT]), int(words_W[_ROW])
+    def requests(self, lanes: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+        """Return lane, slot and row of what these lanes ask for."""
+        words_LW = self._words_LW[lanes]
+        return list(
+            zip(
+                lanes.tolist(),
+                words_LW[:, _SLOT].tolist(),
+                words_LW[:, _ROW].tolist(),
+                strict=True,
+            )
+        )
 
     def answer(self, lanes: npt.NDArray[np.int64], version: int) -> None:
         """Say that the outputs of these lanes are there; their actors have to be woken."""

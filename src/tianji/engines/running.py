@@ -135,7 +135,8 @@ class WorkerRun:
 
         def loop() -> None:
             if self._uses_gpu:
-                use_device(self._spec.plan.device)
+                infers = any(part.role.kind == "inference" for part in parts)
+                use_device(self._spec.plan.device, is_urgent=infers)
             if len(parts) > 1:
                 turns = Turns(parts)
                 run_loop(turns.tick, rows, traced, turns.is_over, turns.due_ns)

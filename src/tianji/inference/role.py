@@ -54,7 +54,7 @@ class InferenceServer:
         gauges[Gauge.ACTIVITY] = Activity.ACTING
         if self._board.version() != self._version:
             self._version = self._board.latest(self._read)
-        asked = [(lane, *requests.request(lane)) for lane in lanes.tolist()]
+        asked = requests.requests(lanes)
         self._lanes.evaluate(asked, requests.outputs_LNA)
         requests.answer(lanes, self._version)
         for lane, _, _ in asked:

@@ -27,7 +27,7 @@ def test_an_answer_reaches_the_actor_that_asked(fd):
     two.ask(slot=7, row=3)
     assert rings == [2]
     assert server.waiting().tolist() == [2]
-    assert server.request(2) == (7, 3)
+    assert server.requests(np.array([2])) == [(2, 7, 3)]
     assert not two.is_answered()
     server.outputs_LNA[2] = 5.0
     server.answer(np.array([2]), version=11)
@@ -46,7 +46,7 @@ def test_a_request_that_comes_during_an_answer_waits_for_the_next(fd):
     server.answer(lanes, version=1)
     assert not successor.is_answered(), "that answer was for its predecessor"
     assert server.waiting().tolist() == [0]
-    assert server.request(0) == (1, 0)
+    assert server.requests(np.array([0])) == [(0, 1, 0)]
 
 
 def test_a_new_server_finds_what_the_old_one_has_not_answered(fd):
@@ -55,6 +55,6 @@ def test_a_new_server_finds_what_the_old_one_has_not_answered(fd):
     Answerer(open_(fd)).waiting()  # it dies before it answers
     server = Answerer(open_(fd))
     lanes = server.waiting()
-    assert [server.request(lane) for lane in lanes] == [(4, 2)]
+    assert server.requests(lanes) == [(1, 4, 2)]
     server.answer(lanes, version=3)
     assert actor.is_answered()

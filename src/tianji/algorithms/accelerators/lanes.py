@@ -2,13 +2,14 @@
 
     lanes.evaluate([(lane, slot, row), ...], outputs_LNA)
 
-L: actors, S: slots, N: environments of an actor, G: rows of one evaluation, K: frames of a stack,
-A: outputs.
+L: actors, S: slots, R: rows of a slot, N: environments of an actor, G: rows of one evaluation,
+C: facts about a row, K: frames of a stack, A: outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import gymnasium as gym
@@ -28,6 +29,9 @@ from tianji.types import AGE, OBS, Array, leaf_name
 
 Request: TypeAlias = tuple[int, int, int]
 """Lane, slot, row."""
+
+SLOT, ROW, FIRST_AGE = 0, 1, 2
+"""Columns of the facts about a row; after them come the ages of its environments, leaf by leaf."""
 
 
 class LaneInference(Protocol):
@@ -62,9 +66,10 @@ class HostLanes:
 
 
 class GpuLanes:
-    """Evaluates all rows that wait at once, by a CUDA graph on a stream of its own.
+    """Evaluates all rows that wait at once, by a CUDA graph on the stream of its thread.
 
     Each row is uploaded once, to the twin of its slot, where a learner in this process finds it.
+    What an evaluation needs to know crosses in one copy, and so do the newest rows of each leaf.
     """
 
     def __init__(
@@ -78,16 +83,17 @@ class GpuLanes:
         self._forward: Forward = network.forward
         self._device = device
         most = 1 << (num_lanes - 1).bit_length()
-        leaves = observation_leaves(space)
-        self._leaves = [_SlotsOfLeaf(leaf, slots, most, device) for leaf in leaves]
-        self._graph = recorded(device, self._evaluate)
-        self._stream: Any = None
-        if device.type == "cuda":
-            self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
-        self._host = _host_tensor((most, 2), torch.int64, device)
-        self._asked_G2: Array = self._host.numpy()
+        self._leaves = []
+        num_columns = FIRST_AGE
+        for leaf in observation_leaves(space):
+            self._leaves.append(_SlotsOfLeaf(leaf, slots, most, num_columns, device))
+            num_columns = self._leaves[-1].ages.stop
+        self._host = _host_tensor((most, num_columns), torch.int64, device)
+        self._facts_GC: Array = self._host.numpy()
+        self._facts = self._host.to(device)
+        self._graphs: dict[int, Callable[[], Tensor]] = {}
         self._outputs: dict[int, Tensor] = {}
-        self._at = {lane: (-1, -1) for lane in range(num_lanes)}
+        self._at = dict.fromkeys(range(num_lanes), (-1, -1))
         """Slot and row that each lane asked for last."""
         self._record_all(most)
 
@@ -99,108 +105,110 @@ class GpuLanes:
         """Evaluate something of every size, so that graphs are recorded before they are needed."""
         size = 1
         while size <= most:
-            self._launch(size)
+            self._graphs[size] = recorded(self._device, partial(self._evaluate, size))
+            found = self._graphs[size]()
+            self._outputs[size] = _host_tensor(tuple(found.shape), found.dtype, self._device)
             size *= 2
         self._wait()
 
     @torch.no_grad()
-    def _evaluate(self, asked_G2: Tensor, ages: dict[str, Tensor]) -> Tensor:
-        slot_G, row_G = asked_G2.unbind(1)
-        return self._forward(
-            {
-                leaf.key: leaf.observations(slot_G, row_G, ages.get(leaf.key))
-                for leaf in self._leaves
-            }
-        )
+    def _evaluate(self, size: int) -> Tensor:
+        facts_GC = self._facts[:size]
+        return self._forward({leaf.key: leaf.observations(facts_GC) for leaf in self._leaves})
 
     def evaluate(self, requests: Sequence[Request], outputs_LNA: Floats) -> None:
         count = len(requests)
         size = 1 << (count - 1).bit_length()  # few sizes, because each has a graph of its own
-        with torch.cuda.stream(self._stream):
-            for place, (lane, slot, row) in enumerate(requests):
-                self._asked_G2[place] = slot, row
-                goes_on = self._at[lane] == (slot, row - 1)
-                self._at[lane] = slot, row
-                for leaf in self._leaves:
-                    leaf.upload(place, slot, row, goes_on)
-            for leaf in self._leaves:
-                leaf.mark([slot for _, slot, _ in requests])
-        outputs = self._launch(size)
+        self._upload(requests)
+        outputs = self._outputs[size].copy_(self._graphs[size](), non_blocking=True)
         self._wait()
         found_GNA = outputs.numpy().reshape(size, *outputs_LNA.shape[1:])
         outputs_LNA[[lane for lane, _, _ in requests]] = found_GNA[:count]
 
-    def _launch(self, size: int) -> Tensor:
-        """Start the evaluation of the first rows that were asked for; return where the outputs
-        will be."""
-        if self._stream is not None:  # new parameters are copied on the thread's own stream
-            self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            ages = {leaf.key: leaf.ages(size) for leaf in self._leaves if leaf.num_frames}
-            found = self._graph(self._host[:size].to(self._device, non_blocking=True), ages)
-            if size not in self._outputs:
-                self._outputs[size] = _host_tensor(tuple(found.shape), found.dtype, self._device)
-            return self._outputs[size].copy_(found, non_blocking=True)
+    def _upload(self, requests: Sequence[Request]) -> None:
+        facts_GC, count = self._facts_GC, len(requests)
+        for place, (lane, slot, row) in enumerate(requests):
+            facts_GC[place, SLOT] = slot
+            facts_GC[place, ROW] = row
+            goes_on = self._at[lane] == (slot, row - 1)
+            self._at[lane] = slot, row
+            for leaf in self._leaves:
+                leaf.prepare(facts_GC[place], place, slot, row, goes_on)
+        self._facts[:count].copy_(self._host[:count], non_blocking=True)
+        slots = [slot for _, slot, _ in requests]
+        for leaf in self._leaves:
+            leaf.upload(self._facts[:count], slots)
 
     def _wait(self) -> None:
-        if self._stream is not None:
-            with torch.cuda.stream(self._stream):
-                WAITS.wait()
+        if self._device.type == "cuda":
+            WAITS.wait()
 
 
 class _SlotsOfLeaf:
     """One leaf of the observations, in all slots, and its twin on the device."""
 
     def __init__(
-        self, leaf: Leaf, slots: Mapping[str, Array], most: int, device: torch.device
+        self,
+        leaf: Leaf,
+        slots: Mapping[str, Array],
+        most: int,
+        first_column: int,
+        device: torch.device,
     ) -> None:
-        """most: rows of one evaluation, at most."""
+        """most: rows of one evaluation, at most. first_column: where ages are among the facts."""
         self.key = leaf.key
-        self.num_frames = leaf.num_frames
+        self._num_frames = leaf.num_frames
         self._device = device
         self._history = max(0, leaf.num_frames - 1)
         array = slots[leaf_name(OBS, leaf.key)]
-        self._host = torch.from_numpy(array)
+        self._array, self._host = array, torch.from_numpy(array)
         found = TWINS.of(array[0])
         self._twin = found[0] if found else TWINS.add(array, device)
         num_slots, self._num_rows, num_envs = array.shape[:3]
         self._flat = self._twin.tensor.view(num_slots * self._num_rows, *array.shape[2:])
+        self._staged = _host_tensor((most, *array.shape[2:]), self._host.dtype, device)
+        self._staged_G: Array = self._staged.numpy()
         self.uploaded_bytes = 0
+        self.ages = slice(first_column, first_column)
         if leaf.num_frames:
             self._age_SRN = slots[leaf_name(AGE, leaf.key)]
-            self._age = _host_tensor((most, num_envs), torch.uint8, device)
-            self._age_GN: Array = self._age.numpy()
+            self.ages = slice(first_column, first_column + num_envs)
 
-    def upload(self, place: int, slot: int, row: int, goes_on: bool) -> None:
-        """Copy what is new up to this row: one row if the last request was for the one before."""
+    def prepare(self, facts_C: Array, place: int, slot: int, row: int, goes_on: bool) -> None:
+        """Stage the newest row; upload those before it, unless the last request was for them."""
         end = self._history + row + 1
-        begin = end - 1 if goes_on else 0
-        rows = self._host[slot, begin:end]
-        self._twin.tensor[slot, begin:end].copy_(rows, non_blocking=True)
+        self._staged_G[place] = self._array[slot, end - 1]
+        if not goes_on and end > 1:
+            rows = self._host[slot, : end - 1]
+            self._twin.tensor[slot, : end - 1].copy_(rows, non_blocking=True)
+            self.uploaded_bytes += rows.nbytes
         self._twin.num_rows[slot] = end
-        self.uploaded_bytes += rows.nbytes
-        if self.num_frames:
-            self._age_GN[place] = self._age_SRN[slot, row]
+        if self._num_frames:
+            facts_C[self.ages] = self._age_SRN[slot, row]
 
-    def mark(self, slots: Sequence[int]) -> None:
-        """Note when the rows of these slots will have arrived, for whoever reads the twin."""
+    def upload(self, facts_GC: Tensor, slots: Sequence[int]) -> None:
+        """Upload what was staged, and note when it will have arrived, for readers of the twin."""
+        staged_G = self._staged[: len(slots)]
+        self._flat.index_copy_(
+            0,
+            facts_GC[:, SLOT] * self._num_rows + facts_GC[:, ROW] + self._history,
+            staged_G.to(self._device, non_blocking=True),
+        )
+        self.uploaded_bytes += staged_G.nbytes
         if self._device.type == "cuda":
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]
             event.record()
             self._twin.ready.update(dict.fromkeys(slots, event))
 
-    def ages(self, size: int) -> Tensor:
-        return self._age[:size].to(self._device, non_blocking=True)
-
-    def observations(self, slot_G: Tensor, row_G: Tensor, age_GN: Tensor | None) -> Tensor:
+    def observations(self, facts_GC: Tensor) -> Tensor:
         """Return the observations [G x N, ...], inside the graph."""
-        first_G = slot_G * self._num_rows + row_G
-        if age_GN is None:
+        first_G = facts_GC[:, SLOT] * self._num_rows + facts_GC[:, ROW]
+        if not self._num_frames:
             return self._flat[first_G].flatten(0, 1)
-        back_K = torch.arange(self.num_frames, device=first_G.device)
-        frames_GKN = self._flat[first_G[:, None] + back_K]
+        frame_K = torch.arange(self._num_frames, device=first_G.device)
+        frames_GKN = self._flat[first_G[:, None] + frame_K]
         stacks = frames_GKN.transpose(1, 2).flatten(0, 1)
-        return hide_unseen(stacks, age_GN.flatten())
+        return hide_unseen(stacks, facts_GC[:, self.ages].flatten())
 
 
 def _host_tensor(shape: tuple[int, ...], kind: torch.dtype, device: torch.device) -> Tensor:

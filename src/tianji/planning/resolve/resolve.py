@@ -18,7 +18,12 @@ from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
 from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
-from tianji.planning.resolve.shares import choose_actors, pin_cores, uneven_note
+from tianji.planning.resolve.shares import (
+    choose_actors,
+    keep_core_for_server,
+    pin_cores,
+    uneven_note,
+)
 from tianji.planning.resolve.slots import Run, Slots, estimated_memory, lag_target, plan_slots
 from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
@@ -44,6 +49,11 @@ class _Shares:
     def actors_per_worker(self) -> int:
         turns = self.places.turns
         return self.num_actors if turns is None or turns > self.num_actors else turns
+
+    @property
+    def workers(self) -> int:
+        """Processes of actors."""
+        return -(-self.num_actors // self.actors_per_worker)
 
 
 def resolve(
@@ -239,8 +249,7 @@ def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
     evaluators = int(config.evaluate.period_s > 0)
     buffers = int(config.plan.buffer_worker == "buffer")
     others = evaluators + buffers
-    workers = -(-shares.num_actors // shares.actors_per_worker)
-    threads = workers * shares.actor_threads + shares.learner_threads + others
+    threads = shares.workers * shares.actor_threads + shares.learner_threads + others
     return config.engine == "local" and threads > len(machine.cores)
 
 
@@ -248,8 +257,12 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
     has_others = config.evaluate.period_s > 0 or config.plan.buffer_worker == "buffer"
     if config.engine != "local" or has_others or not config.plan.pin:
         return {}
-    if shares.places.emulator_threads > 1 or shares.places.inference == "served":
-        return {}  # emulators spread their threads themselves, and a server must not wait
+    if shares.places.inference == "served":
+        return (
+            {} if shares.places.device == "cpu" else keep_core_for_server(machine, shares.workers)
+        )
+    if shares.places.emulator_threads > 1:
+        return {}  # emulators spread their threads themselves
     return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)
 
 
