@@ -1,6 +1,6 @@
 """What does lag cost? One task from images, with the set-point of the lag at 0, 1, 2 and 4.
 
-    python -m benchmarks.lag_target.bench            about 10 minutes on 2 cores
+    python -m benchmarks.lag_target.bench            about 2 minutes on 2 cores
     python -m benchmarks.lag_target.bench --quick
 
 `python docs/pictures/lag_target.py` draws the newest results.
