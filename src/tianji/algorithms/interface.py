@@ -46,6 +46,8 @@ class QueueCadence:
     """Environment steps of all updates of a version: every epoch counts."""
     pool_batches: int = 1
     """A batch is drawn from the unrolls of so many; 1 takes each as it comes."""
+    steps_per_update: int = 0
+    """Environment steps of one update, at most; 0: those of the whole batch."""
     lookahead: ClassVar[int] = 1
     warmup_steps: ClassVar[int] = 0
     ratio: ClassVar[float] = 1.0

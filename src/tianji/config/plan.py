@@ -66,6 +66,8 @@ class RunPlan(Record):
     ratio: float
     shared_memory_bytes: int
     """Slots, replay, lanes and control."""
+    gpu_bytes: dict[str, int] = {}
+    """Memory on the GPU by part (planning/resolve/gpu_memory.py); empty for a run on the CPU."""
     policy_board_bytes: int | None = None
     """Shared memory for the published policy; None until the network is built."""
     sum_boards_bytes: int | None = None

@@ -111,6 +111,28 @@ def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
     )
 
 
+RESIDUAL_CHANNELS = (16, 32, 32)
+"""Channels of the sections of a residual torso."""
+SECTION_LAYERS = 5
+"""Convolutions of a section: one before the pooling, four in residual blocks."""
+
+
+def torso_outputs(shape: tuple[int, ...], torso: str) -> list[int]:
+    """Return how many numbers each layer computes for one image; the first is the image itself."""
+    sides = list(image_shape(shape).sides)
+    found = [math.prod(shape)]
+    if torso == "impala":
+        for width in RESIDUAL_CHANNELS:
+            found.append(math.prod(sides) * width)
+            sides = [(side + 1) // 2 for side in sides]
+            found += [math.prod(sides) * width] * SECTION_LAYERS
+        return found
+    for layer in convolutions(shape):
+        sides = [layer.out(side) for side in sides]
+        found.append(math.prod(sides) * layer.filters)
+    return found
+
+
 def torso_parameters(shape: tuple[int, ...]) -> int:
     """Count the parameters of the convolutions and of the dense layer behind them."""
     height, width = image_shape(shape).sides

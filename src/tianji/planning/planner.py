@@ -103,15 +103,30 @@ def plan_again(
     before: RunPlan,
     tell: Tell,
 ) -> Planned:
-    """Plan a run that is resumed: keep its shares, except those among the changes."""
+    """Plan a run that is resumed: keep its shares, except those among the changes.
+
+    A run that moves between a CPU and a GPU is shared out anew, as far as the person set nothing:
+    what is best on one is far from it on the other.
+    """
     is_asked = "source" in changes.get("plan", {})
     same = {n: getattr(before, n) for n in SHARES if n not in changes and not is_asked}
     fixed = config.model_copy(update=same)
     if len(same) < len(SHARES):
         return replace(plan_run(fixed, env, machine, tell), config=config)
     probe = _probe(config, env, tell)
+    places = choose_places(config, machine, probe)
+    if (places.device, places.inference) != (before.device, before.inference):
+        planned = plan_run(config, env, machine, tell)
+        return replace(planned, note=f"{_moved(before, planned.plan)} {planned.note}".strip())
     kept = {name: getattr(before, name) for name in ("source", "prediction", "notes")}
     return Planned(config, resolve(fixed, machine, probe).model_copy(update=kept), probe, note="")
+
+
+def _moved(before: RunPlan, plan: RunPlan) -> str:
+    return (
+        f"The run was on {before.device} (inference: {before.inference}) and continues on "
+        f"{plan.device} (inference: {plan.inference})."
+    )
 
 
 def measured_plan(

@@ -20,7 +20,7 @@ from tianji.algorithms.accelerators.gpu import Forward
 from tianji.algorithms.accelerators.inference import HostRows, Network, build_inference
 from tianji.devices.graphs import recorded
 from tianji.devices.twins import TWINS
-from tianji.devices.waits import WAITS
+from tianji.devices.waits import Waits
 from tianji.envs.spaces import Leaf, observation_leaves
 from tianji.models.tensors import device_of
 from tianji.ops.frames import hide_unseen
@@ -93,6 +93,7 @@ class GpuLanes:
         self._facts = self._host.to(device)
         self._graphs: dict[int, Callable[[], Tensor]] = {}
         self._outputs: dict[int, Tensor] = {}
+        self._waits = Waits()
         self._at = dict.fromkeys(range(num_lanes), (-1, -1))
         """Slot and row that each lane asked for last."""
         self._record_all(most)
@@ -141,7 +142,7 @@ class GpuLanes:
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
-            WAITS.wait()
+            self._waits.wait()
 
 
 class _SlotsOfLeaf:

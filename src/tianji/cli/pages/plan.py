@@ -18,7 +18,6 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
 from tianji.costs.work import largest_noise
-from tianji.engines.assembly.wiring import replay_layout
 from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
@@ -103,6 +102,8 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
         "lag": f"{lag}  ratio {demand.ratio:g}  P {to_value(demand.staleness)}",
         "memory": _memory(chosen.memory),
     }
+    if gpu_bytes := planned.plan.gpu_bytes:
+        facts["GPU memory"] = _parts(gpu_bytes)
     if solved.settings:
         facts["chosen"] = "  ".join(f"{path} {value}" for path, value in solved.settings.items())
     facts["bottleneck"] = Text(f"{promise.bottleneck}: {LIMITS[promise.bottleneck]}", style="bold")
@@ -110,9 +111,13 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
 
 
 def _memory(memory: RunMemory) -> str:
-    shown = ((name, size) for name, size in memory.parts.items() if size >= 2**20)
+    return _parts(memory.parts)
+
+
+def _parts(sizes: Mapping[str, int]) -> str:
+    shown = ((name, size) for name, size in sizes.items() if size >= 2**20)
     terms = ", ".join(f"{name.replace('_', ' ')} {mib(size)}" for name, size in shown)
-    return f"{mib(memory.total)} MiB: {terms}"
+    return f"{mib(sum(sizes.values()))} MiB: {terms}"
 
 
 def _origin(planned: Planned, solved: Solved) -> str:
@@ -149,13 +154,13 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
 
 
 def _memory_report(planned: Planned, memory: RunMemory) -> dict[str, int]:
-    layout = replay_layout(planned.plan)
-    on_gpu = layout.observation_bytes if layout and planned.plan.replay_on_gpu else 0
+    gpu = planned.plan.gpu_bytes
     return {
         **memory.parts,
         "total": memory.total,
-        "gpu": on_gpu,
-        "replay_bytes": memory.shared.replay + on_gpu,
+        **{f"gpu_{name}": size for name, size in gpu.items()},
+        "gpu": sum(gpu.values()),
+        "replay_bytes": memory.shared.replay + gpu.get("replay", 0),
     }
 
 

@@ -39,6 +39,7 @@ from tianji.engines.assembly.gradients import (
     timing_of,
 )
 from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.recording import record_rows
 from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
@@ -87,6 +88,8 @@ def build_actor(
     env, num_envs = spec.env_of(index), plan.envs_per_actor
     world = build_world(env, config.env_kwargs, num_envs, on_env_failure, plan.emulator_threads)
     asker = None if serve is None else serve(acting)
+    if plan.acting_device != "cpu":
+        record_rows(spec, acting)
     rows.gauges[Gauge.STARTED_VERSION] = 0  # a predecessor may have left it
     sender = open_sender()
     if spans is not None:

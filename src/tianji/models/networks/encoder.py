@@ -20,7 +20,13 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from tianji.envs.spaces import Leaf
-from tianji.models.sizes import NUM_FEATURES, convolutions, image_shape, is_image
+from tianji.models.sizes import (
+    NUM_FEATURES,
+    RESIDUAL_CHANNELS,
+    convolutions,
+    image_shape,
+    is_image,
+)
 from tianji.types import Array
 
 EPSILON = 1e-8
@@ -134,7 +140,6 @@ class _Section(nn.Module):
         return x_BCHW
 
 
-RESIDUAL_CHANNELS = (16, 32, 32)
 TORSOS = {"nature": ImageTorso, "impala": ResidualTorso}
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
 
 
+CORES_FOR_A_SERVER = 4
+"""With fewer cores, one for the server alone costs more than it brings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Places("cuda:0", "learner", emulator_threads=16, turns=None, reason="...")"""
@@ -43,7 +47,7 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
         return _on_the_cpu(config)
     has_images = any(is_image(leaf) for leaf in observation_leaves(probe.spaces.observation))
     device = find_device(config.device, is_worthwhile=has_images)
-    inference, reason = _inference(config, probe, device, has_images)
+    inference, reason = _inference(config, machine, probe, device, has_images)
     if config.emulator_threads != "auto":
         threads = config.emulator_threads
     elif not probe.has_threads:
@@ -81,7 +85,7 @@ def _on_the_cpu(config: RunConfig) -> Places:
 
 
 def _inference(
-    config: RunConfig, probe: Probe, device: str, has_images: bool
+    config: RunConfig, machine: Machine, probe: Probe, device: str, has_images: bool
 ) -> tuple[Inference, str]:
     asked = config.inference
     if asked == "served" and config.engine != "local":
@@ -98,6 +102,11 @@ def _inference(
         return asked, ""
     if device == "cpu" or not has_images:
         return "actor-cpu", ""
+    if config.engine == "local" and len(machine.cores) >= CORES_FOR_A_SERVER:
+        return "served", (
+            f"A server in the learner's process infers on {device} for all actors: their processes "
+            "only step environments, and observations cross to the GPU once."
+        )
     if probe.has_threads and config.engine == "local":
         return "learner", (
             f"Inference is in the learner's process on {device}: the emulator steps on threads, so "

@@ -17,6 +17,7 @@ from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
+from tianji.planning.resolve.gpu_memory import estimate_gpu_memory
 from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
 from tianji.planning.resolve.shares import (
     choose_actors,
@@ -78,6 +79,9 @@ def resolve(
     _check_length(config, cadence, slots)
     if slots.replay is not None and not slots.replay.has_observations:
         check_gpu_replay(config, places.device, slots.replay.observation_bytes)
+    gpu = estimate_gpu_memory(run, slots, places, shares.num_actors)
+    if gpu is not None:
+        gpu.check(config, places.device)
     if solution is not None:
         memory = solution.chosen.memory
     _check_memory(memory or estimated_memory(run, shares.num_actors), machine)
@@ -108,6 +112,7 @@ def resolve(
         max_lag=config.max_lag,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
+        gpu_bytes={} if gpu is None else gpu.parts,
         source="rule" if solution is None else "measured",
         prediction=solution.chosen.prediction if solution is not None else None,
         notes=_notes(run, machine, shares, slots, solution),
@@ -118,9 +123,12 @@ def check_network(
     config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
 ) -> None:
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
+    run = Run(config, probe, num_parameters)
     if plan.source == "rule":  # else the memory was measured with this network
-        memory = estimated_memory(Run(config, probe, num_parameters), plan.num_actors)
-        _check_memory(memory, machine)
+        _check_memory(estimated_memory(run, plan.num_actors), machine)
+    places, slots = choose_places(config, machine, probe), plan_slots(run, plan.num_actors)
+    if (gpu := estimate_gpu_memory(run, slots, places, plan.num_actors)) is not None:
+        gpu.check(config, places.device)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:
@@ -246,6 +254,8 @@ def _possible_counts(run: Run, num_cores: int) -> list[int]:
 
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
+    if shares.places.inference == "served" and shares.places.device != "cpu":
+        return False  # the learner has a core that no actor uses
     evaluators = int(config.evaluate.period_s > 0)
     buffers = int(config.plan.buffer_worker == "buffer")
     others = evaluators + buffers

@@ -7,13 +7,13 @@ what they share are exact.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.stores.ring_layout import RingLayout
+from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
 from tianji.channels.board import NUM_COPIES
 from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
@@ -24,6 +24,7 @@ from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
+from tianji.programs.program import FEEDBACK_SLOTS
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -112,7 +113,10 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    return Slots(layout, per_version, warmup, replay, num_slots, shared)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared)
+    if config.engine == "local" and config.plan.buffer_worker == "buffer":
+        return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
+    return slots
 
 
 def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:
@@ -125,6 +129,21 @@ def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:
     return cadence.steps_per_version // steps_per_unroll
 
 
+def _message_bytes(run: Run, slots: Slots) -> int:
+    """Return what the slots of messages grow to: one batch, the priorities of its items, and the
+    state of the store in both directions, which holds the items where checkpoints do."""
+    cadence, checkpoint = run.cadence, run.config.checkpoint
+    state = STATE_BYTES
+    if slots.replay is not None:
+        nbytes = replace(slots.replay, has_observations=True).nbytes
+        is_small = nbytes <= AUTO_SAVE_BYTES
+        is_saved = is_small if checkpoint.replay == "auto" else checkpoint.replay
+        state += nbytes if is_saved or checkpoint.save_replay else 0
+    priorities = FEEDBACK_SLOTS * FLOAT_BYTES * cadence.trained_steps_per_version
+    return to_pages(_batch_bytes(cadence, slots)) + to_pages(priorities) + 2 * to_pages(state)
+
+
+STATE_BYTES = 1 << 20  # of a buffer without items: counts, histograms, random states
 WORKER_BYTES = 170 << 20  # a process with torch: 172 MiB with 4 actors, 156 MiB of it written to
 FLOAT_BYTES = 4
 ACTING_COPIES = 2  # of the parameters in an actor: its network, and the policy as read

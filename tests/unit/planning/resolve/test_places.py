@@ -42,8 +42,8 @@ def no_gpu(monkeypatch):
 @pytest.mark.parametrize(
     ("seen", "device", "inference", "threads"),
     [
-        (probe(GAMES, has_threads=True), "cuda:0", "learner", 16),
-        (probe(IMAGES), "cuda:0", "actor-gpu", 1),
+        (probe(GAMES, has_threads=True), "cuda:0", "served", 1),
+        (probe(IMAGES), "cuda:0", "served", 1),
         (probe(NUMBERS), "cpu", "actor-cpu", 1),
     ],
     ids=["games", "images", "numbers"],
@@ -56,7 +56,7 @@ def test_on_a_machine_with_a_gpu(seen, device, inference, threads, gpu):
 
 def test_without_a_gpu_everything_is_on_the_cpu(no_gpu):
     found = choose_places(config(PPO), MACHINE, probe(GAMES, has_threads=True))
-    assert (found.device, found.inference, found.takes_turns) == ("cpu", "actor-cpu", False)
+    assert (found.device, found.inference, found.turns) == ("cpu", "actor-cpu", 1)
 
 
 @pytest.mark.parametrize("asked", ["actor-gpu", "learner"])
@@ -72,7 +72,7 @@ def test_what_a_person_sets_counts(gpu):
 
 
 def test_games_on_a_gpu_are_two_actors_on_the_second_thread_of_the_learner(gpu):
-    asked = config(PPO, num_envs=64)
+    asked = config(PPO, num_envs=64, inference="learner")
     plan = resolve(asked, MACHINE, probe(GAMES, has_threads=True))
     assert (plan.num_actors, plan.actors_per_worker, plan.emulator_threads) == (2, 2, 16)
     program = program_for(asked, plan)
@@ -84,6 +84,36 @@ def test_games_on_a_gpu_are_two_actors_on_the_second_thread_of_the_learner(gpu):
         "learner": ("learner", 0),
     }
     assert len(program.workers) == 1
+
+
+@pytest.mark.parametrize("seen", [probe(GAMES, has_threads=True), probe(IMAGES)])
+def test_a_server_has_a_core_and_the_actors_share_the_others_in_pairs(seen, gpu):
+    asked = config(PPO, num_envs=64)
+    plan = resolve(asked, MACHINE, seen)
+    assert (plan.num_actors, plan.actors_per_worker, plan.emulator_threads) == (32, 2, 1)
+    program = program_for(asked, plan)
+    workers = [role.worker for role in program.of_kind("actor")]
+    assert workers == [f"actors-{index // 2}" for index in range(32)]
+    (server,) = program.of_kind("inference")
+    assert (server.worker, server.thread) == ("learner", 1)
+    cores = {worker.name: worker.cores for worker in program.workers}
+    assert cores["learner"] == (0,)
+    assert all(cores[worker] == tuple(range(1, 16)) for worker in workers)
+
+
+def test_with_few_cores_no_core_is_for_a_server_alone(gpu):
+    machine = Machine((0, 1), 64 * GIB)
+    games, images = probe(GAMES, has_threads=True), probe(IMAGES)
+    assert choose_places(config(PPO), machine, games).inference == "learner"
+    assert choose_places(config(PPO), machine, images).inference == "actor-gpu"
+
+
+def test_a_server_on_the_cpu_has_a_process_of_its_own(no_gpu):
+    asked = config(PPO, num_envs=64, inference="served")
+    program = program_for(asked, resolve(asked, MACHINE, probe(NUMBERS)))
+    (server,) = program.of_kind("inference")
+    assert (server.worker, server.thread) == ("inference", 0)
+    assert program.has_wire("rows")
 
 
 def test_actors_that_infer_on_the_gpu_share_a_process(gpu):
