@@ -39,6 +39,11 @@ GATHERS = (
     "their number is part of the method."
 )
 
+FREE = (
+    "Cores are shared by rule: with a free balance neither actors nor the learner wait, so there "
+    "is nothing to balance."
+)
+
 ALL_SET = "You set num_actors and learner_threads; there was nothing to plan."
 
 BY_RULE = "Cores are shared by rule, as in every run on a GPU or with a server for inference."
@@ -54,12 +59,14 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
         is_open = config.engine == "local" and config.num_actors == "auto"
         return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
     are_set = "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose
-    is_open = not are_set and config.plan.source == "auto" and not is_kept(config, env, machine)
-    probe = _probe(config, env, tell, timed=is_open)
+    is_free = config.balance == "free"
+    is_unknown = not is_free and not is_kept(config, env, machine)
+    is_open = not are_set and config.plan.source == "auto" and is_unknown
+    probe = _probe(config, env, tell, timed=is_open or is_free)
     if not choose_places(config, machine, probe).has_costs:
         return _place(config, env, machine, probe, tell, config.plan.source == "measure")
-    if are_set:
-        return _by_rule(config, machine, probe, ALL_SET)
+    if is_free or are_set:
+        return _by_rule(config, machine, probe, FREE if is_free else ALL_SET)
     note = _too_short(config, machine, probe) if is_open else None
     if note is not None:
         return _by_rule(config, machine, probe, note)
@@ -113,8 +120,8 @@ def measured_plan(
 ) -> Planned:
     """Plan by a profile, kept or measured now; fresh: always measure.
 
-    On a GPU, test runs of the places of inference take the place of a profile. An algorithm that
-    gathers gradients is planned by rule: there is nothing to balance.
+    On a GPU, test runs of the places of inference take the place of a profile. Algorithms that
+    gather gradients and runs with a free balance are planned by rule: there is nothing to balance.
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
@@ -123,9 +130,11 @@ def measured_plan(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
             "`tianji plan` needs --engine local."
         )
-    probe = _probe(config, env, tell)
+    probe = _probe(config, env, tell, timed=config.balance == "free")
     if not choose_places(config, machine, probe).has_costs:
         return _place(config, env, machine, probe, tell, measures=True, fresh=fresh)
+    if config.balance == "free":
+        return _by_rule(config, machine, probe, FREE)
     return _solve(config, env, machine, probe, tell, fresh)
 
 

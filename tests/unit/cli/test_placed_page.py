@@ -12,7 +12,7 @@ from tianji.errors import WorkerLost
 NAMES = {
     "planning_s", "predicted", "lag_versions", "ratio", "roles", "memory_bytes", "memory",
     "reasons", "num_actors", "envs_per_actor", "actor_threads", "learner_threads", "device",
-    "inference", "places", "profile_key", "from_cache",
+    "inference", "places", "balance", "profile_key", "from_cache",
 }  # fmt: skip
 
 

@@ -1,13 +1,13 @@
 """A plan as people and as scripts read it: shares of the machine, expected rates, and why.
 
-A plan that was solved from a profile has rates and a bottleneck. A plan on a GPU has the rates of
-each place of inference (placed.py). A plan of a run that gathers gradients follows a rule: its page
-describes a round and its cost.
+A plan that was solved from a profile has rates and a bottleneck. A plan of a run that gathers
+gradients follows a rule: its page describes a round and its cost. ruled_plan.py has the page of
+other plans by rule, with the rates of each place of inference where these were measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,12 +16,13 @@ from rich.text import Text
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
-from tianji.cli.pages.placed import (
-    placed_facts,
-    placed_memory,
-    placed_origin,
-    placed_report,
-    placed_roles,
+from tianji.cli.pages.memory import memory_report, memory_text, sizes_text
+from tianji.cli.pages.ruled_plan import (
+    ruled_facts,
+    ruled_origin,
+    ruled_reasons,
+    ruled_report,
+    ruled_roles,
 )
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
@@ -31,7 +32,7 @@ from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
 from tianji.planning.planned import Planned, Solved
-from tianji.planning.solve.demand import RunMemory, mib
+from tianji.planning.planner import gathers
 from tianji.wording import counted, to_count, to_percent, to_value
 
 Roles = Mapping[str, Mapping[str, Any]]
@@ -40,24 +41,20 @@ Roles = Mapping[str, Mapping[str, Any]]
 
 def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     """Return the whole page; no wider than the terminal."""
-    plan, solved, placed = planned.plan, planned.solved, planned.placed
+    plan, solved = planned.plan, planned.solved
     ending: list[RenderableType] = []
-    roles: Roles
-    reasons: Sequence[str]
-    if placed is not None:
-        facts: dict[str, RenderableType] = dict(placed_facts(planned, placed))
-        facts["memory"] = _memory(placed_memory(planned))
-        if plan.gpu_bytes:
-            facts["GPU memory"] = _parts(plan.gpu_bytes)
-        roles, reasons = placed_roles(planned), plan.notes
-        ending = ["", Text(placed_origin(planned, placed), style="dim")]
+    roles: Roles = ruled_roles(planned)
+    reasons = ruled_reasons(planned)
+    if solved is None and gathers(planned.config):
+        facts, roles = _round_facts(planned), _roles_by_rule(planned)
+        reasons = _reasons_by_rule(planned, machine)
     elif solved is None:
-        facts = _round_facts(planned)
-        roles, reasons = _roles_by_rule(planned), _reasons_by_rule(planned, machine)
+        facts = ruled_facts(planned)
+        ending = ["", Text(text, style="dim")] if (text := ruled_origin(planned)) else []
     else:
         solution = solved.solution
         facts, roles = _rate_facts(planned, solved), solution.roles()
-        reasons, origin = solution.reasons, Text(_origin(planned, solved), style="dim")
+        reasons, origin = list(solution.reasons), Text(_origin(planned, solved), style="dim")
         heading = Text("\nWhat would help, and warnings", style="bold")
         ending = [heading, sentence_list(solution.advice), "", origin]
     config, num_cores = planned.config, len(machine.cores)
@@ -77,7 +74,7 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
 
 def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     """Return what scripts read."""
-    plan, solved, placed = planned.plan, planned.solved, planned.placed
+    plan, solved = planned.plan, planned.solved
     report = {
         "num_actors": plan.num_actors,
         "envs_per_actor": plan.envs_per_actor,
@@ -86,12 +83,10 @@ def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
         "device": plan.device,
         "inference": plan.inference,
     }
-    if placed is not None:
-        memory = placed_memory(planned)
-        sizes = {"memory_bytes": memory.total, "memory": _memory_report(planned, memory)}
-        return report | placed_report(planned, placed, machine) | sizes
     if solved is None:
-        return report | _rule_report(planned, machine)
+        is_gathered = gathers(planned.config)
+        ruled = _round_report if is_gathered else ruled_report
+        return report | ruled(planned, machine)
     return report | _solved_report(planned, solved, machine)
 
 
@@ -119,9 +114,14 @@ def _with_others(role: str, roles: Roles) -> str:
     """Name the roles that live in the learner's process."""
     if role != "learner":
         return role
-    within = [name for name, share in roles.items() if not share["processes"]]
-    others = [name for name in ("inference", "actor") if name in within]
-    return "learner, with " + " and ".join(("the buffer", *others))
+    names = {"buffer": "the buffer", "inference": "inference", "actor": "the actors"}
+    no_process = {"processes": 0}
+    others = [
+        name
+        for kind, name in names.items()
+        if (kind in roles or kind == "buffer") and not roles.get(kind, no_process)["processes"]
+    ]
+    return f"learner, with {' and '.join(others)}" if others else role
 
 
 def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
@@ -132,24 +132,14 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
     facts: dict[str, RenderableType] = {
         "steps/s": "  ".join(rates),
         "lag": f"{lag}  ratio {demand.ratio:g}  P {to_value(demand.staleness)}",
-        "memory": _memory(chosen.memory),
+        "memory": memory_text(chosen.memory),
     }
     if gpu_bytes := planned.plan.gpu_bytes:
-        facts["GPU memory"] = _parts(gpu_bytes)
+        facts["GPU memory"] = sizes_text(gpu_bytes)
     if solved.settings:
         facts["chosen"] = "  ".join(f"{path} {value}" for path, value in solved.settings.items())
     facts["bottleneck"] = Text(f"{promise.bottleneck}: {LIMITS[promise.bottleneck]}", style="bold")
     return facts
-
-
-def _memory(memory: RunMemory) -> str:
-    return _parts(memory.parts)
-
-
-def _parts(sizes: Mapping[str, int]) -> str:
-    shown = ((name, size) for name, size in sizes.items() if size >= 2**20)
-    terms = ", ".join(f"{name.replace('_', ' ')} {mib(size)}" for name, size in shown)
-    return f"{mib(sum(sizes.values()))} MiB: {terms}"
 
 
 def _origin(planned: Planned, solved: Solved) -> str:
@@ -174,7 +164,7 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
         "staleness": demand.staleness,
         "roles": solution.roles(),
         "memory_bytes": chosen.memory.total,
-        "memory": _memory_report(planned, chosen.memory),
+        "memory": memory_report(planned, chosen.memory),
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(solved.profile.warnings),
@@ -185,18 +175,7 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
     }
 
 
-def _memory_report(planned: Planned, memory: RunMemory) -> dict[str, int]:
-    gpu = planned.plan.gpu_bytes
-    return {
-        **memory.parts,
-        "total": memory.total,
-        **{f"gpu_{name}": size for name, size in gpu.items()},
-        "gpu": sum(gpu.values()),
-        "replay_bytes": memory.shared.replay + gpu.get("replay", 0),
-    }
-
-
-def _rule_report(planned: Planned, machine: Machine) -> dict[str, Any]:
+def _round_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     plan, gather = planned.plan, _gather_of(planned)
     return {
         "roles": _roles_by_rule(planned),
@@ -214,7 +193,7 @@ def _rule_report(planned: Planned, machine: Machine) -> dict[str, Any]:
 
 def _gather_of(planned: Planned) -> Gather:
     gather = load_algorithm(planned.config.algorithm.name).cadence(planned.config)
-    assert isinstance(gather, Gather), "other plans are solved from a profile"
+    assert isinstance(gather, Gather), "the others have pages of their own"
     return gather
 
 
@@ -257,7 +236,7 @@ def _most_dropped(gather: Gather, num_actors: int) -> float | None:
     return num_actors / (gather.num_gradients + num_actors)
 
 
-def _reasons_by_rule(planned: Planned, machine: Machine) -> Sequence[str]:
+def _reasons_by_rule(planned: Planned, machine: Machine) -> list[str]:
     num_actors, num_cores = planned.plan.num_actors, len(machine.cores)
     told = [planned.note, *planned.plan.notes]
     if num_actors > num_cores and planned.config.times.law == "none":

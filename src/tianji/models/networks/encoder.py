@@ -24,7 +24,7 @@ from tianji.models.sizes import (
     NUM_FEATURES,
     RESIDUAL_CHANNELS,
     convolutions,
-    is_channels_last,
+    image_shape,
     is_image,
 )
 from tianji.types import Array
@@ -41,7 +41,7 @@ class ImageTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self._channels_last = is_channels_last(shape)
+        self._axes = image_shape(shape).axes
         self._scale = scale
         layers = [nn.Conv2d(*layer) for layer in convolutions(shape)]
         self.convolutions = nn.ModuleList(layers)
@@ -56,11 +56,11 @@ class ImageTorso(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
+        """[B, ...] with the axes that the space has, to [B, D]."""
         return F.relu(self.dense(self._convolve(images)))
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self._channels_last, self._scale)
+        x_BCHW = to_pixels(images, self._axes, self._scale)
         for convolution in self.convolutions:
             x_BCHW = F.relu(convolution(x_BCHW))
         return x_BCHW.flatten(1)
@@ -71,9 +71,12 @@ CHANNELS_LAST_ROWS = 64
 256; inference on 8 rows is slower then."""
 
 
-def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
-    """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1."""
-    x_BCHW = images.permute(0, 3, 1, 2) if is_channels_last else images
+def to_pixels(images: Tensor, axes: str, scale: float) -> Tensor:
+    """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1.
+
+    axes: those of one image, see `ImageShape`.
+    """
+    x_BCHW = _channels_first(images, axes)
     if images.is_cuda and torch.is_autocast_enabled("cuda"):
         # Half the bytes, and in the order in which tensor cores read them.
         x_BCHW = x_BCHW.to(torch.bfloat16, memory_format=torch.channels_last)
@@ -84,6 +87,16 @@ def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
     return x_BCHW.float() * scale
 
 
+def _channels_first(images: Tensor, axes: str) -> Tensor:
+    if axes == "HW":
+        return images[:, None]
+    if axes == "HWC":
+        return images.permute(0, 3, 1, 2)
+    if axes == "KHWC":
+        return images.permute(0, 1, 4, 2, 3).flatten(1, 2)
+    return images.flatten(1, 2) if axes == "KCHW" else images
+
+
 class ResidualTorso(nn.Module):
     """The residual network of Espeholt et al. 2018: three sections of 16, 32 and 32 channels.
 
@@ -92,9 +105,8 @@ class ResidualTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self._channels_last = is_channels_last(shape)
+        self._axes, channels, _ = image_shape(shape)
         self._scale = scale
-        channels = shape[-1] if self._channels_last else shape[0]
         widths = (channels, *RESIDUAL_CHANNELS)
         self.sections = nn.ModuleList(_Section(*pair) for pair in itertools.pairwise(widths))
         with torch.no_grad():
@@ -104,11 +116,11 @@ class ResidualTorso(nn.Module):
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
+        """[B, ...] with the axes that the space has, to [B, D]."""
         return F.relu(self.dense(self._convolve(images)))
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self._channels_last, self._scale)
+        x_BCHW = to_pixels(images, self._axes, self._scale)
         for section in self.sections:
             x_BCHW = section(x_BCHW)
         return F.relu(x_BCHW).flatten(1)
@@ -171,7 +183,8 @@ class Encoder(nn.Module):
         self._vectors = [_VectorLeaf(leaf) for leaf in leaves if not is_image(leaf)]
         self._image_keys = [leaf.key for leaf in leaves if is_image(leaf)]
         images = [leaf for leaf in leaves if is_image(leaf)]
-        self.torsos = nn.ModuleList(TORSOS[torso](leaf.shape, _scale(leaf)) for leaf in images)
+        build = TORSOS[torso]
+        self.torsos = nn.ModuleList(build(leaf.shape, _pixel_scale(leaf)) for leaf in images)
         num_numbers = sum(leaf.size for leaf in self._vectors)
         self.num_features = num_numbers + NUM_FEATURES * len(images)
         self.normalizer: Normalizer | None = None
@@ -236,3 +249,14 @@ class _VectorLeaf:
 
 def _scale(leaf: Leaf) -> float:
     return 1.0 / 255.0 if isinstance(leaf.space, spaces.Box) and leaf.dtype == "uint8" else 1.0
+
+
+LARGEST_PIXEL = 2**16 - 1
+"""Larger bounds are those of a type, and say nothing about pixels."""
+
+
+def _pixel_scale(leaf: Leaf) -> float:
+    """Return the factor that brings pixels to 0 to 1 (or -1 to 1), by the bounds of the space."""
+    assert isinstance(leaf.space, spaces.Box)
+    largest = float(np.maximum(np.abs(leaf.space.low), np.abs(leaf.space.high)).max())
+    return 1.0 / largest if 0.0 < largest <= LARGEST_PIXEL else 1.0
