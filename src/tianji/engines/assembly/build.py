@@ -36,7 +36,7 @@ from tianji.engines.assembly.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.model import acting_model, seed_for
 from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
@@ -76,7 +76,7 @@ def build_actor(
     """Build an actor. on_env_failure: told of environments that fail and are replaced; without it,
     their errors end the run. open_contributions: its end of the sums, where items are gradients."""
     plan, config = spec.plan, spec.config
-    model = on_device(build_model(spec), spec, plan.acting_device)
+    model = acting_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     env, num_envs = spec.env_of(index), plan.envs_per_actor
     world = build_world(env, config.env_kwargs, num_envs, on_env_failure, plan.emulator_threads)
