@@ -48,7 +48,7 @@ def joined(array: Observed) -> Array:
 Clock: TypeAlias = Callable[[], int]
 """Returns nanoseconds that never fall: CLOCK_MONOTONIC, or the virtual clock of a simulation."""
 
-RoleKind: TypeAlias = Literal["actor", "buffer", "learner", "evaluator"]
+RoleKind: TypeAlias = Literal["actor", "buffer", "learner", "inference", "evaluator"]
 
 Per: TypeAlias = Literal["step", "obs", "row", "unroll"]
 

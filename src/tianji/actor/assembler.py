@@ -87,6 +87,9 @@ class Assembler(Protocol):
 class Inference:
     """Acts in this process with the version of the policy that was read last."""
 
+    is_elsewhere = False
+    """Another process infers, so that this one never waits for it in collect()."""
+
     def __init__(self, acting: Acting, board: BoardReader, read: Callable[[Bytes], None]) -> None:
         """read: copies the board's bytes into the model that `acting` uses."""
         self.begin = acting.begin
@@ -94,6 +97,8 @@ class Inference:
         self._acting = acting
         self.runs_alone: bool = getattr(acting, "runs_alone", False)
         """Inference runs by itself between submit() and collect(), as on a GPU."""
+        self.is_ready: Callable[[], bool] = getattr(acting, "is_ready", lambda: True)
+        """Whether the row that was submitted can be collected now."""
         self.finish = acting.finish
         self.newest = board.version
         self._board = board

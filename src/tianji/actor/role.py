@@ -113,9 +113,10 @@ class Actor:
         """The item in work has all its rows and waits until it is due."""
         self._is_inferring = False
         """The actions of the next row are being chosen."""
+        self._may_leave = inference.is_elsewhere or (inference.runs_alone and world.steps_alone)
         # Actors with odd numbers are one phase ahead: while some infer, others step.
         is_even = plan.index % 2 == 0
-        self._leaves_inference = is_even and inference.runs_alone and world.steps_alone
+        self._leaves_inference = self._may_leave and (is_even or inference.is_elsewhere)
         self._is_stepping = False
         """The environments make a step that was not received yet."""
         self.index = plan.index
@@ -125,16 +126,20 @@ class Actor:
     def tick(self) -> bool:
         """Begin an item if one may, then step all environments once.
 
-        Environments that step on threads of their own, and inference on a GPU, are left to it until
-        the next tick, so that the other actors of this thread can work meanwhile."""
+        Environments that step on threads of their own, and inference on a GPU or in another
+        process, are left to it until a later tick, so that the other actors of this thread can work
+        meanwhile."""
         if self._is_inferring:
+            if not self._inference.is_ready():
+                self._gauges[Gauge.ACTIVITY] = Activity.WAITING
+                return False
             self._is_inferring = False
             self._send_row(self._inference.collect(self._unroll, self._row))
             return True
         was_stepping = self._is_stepping
         if was_stepping:
             self._receive_row()
-            self._leaves_inference = self._inference.runs_alone and self._world.steps_alone
+            self._leaves_inference = self._may_leave
         if not self.begin():
             return was_stepping
         if self._is_complete:
@@ -212,7 +217,6 @@ class Actor:
         if gauges[Gauge.FIRST_STEP_NS] == 0:
             gauges[Gauge.FIRST_STEP_NS] = started_ns
         self._inference.refresh()
-        self._oldest = self._inference.version
         self._begin_rows(self._grant)
         self.is_working = True
         return True
@@ -238,6 +242,8 @@ class Actor:
 
     def _send_row(self, actions: Array) -> None:
         """Start the step of the row."""
+        if self._row == self._assembler.first_row:
+            self._oldest = self._inference.version
         self._world.send(actions)
         self._is_stepping = True
 

@@ -38,7 +38,7 @@ class RunPlan(Record):
     """Threads of each actor's emulator."""
     device: str = "cpu"
     """Where the learner trains: `cpu` or `cuda:N`."""
-    inference: Literal["actor-cpu", "actor-gpu", "learner"] = "actor-cpu"
+    inference: Literal["actor-cpu", "actor-gpu", "learner", "served"] = "actor-cpu"
     """Where policies choose actions."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""
@@ -79,8 +79,8 @@ class RunPlan(Record):
 
     @property
     def acting_device(self) -> str:
-        """Return where actors infer."""
-        return "cpu" if self.inference == "actor-cpu" else self.device
+        """Return where actors infer; those that are served have nothing on a GPU."""
+        return "cpu" if self.inference in ("actor-cpu", "served") else self.device
 
     @property
     def steps_per_unroll(self) -> int:

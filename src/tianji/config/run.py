@@ -190,9 +190,9 @@ class RunConfig(Strict):
     device: str = "auto"
     """Where the learner trains: cpu, cuda, or cuda:N. auto: the first GPU, if there is one and
     observations are images."""
-    inference: Literal["auto", "actor-cpu", "actor-gpu", "learner"] = "auto"
-    """Where policies choose actions: in each actor's process on the CPU or on the GPU, or in the
-    learner's process, which then holds the environments too."""
+    inference: Literal["auto", "actor-cpu", "actor-gpu", "learner", "served"] = "auto"
+    """Where policies choose actions: in each actor's process on the CPU or on the GPU, in the
+    learner's process, which then holds the environments too, or by a server for all actors."""
     max_lag: int = Field(1, ge=0)
     """Most versions by which experience may be behind the learner; 0: sampling and training take
     turns."""

@@ -34,6 +34,9 @@ class _Recording(Generic[Result]):
     """Tensors in the memory that the graph writes; the next launch overwrites them."""
 
 
+NO_ARGUMENTS = pytree.tree_flatten(((), {}))[1]
+
+
 class Recorded(Generic[P, Result]):
     """A function on a GPU without synchronisation, and without shapes that depend on data.
 
@@ -51,8 +54,12 @@ class Recorded(Generic[P, Result]):
         self._recordings: dict[tuple[Any, ...], _Recording[Result]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        key = (spec, *(_kind(leaf) for leaf in leaves))
+        key: tuple[Any, ...] = ()
+        leaves: list[Any] = []
+        spec = NO_ARGUMENTS
+        if args or kwargs:
+            leaves, spec = pytree.tree_flatten((args, kwargs))
+            key = (spec, *(_kind(leaf) for leaf in leaves))
         recording = self._recordings.get(key)
         if recording is None:
             recording = self._recordings[key] = self._record(leaves, spec)

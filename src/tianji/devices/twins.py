@@ -23,6 +23,8 @@ class Twin:
     tensor: Tensor
     ready: dict[int, torch.cuda.Event] = field(default_factory=dict)
     """When the rows of each slot have arrived."""
+    num_rows: dict[int, int] = field(default_factory=dict)
+    """How many rows of a slot have been uploaded, where that is not all."""
 
     def slot_of(self, part: Array) -> int | None:
         """Return the slot that this array is the whole of."""
@@ -54,12 +56,16 @@ class Twins:
         return None
 
     def find(self, part: Array) -> Tensor | None:
-        """Return the mirror of this slot, for work after its rows have arrived."""
+        """Return the mirror of this slot, for work after its rows have arrived; those that are
+        missing are uploaded now."""
         found = self.of(part)
         if found is None or found[1] not in found[0].ready:
             return None
         twin, slot = found
         torch.cuda.current_stream().wait_event(twin.ready[slot])
+        begin = twin.num_rows.get(slot, len(part))
+        if begin < len(part):
+            twin.tensor[slot, begin:].copy_(torch.from_numpy(part[begin:]), non_blocking=True)
         return twin.tensor[slot]
 
 

@@ -20,10 +20,12 @@ from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.assembly.model import prepare_device, use_device
 from tianji.engines.assembly.roles import Roles
+from tianji.engines.assembly.serving import build_server, served_by
 from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.loop import run_loop
 from tianji.engines.spec import RunSpec
 from tianji.evaluator.role import Evaluator
+from tianji.inference.role import InferenceServer
 from tianji.learner.checkpoints import begun_anew_report
 from tianji.learner.training import Training
 from tianji.programs.program import ANSWERS, BATCHES, FEEDBACK, Program, Role
@@ -78,6 +80,7 @@ class WorkerRun:
         self, spec: RunSpec, program: Program, ends: SharedEnds, worker: str, reports: Reports
     ) -> None:
         self._spec = spec
+        self._program = program
         self._ends = ends
         self._held = program.roles_in(worker)
         (self._buffer,) = program.of_kind("buffer")
@@ -88,8 +91,9 @@ class WorkerRun:
         )
         """Buffer and learner take turns."""
         acts = any(role.kind == "actor" for role in self._held)
+        infers = any(role.kind == "inference" for role in self._held)
         self._uses_gpu = spec.plan.device != "cpu" and (
-            self._has_learner or (acts and spec.plan.acting_device != "cpu")
+            self._has_learner or infers or (acts and spec.plan.acting_device != "cpu")
         )
         self._reports = reports
         self._roles = Roles(spec, program, ends, reports)
@@ -104,7 +108,13 @@ class WorkerRun:
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
-                parts.append(self._alone(role, self._roles.actor(role, mends=True)))
+                is_served = self._spec.plan.inference == "served"
+                serve = served_by(self._ends, role) if is_served else None
+                parts.append(self._alone(role, self._roles.actor(role, mends=True, serve=serve)))
+            elif role.kind == "inference":
+                spans = self._roles.open_spans(role)
+                server = build_server(self._spec, self._program, self._ends, role, spans)
+                parts.append(self._alone(role, server))
             elif role.kind == "evaluator":
                 parts.append(self._alone(role, self._roles.evaluator(role)))
             elif role.kind == "buffer" and not self._has_learner:
@@ -125,7 +135,8 @@ class WorkerRun:
 
         def loop() -> None:
             if self._uses_gpu:
-                use_device(self._spec.plan.device)
+                infers = any(part.role.kind == "inference" for part in parts)
+                use_device(self._spec.plan.device, is_urgent=infers)
             if len(parts) > 1:
                 turns = Turns(parts)
                 run_loop(turns.tick, rows, traced, turns.is_over, turns.due_ns)
@@ -139,8 +150,8 @@ class WorkerRun:
         orders = self._ends.supervision.rows[role.name]
         return lambda: orders[Order.STOP] != Stop.NO
 
-    def _alone(self, role: Role, made: Actor | Evaluator) -> Part:
-        """Return the part of an actor or an evaluator, which ends when it is told to."""
+    def _alone(self, role: Role, made: Actor | InferenceServer | Evaluator) -> Part:
+        """Return the part of a role that ends when it is told to."""
         row, rank = self._ends.gauges.rows[role.name], self._roles.ranks.get(role.name)
 
         def tick_with_rank() -> bool:

@@ -28,5 +28,12 @@ def stack_frames(frames_FN: Tensor, age_RN: Tensor, row_B: Tensor, env_B: Tensor
     num_frames = len(frames_FN) - len(age_RN) + 1
     back_K = torch.arange(num_frames, device=frames_FN.device)
     stacks = frames_FN[row_B[:, None] + back_K, env_B[:, None]]
-    is_seen_BK = (num_frames - 1 - back_K) <= age_RN[row_B, env_B][:, None]
+    return hide_unseen(stacks, age_RN[row_B, env_B])
+
+
+def hide_unseen(stacks: Tensor, age_B: Tensor) -> Tensor:
+    """Return the stacks [B, K, ...] with zeros for frames from before the reset."""
+    num_frames = stacks.shape[1]
+    back_K = torch.arange(num_frames - 1, -1, -1, device=stacks.device)
+    is_seen_BK = back_K <= age_B[:, None]
     return stacks * is_seen_BK.view(*is_seen_BK.shape, *(1 for _ in stacks.shape[2:]))

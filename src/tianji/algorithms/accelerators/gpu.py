@@ -19,6 +19,7 @@ from tianji.devices.graphs import recorded
 from tianji.devices.twins import TWINS, Twin
 from tianji.devices.waits import WAITS
 from tianji.envs.spaces import Leaf, observation_leaves
+from tianji.ops.frames import hide_unseen
 from tianji.ops.returns import Floats
 from tianji.types import AGE, OBS, Unroll, leaf_name
 
@@ -62,6 +63,9 @@ class GpuRows:
                 is_gpu = self._device.type == "cuda"
                 self._outputs = torch.empty(found.shape, pin_memory=is_gpu)
             self._outputs.copy_(found, non_blocking=True)
+
+    def is_ready(self) -> bool:
+        return True  # collect() waits for less than a millisecond
 
     def collect(self, out_NA: Floats) -> None:
         assert self._outputs is not None, "submit() comes first"
@@ -126,10 +130,7 @@ class _RowsOfLeaf:
         """Return the observations [N, ...], inside the graph."""
         if age_N is None:
             return rows
-        back_K = torch.arange(self._num_frames - 1, -1, -1, device=rows.device)
-        is_seen_NK = back_K <= age_N[:, None]
-        stacks = rows.transpose(0, 1)
-        return stacks * is_seen_NK.view(*is_seen_NK.shape, *(1 for _ in stacks.shape[2:]))
+        return hide_unseen(rows.transpose(0, 1), age_N)
 
     def finish(self, unroll: Unroll, end: int) -> None:
         """Complete the twin, which the learner reads."""

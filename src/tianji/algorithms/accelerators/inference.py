@@ -11,7 +11,7 @@ N: environments, F: features, H: width of a layer, A: outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
@@ -122,12 +122,25 @@ def build_inference(net: StackedNet | UserNet, index: int) -> Inference:
     return TorchInference(lambda obs: net.one(obs, index), device_of(net))
 
 
+class Network(NamedTuple):
+    """The network that chooses actions: one of a stack."""
+
+    net: StackedNet | UserNet
+    number: int
+    """Its place in the stack."""
+    num_outputs: int
+
+    def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
+        return self.net.one(obs, self.number)
+
+
 class RowInference(Protocol):
     """A network that evaluates an unroll row by row, in two phases.
 
     rows.begin(unroll)
     for t in ...:
         rows.submit(unroll, t)
+        if rows.is_ready(): ...                  # else collect() may wait
         rows.collect(outputs_RNA[t])
     rows.finish(unroll, end)
     """
@@ -143,6 +156,10 @@ class RowInference(Protocol):
 
     def submit(self, unroll: Unroll, t: int) -> None:
         """Start the evaluation of row t."""
+        ...
+
+    def is_ready(self) -> bool:
+        """Return whether to collect now; False where another process still works on it."""
         ...
 
     def collect(self, out_NA: Floats) -> None:
@@ -171,6 +188,9 @@ class HostRows:
     def submit(self, unroll: Unroll, t: int) -> None:
         self._row = self._reader.row(unroll, t)
 
+    def is_ready(self) -> bool:
+        return True
+
     def collect(self, out_NA: Floats) -> None:
         self._inference(self._row, out_NA)
 
@@ -178,12 +198,44 @@ class HostRows:
         """Do nothing: nothing is kept of an unroll."""
 
 
-def build_rows(net: StackedNet | UserNet, index: int, space: gym.Space[Any]) -> RowInference:
+def build_rows(network: Network, space: gym.Space[Any]) -> RowInference:
     """Return the fastest evaluation of rows on the device of the network."""
-    device = device_of(net)
+    device = device_of(network.net)
     if device.type == "cpu":
-        return HostRows(build_inference(net, index), space)
-    return GpuRows(lambda obs: net.one(obs, index), space, device)
+        return HostRows(build_inference(network.net, network.number), space)
+    return GpuRows(network.forward, space, device)
+
+
+class RowActing:
+    """The part of an acting side that evaluates its network row by row."""
+
+    reads_parameters = False
+    """It reads parameters of the model beside the outputs of the network."""
+
+    def __init__(self, network: Network, space: gym.Space[Any]) -> None:
+        self.network = network
+        self.rows = build_rows(network, space)
+        """Whoever evaluates the network elsewhere replaces it."""
+        self._inference = build_inference(network.net, network.number)
+        self._reader = ObservationReader(space)
+
+    @property
+    def runs_alone(self) -> bool:
+        """Return whether inference runs by itself between submit() and collect()."""
+        return self.rows.runs_alone
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Return the bytes that inference has copied to a GPU."""
+        return self.rows.uploaded_bytes
+
+    def is_ready(self) -> bool:
+        """Return whether collect() would not wait for another process."""
+        return self.rows.is_ready()
+
+    def evaluate(self, obs: Mapping[str, Array]) -> Floats:
+        """Return the outputs [N, A] for a batch of observations from anywhere, by leaf name."""
+        return evaluate(self._inference, self._reader, obs, self.network.num_outputs)
 
 
 def _array(tensor: Tensor) -> Array:

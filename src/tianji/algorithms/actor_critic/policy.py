@@ -24,7 +24,12 @@ from typing import TypeAlias
 import numpy as np
 from torch import Tensor, nn
 
-from tianji.algorithms.accelerators.inference import build_inference, build_rows, evaluate
+from tianji.algorithms.accelerators.inference import (
+    Network,
+    RowActing,
+    build_inference,
+    evaluate,
+)
 from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
 from tianji.algorithms.interface import ValueFunction
@@ -119,7 +124,7 @@ class GaussianSampler(_Sampler):
 
     def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
         shape = self._make_room(num_rows, num_envs)
-        self._log_std_A = self._head.log_std_A.detach().numpy().copy()
+        self._log_std_A = self._head.log_std_A.numpy(force=True).copy()
         self._noise_RNA = rng.standard_normal(shape, np.float32)
         self._scaled_RNA = self._noise_RNA * np.exp(self._log_std_A)
 
@@ -199,17 +204,15 @@ def build_sampler(head: Head) -> Sampler:
     return SquashedSampler(head.layout) if isinstance(head, SquashedHead) else GaussianSampler(head)
 
 
-class StochasticActing:
+class StochasticActing(RowActing):
     """Draws actions from the policy, the first output of a network; see algorithms/interface.py."""
 
     def __init__(self, model: StochasticPolicy, spaces: Spaces, config: RunConfig) -> None:
         model.eval()
-        self._num_outputs = model.head.layout.num_outputs
+        network = Network(model.net, POLICY, model.head.layout.num_outputs)
+        super().__init__(network, spaces.observation)
         self._sampler = build_sampler(model.head)
-        self._rows = build_rows(model.net, POLICY, spaces.observation)
-        self.runs_alone = self._rows.runs_alone
-        self._inference = build_inference(model.net, POLICY)
-        self._reader = ObservationReader(spaces.observation)
+        self.reads_parameters = isinstance(self._sampler, GaussianSampler)
         self._end_row = 0
 
     def begin(
@@ -217,20 +220,15 @@ class StochasticActing:
     ) -> None:
         num_rows, num_envs = unroll["action"].shape[:2]
         self._sampler.begin(rng, num_rows, num_envs)
-        self._rows.begin(unroll)
+        self.rows.begin(unroll)
         self._end_row = first_row
 
-    @property
-    def uploaded_bytes(self) -> int:
-        """Return the bytes that inference has copied to a GPU."""
-        return self._rows.uploaded_bytes
-
     def submit(self, unroll: Unroll, t: int) -> None:
-        self._rows.submit(unroll, t)
+        self.rows.submit(unroll, t)
         self._end_row = t + 1
 
     def collect(self, unroll: Unroll, t: int) -> Array:
-        self._rows.collect(self._sampler.outputs_RNA[t])
+        self.rows.collect(self._sampler.outputs_RNA[t])
         return self._sampler.sample(t, unroll["action"][t])
 
     def act(self, unroll: Unroll, t: int) -> Array:
@@ -240,14 +238,13 @@ class StochasticActing:
     def finish(self, unroll: Unroll, first_row: int) -> None:
         """Fill log-probabilities, if the algorithm keeps them, up to the last row that was acted:
         an unroll may be handed over short."""
-        self._rows.finish(unroll, self._end_row)
+        self.rows.finish(unroll, self._end_row)
         if "log_prob" in unroll:
             rows = slice(first_row, self._end_row)
             self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
-        outputs_NA = evaluate(self._inference, self._reader, obs, self._num_outputs)
-        return self._sampler.mode(outputs_NA)
+        return self._sampler.mode(self.evaluate(obs))
 
 
 def build_value(

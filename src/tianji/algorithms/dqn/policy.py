@@ -11,9 +11,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.inference import (
+    Network,
+    RowActing,
     TorchInference,
-    build_inference,
-    build_rows,
     evaluate,
 )
 from tianji.algorithms.dqn.config import DQNConfig
@@ -26,7 +26,7 @@ from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
 
 
-class EpsilonGreedyActing:
+class EpsilonGreedyActing(RowActing):
     """Draws for a whole unroll at once which steps are random and what they do."""
 
     def __init__(self, model: QNetwork, spaces: Spaces, config: RunConfig) -> None:
@@ -34,10 +34,8 @@ class EpsilonGreedyActing:
         model.eval()
         self._config = config.algorithm
         self._num_actions = model.num_actions
-        self._rows = build_rows(model.net, SCORES, spaces.observation)
-        self.runs_alone = self._rows.runs_alone
-        self._inference = build_inference(model.net, SCORES)
-        self._reader = ObservationReader(spaces.observation)
+        network = Network(model.net, SCORES, model.num_actions)
+        super().__init__(network, spaces.observation)
         self._scores_NA = np.empty((0, 0), np.float32)
         self._is_random_RN: Array = np.empty((0, 0), np.bool_)
         self._random_RN: Array = np.empty((0, 0), np.int64)
@@ -56,18 +54,13 @@ class EpsilonGreedyActing:
             self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
         self._is_random_RN = rng.random(shape, np.float32) < self.epsilon(steps_before)
         self._random_RN = rng.integers(self._num_actions, size=shape)
-        self._rows.begin(unroll)
-
-    @property
-    def uploaded_bytes(self) -> int:
-        """Return the bytes that inference has copied to a GPU."""
-        return self._rows.uploaded_bytes
+        self.rows.begin(unroll)
 
     def submit(self, unroll: Unroll, t: int) -> None:
-        self._rows.submit(unroll, t)
+        self.rows.submit(unroll, t)
 
     def collect(self, unroll: Unroll, t: int) -> Array:
-        self._rows.collect(self._scores_NA)
+        self.rows.collect(self._scores_NA)
         action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
         np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
@@ -81,7 +74,7 @@ class EpsilonGreedyActing:
         """Do nothing: nothing is left to fill."""
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
-        best_N: Array = evaluate(self._inference, self._reader, obs, self._num_actions).argmax(1)
+        best_N: Array = self.evaluate(obs).argmax(1)
         return best_N
 
 

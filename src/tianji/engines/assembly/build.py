@@ -10,8 +10,9 @@ import torch
 from tianji.actor.assembler import ActorOrders, Assembler, Inference
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.role import Actor, ActorPlan
+from tianji.actor.served import ServedInference
 from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
-from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
+from tianji.algorithms.interface import Acting, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.given_times import closing_s
 from tianji.balance.set_point import SetPoint
@@ -27,6 +28,7 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
+from tianji.channels.requests import Asker
 from tianji.engines.assembly.gradients import (
     MakeAdding,
     OpenContributions,
@@ -55,6 +57,8 @@ from tianji.types import Clock
 
 OpenSender = Callable[[], Sender]
 """Opens an actor's end of its lane; an actor that has opened it is ready to work."""
+Serve = Callable[[Acting], Asker]
+"""Lets a server evaluate the network of an acting side."""
 
 
 def spans_of(spec: RunSpec, role: str) -> Spans | None:
@@ -72,20 +76,27 @@ def build_actor(
     now_ns: Clock = time.monotonic_ns,
     on_env_failure: EnvFailures | None = None,
     open_contributions: OpenContributions | None = None,
+    serve: Serve | None = None,
 ) -> Actor:
     """Build an actor. on_env_failure: told of environments that fail and are replaced; without it,
-    their errors end the run. open_contributions: its end of the sums, where items are gradients."""
+    their errors end the run. open_contributions: its end of the sums, where items are gradients.
+    serve: lets a server infer; without it, the actor does."""
     plan, config = spec.plan, spec.config
     model = acting_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     env, num_envs = spec.env_of(index), plan.envs_per_actor
     world = build_world(env, config.env_kwargs, num_envs, on_env_failure, plan.emulator_threads)
+    asker = None if serve is None else serve(acting)
     rows.gauges[Gauge.STARTED_VERSION] = 0  # a predecessor may have left it
     sender = open_sender()
     if spans is not None:
         acting, world = trace_acting(acting, spans), trace_world(world, spans)
         policy, sender = trace_reader(policy, spans), trace_sender(sender, index, spans)
-    inference = Inference(acting, policy, Snapshot(model).read_from)
+    read = Snapshot(model).read_from
+    if asker is None:
+        inference = Inference(acting, policy, read)
+    else:
+        inference = ServedInference(acting, policy, read, asker)
     assembler = _build_assembler(spec, index, model, inference, rows, now_ns, open_contributions)
     parts = world, inference, assembler, sender, rows, now_ns
     observed = Layout.from_json(plan.layout).observed()

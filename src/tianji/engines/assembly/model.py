@@ -61,11 +61,13 @@ def acting_model(spec: RunSpec) -> torch.nn.Module:
     return model
 
 
-def use_device(device: str) -> None:
-    """Make this thread's work on a GPU go to that one, on a stream of its own."""
+def use_device(device: str, is_urgent: bool) -> None:
+    """Make this thread's work on a GPU go to that one, on a stream of its own.
+
+    is_urgent: it goes before what other streams have asked for."""
     if device != "cpu":
         torch.cuda.set_device(torch.device(device))
-        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream: Any = torch.cuda.Stream(priority=-int(is_urgent))  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())  # models were built there
         torch.cuda.set_stream(stream)
 

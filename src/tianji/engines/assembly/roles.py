@@ -32,7 +32,7 @@ from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.engines.assembly.build import build_actor, build_buffer, spans_of
+from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
     gather_of,
@@ -96,14 +96,15 @@ class Roles:
         self._model: torch.nn.Module | None = None
         """The learner's, if it is built here."""
 
-    def _open_spans(self, role: Role) -> Spans | None:
+    def open_spans(self, role: Role) -> Spans | None:
         self.spans[role.name] = spans = spans_of(self._spec, role.name)
         return spans
 
-    def actor(self, role: Role, mends: bool) -> Actor:
-        """mends: an environment that fails is replaced; else its error ends the run."""
+    def actor(self, role: Role, mends: bool, serve: Serve | None = None) -> Actor:
+        """mends: an environment that fails is replaced; else its error ends the run. serve: lets a
+        server infer; without it, the actor does."""
         spec, ends = self._spec, self._ends
-        rows, spans = actor_rows(ends, role), self._open_spans(role)
+        rows, spans = actor_rows(ends, role), self.open_spans(role)
         policy, open_sum = ends.policy_reader(), None
         if self._gather is not None:
             open_sum = cache(partial(self._open_sum, role))  # a board has one writer
@@ -125,6 +126,7 @@ class Roles:
             if mends
             else None,
             open_sum,
+            serve,
         )
 
     def _open_sum(self, role: Role, num_parameters: int) -> ContributionWriter:
@@ -136,7 +138,7 @@ class Roles:
         model = build_model(spec)
         acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
         worlds = {n: build_world(env, config.env_kwargs, 1) for n, env in spec.tasks.items()}
-        if (spans := self._open_spans(role)) is not None:
+        if (spans := self.open_spans(role)) is not None:
             worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
             acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)
 
@@ -171,7 +173,7 @@ class Roles:
             ends.gauges.rows[buffer_role.name],
             [ends.gauges.rows[actor.name] for actor in self._program.of_kind("actor")],
         )
-        spans = self._open_spans(learner)
+        spans = self.open_spans(learner)
         model = self._model = on_device(build_model(spec), spec, spec.plan.device)
         update = load_algorithm(spec.config.algorithm.name).build_update(
             model, spec.spaces, spec.config
@@ -224,7 +226,7 @@ class Roles:
             self._ends.replay_memory,
             progress,
             rows,
-            self._open_spans(role),
+            self.open_spans(role),
             self._now_ns,
             partial(self._adding, taker, receiver, rows),
             model_size,

@@ -23,6 +23,7 @@ from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
+from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
 from tianji.programs.program import (
@@ -30,6 +31,7 @@ from tianji.programs.program import (
     BATCHES,
     FEEDBACK,
     POLICY,
+    ROWS,
     TOTAL,
     Program,
     Role,
@@ -183,7 +185,7 @@ class SharedMemory:
     @staticmethod
     def create(program: Program, plan: RunPlan) -> SharedMemory:
         layout, replay = Layout.from_json(plan.layout), replay_layout(plan)
-        names = [POLICY, TOTAL, *(sum_name(actor) for actor in range(plan.num_actors))]
+        names = [POLICY, TOTAL, ROWS, *(sum_name(actor) for actor in range(plan.num_actors))]
         return SharedMemory(
             Control.create(program.kinds(), bell_names(program)),
             StreamMemory.create(layout, plan.num_slots, plan.num_actors),
@@ -223,6 +225,7 @@ class SharedEnds:
     def __init__(self, program: Program, plan: RunPlan, fds: dict[str, int]) -> None:
         self._program = program
         self._fds = fds
+        self._num_envs = plan.envs_per_actor
         self._bells = program.bells()
         self.control = Control(program.kinds(), bell_names(program), Segment.attach(fds["control"]))
         self.gauges = self.control.gauges
@@ -263,6 +266,18 @@ class SharedEnds:
         assert segment.nbytes == layout.nbytes, "all processes start from the same plan"
         self.steps_kept = layout.count_steps(segment.memory)
         return segment.memory
+
+    def _requests(self, num_outputs: int) -> RequestMemory:
+        num_actors = len(self._program.of_kind("actor"))
+        return RequestMemory.open(self._fds[ROWS], num_actors, self._num_envs, num_outputs)
+
+    def asker(self, actor: Role, num_outputs: int) -> Asker:
+        """Open an actor's end of its requests for inference."""
+        (server,) = self._program.of_kind("inference")
+        return Asker(self._requests(num_outputs), actor.index, self.bell(server).ring)
+
+    def answerer(self, num_outputs: int) -> Answerer:
+        return Answerer(self._requests(num_outputs))
 
     def message_sender(self, wire: str, target: Role) -> MessageSender:
         return MessageSender(self._slots_of(wire), self.bell(target).ring)

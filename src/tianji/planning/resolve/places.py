@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from tianji.envs.build import Probe
 
 
+Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Places("cuda:0", "learner", emulator_threads=16, takes_turns=True, reason="...")"""
+    """Places("cuda:0", "learner", emulator_threads=16, turns=None, reason="...")"""
 
     device: str
-    inference: Literal["actor-cpu", "actor-gpu", "learner"]
+    inference: Inference
     emulator_threads: int
-    takes_turns: bool
-    """Actors take turns in one process."""
+    turns: int | None
+    """How many actors take turns in one process; None: all of them."""
     reason: str
     trains_images_on_cpu: bool = False
 
@@ -45,13 +48,19 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
         threads = config.emulator_threads
     elif not probe.has_threads:
         threads = 1
-    elif inference != "actor-cpu":
+    elif inference in ("actor-gpu", "learner"):
         threads = len(machine.cores)  # a group that waits for its actions leaves them to the other
     else:
         threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
-    takes_turns = inference != "actor-cpu" and probe.has_threads
     on_cpu = has_images and device == "cpu"
-    return Places(device, inference, threads, takes_turns, reason, on_cpu)
+    return Places(device, inference, threads, _turns(inference, probe), reason, on_cpu)
+
+
+def _turns(inference: Inference, probe: Probe) -> int | None:
+    """Return how many actors take turns in one process."""
+    if inference == "served":
+        return 2  # one waits for its actions while the environments of the other step
+    return None if inference != "actor-cpu" and probe.has_threads else 1
 
 
 def _on_the_cpu(config: RunConfig) -> Places:
@@ -68,17 +77,22 @@ def _on_the_cpu(config: RunConfig) -> Places:
             "--inference actor-cpu, or another algorithm."
         )
     threads = 1 if config.emulator_threads == "auto" else config.emulator_threads
-    return Places("cpu", "actor-cpu", threads, takes_turns=False, reason="")
+    return Places("cpu", "actor-cpu", threads, turns=1, reason="")
 
 
 def _inference(
     config: RunConfig, probe: Probe, device: str, has_images: bool
-) -> tuple[Literal["actor-cpu", "actor-gpu", "learner"], str]:
+) -> tuple[Inference, str]:
     asked = config.inference
-    if asked not in ("auto", "actor-cpu") and device == "cpu":
+    if asked == "served" and config.engine != "local":
+        raise UsageError(
+            f"inference is 'served', which takes processes, and engine is '{config.engine}'. Use "
+            "--engine local, or another --inference."
+        )
+    if asked in ("actor-gpu", "learner") and device == "cpu":
         raise UsageError(
             f"inference is '{asked}', which needs a GPU, and this run is on the CPU. Use "
-            "--inference actor-cpu, or --device cuda on a machine with a GPU."
+            "--inference actor-cpu or served, or --device cuda on a machine with a GPU."
         )
     if asked != "auto":
         return asked, ""

@@ -18,7 +18,12 @@ from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_times import check_times
 from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
-from tianji.planning.resolve.shares import choose_actors, pin_cores, uneven_note
+from tianji.planning.resolve.shares import (
+    choose_actors,
+    keep_core_for_server,
+    pin_cores,
+    uneven_note,
+)
 from tianji.planning.resolve.slots import Run, Slots, estimated_memory, lag_target, plan_slots
 from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
@@ -39,6 +44,16 @@ class _Shares:
     learner_threads: int
     actor_threads: int
     places: Places
+
+    @property
+    def actors_per_worker(self) -> int:
+        turns = self.places.turns
+        return self.num_actors if turns is None or turns > self.num_actors else turns
+
+    @property
+    def workers(self) -> int:
+        """Processes of actors."""
+        return -(-self.num_actors // self.actors_per_worker)
 
 
 def resolve(
@@ -71,7 +86,7 @@ def resolve(
         envs_per_actor=config.num_envs // shares.num_actors,
         learner_threads=shares.learner_threads,
         actor_threads=shares.actor_threads,
-        actors_per_worker=shares.num_actors if places.takes_turns else 1,
+        actors_per_worker=shares.actors_per_worker,
         emulator_threads=places.emulator_threads,
         device=places.device,
         inference=places.inference,
@@ -179,8 +194,9 @@ def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
     config = run.config
     num_actors = _set_actors(config)
     places = choose_places(config, machine, run.probe)
-    if places.takes_turns and num_actors is None:
-        num_actors = _groups(_possible_counts(run, len(machine.cores)))
+    if places.turns != 1 and num_actors is None:
+        most = 2 if places.turns is None else places.turns * len(machine.cores)
+        num_actors = _groups(_possible_counts(run, len(machine.cores)), most)
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
     if solution is not None:
         found = solution.chosen
@@ -199,10 +215,10 @@ def _learner_threads(num_cores: int, num_actors: int, places: Places) -> int:
     return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
 
 
-def _groups(possible: list[int]) -> int:
-    """Return two groups of environments, where they divide evenly: one steps while the other is
-    inferred."""
-    return 2 if 2 in possible else 1
+def _groups(possible: list[int], most: int) -> int:
+    """Return the largest even number of groups of environments, where they divide evenly: half of
+    them step while the others are inferred."""
+    return max((n for n in possible if n <= most and n % 2 == 0), default=1)
 
 
 def _actors_by_rule(run: Run, machine: Machine) -> int:
@@ -233,7 +249,7 @@ def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
     evaluators = int(config.evaluate.period_s > 0)
     buffers = int(config.plan.buffer_worker == "buffer")
     others = evaluators + buffers
-    threads = shares.num_actors * shares.actor_threads + shares.learner_threads + others
+    threads = shares.workers * shares.actor_threads + shares.learner_threads + others
     return config.engine == "local" and threads > len(machine.cores)
 
 
@@ -241,6 +257,10 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
     has_others = config.evaluate.period_s > 0 or config.plan.buffer_worker == "buffer"
     if config.engine != "local" or has_others or not config.plan.pin:
         return {}
+    if shares.places.inference == "served":
+        return (
+            {} if shares.places.device == "cpu" else keep_core_for_server(machine, shares.workers)
+        )
     if shares.places.emulator_threads > 1:
         return {}  # emulators spread their threads themselves
     return pin_cores(machine, shares.num_actors, shares.actor_threads, shares.learner_threads)

@@ -119,6 +119,23 @@ def pin_cores(
     return cores
 
 
+CORES_FOR_A_SERVER = 4
+"""With fewer cores, one for the server alone would cost more than it brings."""
+
+
+def keep_core_for_server(machine: Machine, num_workers: int) -> dict[str, tuple[int, ...]]:
+    """Return the cores of each worker where a server on the GPU infers for all actors.
+
+    The learner's process, which holds the server, has a core of its own: every actor waits for its
+    answers, and on a core that is busy a thread wakes up milliseconds late. The actors share the
+    other cores.
+    """
+    if machine.is_shared or len(machine.cores) < CORES_FOR_A_SERVER:
+        return {}
+    first, *others = _core_order(machine)
+    return {"learner": (first,), **{f"actors-{n}": tuple(others) for n in range(num_workers)}}
+
+
 def _learner_cores(machine: Machine, order: Sequence[int], threads: int) -> tuple[int, ...]:
     """Return cores of one memory node if it has enough, hyper-threads last."""
     home = set(_nodes(machine)[0])

@@ -1,0 +1,54 @@
+"""Inference by a server for actors in other processes: the same run, and any process may die."""
+
+import signal
+
+import pytest
+
+from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.runs import DQN, IMPALA, PPO, run
+from tests.system.test_placements import differ
+from tianji.errors import UsageError
+
+GAUSSIAN = {"env": "Pendulum-v1", "algorithm": PPO}
+CASES = {
+    "ppo": {"env": "CartPole-v1", "algorithm": PPO},
+    "dqn": {"env": "CartPole-v1", "algorithm": DQN},
+    "impala": {"env": "CartPole-v1", "algorithm": IMPALA},
+    "ppo, continuous actions": GAUSSIAN,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_without_lag_served_actors_give_the_same_bits(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = {**CASES[case], "num_actors": 4, "max_lag": 0, "max_env_steps": 2000}
+    inline = run(engine="inline", **asked)
+    served = run(engine="local", inference="served", **asked)
+    assert (served["inference"], served["restarts"]) == ("served", 0)
+    for key in ("env_steps", "updates", "version", "episodes", "lag_versions", "ratio"):
+        assert inline[key] == served[key], key
+    assert differ(inline, served) == []
+
+
+@pytest.mark.parametrize("victim", ["inference", "actors-0", "learner"])
+def test_training_goes_on_when_a_process_dies(victim, tmp_path):
+    words = ["--env", "CartPole-v1", "--inference", "served", "--num-actors", "4"]
+    command = Command(tmp_path, "train", *SMALL, *FOREVER, *words)
+    folder = command.run_dir / "checkpoints"
+    command.wait_for(lambda: any(folder.glob("v*[1-9]")), "checkpoint")
+    before = command.workers()
+    assert set(before) == {"inference", "actors-0", "actors-1", "learner"}
+    before[victim].kill()
+    command.wait_for(lambda: command.workers().get(victim) not in (None, before[victim]), "new one")
+    command.wait_for_version(command.version() + 20)
+    now = command.workers()
+    assert {name for name in now if now[name].pid != before[name].pid} == {victim}
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    assert f"{victim}: killed by SIGKILL. Restart 1 of 5." in err
+
+
+def test_a_server_takes_processes():
+    with pytest.raises(UsageError, match=r"served.*takes processes.*--engine local"):
+        run(**CASES["ppo"], engine="inline", inference="served")
