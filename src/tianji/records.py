@@ -199,7 +199,7 @@ class Measured(TypedDict):
     worked_s: Spent
     waited_s: Spent
     core_s: dict[str, float]
-    """Processor time of its processes."""
+    """Processor time of its thread, and of the other threads that it answers for."""
     gpu: GpuUse | None
 
 

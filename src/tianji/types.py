@@ -105,6 +105,8 @@ class Episode(NamedTuple):
 
 
 OBS = "obs"
+NEXT_OBS = "next_obs"
+"""Prefix of the observations that transitions lead to, in batches of a replay store."""
 FINAL_OBS = "final_obs"
 AGE = "age"
 """Fields that count, beside each frame of a stacked observation, those since the reset."""

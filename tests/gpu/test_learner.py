@@ -10,6 +10,7 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import WAITS
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
+from tianji.errors import TrainingDiverged
 from tianji.models.networks.precision import set_precision
 from tianji.models.tensors import Snapshot, flatten
 from tianji.types import Batch, Stamp
@@ -43,10 +44,9 @@ def make_batch(seed):
     return Batch(arrays, stamps, 1, int(valid.sum()))
 
 
-def make(name, device):
-    config = RunConfig(
-        env="ALE/Pong-v5", num_envs=ENVS, algorithm={"name": name, **ALGORITHMS[name]}
-    )
+def make(name, device, **more):
+    settings = {"name": name, **ALGORITHMS[name], **more}
+    config = RunConfig(env="ALE/Pong-v5", num_envs=ENVS, algorithm=settings)
     torch.manual_seed(0)
     built = load_algorithm(name)
     model = built.build_model(SPACES, config).to(device)
@@ -109,5 +109,19 @@ def test_a_gradient_that_is_not_finite_is_found_and_changes_nothing(name):
         minibatch.gradient()
         minibatch.step()
     assert torch.equal(flatten(model).vector_P, before)
-    with pytest.raises(Exception, match="diverged"):
+    with pytest.raises(TrainingDiverged, match="first quantity to go wrong: rewards"):
         update.metrics()
+
+
+def test_an_early_stop_costs_one_wait_for_each_epoch_but_the_last():
+    model, update = make("ppo", "cuda", epochs=3, target_kl=1e9)
+    snapshot = Snapshot(model)
+    buffer = np.empty(snapshot.nbytes, np.uint8)
+    train(update, 1)
+    before = WAITS.count
+    for minibatch in update.minibatches(make_batch(1), 0.0):
+        minibatch.gradient()
+        minibatch.step()
+    snapshot.write_to(buffer)
+    update.metrics()
+    assert WAITS.count == before + 3

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tianji.errors import TrainingDiverged
-from tianji.models.optimizers import Adam, Optimizer, RMSProp
+from tianji.models.optimizers import Adam, GpuOptimizer, Optimizer, RMSProp
 from tianji.models.tensors import flatten
 
 RULES = {
@@ -82,3 +82,47 @@ def test_state_is_a_copy_and_continues_exactly(rule):
     optimizer.load_state(saved)
     step()
     torch.testing.assert_close(flat.vector_P, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("kinds", [(Optimizer, GpuOptimizer), (GpuOptimizer, Optimizer)])
+def test_a_checkpoint_moves_between_the_optimizers_of_cpu_and_gpu(rule, kinds):
+    build, _ = RULES[rule]
+    _, flat, _ = networks()
+    first, other = (kind(flat, build(flat), 0.5) for kind in kinds)
+
+    def step(optimizer):
+        flat.gradient_P.copy_(torch.linspace(-1, 1, 8))
+        return float(optimizer.step(0.1, no_suspects))
+
+    step(first)
+    step(first)
+    saved, parameters = first.state(), flat.vector_P.clone()
+    norm, expected = step(first), flat.vector_P.clone()
+    flat.vector_P.copy_(parameters)
+    other.load_state(saved)
+    assert step(other) == pytest.approx(norm)
+    torch.testing.assert_close(flat.vector_P, expected, rtol=1e-6, atol=1e-7)
+    mine, theirs = first.state(), other.state()
+    assert {n: (x.shape, x.dtype) for n, x in mine.items()} == {
+        n: (x.shape, x.dtype) for n, x in theirs.items()
+    }
+    torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_optimizer_of_a_gpu_leaves_out_a_bad_step_and_finds_it_later(rule):
+    build, _ = RULES[rule]
+    _, flat, _ = networks()
+    optimizer = GpuOptimizer(flat, build(flat), 0.5)
+    flat.gradient_P.fill_(1.0)
+    optimizer.step(0.1, no_suspects)
+    parameters, state = flat.vector_P.clone(), optimizer.state()
+    flat.gradient_P[3] = float("nan")
+    suspects = {"observations": torch.ones(2), "rewards": torch.tensor([1.0, torch.nan])}
+    optimizer.step(0.1, no_suspects)
+    torch.testing.assert_close(flat.vector_P, parameters, rtol=0, atol=0)
+    torch.testing.assert_close(optimizer.state(), state, rtol=0, atol=0)
+    figures = {name: float(value) for name, value in optimizer.flags().items()}
+    with pytest.raises(TrainingDiverged, match=r"in 1 of the updates up to 2\..* rewards"):
+        optimizer.check(figures, lambda: suspects)

@@ -1,6 +1,7 @@
 """A worker holds any roles, in turns or on threads: with no lag the run is the same everywhere."""
 
 import itertools
+import os
 import signal
 import time
 from dataclasses import replace
@@ -11,6 +12,7 @@ from tests.fakes.specs import make_spec
 from tests.system.commands import FOREVER, SMALL, Command
 from tests.system.runs import DQN, PPO, differences, resume, run, saved_state
 from tests.unit.engines.test_inline_engine import Watcher
+from tianji.channels.gauges import Gauge
 from tianji.engines.inline import InlineEngine
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
@@ -21,7 +23,7 @@ ASKED = {"num_actors": 2, "max_env_steps": 40 * STEPS, "env_kwargs": {"spread": 
 EVALUATE = {"period_s": 1e-6}
 PLACES = {
     "two actors in turns": ({"actor-0": "actors", "actor-1": "actors"}, "in turns"),
-    "two actors on threads, as the buffer": (
+    "two actors on threads": (
         {"actor-0": "actors", "actor-1": "actors"},
         "on threads",
     ),
@@ -42,7 +44,8 @@ def placed(program, moved, runs):
     roles = []
     for role in program.roles:
         worker = moved.get(role.name, role.worker)
-        thread = next(counts[worker]) if runs == "on threads" else 0
+        trains = role.kind in ("buffer", "learner")
+        thread = next(counts[worker]) if runs == "on threads" and not trains else 0
         if runs == "actors apart" and role.kind == "actor":
             thread = 1
         roles.append(replace(role, worker=worker, thread=thread))
@@ -121,3 +124,41 @@ def test_buffer_and_learner_start_again_together_and_the_actors_stay(tmp_path):
     assert (summary["restarts"], summary["stopped_because"]) == (1, "interrupted")
     steps = summary["env_steps"] + 1000
     assert resume(command.run_dir, max_env_steps=steps)["env_steps"] >= steps
+
+
+class Killer(Watcher):
+    """Kills a worker when its learner has made some versions."""
+
+    def __init__(self, worker):
+        super().__init__()
+        self._worker = worker
+        self._pids = {}
+        self.killed = 0
+
+    def watch(self, gauges, pids=None, **rest):
+        super().watch(gauges, pids, **rest)
+        self._pids = pids or {}
+        self._learner = gauges.the("learner")
+
+    def tick(self):
+        super().tick()
+        if not self.killed and self._learner[Gauge.VERSION] > 5 and self._worker in self._pids:
+            self.killed = self._pids[self._worker]
+            os.kill(self.killed, signal.SIGKILL)
+
+
+def test_a_worker_with_learner_and_actors_starts_again_as_a_whole(tmp_path):
+    asked = {**ASKED, "max_env_steps": 4000 * STEPS, "checkpoint": {"period_s": 0.05}}
+    spec = make_spec(tmp_path / "local", engine="local", **asked)
+    moved, runs = PLACES["actors on the second thread of the learner"]
+    program = placed(program_for(spec.config, spec.plan), moved, runs)
+    killer = Killer("learner")
+    outcome = LocalEngine(spec, program, killer).run(StopRequest(), resume=False)
+    assert killer.killed
+    assert (outcome["because"], outcome["restarts"]) == ("max_env_steps", 1)
+    assert outcome["record"]["env_steps"] >= asked["max_env_steps"]
+    told = [report["text"] for report in killer.reports if report["kind"] == "restart"]
+    assert told == [
+        "killed by SIGKILL. Restart 1 of 5. Actors and learner share that process and start again "
+        "together, with new episodes."
+    ]

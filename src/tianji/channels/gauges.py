@@ -72,6 +72,8 @@ class Gauge(IntEnum):
     """Learner: times that it waited for the GPU."""
     UPLOADED_BYTES = 28
     """Actor, learner: bytes copied to the GPU."""
+    THREAD_ID = 29
+    """The system's number of the thread that runs the role."""
 
 
 CARRIED = {

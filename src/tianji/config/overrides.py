@@ -174,6 +174,7 @@ def _tuned_for(env: str, algorithm: str) -> str | None:
 
 _CHANGEABLE = (
     *("engine", "num_actors", "learner_threads", "actor_threads"),
+    *("device", "inference", "emulator_threads", "algorithm.replay_on"),
     *("target_return", "max_env_steps", "max_wall_s"),
     *("plan.source", "plan.replan", "plan.pin", "plan.buffer_worker"),
 )
@@ -190,11 +191,14 @@ def resume_changes(config: RunConfig, asked: Sequence[Assignment]) -> dict[str, 
     algorithm = config.algorithm.name
     values: Values = {}
     mistakes = [str(error) for error in assign_all(values, asked, algorithm)]
-    for setting in list_settings(type(config.algorithm)):
+    settings = list_settings(type(config.algorithm))
+    known = {setting.path for setting in settings}
+    allowed = ", ".join((*(path for path in _CHANGEABLE if path in known), *_CHANGEABLE_GROUPS))
+    for setting in settings:
         if setting.path in values and not is_changeable(setting):
             mistakes.append(
                 f"{setting.path} cannot change when a run is resumed; `tianji train` starts "
-                f"another run. Allowed: {', '.join((*_CHANGEABLE, *_CHANGEABLE_GROUPS))}."
+                f"another run. Allowed: {allowed}."
             )
     changed = validate({**flat(config.model_dump()), **values}, algorithm, mistakes)
     new = flat(changed.model_dump())

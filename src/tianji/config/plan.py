@@ -63,9 +63,13 @@ class RunPlan(Record):
     lag_target: int
     """Lag of an unroll in steady state, in versions, which pacing maintains."""
     max_lag: int
+    balance: Literal["paced", "free"] = "paced"
+    """Whether actors and learner are kept in a ratio, or neither ever waits."""
     ratio: float
     shared_memory_bytes: int
     """Slots, replay, lanes and control."""
+    gpu_bytes: dict[str, int] = {}
+    """Memory on the GPU by part (planning/resolve/gpu_memory.py); empty for a run on the CPU."""
     policy_board_bytes: int | None = None
     """Shared memory for the published policy; None until the network is built."""
     sum_boards_bytes: int | None = None

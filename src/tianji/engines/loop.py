@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -30,6 +31,8 @@ def run_loop(
 
     due_ns: when there will be something to do although nobody rings; 0: nobody knows.
     """
+    for row in gauges:
+        row[Gauge.THREAD_ID] = threading.get_native_id()
     is_armed = False
     while not is_over():
         if tick():

@@ -53,6 +53,8 @@ class OneProcess:
         self.evaluators = {
             role.name: roles.evaluator(role) for role in program.of_kind("evaluator")
         }
+        if text := roles.start_times.in_words():
+            observer.report(Event(kind="note", role=learner.name, text=text))
 
     def run(
         self,

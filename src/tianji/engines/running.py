@@ -8,17 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tianji.actor.role import Actor
 from tianji.buffer.interface import BufferEnd, Progress
 from tianji.buffer.remote import RemoteBuffer, ServedBuffer, Told
-from tianji.buffer.role import Buffer
 from tianji.channels.gauges import Activity, Gauge, timed_tick
 from tianji.channels.orders import Order, Stop
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import list_checkpoints
 from tianji.engines.assembly.model import prepare_device, use_device
+from tianji.engines.assembly.recording import REGISTER
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.serving import build_server, served_by
 from tianji.engines.assembly.wiring import SharedEnds
@@ -29,9 +28,8 @@ from tianji.inference.role import InferenceServer
 from tianji.learner.checkpoints import begun_anew_report
 from tianji.learner.training import Training
 from tianji.programs.program import ANSWERS, BATCHES, FEEDBACK, Program, Role
-from tianji.records import BufferRecord, DoneReport, Event, StoppedBecause
+from tianji.records import DoneReport, Event, StoppedBecause
 from tianji.trace.parts import trace_bell
-from tianji.types import Array, Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +84,11 @@ class WorkerRun:
         (self._buffer,) = program.of_kind("buffer")
         (self._learner,) = program.of_kind("learner")
         self._has_learner = self._learner in self._held
-        self._is_together = self._buffer in self._held and (
-            self._buffer.thread == self._learner.thread
-        )
+        self._is_together = self._has_learner and self._buffer in self._held
         """Buffer and learner take turns."""
+        assert not self._is_together or self._buffer.thread == self._learner.thread, (
+            "buffer and learner of one worker share a thread"
+        )
         acts = any(role.kind == "actor" for role in self._held)
         infers = any(role.kind == "inference" for role in self._held)
         self._uses_gpu = spec.plan.device != "cpu" and (
@@ -104,7 +103,8 @@ class WorkerRun:
         """resume: the run continues a former session. is_restart: it continues a worker that died
         in this one."""
         if self._uses_gpu:
-            prepare_device(self._spec, *self._ends.slots())
+            with self._roles.start_times.measure(REGISTER):
+                prepare_device(self._spec, *self._ends.slots())
         parts: list[Part] = []
         for role in self._held:
             if role.kind == "actor":
@@ -120,7 +120,9 @@ class WorkerRun:
             elif role.kind == "buffer" and not self._has_learner:
                 parts.append(self._serving(role, is_restart))
             elif role.kind == "learner":
-                parts.extend(self._training_parts(role, self._begin(role, resume, is_restart)))
+                parts.append(self._training_part(role, self._begin(role, resume, is_restart)))
+        if text := self._roles.start_times.in_words():
+            self._reports(Event(kind="note", text=text))
         threads = sorted({part.role.thread for part in parts})
         of_thread = {n: [part for part in parts if part.role.thread == n] for n in threads}
         run_on_threads([self._loop(some) for some in of_thread.values()])
@@ -187,10 +189,9 @@ class WorkerRun:
             due_ns=lambda: served.due_ns,
         )
 
-    def _training_parts(self, learner: Role, training: Training) -> list[Part]:
-        """Return one part for buffer and learner, or one each where they run on threads. The
-        learner's ends when the run has."""
-        buffer = self._buffer
+    def _training_part(self, learner: Role, training: Training) -> Part:
+        """Return the part of the learner, with the buffer where that is here. It ends when the run
+        has."""
         orders, group = self._ends.supervision.rows[learner.name], training.group
         reasons: list[StoppedBecause] = []
 
@@ -215,11 +216,7 @@ class WorkerRun:
                 self._remote.end()
 
         tick = training.tick if is_together else training.tick_learner
-        learning = Part(learner, rows, tick, is_over, close, lambda: training.due_ns)
-        if is_together or buffer not in self._held:
-            return [learning]
-        is_told, row = self._is_told_to_stop(buffer), group.gauges.buffer
-        return [Part(buffer, [row], group.tick_buffer, is_told, close=lambda: None), learning]
+        return Part(learner, rows, tick, is_over, close, lambda: training.due_ns)
 
     def _begin(self, role: Role, resume: bool, is_restart: bool) -> Training:
         """Build a group's training, bring it where it was, and publish its first version."""
@@ -250,11 +247,10 @@ class WorkerRun:
             self._reports(Event(kind="note", text=KEPT_STORE.format(count=kept)))
 
     def _open_buffer(self, progress: Progress) -> BufferEnd:
-        """Open the learner's end of its buffer, which is here, on another thread, or elsewhere."""
+        """Open the learner's end of its buffer, which is here or in another worker."""
         ends, learner = self._ends, self._learner
         if self._buffer in self._held:
-            buffer = self._roles.buffer(progress, taker=learner)
-            return buffer if self._is_together else LockedBuffer(buffer, ends.bell(learner).ring)
+            return self._roles.buffer(progress, taker=learner)
         self._remote = RemoteBuffer(
             progress,
             ends.message_receiver(BATCHES),
@@ -298,39 +294,3 @@ def run_on_threads(loops: Sequence[Callable[[], None]]) -> None:
     for _ in loops:
         if (error := ended.get()) is not None:
             raise error
-
-
-class LockedBuffer(Buffer):
-    """A buffer that its own thread ticks and the learner's thread takes batches from."""
-
-    def __init__(self, buffer: Buffer, wake_learner: Callable[[], None]) -> None:
-        self.__dict__.update(buffer.__dict__)
-        self._wake_learner = wake_learner
-        self._lock = threading.Lock()
-
-    def tick(self) -> bool:
-        with self._lock:
-            worked = super().tick()
-        if worked:
-            self._wake_learner()
-        return worked
-
-    def take(self) -> Batch | None:
-        with self._lock:
-            return super().take()
-
-    def finish(self, batch: Batch, version: int, priorities: Array | None = None) -> None:
-        with self._lock:
-            super().finish(batch, version, priorities)
-
-    def record(self) -> BufferRecord:
-        with self._lock:
-            return super().record()
-
-    def news(self) -> list[str]:
-        with self._lock:
-            return super().news()
-
-    def state(self, is_last: bool = False) -> dict[str, Any]:
-        with self._lock:
-            return super().state(is_last)

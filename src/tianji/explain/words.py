@@ -206,7 +206,10 @@ def _room(slow: Side, fast: Side) -> float:
 
 
 def _more_actors(account: Account, plan: RunPlan) -> str:
-    """More actors help while cores are free, or where actors wait inside their environments."""
+    """More actors help while cores are free, or where actors wait inside their environments. Those
+    that all take turns on one thread do not: their emulators already step at the same time."""
+    if 1 < plan.num_actors <= plan.actors_per_worker:
+        return ""
     now, num_envs = plan.num_actors, plan.num_actors * plan.envs_per_actor
     more = next((m for m in range(now + 1, num_envs + 1) if num_envs % m == 0), None)
     if more is None or account.idle_cores < (more - now) * _core_share(account.actors):

@@ -16,6 +16,7 @@ import torch
 from tianji.algorithms.interface import Update
 from tianji.buffer.interface import BufferEnd
 from tianji.channels.gauges import CARRIED, Gauge, timed_tick
+from tianji.devices.waits import to_host
 from tianji.learner.role import Learner
 from tianji.records import GroupRecord, Ratio
 from tianji.types import Clock
@@ -40,7 +41,7 @@ class StepCounts(NamedTuple):
 
 
 class Group:
-    """`tick_buffer` and `tick_learner` move its two roles on, in turns or on a thread each."""
+    """`tick_buffer` and `tick_learner` move its two roles on."""
 
     def __init__(
         self,
@@ -49,10 +50,10 @@ class Group:
         buffer: BufferEnd,
         learner: Learner,
         gauges: GroupGauges,
-        ratio: float,
+        ratio: float | None,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
-        """ratio: items to be taken per item put."""
+        """ratio: items to be taken per item put; None where that is left to the speeds."""
         self._model = model
         self._update = update
         self.buffer = buffer
@@ -108,7 +109,7 @@ class Group:
     def weights(self) -> dict[str, torch.Tensor]:
         """Return copies of the model's weights, on the host whatever its device."""
         weights = self._model.state_dict().items()
-        return {name: value.detach().to("cpu", copy=True) for name, value in weights}
+        return to_host({name: value if value.is_cuda else value.clone() for name, value in weights})
 
     def state(self, is_last: bool = False) -> dict[str, Any]:
         """Return copies of everything else that the group needs to continue.
@@ -116,7 +117,7 @@ class Group:
         is_last: the run ends, so that it may take long."""
         row = self.gauges.learner
         return {
-            "update": {name: value.cpu() for name, value in self._update.state().items()},
+            "update": to_host(self._update.state()),
             "buffer": self.buffer.state(is_last),
             "updates": row[Gauge.UPDATES],
             "trained_steps": row[Gauge.STEPS],

@@ -86,7 +86,7 @@ class Training:
         return worked
 
     def tick_learner(self) -> bool:
-        """Move the learner on, where the buffer has a thread or a worker of its own."""
+        """Move the learner on, where the buffer has a worker of its own."""
         worked = self._learn()
         if not worked:
             self.tell_news()

@@ -104,7 +104,8 @@ class Optimizer:
         with torch.inference_mode():  # saves torch the bookkeeping for automatic gradients
             norm = float(torch.linalg.vector_norm(gradient_P))
             if not math.isfinite(norm):
-                raise TrainingDiverged(self._explain(norm, suspects()))
+                what = f"is {norm} at update {int(self._rule.count) + 1}"
+                raise TrainingDiverged(explain_divergence(what, suspects()))
             if norm > self._max_grad_norm:
                 gradient_P.mul_(self._max_grad_norm / norm)
             self._rule.step(self._flat.vector_P, gradient_P, learning_rate)
@@ -114,19 +115,14 @@ class Optimizer:
         """Return what check() wants to know, on the device; nothing where step() checks."""
         return {}
 
-    def check(self, figures: dict[str, float]) -> dict[str, float]:
-        """Return the figures without flags(); raise TrainingDiverged where a step was left out."""
-        return figures
+    def check(
+        self, figures: dict[str, float], suspects: Callable[[], Mapping[str, Tensor]]
+    ) -> dict[str, float]:
+        """Return the figures without flags(); raise TrainingDiverged where a step was left out.
 
-    def _explain(self, norm: float, suspects: Mapping[str, Tensor]) -> str:
-        culprits = [name for name, x in suspects.items() if not bool(torch.isfinite(x).all())]
-        first = f" The first quantity to go wrong: {culprits[0]}." if culprits else ""
-        return (
-            f"Training diverged: the gradient's norm is {norm} at update "
-            f"{int(self._rule.count) + 1}.{first} The parameters are those of the update before. "
-            "Try a lower learning rate, and check that the environment's rewards and observations "
-            "are finite and not huge (`tianji doctor`; normalize.rewards scales them)."
-        )
+        suspects: as in step(), of all updates that the figures are about.
+        """
+        return figures
 
     def state(self) -> dict[str, Tensor]:
         moments = {name: moment_P.clone() for name, moment_P in self._rule.moments.items()}
@@ -152,7 +148,6 @@ class GpuOptimizer(Optimizer):
         self._learning_rate = torch.zeros((), device=device)
         self._num_bad = torch.zeros((), device=device)
         self._graph = recorded(device, self._move, self._changes)
-        self._suspects: Callable[[], Mapping[str, Tensor]] = dict
 
     def _changes(self) -> list[Tensor]:
         moments = self._rule.moments.values()
@@ -173,17 +168,39 @@ class GpuOptimizer(Optimizer):
     def step(
         self, learning_rate: float, suspects: Callable[[], Mapping[str, Tensor]]
     ) -> float | Tensor:
-        self._suspects = suspects
         self._learning_rate.fill_(learning_rate)
         return self._graph().clone()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self._num_bad.zero_()
 
     def flags(self) -> dict[str, Tensor]:
         return {self.DIVERGED: self._num_bad}
 
-    def check(self, figures: dict[str, float]) -> dict[str, float]:
-        if figures.pop(self.DIVERGED, 0.0):
-            raise TrainingDiverged(self._explain(math.nan, self._suspects()))
+    def check(
+        self, figures: dict[str, float], suspects: Callable[[], Mapping[str, Tensor]]
+    ) -> dict[str, float]:
+        if num_bad := int(figures.pop(self.DIVERGED, 0.0)):
+            # Steps that were left out are not counted, and later ones may have been sound.
+            last = int(self._rule.count) + num_bad
+            what = f"was not finite in {num_bad} of the updates up to {last}"
+            raise TrainingDiverged(explain_divergence(what, suspects()))
         return figures
+
+
+def explain_divergence(what: str, suspects: Mapping[str, Tensor]) -> str:
+    """Return the message about a gradient, with the first suspect that is not finite.
+
+    what: what is wrong with its norm.
+    """
+    culprits = [name for name, x in suspects.items() if not bool(torch.isfinite(x).all())]
+    first = f" The first quantity to go wrong: {culprits[0]}." if culprits else ""
+    return (
+        f"Training diverged: the gradient's norm {what}.{first} The parameters are those of the "
+        "update before. Try a lower learning rate, and check that the environment's rewards and "
+        "observations are finite and not huge (`tianji doctor`; normalize.rewards scales them)."
+    )
 
 
 def build_optimizer(flat: FlatParameters, rule: Adam | RMSProp, max_grad_norm: float) -> Optimizer:

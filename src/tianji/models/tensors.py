@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tianji.devices.twins import TWINS
-from tianji.devices.waits import WAITS
+from tianji.devices.waits import WAITS, Waits
 from tianji.errors import UsageError
 from tianji.types import Array, Observed, Parts
 
@@ -160,10 +160,14 @@ class Snapshot:
         """Between a GPU and the buffers, memory that the GPU reads and writes by itself."""
         if vector_P.is_cuda:
             self._staging = torch.empty(self.nbytes, dtype=torch.uint8, pin_memory=True).numpy()
+        self._reading = Waits()
+        """Those of an actor; in one process it shares the learner's thread."""
 
     def write_to(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the module's state out; the buffer has nbytes bytes."""
         host = buffer if self._staging is None else self._staging
+        if self._staging is not None:
+            WAITS.mark()  # the GPU may still be busy with the updates
         for part, source in zip(self._split(host), self._parts, strict=True):
             part.copy_(source, non_blocking=True)
         if self._staging is not None:
@@ -173,7 +177,7 @@ class Snapshot:
     def read_from(self, buffer: NDArray[np.uint8]) -> None:
         """Copy the state in, under the module's own tensors: every view of them sees it."""
         if self._staging is not None:
-            WAITS.wait()  # the copy before this one may still be under way
+            self._reading.wait()  # the copy before this one may still be under way
             self._staging[:] = buffer
             buffer = self._staging
         for part, target in zip(self._split(buffer), self._parts, strict=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
-from tianji.observe.processes import ProcessTimes
+from tianji.observe.processes import ProcessTimes, Seat
 from tianji.records import (
     NOTHING_GATHERED,
     NOTHING_MEASURED,
@@ -75,7 +75,7 @@ class Watch:
     def look(self, pids: Mapping[str, int] | None = None) -> None:
         """Take a sample. pids: the processes behind the workers, where they have their own."""
         if pids is not None:
-            self._times.look(pids)
+            self._times.look(pids, self._seats())
         sample = self._sample()
         if not self.first_step_ns():
             self._samples.clear()  # nothing is produced while the roles start up
@@ -89,6 +89,10 @@ class Watch:
         elif sample.rows[learner][Gauge.UPDATES] > self._first.rows[learner][Gauge.UPDATES]:
             self._steady = sample
         self._forget_before(sample.at_ns - int(WINDOW_S * 1e9))
+
+    def _seats(self) -> dict[str, Seat]:
+        kinds, rows = self._gauges.kinds, self._gauges.rows
+        return {name: Seat(kinds[name], row[Gauge.THREAD_ID]) for name, row in rows.items()}
 
     def _forget_before(self, at_ns: int) -> None:
         """Two samples stay, however old, so that there is something to compare."""

@@ -38,6 +38,10 @@ GATHERS = (
     "their number is part of the method."
 )
 
+FREE = (
+    "Cores are shared by rule: with a free balance neither actors nor the learner wait, so there "
+    "is nothing to balance."
+)
 ON_GPU = "Cores are shared by rule: the planner measures runs on the CPU."
 
 
@@ -103,15 +107,30 @@ def plan_again(
     before: RunPlan,
     tell: Tell,
 ) -> Planned:
-    """Plan a run that is resumed: keep its shares, except those among the changes."""
+    """Plan a run that is resumed: keep its shares, except those among the changes.
+
+    A run that moves between a CPU and a GPU is shared out anew, as far as the person set nothing:
+    what is best on one is far from it on the other.
+    """
     is_asked = "source" in changes.get("plan", {})
     same = {n: getattr(before, n) for n in SHARES if n not in changes and not is_asked}
     fixed = config.model_copy(update=same)
     if len(same) < len(SHARES):
         return replace(plan_run(fixed, env, machine, tell), config=config)
     probe = _probe(config, env, tell)
+    places = choose_places(config, machine, probe)
+    if (places.device, places.inference) != (before.device, before.inference):
+        planned = plan_run(config, env, machine, tell)
+        return replace(planned, note=f"{_moved(before, planned.plan)} {planned.note}".strip())
     kept = {name: getattr(before, name) for name in ("source", "prediction", "notes")}
     return Planned(config, resolve(fixed, machine, probe).model_copy(update=kept), probe, note="")
+
+
+def _moved(before: RunPlan, plan: RunPlan) -> str:
+    return (
+        f"The run was on {before.device} (inference: {before.inference}) and continues on "
+        f"{plan.device} (inference: {plan.inference})."
+    )
 
 
 def measured_plan(
@@ -119,7 +138,8 @@ def measured_plan(
 ) -> Planned:
     """Plan by a profile, kept or measured now; fresh: always measure.
 
-    An algorithm that gathers gradients is planned by rule: there is nothing to balance.
+    Algorithms that gather gradients, runs with a free balance and runs on a GPU are planned by
+    rule.
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
@@ -128,7 +148,11 @@ def measured_plan(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
             "`tianji plan` needs --engine local."
         )
-    return _solve(config, env, machine, _probe(config, env, tell), tell, fresh)
+    is_free = config.balance == "free"
+    probe = _probe(config, env, tell, timed=is_free)
+    if is_free or choose_places(config, machine, probe).device != "cpu":
+        return _by_rule(config, machine, probe, FREE if is_free else ON_GPU)
+    return _solve(config, env, machine, probe, tell, fresh)
 
 
 def virtual_costs(spec: RunSpec, tell: Tell) -> Profile | None:
@@ -186,6 +210,8 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
         return ""
     if gathers(config):
         return GATHERS
+    if config.balance == "free":
+        return FREE
     if config.plan.source == "rule":
         return "Cores are shared by rule (plan.source = rule)."
     if "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose:

@@ -41,6 +41,8 @@ ANSWERS = "answers"
 POLICY = "policy"
 TOTAL = "total"
 """Name of the wire by which actors and learner add up their sums, where that is an all-reduce."""
+FEEDBACK_SLOTS = 4
+"""Messages of a learner that its buffer may not have read yet."""
 SUPERVISOR = "supervisor"
 """Name of the engine's own end of a wire. It starts and watches the roles, and is none itself."""
 
@@ -175,7 +177,9 @@ def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tupl
         Wire(EXPERIENCE, "stream", item, actors, buffers, plan.num_slots),
         *(Wire(sum_name(i), "board", "sum", (name,), buffers) for i, name in enumerate(sums)),
         Wire(BATCHES, "stream", batch, buffers, learners),
-        Wire(FEEDBACK, "stream", "version, priorities, question", learners, buffers, capacity=4),
+        Wire(
+            FEEDBACK, "stream", "version, priorities, question", learners, buffers, FEEDBACK_SLOTS
+        ),
         Wire(ANSWERS, "stream", "state, figures, news", buffers, learners),
         *([Wire(TOTAL, "reduce", "sum", ranks, ranks)] if ranks else []),
         Wire(POLICY, "board", "weights", learners, (*actors, *servers, *evaluators)),

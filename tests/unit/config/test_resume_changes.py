@@ -29,6 +29,24 @@ def test_limits_and_what_is_shown_may_change() -> None:
     assert changed.algorithm == config.algorithm
 
 
+def test_a_run_may_move_to_another_machine() -> None:
+    line = "--device cpu --inference actor-cpu --emulator-threads 2"
+    changes = resume_changes(make_config("cartpole-ppo"), from_line(line))
+    assert changes == {"device": "cpu", "inference": "actor-cpu", "emulator_threads": 2}
+    config = make_config("cartpole-dqn")
+    changes = resume_changes(config, from_line("--replay-on gpu"))
+    assert with_changes(config, changes).algorithm == config.algorithm.model_copy(
+        update={"replay_on": "gpu"}
+    )
+
+
+def test_only_settings_of_the_algorithm_are_offered() -> None:
+    for preset, is_offered in (("cartpole-ppo", False), ("cartpole-dqn", True)):
+        with pytest.raises(UsageError) as told:
+            resume_changes(make_config(preset), from_line("--gamma 0.5"))
+        assert ("algorithm.replay_on" in str(told.value)) == is_offered
+
+
 def test_python_changes_by_the_same_rules() -> None:
     config = make_config("cartpole-ppo")
     asked = from_mapping({"target_return": 300, "checkpoint": {"keep_last": 9}})

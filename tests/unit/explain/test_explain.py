@@ -152,6 +152,14 @@ def test_actors_that_wait_for_a_simulator_may_be_more_than_cores():
     assert "4 actors could be up to 100 % faster" in gain
 
 
+def test_actors_that_take_turns_on_one_thread_need_no_more_of_them():
+    record = make_record(0.99, 0.30, num_actors=2, cores=16)
+    plan = make_plan(num_actors=2, envs_per_actor=32)
+    assert "cores are idle: 4 actors" in told(record, plan).gain
+    in_turns = plan.model_copy(update={"actors_per_worker": 2})
+    assert "idle" not in told(record, in_turns).gain
+
+
 def test_more_threads_are_left_to_a_measurement_and_a_measured_plan_has_made_it():
     record = make_record(cores=4)
     assert "2.8 cores are idle: `tianji plan` measures" in told(record).gain

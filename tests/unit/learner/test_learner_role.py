@@ -6,6 +6,7 @@ import pytest
 from tests.fakes.scripted import PAYLOAD_BYTES, ScriptedUpdate, gauge_row
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.inproc import InprocBoard
+from tianji.devices.waits import WAITS
 from tianji.errors import TrainingDiverged
 from tianji.learner.role import Learner
 from tianji.types import Batch
@@ -52,6 +53,18 @@ def test_without_a_batch_it_says_that_it_did_nothing():
     assert not rig.learner.tick()
     assert rig.gauges[Gauge.ACTIVITY] == Activity.WAITING
     assert rig.learner.is_between_versions
+
+
+def test_time_in_which_a_gpu_still_updates_is_not_that_of_publishing(monkeypatch):
+    rig, ticks = Rig(), iter([0, 100])
+    rig.learner._now_ns = lambda: next(ticks)
+
+    def write(_payload):
+        monkeypatch.setattr(WAITS, "earlier_ns", WAITS.earlier_ns + 70)
+
+    rig.learner._write_policy = write
+    rig.learner.publish()
+    assert rig.gauges[Gauge.PUBLISH_NS] == 30
 
 
 def test_the_first_policy_is_published_before_any_batch():

@@ -14,7 +14,7 @@ from tianji.errors import UsageError, WorkerLost
 from tianji.planning import keep
 from tianji.planning import planner as planning
 from tianji.planning.keep import kept_profile
-from tianji.planning.planner import measured_plan, plan_run
+from tianji.planning.planner import measured_plan, plan_again, plan_run
 
 MACHINE = Machine((0, 1), 1 << 34)
 SLOW = 100_000_000
@@ -252,3 +252,50 @@ def test_costs_for_another_engine_do_not_become_plans(measured):
     other = FOUR_ACTORS.model_copy(update={"num_cores": 2})
     keep.save(keep.key_of(config(), MACHINE), other)
     assert kept_profile(virtual, virtual.env, MACHINE) == other, "one with rehearsals is better"
+
+
+PIXELS = {
+    "env": "tianji.envs.worlds:Pixels", "num_envs": 8,
+    "algorithm": {"name": "ppo", "unroll_length": 4, "minibatch_size": 16},
+}  # fmt: skip
+
+
+def on(device):
+    """Find this device, whatever is asked."""
+    return lambda asked, is_worthwhile: device
+
+
+def again(asked, before, machine=MACHINE):
+    return plan_again(asked, {}, asked.env, machine, before, print)
+
+
+def test_a_run_that_moves_between_gpu_and_cpu_is_shared_out_anew(measured, monkeypatch):
+    asked, machine = RunConfig(**PIXELS), Machine(tuple(range(8)), 1 << 36)
+    monkeypatch.setattr("tianji.planning.resolve.places.find_device", on("cuda:0"))
+    on_gpu = plan_run(asked, asked.env, machine, print)
+    assert on_gpu.plan.device == "cuda:0"
+    assert on_gpu.plan.inference != "actor-cpu"
+    monkeypatch.setattr("tianji.planning.resolve.places.find_device", on("cpu"))
+    on_cpu = again(on_gpu.config, on_gpu.plan, machine)
+    assert (on_cpu.plan.device, on_cpu.plan.inference) == ("cpu", "actor-cpu")
+    assert on_cpu.plan.learner_threads == 8
+    before = f"was on cuda:0 (inference: {on_gpu.plan.inference})"
+    assert f"{before} and continues on cpu (inference: actor-cpu)" in on_cpu.note
+    assert on_cpu.config.device == "auto"
+    monkeypatch.setattr("tianji.planning.resolve.places.find_device", on("cuda:0"))
+    assert again(on_cpu.config, on_cpu.plan, machine).plan.device == "cuda:0"
+
+
+def test_a_run_that_stays_where_it_is_keeps_its_shares(measured):
+    first, _ = plan(config(num_actors=2, learner_threads=2))
+    found = again(config(), first.plan)
+    assert (found.plan.num_actors, found.plan.learner_threads, found.note) == (2, 2, "")
+
+
+def test_a_gpu_that_was_asked_for_and_is_gone_is_named_with_the_way_out(measured, monkeypatch):
+    asked = RunConfig(**PIXELS, device="cuda")
+    with monkeypatch.context() as patch:
+        patch.setattr("tianji.planning.resolve.places.find_device", on("cuda:0"))
+        before = plan_run(asked, asked.env, MACHINE, print).plan
+    with pytest.raises(UsageError, match=r"device is 'cuda'.*--device cpu"):
+        again(asked, before)

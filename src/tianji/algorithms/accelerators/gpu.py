@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tianji.devices.graphs import recorded
 from tianji.devices.twins import TWINS, Twin
-from tianji.devices.waits import WAITS
+from tianji.devices.waits import Waits
 from tianji.envs.spaces import Leaf, observation_leaves
 from tianji.ops.frames import hide_unseen
 from tianji.ops.returns import Floats
@@ -40,6 +40,7 @@ class GpuRows:
         if device.type == "cuda":
             self._stream = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
         self._outputs: Tensor | None = None
+        self._waits = Waits()
 
     @property
     def uploaded_bytes(self) -> int:
@@ -49,6 +50,14 @@ class GpuRows:
     def _evaluate(self, rows: dict[str, tuple[Tensor, ...]]) -> Tensor:
         obs = {leaf.key: leaf.observation(*rows[leaf.key]) for leaf in self._leaves}
         return self._forward(obs)
+
+    def record(self, unroll: Unroll) -> None:
+        """Evaluate a row of an unroll that nobody uses, so that the graph is recorded."""
+        self.begin(unroll)
+        self.submit(unroll, 0)
+        self._wait()
+        for leaf in self._leaves:
+            leaf.forget()
 
     def begin(self, unroll: Unroll) -> None:
         for leaf in self._leaves:
@@ -69,10 +78,13 @@ class GpuRows:
 
     def collect(self, out_NA: Floats) -> None:
         assert self._outputs is not None, "submit() comes first"
+        self._wait()
+        out_NA[:] = self._outputs.numpy()
+
+    def _wait(self) -> None:
         if self._stream is not None:
             with torch.cuda.stream(self._stream):
-                WAITS.wait()
-        out_NA[:] = self._outputs.numpy()
+                self._waits.wait()
 
     def finish(self, unroll: Unroll, end: int) -> None:
         with torch.cuda.stream(self._stream):
@@ -109,6 +121,11 @@ class _RowsOfLeaf:
                 self._own = torch.zeros(array.shape, dtype=kind, device=self._device)
             self._rows = self._own
         self._num_uploaded = 0
+
+    def forget(self) -> None:
+        """Let go of the unroll, and of the memory that was made for it."""
+        self._own, self._twin, self._rows = None, None, torch.empty(0)
+        self._num_uploaded = self.uploaded_bytes = 0
 
     def upload(self, unroll: Unroll, t: int) -> tuple[Tensor, ...]:
         """Upload what is new up to row t; return row t, or the frames of its stacks and ages."""

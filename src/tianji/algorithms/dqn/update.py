@@ -7,7 +7,7 @@ U: updates of a batch, B: transitions of an update.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import torch
@@ -34,10 +34,9 @@ from tianji.models.tensors import (
     to_tensors,
     with_prefix,
 )
-from tianji.types import OBS, Array, Batch, leaf_name
+from tianji.types import NEXT_OBS, OBS, Array, Batch, leaf_name
 
 ADAM_EPSILON = 1e-8
-NEXT_OBS = "next_obs"
 
 
 class TargetNetwork:
@@ -102,6 +101,9 @@ class DQNUpdate:
         self._norms: list[float | Tensor] = []
         self._figures = Figures()
         self._errors: Download | None = None
+        self._transitions: Transitions | None = None
+        self._suspects: Callable[[], Tensors] = dict
+        """Returns what the gradients of the last batch were computed from."""
 
     def minibatch_steps(self, batch: Batch) -> int:
         return int(batch.arrays["reward"].shape[1])
@@ -112,7 +114,7 @@ class DQNUpdate:
         self._found, self._norms = [], []
         self._figures.clear()
         self._errors = None
-        transitions = self._read(batch.arrays)
+        self._transitions = transitions = self._read(batch.arrays)
         prepared = self._gradient.prepare(transitions, config)
         for u in range(len(transitions.reward)):
             one = prepared.update(u)
@@ -143,16 +145,8 @@ class DQNUpdate:
 
     def _step(self, minibatch: Transitions) -> None:
         found = self._found[-1]
-        norm = self._optimizer.step(
-            self._learning_rate,
-            lambda: {
-                "observations": next(iter(minibatch.obs.values())),
-                "rewards": minibatch.reward,
-                "Q values": found.q_B,
-                "Q targets": found.target_B,
-            },
-        )
-        self._norms.append(norm)
+        suspects = partial(_suspects, minibatch, found.q_B, found.target_B)
+        self._norms.append(self._optimizer.step(self._learning_rate, suspects))
         self._target.follow()
 
     def _close(self) -> Tensor:
@@ -171,6 +165,8 @@ class DQNUpdate:
             }
             | self._optimizer.flags()
         )
+        assert self._transitions is not None, "something was found in them"
+        self._suspects = partial(_suspects, self._transitions, q_UB, target_UB)
         self._found = []
         return error_UB
 
@@ -184,7 +180,11 @@ class DQNUpdate:
         if self._found:
             self._close()
         found = self._figures.read()
-        return found and self._optimizer.check(found) | {"learning_rate": self._learning_rate}
+        if found:
+            found = self._optimizer.check(found, self._suspects)
+            found["learning_rate"] = self._learning_rate
+        self._transitions, self._suspects = None, dict
+        return found
 
     def state(self) -> Tensors:
         return {
@@ -197,3 +197,13 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
+
+
+def _suspects(transitions: Transitions, q: Tensor, target: Tensor) -> Tensors:
+    """Return what gradients were computed from, first causes first."""
+    return {
+        "observations": next(iter(transitions.obs.values())),
+        "rewards": transitions.reward,
+        "Q values": q,
+        "Q targets": target,
+    }

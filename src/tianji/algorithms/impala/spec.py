@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.impala.config import ImpalaConfig
-from tianji.algorithms.interface import Algorithm
+from tianji.algorithms.interface import Algorithm, QueueCadence
 from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
+
+
+def cadence(config: RunConfig) -> QueueCadence:
+    assert isinstance(config.algorithm, ImpalaConfig)
+    made = record.cadence(config)
+    steps = math.ceil(made.steps_per_version / config.algorithm.minibatches)
+    return replace(made, steps_per_update=steps)
 
 
 def check(spaces: Spaces, config: RunConfig) -> None:
@@ -24,7 +34,7 @@ def check(spaces: Spaces, config: RunConfig) -> None:
 ALGORITHM = Algorithm(
     name="impala",
     config=ImpalaConfig,
-    cadence=record.cadence,
+    cadence=cadence,
     check=check,
     fields=record.fields,
     build_model=record.build_model,

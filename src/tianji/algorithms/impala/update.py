@@ -5,7 +5,7 @@ B: valid steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,7 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import Adam, RMSProp, build_optimizer, linear
-from tianji.models.tensors import add_prefix, flatten, kept, with_prefix
+from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
 from tianji.ops.means import mean, variance
 from tianji.types import Batch
 
@@ -53,6 +53,9 @@ class ImpalaUpdate:
         self._weights: list[Tensor] = []
         self._norms: list[float | Tensor] = []
         self._figures = Figures()
+        self._experience: Experience | None = None
+        self._suspects: Callable[[], Tensors] = dict
+        """Returns what the gradients of the last batch were computed from."""
 
     def minibatch_steps(self, batch: Batch) -> int:
         return batch.num_steps // self._config.minibatches
@@ -62,7 +65,7 @@ class ImpalaUpdate:
         self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
         self._found, self._weights, self._norms = [], [], []
         self._figures.clear()
-        experience = self._preprocessor.process(batch)
+        self._experience = experience = self._preprocessor.process(batch)
         ends = np.linspace(0, experience.valid_TN.shape[1], config.minibatches + 1).astype(int)
         for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
             some = experience.select_envs(slice(begin, end))
@@ -86,18 +89,8 @@ class ImpalaUpdate:
         return self._flat.gradient_P
 
     def _step(self, some: Experience) -> None:
-        found = self._found[-1]
-        norm = self._optimizer.step(
-            self._learning_rate,
-            lambda: {
-                "observations": next(iter(some.obs_rows(some.row_order()).values())),
-                "rewards": some.valid_rows(some.reward_TN),
-                "policy outputs": found.log_prob_B,
-                "values": found.value_B,
-                "value targets": found.target_B,
-            },
-        )
-        self._norms.append(norm)
+        suspects = partial(_suspects, some, self._found[-1])
+        self._norms.append(self._optimizer.step(self._learning_rate, suspects))
 
     def _close(self) -> None:
         """Compute means over all valid steps, before the update that they went into."""
@@ -120,13 +113,19 @@ class ImpalaUpdate:
             }
             | self._optimizer.flags()
         )
+        assert self._experience is not None, "something was found in it"
+        self._suspects = partial(_suspects, self._experience, every)
         self._found, self._weights = [], []
 
     def metrics(self) -> Mapping[str, float]:
         if self._found:
             self._close()
         found = self._figures.read()
-        return found and self._optimizer.check(found) | {"learning_rate": self._learning_rate}
+        if found:
+            found = self._optimizer.check(found, self._suspects)
+            found["learning_rate"] = self._learning_rate
+        self._experience, self._suspects = None, dict
+        return found
 
     def state(self) -> dict[str, Tensor]:
         return {**add_prefix("optimizer", self._optimizer.state()), **self._preprocessor.state()}
@@ -134,3 +133,14 @@ class ImpalaUpdate:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+
+def _suspects(some: Experience, found: TracedSteps) -> Tensors:
+    """Return what gradients were computed from, first causes first."""
+    return {
+        "observations": next(iter(some.obs_rows(some.row_order()).values())),
+        "rewards": some.valid_rows(some.reward_TN),
+        "policy outputs": found.log_prob_B,
+        "values": found.value_B,
+        "value targets": found.target_B,
+    }

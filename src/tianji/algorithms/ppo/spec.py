@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.interface import Algorithm, QueueCadence
 from tianji.algorithms.ppo.config import PPOConfig
@@ -11,7 +13,9 @@ from tianji.config.run import RunConfig
 
 def cadence(config: RunConfig) -> QueueCadence:
     assert isinstance(config.algorithm, PPOConfig)
-    return record.cadence(config, config.algorithm.epochs)
+    made = record.cadence(config, config.algorithm.epochs)
+    steps = min(config.algorithm.minibatch_size, made.steps_per_version)
+    return replace(made, steps_per_update=steps)
 
 
 ALGORITHM = Algorithm(

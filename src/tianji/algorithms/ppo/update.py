@@ -72,12 +72,18 @@ class BatchLog:
         self._log_ratios.append(kept(diagnostics.log_ratio_B))
         self._value_errors.append(kept(diagnostics.value_error))
 
-    @property
-    def last(self) -> Diagnostics:
-        return Diagnostics(self._log_ratios[-1], self._value_errors[-1])
+    def suspects(self) -> Tensors:
+        """Return what the gradients so far were computed from, first causes first."""
+        return {
+            "observations": next(iter(self._batch.inputs.values())),
+            "rewards, in the targets of the values": self._batch.columns.target_B,
+            "policy outputs": torch.cat(self._log_ratios),
+            "values": torch.cat(self._value_errors, -1),
+        }
 
     def kl_of_epoch(self) -> float:
-        """Return how far the policy has moved, on average over this epoch so far."""
+        """Return how far the policy has moved, on average over this epoch so far. On a GPU this
+        waits for the epoch."""
         log_ratio_M = torch.cat(self._log_ratios[self._num_before_epoch :])
         weight_M = self._weights(self._orders[-1][: len(log_ratio_M)])
         figures = Figures()
@@ -167,22 +173,30 @@ class PPOUpdate:
         used = terms if device.type == "cpu" else terms.on(device)
         prepared = self._gradient.prepare(evaluated, used)
         sizes = part_sizes(num_rows, num_parts)
-        for _ in range(config.epochs):
+        for epoch in range(config.epochs):
             order_R = self._order(num_rows, len(sizes))
             log.begin_epoch(order_R)
             shuffled = prepared if len(sizes) == 1 else prepared.select(order_R)
             for minibatch in shuffled.split(sizes):
                 yield Minibatch(
                     partial(self._differentiate, minibatch, used, log),
-                    partial(self._step, minibatch, learning_rate, log),
+                    partial(self._step, learning_rate, log),
                 )
-            if config.target_kl is not None and log.kl_of_epoch() > config.target_kl:
+            if epoch + 1 < config.epochs and self._has_gone_too_far(log):
                 break
         log.close(self._optimizer.flags())
 
     def metrics(self) -> Mapping[str, float]:
-        found = {} if self._log is None else self._log.metrics(self._optimizer.flags())
-        return found and self._optimizer.check(found) | {"learning_rate": self._learning_rate}
+        log = self._log
+        found = {} if log is None else log.metrics(self._optimizer.flags())
+        if log is None or not found:
+            return {}
+        checked = self._optimizer.check(found, log.suspects)
+        return checked | {"learning_rate": self._learning_rate}
+
+    def _has_gone_too_far(self, log: BatchLog) -> bool:
+        target_kl = self._config.target_kl
+        return target_kl is not None and log.kl_of_epoch() > target_kl
 
     def _num_parts(self, batch: Batch) -> int:
         """Count all rows, valid or not: every batch makes the same number of updates."""
@@ -243,17 +257,8 @@ class PPOUpdate:
         log.add(self._gradient.gradient(minibatch, terms))
         return self._flat.gradient_P
 
-    def _step(self, minibatch: EvaluatedBatch[Any], learning_rate: float, log: BatchLog) -> None:
-        norm = self._optimizer.step(
-            learning_rate,
-            lambda: {
-                "observations": next(iter(minibatch.inputs.values())),
-                "rewards, in the targets of the values": minibatch.columns.target_B,
-                "policy outputs": log.last.log_ratio_B,
-                "values": log.last.value_error,
-            },
-        )
-        log.norms.append(norm)
+    def _step(self, learning_rate: float, log: BatchLog) -> None:
+        log.norms.append(self._optimizer.step(learning_rate, log.suspects))
 
     def state(self) -> dict[str, Tensor]:
         return {

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tianji.buffer.stores.observations import flat_index, stack_index
 from tianji.buffer.stores.rings import MakeObservations
+from tianji.devices.waits import WAITS, Download, make_event
 from tianji.types import Array, Field
 
 NUM_STAGED = 4
@@ -73,6 +74,7 @@ class DeviceObservations:
         tensor = torch.from_numpy(array)
         if self._device.type == "cpu":
             return tensor
+        WAITS.uploaded_bytes += array.nbytes
         return tensor.pin_memory().to(self._device, non_blocking=True)
 
     def replace(self, gathered: Tensor, place_B: Array, values_B: Array) -> None:
@@ -80,8 +82,7 @@ class DeviceObservations:
 
     def read(self, lane: int, row: int, count: int) -> Array:
         rows = np.arange(row, row + count) % self._shape[0]
-        read: Array = self._lanes[lane, self._to_device(rows)].cpu().numpy()
-        return read
+        return Download(self._lanes[lane, self._to_device(rows)]).read()
 
 
 class _Staged:
@@ -90,17 +91,18 @@ class _Staged:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._pinned = torch.empty(0)
-        self._is_copied = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+        self._is_copied = make_event()
 
     def upload(self, rows_TN: Array) -> Tensor:
         """Return the rows on the GPU; they are there when its stream comes to what follows."""
-        self._is_copied.synchronize()
+        WAITS.wait_for(self._is_copied)
         rows = torch.from_numpy(np.ascontiguousarray(rows_TN))
         if self._pinned.dtype != rows.dtype or self._pinned.numel() < rows.numel():
             self._pinned = torch.empty(rows.numel(), dtype=rows.dtype, pin_memory=True)
         pinned = self._pinned[: rows.numel()].view(rows.shape)
         pinned.copy_(rows)
         uploaded = pinned.to(self._device, non_blocking=True)
+        WAITS.uploaded_bytes += rows.nbytes
         self._is_copied.record(torch.cuda.current_stream(self._device))
         return uploaded
 

@@ -22,6 +22,7 @@ BEGIN, END, FINALS, ORIGIN, MADE = range(5)
 UNKNOWN = -1
 """The value of MADE if no unroll can continue this lane."""
 ITEM_BYTES = 64  # of a sampled transition beside its observations
+AUTO_SAVE_BYTES = 256 << 20  # checkpoints hold smaller stores: a copy takes hundredths of 1 s
 SMALL_FINALS_BYTES = 64 << 20
 STEPS_PER_FINAL = 8
 
@@ -46,7 +47,7 @@ class RingLayout:
     capacity: int
     """Rows of a lane that items may begin in."""
     lookahead: int
-    """Rows that an n-step return looks ahead."""
+    """Rows that an item looks ahead: those of its n-step return, at least."""
     has_observations: bool = True
     """False where observations lie in other memory, on a GPU."""
 

@@ -38,10 +38,22 @@ def build_model(spec: RunSpec) -> torch.nn.Module:
     return model
 
 
+def is_repeatable(spec: RunSpec) -> bool:
+    """Return whether the same seed gives the same parameters, on a GPU too: float32, and no lag."""
+    is_serial = spec.plan.lag_target == 0 or spec.config.engine == "inline"
+    return is_serial and spec.config.model.precision == "float32"
+
+
 def on_device(model: torch.nn.Module, spec: RunSpec, device: str) -> torch.nn.Module:
     """Move a model to a device and set the precision that it computes in there."""
     if device != "cpu":
         torch.cuda.set_device(torch.device(device))
+        # Some of cuDNN's kernels for the gradients of convolutions add up in any order, and they
+        # are the fastest for some shapes. All other kernels of our networks but that of the
+        # pooling in the residual torso add up in a fixed order. torch's switch for all of them
+        # would refuse graphs and fill every new tensor.
+        if is_repeatable(spec):
+            torch.backends.cudnn.deterministic = True
     model.to(torch.device(device))
     flatten(model)
     asked = spec.config.model.precision
@@ -82,6 +94,6 @@ def prepare_device(spec: RunSpec, slots: Mapping[str, Array], memory: Array) -> 
         return
     torch.cuda.set_device(torch.device(plan.device))
     pin(memory)
-    if plan.inference == "learner":
+    if plan.inference == "learner" and not plan.replay_rows:  # replay copies rows from the slots
         for name in frame_names(slots):
             TWINS.add(slots[name], torch.device(plan.device))

@@ -13,7 +13,7 @@ from tianji.algorithms.interface import ReplayCadence
 from tianji.buffer.stores.device_observations import on_device
 from tianji.buffer.stores.proportional import ProportionalSampler
 from tianji.buffer.stores.replay import Replay, ReplayPlan
-from tianji.buffer.stores.ring_layout import RingLayout
+from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
 from tianji.buffer.stores.rings import Rings
 from tianji.buffer.stores.sampling import Sampler, UniformSampler
 from tianji.channels.interface import Receiver
@@ -25,7 +25,6 @@ from tianji.models.sizes import reward_clip
 
 OpenMemory = Callable[[RingLayout], Any]
 """Opens the replay store's memory."""
-AUTO_SAVE_BYTES = 256 << 20  # copied in a few hundredths of a second
 
 
 def build_replay(
@@ -53,6 +52,8 @@ def build_replay(
         seed=seed,
         saves_items=_saves_items(spec, nbytes),
         saves_last=spec.config.checkpoint.save_replay,
+        n_step=cadence.n_step,
+        updates_per_batch=cadence.num_updates if spec.plan.balance == "free" else None,
     )
     if plan.saves_last:
         _check_disk(spec, nbytes)

@@ -42,6 +42,7 @@ from tianji.engines.assembly.gradients import (
     published,
 )
 from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.recording import RECORD, StartTimes, record_update
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
@@ -95,6 +96,7 @@ class Roles:
         self._total: KeptTotal | None = None
         self._model: torch.nn.Module | None = None
         """The learner's, if it is built here."""
+        self.start_times = StartTimes()
 
     def open_spans(self, role: Role) -> Spans | None:
         self.spans[role.name] = spans = spans_of(self._spec, role.name)
@@ -178,6 +180,9 @@ class Roles:
         update = load_algorithm(spec.config.algorithm.name).build_update(
             model, spec.spaces, spec.config
         )
+        if spec.plan.device != "cpu":
+            with self.start_times.measure(RECORD):
+                record_update(spec, model, update, partial(self._show_life, learner))
         snapshot = published(spec, model, update)
         self._tell_sizes(learner, model, snapshot.nbytes)
         policy = ends.policy_writer(snapshot.nbytes)
@@ -195,7 +200,8 @@ class Roles:
             rows.learner,
             now_ns,
         )
-        group = Group(model, update, buffer, learning, rows, spec.plan.ratio, now_ns)
+        ratio = spec.plan.ratio if spec.plan.balance == "paced" else None
+        group = Group(model, update, buffer, learning, rows, ratio, now_ns)
         checkpoints = Checkpoints(
             spec.config.checkpoint,
             spec.run_dir,
@@ -210,6 +216,11 @@ class Roles:
             checkpoints = trace_checkpoints(checkpoints, spans)
         period_s = spec.config.observe.period_s
         return Training(group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns)
+
+    def _show_life(self, role: Role) -> None:
+        """Show that the worker of a role is alive while it starts."""
+        for other in self._program.roles_in(role.worker):
+            self._ends.gauges.rows[other.name][Gauge.HEARTBEAT_NS] = time.monotonic_ns()
 
     def buffer(self, progress: CountsProgress, taker: Role) -> Buffer:
         """taker: the role whose loop takes batches, which sums that were added up wake."""

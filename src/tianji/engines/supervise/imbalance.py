@@ -32,7 +32,7 @@ class Imbalances:
         now_ns: Clock = time.monotonic_ns,
         pids: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """pids: the workers' processes, whose processor time `replan` is told."""
+        """pids: the workers' processes, for their processor time."""
         promised = plan.prediction.received if plan.prediction is not None else None
         self._plan = plan
         self._drift = Drift(promised, num_cores, is_serial=plan.lag_target == 0)
@@ -52,7 +52,8 @@ class Imbalances:
         if now_ns < self._next_ns:
             return None
         self._next_ns = now_ns + LOOK_PERIOD_NS
-        self._watch.look(None if self._replan is None else self._pids())
+        needs_times = self._replan is not None or self._plan.emulator_threads > 1
+        self._watch.look(self._pids() if needs_times else None)
         record = self._watch.now().measured
         if record["span_s"] < 0.5 * LOOK_PERIOD_NS / 1e9:
             return None  # the first look: there is nothing to compare with
@@ -60,9 +61,7 @@ class Imbalances:
             at_s=now_ns / 1e9,
             version=self._learner[Gauge.VERSION],
             rate=record["rates_per_s"]["received"],
-            busy_cores=sum(
-                self._cores_of(role, share) for role, share in record["busy_share"].items()
-            ),
+            busy_cores=self._busy_cores(record),
             learner_waits=record["paced_share"].get("learner", 0.0),
             actors_wait=self._of_actors(record["paced_share"]) / max(1, len(self._actors)),
         )
@@ -76,6 +75,15 @@ class Imbalances:
             role="supervisor",
             text=finding.text,
             record=_record(finding, record),
+        )
+
+    def _busy_cores(self, record: Measured) -> float:
+        """Count what roles are busy with, or the time of their threads where that is more: while
+        the threads of an emulator work, its actor may sleep."""
+        used = _core_share(record)
+        return sum(
+            max(self._cores_of(role, share), used.get(role, 0.0))
+            for role, share in record["busy_share"].items()
         )
 
     def _cores_of(self, role: str, share: float) -> float:
@@ -119,4 +127,4 @@ def _record(finding: Finding, seen: Measured) -> Imbalance:
 
 
 def _core_share(seen: Measured) -> dict[str, float]:
-    return {worker: spent / seen["span_s"] for worker, spent in seen["core_s"].items()}
+    return {role: spent / seen["span_s"] for role, spent in seen["core_s"].items()}

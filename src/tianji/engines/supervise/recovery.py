@@ -21,6 +21,8 @@ from tianji.engines.supervise.watched import WatchedWorker
 from tianji.programs.program import Program
 from tianji.records import Event
 
+TOGETHER = " Actors and learner share that process and start again together, with new episodes."
+
 
 class Recovery:
     """Decides; whoever owns the workers starts those that are due."""
@@ -58,6 +60,8 @@ class Recovery:
         text = f"{cause}. Restart {health.used} of {supervise.max_restarts}" + (
             f" in {wait_s:.1f} s." if wait_s else "."
         )
+        if worker.trains and worker.actors:
+            text += TOGETHER
         self._observer.report(Event(kind="restart", role=worker.name, text=text))
         self._reset_lanes(worker)
 

@@ -21,7 +21,13 @@ from torch import Tensor, nn
 
 from tianji.envs.spaces import Leaf
 from tianji.models.networks.parts import in_parts
-from tianji.models.sizes import NUM_FEATURES, convolutions, is_channels_last, is_image
+from tianji.models.sizes import (
+    NUM_FEATURES,
+    RESIDUAL_CHANNELS,
+    convolutions,
+    image_shape,
+    is_image,
+)
 from tianji.models.tensors import Tensors
 from tianji.types import Array
 
@@ -37,7 +43,7 @@ class ImageTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self.is_channels_last = is_channels_last(shape)
+        self.axes = image_shape(shape).axes
         self._scale = scale
         layers = [nn.Conv2d(*layer) for layer in convolutions(shape)]
         self.convolutions = nn.ModuleList(layers)
@@ -52,11 +58,11 @@ class ImageTorso(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
+        """[B, ...] with the axes that the space has, to [B, D]."""
         return F.relu(self.dense(self._convolve(images)), inplace=True)
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self.is_channels_last, self._scale)
+        x_BCHW = to_pixels(images, self.axes, self._scale)
         for convolution in self.convolutions:
             x_BCHW = F.relu(convolution(x_BCHW), inplace=True)
         return x_BCHW.flatten(1)
@@ -67,9 +73,12 @@ CHANNELS_LAST_ROWS = 64
 256; inference on 8 rows is slower then."""
 
 
-def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
-    """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1."""
-    x_BCHW = images.permute(0, 3, 1, 2) if is_channels_last else images
+def to_pixels(images: Tensor, axes: str, scale: float) -> Tensor:
+    """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1.
+
+    axes: those of one image, see `ImageShape`.
+    """
+    x_BCHW = _channels_first(images, axes)
     if images.is_cuda and torch.is_autocast_enabled("cuda"):
         # Half the bytes, and in the order in which tensor cores read them.
         x_BCHW = x_BCHW.to(torch.bfloat16, memory_format=torch.channels_last)
@@ -81,6 +90,16 @@ def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
     return x_BCHW.float() * scale
 
 
+def _channels_first(images: Tensor, axes: str) -> Tensor:
+    if axes == "HW":
+        return images[:, None]
+    if axes == "HWC":
+        return images.permute(0, 3, 1, 2)
+    if axes == "KHWC":
+        return images.permute(0, 1, 4, 2, 3).flatten(1, 2)
+    return images.flatten(1, 2) if axes == "KCHW" else images
+
+
 class ResidualTorso(nn.Module):
     """The residual network of Espeholt et al. 2018: three sections of 16, 32 and 32 channels.
 
@@ -89,9 +108,8 @@ class ResidualTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self.is_channels_last = is_channels_last(shape)
+        self.axes, channels, _ = image_shape(shape)
         self._scale = scale
-        channels = shape[-1] if self.is_channels_last else shape[0]
         widths = (channels, *RESIDUAL_CHANNELS)
         self.sections = nn.ModuleList(_Section(*pair) for pair in itertools.pairwise(widths))
         with torch.no_grad():
@@ -101,11 +119,11 @@ class ResidualTorso(nn.Module):
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
+        """[B, ...] with the axes that the space has, to [B, D]."""
         return F.relu(self.dense(self._convolve(images)), inplace=True)
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self.is_channels_last, self._scale)
+        x_BCHW = to_pixels(images, self.axes, self._scale)
         for section in self.sections:
             x_BCHW = section(x_BCHW)
         return F.relu(x_BCHW).flatten(1)
@@ -125,7 +143,6 @@ class _Section(nn.Module):
         return x_BCHW
 
 
-RESIDUAL_CHANNELS = (16, 32, 32)
 TORSOS = {"nature": ImageTorso, "impala": ResidualTorso}
 
 
@@ -169,7 +186,8 @@ class Encoder(nn.Module):
         self._vectors = [_VectorLeaf(leaf) for leaf in leaves if not is_image(leaf)]
         self._image_keys = [leaf.key for leaf in leaves if is_image(leaf)]
         images = [leaf for leaf in leaves if is_image(leaf)]
-        self.torsos = nn.ModuleList(TORSOS[torso](leaf.shape, _scale(leaf)) for leaf in images)
+        build = TORSOS[torso]
+        self.torsos = nn.ModuleList(build(leaf.shape, _pixel_scale(leaf)) for leaf in images)
         num_numbers = sum(leaf.size for leaf in self._vectors)
         self.num_features = num_numbers + NUM_FEATURES * len(images)
         self.normalizer: Normalizer | None = None
@@ -201,7 +219,7 @@ class Encoder(nn.Module):
         for key, torso in zip(self._image_keys, self.torsos, strict=True):
             x_BCHW = obs[key]
             is_used = x_BCHW.device.type == "cpu" and len(x_BCHW) >= CHANNELS_LAST_ROWS
-            if is_used and not torso.is_channels_last:
+            if is_used and torso.axes == "CHW":
                 found[key] = x_BCHW.contiguous(memory_format=torch.channels_last)
         return found
 
@@ -245,3 +263,14 @@ class _VectorLeaf:
 
 def _scale(leaf: Leaf) -> float:
     return 1.0 / 255.0 if isinstance(leaf.space, spaces.Box) and leaf.dtype == "uint8" else 1.0
+
+
+LARGEST_PIXEL = 2**16 - 1
+"""Larger bounds are those of a type, and say nothing about pixels."""
+
+
+def _pixel_scale(leaf: Leaf) -> float:
+    """Return the factor that brings pixels to 0 to 1 (or -1 to 1), by the bounds of the space."""
+    assert isinstance(leaf.space, spaces.Box)
+    largest = float(np.maximum(np.abs(leaf.space.low), np.abs(leaf.space.high)).max())
+    return 1.0 / largest if 0.0 < largest <= LARGEST_PIXEL else 1.0

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
 
 
+CORES_FOR_A_SERVER = 4
+"""With fewer cores, one for the server alone costs more than it brings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Places("cuda:0", "learner", emulator_threads=16, turns=None, reason="...")"""
@@ -43,7 +47,7 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
         return _on_the_cpu(config)
     has_images = any(is_image(leaf) for leaf in observation_leaves(probe.spaces.observation))
     device = find_device(config.device, is_worthwhile=has_images)
-    inference, reason = _inference(config, probe, device, has_images)
+    inference, reason = _inference(config, machine, probe, device, has_images)
     if config.emulator_threads != "auto":
         threads = config.emulator_threads
     elif not probe.has_threads:
@@ -81,7 +85,7 @@ def _on_the_cpu(config: RunConfig) -> Places:
 
 
 def _inference(
-    config: RunConfig, probe: Probe, device: str, has_images: bool
+    config: RunConfig, machine: Machine, probe: Probe, device: str, has_images: bool
 ) -> tuple[Inference, str]:
     asked = config.inference
     if asked == "served" and config.engine != "local":
@@ -98,6 +102,11 @@ def _inference(
         return asked, ""
     if device == "cpu" or not has_images:
         return "actor-cpu", ""
+    if config.engine == "local" and len(machine.cores) >= CORES_FOR_A_SERVER:
+        return "served", (
+            f"A server in the learner's process infers on {device} for all actors: their processes "
+            "only step environments, and observations cross to the GPU once."
+        )
     if probe.has_threads and config.engine == "local":
         return "learner", (
             f"Inference is in the learner's process on {device}: the emulator steps on threads, so "
@@ -110,6 +119,17 @@ SAFE_GPU_SHARE = 0.8
 """Share of the free memory of a GPU that a replay store may take."""
 
 
+def fits_gpu_replay(config: RunConfig, device: str, nbytes: int) -> bool:
+    """Return whether a replay store of this size can be on the learner's GPU."""
+    if device == "cpu" or config.plan.buffer_worker != "learner":
+        return False
+    return nbytes <= SAFE_GPU_SHARE * _free_bytes(device)
+
+
+def _free_bytes(device: str) -> int:
+    return list_gpus()[int(device.partition(":")[2])].free_bytes
+
+
 def check_gpu_replay(config: RunConfig, device: str, nbytes: int) -> None:
     """Raise UsageError if a replay store of this size cannot be on the learner's GPU."""
     advice = "Use a smaller replay_size, or --replay-on host for main memory."
@@ -120,7 +140,7 @@ def check_gpu_replay(config: RunConfig, device: str, nbytes: int) -> None:
         )
     if device == "cpu":
         raise UsageError(f"replay_on is 'gpu', and this run is on the CPU. {advice}")
-    free = list_gpus()[int(device.partition(":")[2])].free_bytes
+    free = _free_bytes(device)
     if nbytes > SAFE_GPU_SHARE * free:
         raise UsageError(
             f"The replay store does not fit on {device}: its observations take "

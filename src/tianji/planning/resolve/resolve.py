@@ -16,7 +16,9 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
+from tianji.planning.resolve.check_balance import check_balance
 from tianji.planning.resolve.check_times import check_times
+from tianji.planning.resolve.gpu_memory import estimate_gpu_memory
 from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
 from tianji.planning.resolve.shares import (
     choose_actors,
@@ -70,14 +72,18 @@ def resolve(
         solution's, or estimated.
     """
     _check_algorithm(config, probe)
-    run = Run(config, probe, most_parameters(probe.spaces, config))
-    shares, cadence = _shares(run, machine, solution), run.cadence
-    places = shares.places
+    places = choose_places(config, machine, probe)
+    run = Run(config, probe, most_parameters(probe.spaces, config), places.device)
+    shares, cadence = _shares(run, machine, places, solution), run.cadence
+    check_balance(config, cadence)
     check_times(config, cadence, shares.num_actors)
     slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
     if slots.replay is not None and not slots.replay.has_observations:
         check_gpu_replay(config, places.device, slots.replay.observation_bytes)
+    gpu = estimate_gpu_memory(run, slots, places, shares.num_actors)
+    if gpu is not None:
+        gpu.check(config, places.device)
     if solution is not None:
         memory = solution.chosen.memory
     _check_memory(memory or estimated_memory(run, shares.num_actors), machine)
@@ -106,8 +112,10 @@ def resolve(
         # Rounds of gradients are closed; nothing is paced.
         lag_target=0 if isinstance(cadence, Gather) else lag_target(config),
         max_lag=config.max_lag,
+        balance=config.balance,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
+        gpu_bytes={} if gpu is None else gpu.parts,
         source="rule" if solution is None else "measured",
         prediction=solution.chosen.prediction if solution is not None else None,
         notes=_notes(run, machine, shares, slots, solution),
@@ -118,9 +126,12 @@ def check_network(
     config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
 ) -> None:
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
+    run = Run(config, probe, num_parameters, plan.device)
     if plan.source == "rule":  # else the memory was measured with this network
-        memory = estimated_memory(Run(config, probe, num_parameters), plan.num_actors)
-        _check_memory(memory, machine)
+        _check_memory(estimated_memory(run, plan.num_actors), machine)
+    places, slots = choose_places(config, machine, probe), plan_slots(run, plan.num_actors)
+    if (gpu := estimate_gpu_memory(run, slots, places, plan.num_actors)) is not None:
+        gpu.check(config, places.device)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:
@@ -189,11 +200,10 @@ def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
     ]
 
 
-def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
+def _shares(run: Run, machine: Machine, places: Places, solution: Solution | None) -> _Shares:
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
     num_actors = _set_actors(config)
-    places = choose_places(config, machine, run.probe)
     if places.turns != 1 and num_actors is None:
         most = 2 if places.turns is None else places.turns * len(machine.cores)
         num_actors = _groups(_possible_counts(run, len(machine.cores)), most)
@@ -203,14 +213,15 @@ def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
         by_rule = num_actors or _actors_by_rule(run, machine)
-        rest = by_rule, _learner_threads(len(machine.cores), by_rule, places), 1
+        rest = by_rule, _learner_threads(config, len(machine.cores), by_rule, places), 1
     return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
 
 
-def _learner_threads(num_cores: int, num_actors: int, places: Places) -> int:
+def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
     """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
-    images takes several times as long as acting, so that the actors mostly wait."""
-    if places.trains_images_on_cpu:
+    images takes several times as long as acting, so that the actors mostly wait, unless their
+    balance is free."""
+    if places.trains_images_on_cpu and config.balance == "paced":
         return num_cores
     return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
 
@@ -246,6 +257,8 @@ def _possible_counts(run: Run, num_cores: int) -> list[int]:
 
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
+    if shares.places.inference == "served" and shares.places.device != "cpu":
+        return False  # the learner has a core that no actor uses
     evaluators = int(config.evaluate.period_s > 0)
     buffers = int(config.plan.buffer_worker == "buffer")
     others = evaluators + buffers

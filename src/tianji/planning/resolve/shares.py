@@ -119,10 +119,6 @@ def pin_cores(
     return cores
 
 
-CORES_FOR_A_SERVER = 4
-"""With fewer cores, one for the server alone would cost more than it brings."""
-
-
 def keep_core_for_server(machine: Machine, num_workers: int) -> dict[str, tuple[int, ...]]:
     """Return the cores of each worker where a server on the GPU infers for all actors.
 
@@ -130,7 +126,7 @@ def keep_core_for_server(machine: Machine, num_workers: int) -> dict[str, tuple[
     answers, and on a core that is busy a thread wakes up milliseconds late. The actors share the
     other cores.
     """
-    if machine.is_shared or len(machine.cores) < CORES_FOR_A_SERVER:
+    if machine.is_shared or num_workers < 2:
         return {}
     first, *others = _core_order(machine)
     return {"learner": (first,), **{f"actors-{n}": tuple(others) for n in range(num_workers)}}

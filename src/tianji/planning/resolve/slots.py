@@ -7,13 +7,13 @@ what they share are exact.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.stores.ring_layout import RingLayout
+from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
 from tianji.channels.board import NUM_COPIES
 from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
@@ -23,7 +23,9 @@ from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
+from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
+from tianji.programs.program import FEEDBACK_SLOTS
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -32,15 +34,21 @@ if TYPE_CHECKING:
 # and two may be on their way.
 SLOTS_PER_GRADIENT_ACTOR = 4
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
+# With a free balance actors must not wait while the learner's process makes an update or saves a
+# checkpoint, in which time it receives nothing.
+MOST_FREE_SLOTS, FEWEST_FREE_SLOTS = 64, 4  # of one actor
+FREE_SLOTS_BYTES = 64 << 20  # of all actors together, if those are more than the fewest
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run before its shares of the machine are known. num_parameters: of its network, at most."""
+    """A run before its shares of the machine are known. num_parameters: of its network, at most.
+    device: where the learner trains."""
 
     config: RunConfig
     probe: Probe
     num_parameters: int = 0
+    device: str = "cpu"
 
     @cached_property
     def cadence(self) -> Cadence:
@@ -99,12 +107,15 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         match cadence:
             case ReplayCadence():
                 capacity = math.ceil(cadence.capacity_steps / config.num_envs)
-                shape = num_actors, capacity, cadence.lookahead
-                replay = RingLayout(layout, *shape, has_observations=not cadence.on_gpu)
+                replay = RingLayout(layout, num_actors, capacity, cadence.lookahead)
+                if _is_on_gpu(run, cadence, replay):
+                    replay = replace(replay, has_observations=False)
             case QueueCadence():
                 stored = (cadence.pool_batches - 1) * per_version
-        in_flight = per_version * (lag_target(config) + 2) + num_actors * SPARE_SLOTS_PER_ACTOR
-        num_slots = stored + in_flight
+        in_flight = per_version * (lag_target(config) + 2)
+        if config.balance == "free":
+            in_flight = num_actors * _free_slots(layout.slot_bytes, num_actors)
+        num_slots = stored + in_flight + num_actors * SPARE_SLOTS_PER_ACTOR
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
     shared = SharedBytes(
@@ -112,7 +123,22 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    return Slots(layout, per_version, warmup, replay, num_slots, shared)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared)
+    if config.engine == "local" and config.plan.buffer_worker == "buffer":
+        return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
+    return slots
+
+
+def _free_slots(slot_bytes: int, num_actors: int) -> int:
+    """Return the slots of each actor with a free balance."""
+    affordable = FREE_SLOTS_BYTES // (slot_bytes * num_actors)
+    return max(FEWEST_FREE_SLOTS, min(MOST_FREE_SLOTS, affordable))
+
+
+def _is_on_gpu(run: Run, cadence: ReplayCadence, replay: RingLayout) -> bool:
+    if cadence.memory != "auto":
+        return cadence.memory == "gpu"
+    return fits_gpu_replay(run.config, run.device, replay.observation_bytes)
 
 
 def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:
@@ -125,6 +151,21 @@ def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:
     return cadence.steps_per_version // steps_per_unroll
 
 
+def _message_bytes(run: Run, slots: Slots) -> int:
+    """Return what the slots of messages grow to: one batch, the priorities of its items, and the
+    state of the store in both directions, which holds the items where checkpoints do."""
+    cadence, checkpoint = run.cadence, run.config.checkpoint
+    state = STATE_BYTES
+    if slots.replay is not None:
+        nbytes = replace(slots.replay, has_observations=True).nbytes
+        is_small = nbytes <= AUTO_SAVE_BYTES
+        is_saved = is_small if checkpoint.replay == "auto" else checkpoint.replay
+        state += nbytes if is_saved or checkpoint.save_replay else 0
+    priorities = FEEDBACK_SLOTS * FLOAT_BYTES * cadence.trained_steps_per_version
+    return to_pages(_batch_bytes(cadence, slots)) + to_pages(priorities) + 2 * to_pages(state)
+
+
+STATE_BYTES = 1 << 20  # of a buffer without items: counts, histograms, random states
 WORKER_BYTES = 170 << 20  # a process with torch: 172 MiB with 4 actors, 156 MiB of it written to
 FLOAT_BYTES = 4
 ACTING_COPIES = 2  # of the parameters in an actor: its network, and the policy as read

@@ -4,7 +4,7 @@
 
 Shared memory counts as main memory: it lies in memfds, which count against the limit of the control
 group and not against the size of /dev/shm. Libraries that processes share count once: each process
-has its part of them. Nothing of a run lies on a GPU.
+has its part of them. GPU memory is counted in `planning/resolve/gpu_memory.py`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ class SharedBytes:
     in_flight: slots of unrolls that are being made, wait, or are trained on.
     replay: the steps that the replay store keeps.
     control: lanes, gauges and bells.
+    messages: batches and states between a buffer and a learner in another worker.
     """
 
     in_flight: int
     replay: int
     control: int
+    messages: int = 0
 
     @property
     def total(self) -> int:
-        return self.in_flight + self.replay + self.control
+        return self.in_flight + self.replay + self.control + self.messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class RunMemory:
             "unrolls_in_flight": self.shared.in_flight,
             "replay": self.shared.replay,
             "control": self.shared.control,
+            "messages": self.shared.messages,
             "policy": self.policy,
         }
 

@@ -199,7 +199,7 @@ def _prediction(chosen: Candidate, demand: Demand) -> str:
 def _memory(chosen: Candidate, machine: Machine) -> str:
     return (
         f"The run needs {mib(chosen.memory.total)} MiB of the {mib(machine.memory_bytes)} MiB of "
-        "free main memory, shared memory included (memfds, not /dev/shm). It uses no GPU memory."
+        "free main memory, shared memory included (memfds, not /dev/shm)."
     )
 
 

@@ -77,3 +77,29 @@ def test_it_is_asked_for_again_now_and_then_while_the_imbalance_lasts():
     before = len(asked)
     run.goes(60, steps_per_s=1000)
     assert len(asked) == before, "it is over"
+
+
+class Emulators:
+    """Processor time of an actor whose emulator keeps so many cores busy."""
+
+    def __init__(self, num_cores):
+        self.num_cores = num_cores
+        self.core_ns, self.no_core_ns, self.resident_bytes = {"actor-0": 0}, {}, {}
+
+    def look(self, pids, seats):
+        self.core_ns = {"actor-0": self.core_ns["actor-0"] + int(self.num_cores * SECOND_NS)}
+
+
+@pytest.mark.parametrize(("busy", "is_reported"), [(15.5, False), (1, True)])
+def test_cores_that_an_emulator_uses_are_not_idle(busy, is_reported):
+    run = Run(promised=1000)
+    plan = plan_for(config()).model_copy(update={"emulator_threads": 16})
+    run.imbalances = Imbalances(plan, 16, run.gauges, None, lambda: run.now_ns)
+    run.imbalances._watch._times = Emulators(busy)
+    reports = []
+    for _ in range(60):
+        run.gauges.rows["learner"][Gauge.WAIT_NS] += int(0.9 * SECOND_NS)
+        run.gauges.rows["actor-0"][Gauge.BUSY_NS] += SECOND_NS
+        reports += run.goes(1, steps_per_s=1000)
+    assert bool(reports) == is_reported
+    assert all("cores are idle" in report["text"] for report in reports)

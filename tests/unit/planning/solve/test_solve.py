@@ -191,7 +191,7 @@ def test_memory_is_counted_part_by_part():
     assert memory.parts == {
         "actors": 400 * MIB, "learner": 300 * MIB, "evaluator": 200 * MIB,
         "supervisor": SUPERVISOR_BYTES, "unrolls_in_flight": 2 * MIB, "replay": 10 * MIB,
-        "control": MIB, "policy": 4 * MIB,
+        "control": MIB, "messages": 0, "policy": 4 * MIB,
     }  # fmt: skip
     assert memory.total == 917 * MIB + SUPERVISOR_BYTES
 

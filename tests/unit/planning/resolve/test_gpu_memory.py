@@ -1,0 +1,148 @@
+"""The memory of a run on its GPU is planned, and a GPU that is too full is refused."""
+
+import math
+
+import pytest
+from gymnasium.spaces import Discrete
+
+from tests.unit.devices.fake_nvml import GIB, FakeGpu, FakeNvml
+from tests.unit.planning.plans import config
+from tianji.config.machine import Machine
+from tianji.devices import find, nvml
+from tianji.envs.build import Probe
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import Frames
+from tianji.errors import UsageError
+from tianji.models.sizes import torso_outputs
+from tianji.planning.resolve.gpu_memory import CONTEXT_BYTES
+from tianji.planning.resolve.resolve import resolve
+
+MACHINE = Machine(tuple(range(16)), 256 * GIB)
+GAMES = Probe(
+    Spaces(Frames(4, (84, 84)), Discrete(6)), False, "in words", False, None, has_threads=True
+)
+PPO = {"name": "ppo", "unroll_length": 64, "minibatch_size": 1024}
+DQN = {"name": "dqn", "replay_size": 1_000_000, "replay_on": "gpu"}
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """Set the free memory of the only GPU, in GiB."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(find, "torch_has_cuda", lambda: True)
+
+    def set_free(gib):
+        library = FakeNvml(FakeGpu("GPU-a", free=int(gib * GIB)))
+        monkeypatch.setattr(nvml, "_library", lambda: library)
+
+    return set_free
+
+
+def plan(algorithm, **values):
+    return resolve(config(algorithm, **{"num_envs": 64, **values}), MACHINE, GAMES)
+
+
+def refused(algorithm, **values):
+    with pytest.raises(UsageError) as told:
+        plan(algorithm, **values)
+    return str(told.value)
+
+
+def test_frames_that_stay_on_the_gpu_and_a_batch_are_counted(free):
+    free(100)
+    found = plan(PPO, inference="learner")
+    parts = found.gpu_bytes
+    assert (found.device, found.inference) == ("cuda:0", "learner")
+    frames = (64 + 4) * 32 * 84 * 84  # rows of an unroll with what it looks back, of 32 games
+    assert parts["unrolls"] == found.num_slots * frames
+    stacks = 4 * 84 * 84 * (2 * 64 * 64 + 1024)
+    assert parts["batch"] == found.unrolls_per_version * found.slot_bytes + stacks
+    assert parts["context"] == CONTEXT_BYTES
+    assert parts["replay"] == 0
+    numbers = torso_outputs((4, 84, 84), "nature")
+    assert parts["activations"] > 1024 * 2 * sum(numbers)
+    assert parts["evaluation"] > 64 * 64 * 2 * (numbers[0] + max(numbers[1:]))
+
+
+def test_another_place_of_inference_needs_other_memory(free):
+    free(100)
+    found = plan(PPO, inference="actor-gpu").gpu_bytes
+    assert (found["unrolls"], found["context"]) == (0, 2 * CONTEXT_BYTES)
+    assert plan(PPO, inference="actor-cpu").gpu_bytes["context"] == CONTEXT_BYTES
+    assert plan(PPO, device="cpu").gpu_bytes == {}
+
+
+def test_float32_and_larger_updates_take_more(free):
+    free(1000)
+    half, whole = (
+        plan({**PPO, "minibatch_size": 4096}, model={"precision": kind}).gpu_bytes["activations"]
+        for kind in ("bfloat16", "float32")
+    )
+    assert whole == 2 * half
+    small = plan({"name": "impala", "unroll_length": 64, "minibatches": 4}).gpu_bytes
+    large = plan({"name": "impala", "unroll_length": 64, "minibatches": 1}).gpu_bytes
+    assert large["activations"] == 4 * small["activations"]
+    assert large["evaluation"] == 0
+    residual = plan(PPO, model={"torso": "impala"}).gpu_bytes
+    assert residual["activations"] > 3 * plan(PPO).gpu_bytes["activations"]
+
+
+def test_replay_on_the_gpu_is_part_of_it(free):
+    free(100)
+    found = plan(DQN)
+    assert found.gpu_bytes["replay"] >= 1_000_000 * 84 * 84
+    assert plan({**DQN, "replay_on": "host"}).gpu_bytes["replay"] == 0
+
+
+def test_a_full_gpu_is_refused_with_the_setting_that_helps(free):
+    free(0.5)
+    text = refused(PPO)
+    assert "does not fit on cuda:0 (NVIDIA H200)" in text
+    assert "512 of 143,360 MiB are free" in text
+    free(2)
+    assert "Use fewer environments" in refused(PPO, num_envs=512)
+    text = refused({**PPO, "minibatch_size": 16_384}, num_envs=256, inference="actor-cpu")
+    assert "smaller --minibatch-size" in text
+    large = {"name": "dqn", "batch_size": 65_536, "replay_size": 2000}
+    assert "smaller --batch-size" in refused(large)
+    free(8.3)  # the store alone would fit
+    assert "smaller --replay-size" in refused({**DQN, "batch_size": 512})
+
+
+def test_a_gpu_that_other_programs_fill_is_named_with_them(free):
+    free(0.3)
+    small = {"name": "ppo", "unroll_length": 4, "minibatch_size": 64}
+    assert "`nvidia-smi` lists them" in refused(small, num_envs=2)
+
+
+@pytest.mark.parametrize(("torso", "layers"), [("nature", 4), ("impala", 19)])
+def test_layers_of_a_torso_are_counted_as_they_are(torso, layers):
+    torch = pytest.importorskip("torch")
+    from tianji.models.networks.encoder import TORSOS
+
+    built, found = TORSOS[torso]((4, 84, 84), 1.0), []
+    for module in built.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            module.register_forward_hook(lambda _, __, out: found.append(math.prod(out.shape)))
+    with torch.no_grad():
+        built(torch.zeros(1, 4, 84, 84))
+    counted = torso_outputs((4, 84, 84), torso)
+    assert len(counted) == layers
+    assert counted[0] == 4 * 84 * 84
+    assert sum(counted[1:]) >= sum(found) and set(found) <= set(counted[1:])
+
+
+def test_messages_of_a_buffer_with_its_own_worker_are_shared_memory():
+    def bytes_of(algorithm, **values):
+        asked = config(algorithm, num_envs=64, num_actors=2, device="cpu", **values)
+        return resolve(asked, MACHINE, GAMES).shared_memory_bytes
+
+    apart = {"plan": {"buffer_worker": "buffer"}}
+    together, messages = bytes_of(PPO), bytes_of(PPO, **apart) - bytes_of(PPO)
+    assert together > messages > 64 * 64 * 84 * 84, "a batch is sent"
+    assert bytes_of(PPO, engine="inline", **apart) == bytes_of(PPO, engine="inline")
+    dqn = {"name": "dqn", "replay_size": 100_000}
+    never, always = (
+        bytes_of(dqn, **apart, checkpoint={"replay": saves}) for saves in (False, True)
+    )
+    assert always - never >= 2 * 100_000 * 84 * 84, "the items go to a checkpoint and come back"
