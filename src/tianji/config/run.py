@@ -198,6 +198,10 @@ class RunConfig(Strict):
     lag_target: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Versions by which experience is behind the learner in the steady state; at most max_lag.
     auto: 1, which is what overlapping takes, or 0 if max_lag is 0."""
+    balance: Literal["paced", "free"] = "paced"
+    """`paced`: actors and learner keep the ratio of the algorithm, and experience the lag above;
+    `free`: neither waits for the other, so that both depend on their speeds. `free` is for
+    algorithms with a replay store."""
     target_return: float | None = None
     """Stop when the mean return of the last 100 finished episodes reaches this."""
     max_env_steps: Count = 1_000_000

@@ -80,6 +80,6 @@ def prepare_device(spec: RunSpec, slots: Mapping[str, Array], memory: Array) -> 
         return
     torch.cuda.set_device(torch.device(plan.device))
     pin(memory)
-    if plan.inference == "learner":
+    if plan.inference == "learner" and not plan.replay_rows:  # replay copies rows from the slots
         for name in frame_names(slots):
             TWINS.add(slots[name], torch.device(plan.device))
