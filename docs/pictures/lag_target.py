@@ -14,18 +14,18 @@ from tianji.figures.style import BLUE, QUIET, RED, new_figure, quieten, save, su
 
 OUTPUT = Path(__file__).with_suffix(".png")
 RESULTS = Path(__file__).parents[2] / "benchmarks/lag_target/results"
-PANELS = {
-    "steps_to_target": "environment steps to the target",
-    "time_to_target_s": "seconds to the target",
-}
+STEPS = {"steps_to_target": "environment steps to the target"}
+SECONDS = {"time_to_target_s": "seconds to the target"}
+QUIET_CORES = 0.1
+"""Seconds are drawn only if others used fewer cores than this meanwhile."""
 
 
-def newest() -> list[dict[str, Any]]:
-    """Return the raw figures of each run."""
-    path = max(RESULTS.glob("*.json"))
-    return [
-        {**row, "set_point": int(row["contestant"])} for row in json.loads(path.read_text())["raw"]
-    ]
+def newest() -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the raw figures of each run, and which of them are worth drawing."""
+    kept = json.loads(max(RESULTS.glob("*.json")).read_text())
+    rows = [{**row, "set_point": int(row["contestant"])} for row in kept["raw"]]
+    is_quiet = kept["machine"]["others_cores"]["max"] < QUIET_CORES
+    return rows, STEPS | SECONDS if is_quiet else STEPS
 
 
 def draw_lag(axes: Any, rows: list[dict[str, Any]]) -> None:
@@ -51,12 +51,12 @@ def draw_cost(axes: Any, rows: list[dict[str, Any]], name: str) -> None:
     axes.set_ylim(bottom=0)
 
 
-def draw(rows: list[dict[str, Any]]) -> Any:
-    figure = new_figure(9.6, 3.4, "")
-    lag, *costs = figure.subplots(1, 1 + len(PANELS))
+def draw(rows: list[dict[str, Any]], panels: dict[str, str]) -> Any:
+    figure = new_figure(3.8 * (1 + len(panels)), 3.4, "")
+    lag, *costs = figure.subplots(1, 1 + len(panels))
     draw_lag(lag, rows)
     subtitle(lag, "measured mean lag, versions")
-    for axes, (name, words) in zip(costs, PANELS.items(), strict=True):
+    for axes, (name, words) in zip(costs, panels.items(), strict=True):
         draw_cost(axes, rows, name)
         subtitle(axes, f"{words}; line: median")
     for axes in (lag, *costs):
@@ -67,4 +67,4 @@ def draw(rows: list[dict[str, Any]]) -> Any:
 
 
 if __name__ == "__main__":
-    save(draw(newest()), OUTPUT)
+    save(draw(*newest()), OUTPUT)

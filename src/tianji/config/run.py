@@ -31,7 +31,8 @@ class ModelConfig(Strict):
     """Convolutions for images: three layers (Mnih et al. 2015), or the residual network of IMPALA
     (Espeholt et al. 2018)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision of the network's products; parameters stay float32. auto: bfloat16 on a GPU."""
+    """Precision of the network's products; parameters stay float32. auto: bfloat16 on a GPU, and in
+    actors on a CPU that has instructions for it, where images go through convolutions."""
     activation: Literal["tanh", "relu", "gelu", "elu"] = "tanh"
     """Non-linearity of the hidden layers."""
     factory: str | None = None

@@ -172,3 +172,16 @@ def test_an_export_fixes_no_number_of_images():
     for num_rows in (1, 3, CHANNELS_LAST_ROWS):
         some = torch.randint(256, (num_rows, 4, 84, 84), dtype=torch.uint8)
         torch.testing.assert_close(exported(some), torso(some), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(4, 12, 12), (12, 12, 4)])
+def test_images_that_are_used_several_times_have_their_channels_last(shape):
+    made = encoder(spaces.Box(0, 255, shape, np.uint8))
+    obs = {"": torch.randint(256, (CHANNELS_LAST_ROWS, *shape), dtype=torch.uint8)}
+    arranged = made.arranged(obs)
+    assert torch.equal(arranged[""], obs[""])
+    channels = arranged[""].stride(1 + shape.index(4))
+    assert channels == 1
+    torch.testing.assert_close(made(arranged), made(obs))
+    few = {"": obs[""][:8]}
+    assert made.arranged(few)[""].is_contiguous()

@@ -39,7 +39,7 @@ from tianji.engines.assembly.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.model import acting_model, seed_for
 from tianji.engines.assembly.recording import record_rows
 from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
@@ -84,7 +84,7 @@ def build_actor(
     their errors end the run. open_contributions: its end of the sums, where items are gradients.
     serve: lets a server infer; without it, the actor does."""
     plan, config = spec.plan, spec.config
-    model = on_device(build_model(spec), spec, plan.acting_device)
+    model = acting_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     env, num_envs = spec.env_of(index), plan.envs_per_actor
     getattr(acting, "take_environments", lambda first: None)(index * num_envs)

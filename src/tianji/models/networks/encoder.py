@@ -20,6 +20,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from tianji.envs.spaces import Leaf
+from tianji.models.networks.parts import in_parts
 from tianji.models.sizes import (
     NUM_FEATURES,
     RESIDUAL_CHANNELS,
@@ -27,6 +28,7 @@ from tianji.models.sizes import (
     image_shape,
     is_image,
 )
+from tianji.models.tensors import Tensors
 from tianji.types import Array
 
 EPSILON = 1e-8
@@ -41,7 +43,7 @@ class ImageTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self._axes = image_shape(shape).axes
+        self.axes = image_shape(shape).axes
         self._scale = scale
         layers = [nn.Conv2d(*layer) for layer in convolutions(shape)]
         self.convolutions = nn.ModuleList(layers)
@@ -57,12 +59,12 @@ class ImageTorso(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """[B, ...] with the axes that the space has, to [B, D]."""
-        return F.relu(self.dense(self._convolve(images)))
+        return F.relu(self.dense(self._convolve(images)), inplace=True)
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self._axes, self._scale)
+        x_BCHW = to_pixels(images, self.axes, self._scale)
         for convolution in self.convolutions:
-            x_BCHW = F.relu(convolution(x_BCHW))
+            x_BCHW = F.relu(convolution(x_BCHW), inplace=True)
         return x_BCHW.flatten(1)
 
 
@@ -83,7 +85,8 @@ def to_pixels(images: Tensor, axes: str, scale: float) -> Tensor:
         return x_BCHW * scale
     # An export knows no number of rows, and must not fix one.
     if not torch.compiler.is_compiling() and len(images) >= CHANNELS_LAST_ROWS:
-        return x_BCHW.to(torch.float32, memory_format=torch.channels_last) * scale
+        x_BCHW = x_BCHW.to(torch.float32, memory_format=torch.channels_last)
+        return x_BCHW * scale if images.is_floating_point() else x_BCHW.mul_(scale)
     return x_BCHW.float() * scale
 
 
@@ -105,7 +108,7 @@ class ResidualTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self._axes, channels, _ = image_shape(shape)
+        self.axes, channels, _ = image_shape(shape)
         self._scale = scale
         widths = (channels, *RESIDUAL_CHANNELS)
         self.sections = nn.ModuleList(_Section(*pair) for pair in itertools.pairwise(widths))
@@ -117,10 +120,10 @@ class ResidualTorso(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """[B, ...] with the axes that the space has, to [B, D]."""
-        return F.relu(self.dense(self._convolve(images)))
+        return F.relu(self.dense(self._convolve(images)), inplace=True)
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self._axes, self._scale)
+        x_BCHW = to_pixels(images, self.axes, self._scale)
         for section in self.sections:
             x_BCHW = section(x_BCHW)
         return F.relu(x_BCHW).flatten(1)
@@ -209,6 +212,17 @@ class Encoder(nn.Module):
         parts = [leaf.encode(obs[leaf.key]) for leaf in self._vectors]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
+    def arranged(self, obs: Tensors) -> Tensors:
+        """Return observations that are used several times, with images in the order in which a CPU
+        reads them."""
+        found = dict(obs)
+        for key, torso in zip(self._image_keys, self.torsos, strict=True):
+            x_BCHW = obs[key]
+            is_used = x_BCHW.device.type == "cpu" and len(x_BCHW) >= CHANNELS_LAST_ROWS
+            if is_used and torso.axes == "CHW":
+                found[key] = x_BCHW.contiguous(memory_format=torch.channels_last)
+        return found
+
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Turn tensors [B, ...] by leaf key ("" for a plain space) into features [B, F]."""
         parts: list[Tensor] = []
@@ -216,7 +230,7 @@ class Encoder(nn.Module):
             x_BV = self.numbers(obs)
             parts.append(self.normalizer(x_BV) if self.normalizer is not None else x_BV)
         for key, torso in zip(self._image_keys, self.torsos, strict=True):
-            parts.append(torso(obs[key]))
+            parts.append(in_parts(torso, obs[key]))
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
