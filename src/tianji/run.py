@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 REPLAN: Final = "replan"
 """Why an engine ended where the run continues with another plan."""
-NO_COSTS = "plan.replan has no effect: on a GPU, and with a server for inference, cores are shared by rule."
+NO_COSTS = (
+    "plan.replan has no effect: cores are shared by rule on a GPU and with a server for inference."
+)
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
@@ -169,9 +171,7 @@ class _Run:
         if self._planned.note:
             self._note("planner", self._planned.note)
         if self._replanner is None and _may_replan(self._spec.config):
-            plan = self._spec.plan
-            has_costs = plan.device == "cpu" and plan.inference != "served"
-            self._note("planner", NO_REPLAN if has_costs else NO_COSTS)
+            self._note("planner", NO_REPLAN if self._spec.plan.has_costs else NO_COSTS)
         self._merge_trace()  # what a supervisor that was killed has left
         outcome = Outcome(because="interrupted", record=None, restarts=0, first_cause=None)
         try:

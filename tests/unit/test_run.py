@@ -319,10 +319,11 @@ def test_rounds_of_gradients_are_never_planned_anew(monkeypatch, engine):
     assert planned_notes() == [GATHERS]
 
 
-def test_a_run_that_cannot_change_its_plan_says_so(monkeypatch, engine):
+@pytest.mark.parametrize(("inference", "note"), [("auto", run.NO_REPLAN), ("served", run.NO_COSTS)])
+def test_a_run_that_cannot_change_its_plan_says_so(inference, note, monkeypatch, engine):
     monkeypatch.setitem(run.ENGINES, "local", run.ENGINES["inline"])
-    run.train_config(config(**REPLAN))
-    assert planned_notes()[1:] == [run.NO_REPLAN]
+    run.train_config(config(**REPLAN, inference=inference))
+    assert planned_notes()[1:] == [note]
 
 
 def test_a_resume_keeps_its_plan_and_its_promise(engine):

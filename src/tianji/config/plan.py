@@ -84,6 +84,12 @@ class RunPlan(Record):
     """The derived values and the reasons for them, in words."""
 
     @property
+    def has_costs(self) -> bool:
+        """Return whether the planner can measure what each part of the run costs: it measures
+        actors that infer by themselves, and learners on the CPU."""
+        return self.device == "cpu" and self.inference != "served"
+
+    @property
     def acting_device(self) -> str:
         """Return where actors infer; those that are served have nothing on a GPU."""
         return "cpu" if self.inference in ("actor-cpu", "served") else self.device

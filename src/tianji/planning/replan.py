@@ -81,8 +81,8 @@ class Replanner:
 def replanner_for(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
     """Return a replanner for this run; None if there is no profile of it, as on a GPU."""
     config, solved = planned.config, planned.solved
-    if planned.plan.device != "cpu" or planned.plan.inference == "served":
-        return None  # a profile has the costs of actors and learners on the CPU
+    if not planned.plan.has_costs:
+        return None
     profile = solved.profile if solved else kept_profile(config, env, machine)
     if profile is None:
         return None
