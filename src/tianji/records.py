@@ -25,7 +25,7 @@ from typing import (
 StoppedBecause: TypeAlias = Literal[
     "target_reached", "max_env_steps", "max_wall", "interrupted", "failed"
 ]
-CriticalPath: TypeAlias = Literal["actors", "learner", "buffer", "both", "neither"]
+CriticalPath: TypeAlias = Literal["actors", "inference", "learner", "buffer", "both", "neither"]
 """The role that sets the pace; `both` work all the time, `neither` does always."""
 Level: TypeAlias = Literal["info", "warning", "error"]
 Spent: TypeAlias = dict[str, dict[str, float]]

@@ -30,7 +30,8 @@ from tianji.explain.explain import explain, prediction_error
 from tianji.learner.resumable import check_fits, newest_sound
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import build_summary, read_summary, write_summary
-from tianji.planning.planner import Planned, gathers, plan_again, plan_run
+from tianji.planning.planned import Planned
+from tianji.planning.planner import gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.program import program_for
 from tianji.records import Event, GatherRule, Metrics, Summary, SummaryFacts, without_open_round
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 REPLAN: Final = "replan"
 """Why an engine ended where the run continues with another plan."""
+NO_COSTS = "plan.replan has no effect: on a GPU, and with a server for inference, cores are shared by rule."
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
@@ -167,7 +169,9 @@ class _Run:
         if self._planned.note:
             self._note("planner", self._planned.note)
         if self._replanner is None and _may_replan(self._spec.config):
-            self._note("planner", NO_REPLAN)
+            plan = self._spec.plan
+            has_costs = plan.device == "cpu" and plan.inference != "served"
+            self._note("planner", NO_REPLAN if has_costs else NO_COSTS)
         self._merge_trace()  # what a supervisor that was killed has left
         outcome = Outcome(because="interrupted", record=None, restarts=0, first_cause=None)
         try:

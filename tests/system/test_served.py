@@ -26,6 +26,8 @@ def test_without_lag_served_actors_give_the_same_bits(case, tmp_path, monkeypatc
     inline = run(engine="inline", **asked)
     served = run(engine="local", inference="served", **asked)
     assert (served["inference"], served["restarts"]) == ("served", 0)
+    assert served["waited_s"]["actor-0"]["answers"] > 0
+    assert served["busy_share"]["inference"] > 0
     for key in ("env_steps", "updates", "version", "episodes", "lag_versions", "ratio"):
         assert inline[key] == served[key], key
     assert differ(inline, served) == []

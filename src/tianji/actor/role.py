@@ -2,7 +2,8 @@
 
 Takes      the latest policy (Board), grants of slots (Stream)
 Gives      items (unrolls, or gradients with a token for each), stamped with the versions that acted
-Waits for  a grant, and with gradients for the version after a closed round
+Waits for  a grant, with gradients for the version after a closed round, and for the answers of a
+           server, where one infers
 Unblocked  by the buffer, which grants slots, and by the learner, which publishes
 Stops      between two ticks
 """
@@ -131,8 +132,9 @@ class Actor:
         meanwhile."""
         if self._is_inferring:
             if not self._inference.is_ready():
-                self._gauges[Gauge.ACTIVITY] = Activity.WAITING
+                self._gauges[Gauge.ACTIVITY] = Activity.ASKING
                 return False
+            self._gauges[Gauge.ACTIVITY] = Activity.ACTING
             self._is_inferring = False
             self._send_row(self._inference.collect(self._unroll, self._row))
             return True

@@ -28,7 +28,8 @@ class Gauge(IntEnum):
     STEPS = 4
     """Actor: environment steps produced. Learner: steps trained, every epoch counted."""
     ITEMS = 5
-    """Actor: unrolls sent. Buffer: unrolls received. Evaluator: evaluations finished."""
+    """Actor: unrolls sent. Buffer: unrolls received. Evaluator: evaluations finished.
+    Inference: rows evaluated."""
     UNIQUE_STEPS = 6
     """Learner: distinct environment steps that reached a gradient."""
     UPDATES = 7
@@ -71,9 +72,11 @@ class Gauge(IntEnum):
     GPU_WAITS = 27
     """Learner: times that it waited for the GPU."""
     UPLOADED_BYTES = 28
-    """Actor, learner: bytes copied to the GPU."""
+    """Actor, learner, inference: bytes copied to the GPU."""
     THREAD_ID = 29
     """The system's number of the thread that runs the role."""
+    ANSWER_NS = 30
+    """Actor: time asleep while a server evaluated its observations, a part of WAIT_NS."""
 
 
 CARRIED = {
@@ -97,6 +100,10 @@ class Activity(IntEnum):
     SAVING = 7
     EVALUATING = 8
     STOPPED = 9
+    INFERRING = 10
+    """The server evaluates the policy for actors."""
+    ASKING = 11
+    """An actor waits for the server's answer."""
 
 
 def rows_by_name(

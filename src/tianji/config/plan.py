@@ -5,11 +5,13 @@ It is saved with the run as plan.json, and every process of the run starts from 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from tianji.config.schema import Record
 
 Bottleneck = Literal["sampling", "training", "communication", "processors"]
+Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
+"""The places where policies can choose actions."""
 
 
 class Prediction(Record):
@@ -38,7 +40,7 @@ class RunPlan(Record):
     """Threads of each actor's emulator."""
     device: str = "cpu"
     """Where the learner trains: `cpu` or `cuda:N`."""
-    inference: Literal["actor-cpu", "actor-gpu", "learner", "served"] = "actor-cpu"
+    inference: Inference = "actor-cpu"
     """Where policies choose actions."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""

@@ -98,7 +98,7 @@ class PlanConfig(Strict):
     source: Literal["auto", "measure", "rule"] = "auto"
     """`measure`: first measure this run on this machine, and save the profile for later runs;
     `rule`: share cores by a simple rule, without measuring; `auto`: use a saved profile, else
-    measure if the run is long enough."""
+    measure if the run is long enough. On a GPU, `auto` never measures by itself."""
     replan: bool = False
     """Change to a better plan at a checkpoint when the run stays slower than planned; off: only
     report it."""
@@ -192,7 +192,8 @@ class RunConfig(Strict):
     observations are images."""
     inference: Literal["auto", "actor-cpu", "actor-gpu", "learner", "served"] = "auto"
     """Where policies choose actions: in each actor's process on the CPU or on the GPU, in the
-    learner's process, which then holds the environments too, or by a server for all actors."""
+    learner's process, which then holds the environments too, or by a server for all actors.
+    `auto`: the fastest place that `tianji plan` has measured for such a run, else by rule."""
     max_lag: int = Field(1, ge=0)
     """Most versions by which experience may be behind the learner; 0: sampling and training take
     turns."""

@@ -49,6 +49,8 @@ def run_loop(
         for row in gauges:
             row[Gauge.HEARTBEAT_NS] = after_ns
             row[Gauge.WAIT_NS] += after_ns - before_ns
+            if row[Gauge.ACTIVITY] == Activity.ASKING:
+                row[Gauge.ANSWER_NS] += after_ns - before_ns
     for row in gauges:
         row[Gauge.ACTIVITY] = Activity.STOPPED
 

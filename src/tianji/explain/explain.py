@@ -29,6 +29,7 @@ WRONG = 0.15
 _WAITS = {
     "grant": "for a grant",
     "parked": "while parked",
+    "answers": "for the answers of the inference server",
     "unrolls": "for unrolls",
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",
@@ -93,7 +94,9 @@ def _critical_path(account: Account, is_serial: bool) -> CriticalPath:
         return "both"
     if learner >= LIMIT:
         return _learner_or_buffer(account.learner)
-    return "actors" if actors >= LIMIT else "neither"
+    if actors >= LIMIT:
+        return "actors"
+    return "inference" if account.server and account.server.busy >= LIMIT else "neither"
 
 
 def _learner_or_buffer(side: Side) -> CriticalPath:

@@ -52,17 +52,26 @@ def bottleneck_sentence(account: Account, path: CriticalPath) -> str:
     actors, learner = to_percent(account.actors.busy), to_percent(account.learner.busy)
     is_one = account.num_actors == 1
     who = "actor" if is_one else "actors"
+    server = account.server and to_percent(account.server.busy)
+    more = f", the inference server {server}" if server else ""
     if path == "actors":
         are = "is the bottleneck: it is" if is_one else "are the bottleneck: they are"
-        return f"The {who} {are} busy {actors} of the time, the learner {learner}."
-    of_each = f"the learner is busy {learner} of the time, the {who} {actors}"
+        return f"The {who} {are} busy {actors} of the time, the learner {learner}{more}."
+    if path == "inference":
+        return (
+            f"The inference server is the bottleneck: it is busy {server} of the time, the {who} "
+            f"{actors}, the learner {learner}."
+        )
+    of_each = f"the learner is busy {learner} of the time, the {who} {actors}{more}"
     if path == "both":
         return f"Both sides are at their limit: {of_each}."
     if path == "neither":
         is_told = account.lacks_cores and account.usable_cores
         cores = f" (they share {account.usable_cores} cores)" if is_told else ""
         return f"Neither side is the bottleneck all the time: {of_each}{cores}."
-    return f"The {path} is the bottleneck: it is busy {learner} of the time, the {who} {actors}."
+    return (
+        f"The {path} is the bottleneck: it is busy {learner} of the time, the {who} {actors}{more}."
+    )
 
 
 def waits_sentence(account: Account, words: Mapping[str, str], engine: str) -> str:
@@ -102,7 +111,7 @@ def parts_sentences(account: Account, path: CriticalPath) -> str:
     learner = f"The learner spends its busy time on {_parts(account.learner)}."
     if path == "actors":
         return actors
-    return f"{actors} {learner}" if path in ("both", "neither") else learner
+    return f"{actors} {learner}" if path in ("both", "neither", "inference") else learner
 
 
 def _parts(side: Side) -> str:
@@ -123,6 +132,7 @@ TIMES = {
     "saving": "the time for checkpoints",
 }
 """What to halve, by the part of a side's work."""
+_HALVE_EVALUATION = "Halving the time that the server takes to evaluate the network"
 TAKEN = 0.5
 """Unused cores from which on other programs use them, while a side lacks a core."""
 LEAST_GAIN = 1.05
@@ -149,7 +159,9 @@ def gain(account: Account, path: CriticalPath, plan: RunPlan) -> str:
     if path == "both":
         return "More cores, or less work on both sides, would help most; one faster side would not."
     if path == "neither":
-        return _gain_of_neither(account)
+        return _gain_of_neither(account, plan)
+    if path == "inference":
+        return _gain_of_server(account)
     if path == "actors":
         return gain_of_actors(account) + _more_actors(account, plan)
     who = "the actor" if account.num_actors == 1 else "the actors"
@@ -161,9 +173,24 @@ def gain_of_actors(account: Account) -> str:
     return _gain(account, account.actors, account.learner, "the learner")
 
 
-def _gain_of_neither(account: Account) -> str:
+def _gain_of_server(account: Account) -> str:
+    """Halve the time of evaluations, as far as the other roles keep up."""
+    assert account.server is not None, "it is the bottleneck"
+    others = max(account.actors.busy, account.learner.busy, LEAST_BUSY)
+    faster = to_times(min(2.0, account.server.busy / others))
+    return f"{_HALVE_EVALUATION} would help most (up to {faster} as fast)."
+
+
+def _gain_of_neither(account: Account, plan: RunPlan) -> str:
     if account.lacks_cores:
         return f"{_core(account)} would help most: both sides sometimes lack one."
+    if account.actors.waits.get("answers", 0.0) > 1 - LIMIT:
+        how = (
+            "--inference actor-cpu"
+            if plan.device == "cpu"
+            else "Another place of inference (`tianji plan` measures them)"
+        )
+        return f"{how} may help most: the actors wait for the answers of the server."
     return (
         "More even work or a higher max_lag would help most: the two sides wait for each other in "
         "turn."

@@ -51,7 +51,7 @@ class InferenceServer:
         if not len(lanes):
             gauges[Gauge.ACTIVITY] = Activity.WAITING
             return False
-        gauges[Gauge.ACTIVITY] = Activity.ACTING
+        gauges[Gauge.ACTIVITY] = Activity.INFERRING
         if self._board.version() != self._version:
             self._version = self._board.latest(self._read)
         asked = requests.requests(lanes)

@@ -1,13 +1,15 @@
 """Account: where the time of a run went, side by side. Pure; read from a record of metrics.
 
 A run has two sides that work at the same time: the actors, and the learner's worker, which also
-runs the buffer. The side that works all the time sets the pace.
+runs the buffer. The side that works all the time sets the pace. A server that infers for the actors
+may do so too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tianji.records import Measured, Metrics, Rates, Spent, roles_of
 
@@ -44,6 +46,14 @@ class Side:
         return self.waits.get("core", 0.0)
 
 
+class Server(NamedTuple):
+    """The time of a server that infers for the actors, as shares of the time span."""
+
+    busy: float
+    on_core: float
+    """Cores in use."""
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """Both sides over one stretch of time."""
@@ -54,6 +64,7 @@ class Account:
     learner: Side
     rates: Rates
     usable_cores: int | None
+    server: Server | None = None
 
     @property
     def lacks_cores(self) -> bool:
@@ -64,7 +75,8 @@ class Account:
         """Cores that this run may use and does not; 0 where that is not known."""
         if self.usable_cores is None or self.actors.on_core is None or self.learner.on_core is None:
             return 0.0
-        return max(0.0, self.usable_cores - self.actors.on_core - self.learner.on_core)
+        served = 0.0 if self.server is None else self.server.on_core
+        return max(0.0, self.usable_cores - self.actors.on_core - self.learner.on_core - served)
 
     @property
     def idle_cores(self) -> float:
@@ -92,7 +104,16 @@ def to_account(record: Metrics) -> Account | None:
         learner=replace(training, parts=parts),
         rates=record["rates_per_s"],
         usable_cores=record["usable_cores"],
+        server=_server(record, span_s),
     )
+
+
+def _server(record: Metrics, span_s: float) -> Server | None:
+    servers = roles_of(record, "inference")
+    if not servers:
+        return None
+    busy = max(record["busy_share"].get(role, 0.0) for role in servers)
+    return Server(busy, sum(record["core_s"].get(role, 0.0) for role in servers) / span_s)
 
 
 def _side(record: Measured, roles: Sequence[str], span_s: float, num_threads: float) -> Side:

@@ -38,6 +38,8 @@ class _Names(NamedTuple):
     actors: tuple[str, ...]
     buffer: str
     learner: str
+    has_server: bool
+    """A server infers for the actors."""
 
 
 class _Sample(NamedTuple):
@@ -55,7 +57,8 @@ class Watch:
     def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
         self._gauges = gauges
         (buffer,), (learner,) = gauges.of_kind("buffer"), gauges.of_kind("learner")
-        self._names = _Names(tuple(gauges.of_kind("actor")), buffer, learner)
+        has_server = bool(gauges.of_kind("inference"))
+        self._names = _Names(tuple(gauges.of_kind("actor")), buffer, learner, has_server)
         self._now_ns = now_ns
         self._samples: deque[_Sample] = deque()
         self._first: _Sample | None = None
@@ -250,10 +253,11 @@ def _waited_s(names: _Names, grown: Rows, no_core_ns: Mapping[str, int], parked_
     """`core` overlaps with the rest: a role may lack a core at work and on waking up."""
     found = {}
     for name in names.actors:
-        wait_ns = grown[name][Gauge.WAIT_NS]
+        answers = {"answers": grown[name][Gauge.ANSWER_NS]} if names.has_server else {}
+        wait_ns = grown[name][Gauge.WAIT_NS] - sum(answers.values())
         parked = min(wait_ns, parked_ns)
         core = no_core_ns.get(name, 0)
-        found[name] = _seconds(grant=wait_ns - parked, parked=parked, core=core)
+        found[name] = _seconds(grant=wait_ns - parked, parked=parked, **answers, core=core)
     wait_ns = grown[names.learner][Gauge.WAIT_NS]
     late = min(wait_ns, grown[names.buffer][Gauge.LATE_NS])
     found[names.learner] = _seconds(

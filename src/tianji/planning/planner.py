@@ -1,4 +1,5 @@
-"""Plan a run: use a kept profile, measure one, or share the cores by rule.
+"""Plan a run: use a kept profile, measure one, or share the cores by rule. On a GPU, cores are
+shared by rule, and test runs decide where inference runs.
 
     planned = plan_run(config, env, read_machine(), tell)        # measures only if that pays
     planned = measured_plan(config, env, read_machine(), tell)   # `tianji plan`
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tianji.algorithms.interface import Gather
@@ -23,13 +24,13 @@ from tianji.display.stream import tell_while_slow
 from tianji.envs.build import EnvSources, Probe, probe_all
 from tianji.errors import TianjiError, UsageError
 from tianji.planning.keep import Tell, is_kept, trials
+from tianji.planning.planned import Planned, Solved
 from tianji.planning.resolve.places import choose_places
 from tianji.planning.resolve.resolve import demand_of, resolve
 
 if TYPE_CHECKING:
     from tianji.costs.profile import Profile
     from tianji.engines.spec import RunSpec
-    from tianji.planning.solve.solve import Solution
 
 PAYS_ABOVE_S = 60.0  # a measurement takes 15 s: too much for a run that may be shorter than this
 
@@ -42,50 +43,30 @@ FREE = (
     "Cores are shared by rule: with a free balance neither actors nor the learner wait, so there "
     "is nothing to balance."
 )
-ON_GPU = "Cores are shared by rule: the planner measures runs on the CPU."
 
+ALL_SET = "You set num_actors and learner_threads; there was nothing to plan."
 
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """What a plan was solved from, and the solution.
-
-    from_cache: all profiles were kept from earlier runs.
-    settings: the values chosen for settings that were `auto`, by their path.
-    """
-
-    profile: Profile
-    solution: Solution
-    from_cache: bool
-    settings: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan and its origin.
-
-    config: what the person asked, with numbers in place of every `auto`.
-    note: where the plan comes from, in words; empty if there was nothing to decide.
-    solved: None for a plan by rule.
-    """
-
-    config: RunConfig
-    plan: RunPlan
-    probe: Probe
-    note: str
-    solved: Solved | None = None
-    planning_s: float = 0.0
+BY_RULE = "Cores are shared by rule, as in every run on a GPU or with a server for inference."
 
 
 def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -> Planned:
-    """Plan a run that is about to start: measure if that pays, else share the cores by rule."""
+    """Plan a run that is about to start: measure if that pays, else share the cores by rule.
+
+    Test runs of the places of inference take a minute or more, so they are made only if the run
+    asks for a measurement."""
     note = _nothing_to_measure(config)
     if note is not None:
         is_open = config.engine == "local" and config.num_actors == "auto"
         return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
-    is_open = config.plan.source == "auto" and not is_kept(config, env, machine)
-    probe = _probe(config, env, tell, timed=is_open)
-    if choose_places(config, machine, probe).device != "cpu":
-        return _by_rule(config, machine, probe, ON_GPU)
+    are_set = "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose
+    is_free = config.balance == "free"
+    is_unknown = not is_free and not is_kept(config, env, machine)
+    is_open = not are_set and config.plan.source == "auto" and is_unknown
+    probe = _probe(config, env, tell, timed=is_open or is_free)
+    if not choose_places(config, machine, probe).has_costs:
+        return _place(config, env, machine, probe, tell, config.plan.source == "measure")
+    if is_free or are_set:
+        return _by_rule(config, machine, probe, FREE if is_free else ALL_SET)
     note = _too_short(config, machine, probe) if is_open else None
     if note is not None:
         return _by_rule(config, machine, probe, note)
@@ -110,7 +91,7 @@ def plan_again(
     """Plan a run that is resumed: keep its shares, except those among the changes.
 
     A run that moves between a CPU and a GPU is shared out anew, as far as the person set nothing:
-    what is best on one is far from it on the other.
+    what is best on one is far from it on the other. Else inference stays where it was.
     """
     is_asked = "source" in changes.get("plan", {})
     same = {n: getattr(before, n) for n in SHARES if n not in changes and not is_asked}
@@ -118,10 +99,11 @@ def plan_again(
     if len(same) < len(SHARES):
         return replace(plan_run(fixed, env, machine, tell), config=config)
     probe = _probe(config, env, tell)
-    places = choose_places(config, machine, probe)
-    if (places.device, places.inference) != (before.device, before.inference):
+    is_same_device = choose_places(config, machine, probe).device == before.device
+    if not is_same_device or config.inference not in ("auto", before.inference):
         planned = plan_run(config, env, machine, tell)
         return replace(planned, note=f"{_moved(before, planned.plan)} {planned.note}".strip())
+    fixed = fixed.model_copy(update={"inference": before.inference})
     kept = {name: getattr(before, name) for name in ("source", "prediction", "notes")}
     return Planned(config, resolve(fixed, machine, probe).model_copy(update=kept), probe, note="")
 
@@ -138,8 +120,8 @@ def measured_plan(
 ) -> Planned:
     """Plan by a profile, kept or measured now; fresh: always measure.
 
-    Algorithms that gather gradients, runs with a free balance and runs on a GPU are planned by
-    rule.
+    On a GPU, test runs of the places of inference take the place of a profile. Algorithms that
+    gather gradients and runs with a free balance are planned by rule: there is nothing to balance.
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
@@ -148,10 +130,11 @@ def measured_plan(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
             "`tianji plan` needs --engine local."
         )
-    is_free = config.balance == "free"
-    probe = _probe(config, env, tell, timed=is_free)
-    if is_free or choose_places(config, machine, probe).device != "cpu":
-        return _by_rule(config, machine, probe, FREE if is_free else ON_GPU)
+    probe = _probe(config, env, tell, timed=config.balance == "free")
+    if not choose_places(config, machine, probe).has_costs:
+        return _place(config, env, machine, probe, tell, measures=True, fresh=fresh)
+    if config.balance == "free":
+        return _by_rule(config, machine, probe, FREE)
     return _solve(config, env, machine, probe, tell, fresh)
 
 
@@ -210,12 +193,8 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
         return ""
     if gathers(config):
         return GATHERS
-    if config.balance == "free":
-        return FREE
     if config.plan.source == "rule":
         return "Cores are shared by rule (plan.source = rule)."
-    if "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose:
-        return "You set num_actors and learner_threads; there was nothing to plan."
     return None
 
 
@@ -237,12 +216,52 @@ def _too_short(config: RunConfig, machine: Machine, probe: Probe) -> str | None:
 
 
 def _by_rule(config: RunConfig, machine: Machine, probe: Probe, note: str) -> Planned:
-    if config.plan.choose:
-        from tianji.planning.resolve.settle import settle
-
-        note = f"{note} {', '.join(config.plan.choose)}: default, not measured.".strip()
-        config = settle(config, {})
+    config, note = _settle_by_default(config, note)
     return Planned(config, resolve(config, machine, probe), probe, note)
+
+
+def _settle_by_default(config: RunConfig, note: str) -> tuple[RunConfig, str]:
+    """Give settings that are `auto` their defaults, and say so in the note."""
+    if not config.plan.choose:
+        return config, note
+    from tianji.planning.resolve.settle import settle
+
+    told = f"{note} {', '.join(config.plan.choose)}: default, not measured.".strip()
+    return settle(config, {}), told
+
+
+def _place(
+    config: RunConfig,
+    env: EnvSources,
+    machine: Machine,
+    probe: Probe,
+    tell: Tell,
+    measures: bool,
+    fresh: bool = False,
+) -> Planned:
+    """Share the cores by rule, with inference in the fastest place that is known.
+
+    measures: find it by test runs if none were kept; else the rule decides.
+    """
+    from tianji.planning.placing import NOT_TRIED, known_places, place, try_all
+
+    began = time.perf_counter()
+    if probe.times is None:  # the rule needs them
+        probe = _probe(config, env, tell, timed=True)
+    asked, note = _settle_by_default(config, BY_RULE)
+    known = None if fresh else known_places(asked, env, machine, probe)
+    if known is None and not measures:
+        note = f"{note} {NOT_TRIED}" if config.inference == "auto" else note
+        return Planned(asked, resolve(asked, machine, probe), probe, note)
+    placed = known or try_all(asked, env, machine, probe, tell)
+    return Planned(
+        config=asked,
+        plan=place(asked, machine, probe, placed),
+        probe=probe,
+        note=f"{note} {placed.note}",
+        placed=placed,
+        planning_s=time.perf_counter() - began,
+    )
 
 
 def _solve(

@@ -17,7 +17,7 @@ from tianji.costs.work import Work, actor_work, learner_cost, to_work
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 from tianji.planning.keep import kept_profile
-from tianji.planning.planner import Planned
+from tianji.planning.planned import Planned
 from tianji.planning.resolve.resolve import demand_of, resolve
 from tianji.planning.solve.solve import solve
 from tianji.types import Clock
@@ -79,8 +79,10 @@ class Replanner:
 
 
 def replanner_for(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
-    """Return a replanner for this run; None if there is no profile of it."""
+    """Return a replanner for this run; None if there is no profile of it, as on a GPU."""
     config, solved = planned.config, planned.solved
+    if planned.plan.device != "cpu" or planned.plan.inference == "served":
+        return None  # a profile has the costs of actors and learners on the CPU
     profile = solved.profile if solved else kept_profile(config, env, machine)
     if profile is None:
         return None

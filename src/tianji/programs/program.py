@@ -9,6 +9,10 @@ envs --> actor --(Stream: item)--> buffer --(Stream: batch)--> learner
 every role --(Board: gauges)--> buffer, supervisor                           telemetry
 every role --(Stream: reports)--> supervisor --(Board: supervision)--> every role
 
+A server may infer for actors in other processes:
+
+          actor --(Board: rows)--> inference <--(Board: policy)-- learner
+
 Feedback says which version a batch has led to and asks for the buffer's state and figures, which
 come back as answers. Where buffer and learner share a worker, these are calls (buffer/remote.py).
 

@@ -75,6 +75,11 @@ def trace_reader(policy: BoardReader, spans: Spans) -> BoardReader:
     return _with(policy, latest=latest)
 
 
+def trace_lanes(lanes: T, spans: Spans) -> T:
+    """lanes: anything with a method `evaluate`, as a server has."""
+    return _with(lanes, **_timed(lanes, spans, evaluate=Kind.INFER))
+
+
 def trace_sender(sender: Sender, actor: int, spans: Spans) -> Sender:
     def reserve() -> Grant | None:
         start_ns = _clock_ns()

@@ -25,7 +25,8 @@ NAMES = {
     "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes",
     "memory",
     "reasons", "advice", "warnings", "staleness", "noise", "num_actors", "envs_per_actor",
-    "actor_threads", "learner_threads", "settings", "profile_key", "from_cache",
+    "actor_threads", "learner_threads", "settings", "profile_key", "from_cache", "device",
+    "inference",
 }  # fmt: skip
 
 

@@ -90,6 +90,15 @@ def test_time_at_work_and_time_asleep_are_counted_apart(clock):
     assert row[Gauge.WAIT_NS] == 2 * 500
 
 
+def test_an_actor_that_sleeps_while_a_server_infers_counts_that_apart(clock):
+    asking, paced = gauge_row(), gauge_row()
+    asking[Gauge.ACTIVITY], paced[Gauge.ACTIVITY] = Activity.ASKING, Activity.PACED
+    bell = Bell(clock)
+    run_loop(lambda: False, [asking, paced], bell, lambda: len(bell.waits) == 1)
+    assert [row[Gauge.WAIT_NS] for row in (asking, paced)] == [500, 500]
+    assert [row[Gauge.ANSWER_NS] for row in (asking, paced)] == [500, 0]
+
+
 def test_every_role_of_the_worker_sleeps_and_gives_signs_of_life(clock):
     _, _, gauges = run(clock, [False] * 4, rows=2)
     assert [row[Gauge.WAIT_NS] for row in gauges] == [1000, 1000]

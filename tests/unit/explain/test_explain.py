@@ -236,3 +236,54 @@ def test_a_record_without_processes_is_explained_all_the_same():
     """As the virtual engine's: its roles have no processes of their own."""
     record = make_record(core_s={}, usable_cores=None)
     assert told(record).sentences == told(make_record()).sentences
+
+
+def served(actors=0.3, learner=0.3, server=0.2, answers=4.0, **changes):
+    """Ten seconds of a run with a server that is busy for this share of the time."""
+    record = make_record(actors, learner, num_actors=2, cores=8, **changes)
+    record["kind"]["inference"] = "inference"
+    record["busy_share"] = {"inference": server}
+    record["core_s"] = {**record["core_s"], "inference": 10 * server}
+    for name in ("actor-0", "actor-1"):
+        record["waited_s"][name] = {"grant": 2.0, "answers": answers, "parked": 0.0, "core": 0.0}
+    return record
+
+
+def test_waiting_for_answers_is_told_apart_from_waiting_for_a_grant():
+    found = told(served())
+    assert found.critical_path == "neither"
+    assert found.sentences[0] == (
+        "Neither side is the bottleneck all the time: the learner is busy 30 % of the time, the "
+        "actors 30 %, the inference server 20 %."
+    )
+    waits = "each actor waited 4.0 s for the answers of the inference server and 2.0 s for a grant;"
+    assert waits in found.sentences[1]
+    assert found.gain.startswith("--inference actor-cpu may help most: the actors wait for")
+    on_gpu = told(served(), make_plan(device="cuda:0")).gain
+    assert on_gpu.startswith("Another place of inference (`tianji plan` measures them) may help")
+
+
+def test_a_server_that_works_all_the_time_is_the_bottleneck():
+    found = told(served(server=0.96))
+    assert found.critical_path == "inference"
+    assert found.sentences[0] == (
+        "The inference server is the bottleneck: it is busy 96 % of the time, the actors 30 %, the "
+        "learner 30 %."
+    )
+    assert found.gain == (
+        "Halving the time that the server takes to evaluate the network would help most (up to "
+        "2.0 x as fast)."
+    )
+    assert "(up to 1.2 x as fast)" in told(served(actors=0.8, server=0.96)).gain
+
+
+def test_a_side_at_its_limit_comes_before_the_server():
+    assert told(served(actors=0.97, server=0.9)).critical_path == "actors"
+    first = told(served(learner=0.97)).sentences[0]
+    assert first.endswith("the actors 30 %, the inference server 20 %.")
+
+
+def test_cores_that_a_server_uses_are_not_idle():
+    from tianji.observe.account import to_account
+
+    assert to_account(served(server=0.5)).unused_cores == pytest.approx(8 - 0.6 - 0.3 - 0.5)

@@ -13,9 +13,9 @@ S = 10**9
 
 
 class Rig:
-    def __init__(self):
+    def __init__(self, kinds=TWO_ACTORS):
         self.now_ns = 50 * S
-        self.gauges = Gauges(TWO_ACTORS)
+        self.gauges = Gauges(kinds)
         self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
         self.watch = Watch(self.gauges, lambda: self.now_ns)
 
@@ -122,6 +122,19 @@ def test_the_time_of_an_actor_is_told_by_what_it_went_to(rig):
     assert found["span_s"] == 8.0
     assert found["worked_s"]["actor-0"] == {"environment": 1.0, "inference": 2.0}
     assert found["waited_s"]["actor-0"] == {"grant": 5.0, "parked": 0.0, "core": 0.0}
+
+
+def test_an_actor_waits_for_grants_and_for_the_answers_of_a_server():
+    rig = Rig({**TWO_ACTORS, "inference": "inference"})
+    rig.watch.look()
+    rig.add("actor-0", Gauge.WAIT_NS, 5 * S)
+    rig.add("actor-0", Gauge.ANSWER_NS, 3 * S)
+    rig.add("inference", Gauge.BUSY_NS, 2 * S)
+    rig.pass_s(8)
+    found = rig.watch.now().measured
+    waited = {"grant": 2.0, "parked": 0.0, "answers": 3.0, "core": 0.0}
+    assert found["waited_s"]["actor-0"] == waited
+    assert found["busy_share"]["inference"] == 0.25
 
 
 def test_the_time_of_the_learner_includes_the_buffer_it_shares_a_process_with(rig):

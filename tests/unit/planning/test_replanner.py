@@ -7,7 +7,7 @@ from tianji.balance.drift import Speeds
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.envs.build import probe
-from tianji.planning.planner import Planned
+from tianji.planning.planned import Planned
 from tianji.planning.replan import Replanner, observed_speeds, replanner_for
 from tianji.planning.resolve.resolve import resolve
 

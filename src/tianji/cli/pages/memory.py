@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tianji.planning.planner import Planned
+from tianji.planning.planned import Planned
 from tianji.planning.solve.demand import RunMemory, mib
 
 

@@ -2,7 +2,7 @@
 
 A plan that was solved from a profile has rates and a bottleneck. A plan of a run that gathers
 gradients follows a rule: its page describes a round and its cost. ruled_plan.py has the page of
-other plans by rule.
+other plans by rule, with the rates of each place of inference where these were measured.
 """
 
 from __future__ import annotations
@@ -17,17 +17,24 @@ from rich.text import Text
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.pages.memory import memory_report, memory_text, sizes_text
-from tianji.cli.pages.ruled_plan import ruled_facts, ruled_reasons, ruled_report
+from tianji.cli.pages.ruled_plan import (
+    ruled_facts,
+    ruled_origin,
+    ruled_reasons,
+    ruled_report,
+    ruled_roles,
+)
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
+from tianji.costs.profile import RATES
 from tianji.costs.work import largest_noise
 from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
-from tianji.planning.planner import Planned, Solved, gathers
+from tianji.planning.planned import Planned, Solved
+from tianji.planning.planner import gathers
 from tianji.wording import counted, to_count, to_percent, to_value
 
-RATES = ("produced", "received", "trained")
 Roles = Mapping[str, Mapping[str, Any]]
 """Processes, threads of each and, where they were shared out, cores, by kind of role."""
 
@@ -36,11 +43,14 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     """Return the whole page; no wider than the terminal."""
     plan, solved = planned.plan, planned.solved
     ending: list[RenderableType] = []
-    roles, reasons = _roles_by_rule(planned), ruled_reasons(planned)
+    roles: Roles = ruled_roles(planned)
+    reasons = ruled_reasons(planned)
     if solved is None and gathers(planned.config):
-        facts, reasons = _round_facts(planned), _reasons_by_rule(planned, machine)
+        facts, roles = _round_facts(planned), _roles_by_rule(planned)
+        reasons = _reasons_by_rule(planned, machine)
     elif solved is None:
         facts = ruled_facts(planned)
+        ending = ["", Text(text, style="dim")] if (text := ruled_origin(planned)) else []
     else:
         solution = solved.solution
         facts, roles = _rate_facts(planned, solved), solution.roles()
@@ -53,7 +63,7 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     return Group(
         Text(title, style="bold"),
         "",
-        _roles_table(roles, plan.envs_per_actor),
+        _roles_table(roles, plan.envs_per_actor * plan.actors_per_worker),
         "",
         fact_list(facts),
         Text("\nWhy", style="bold"),
@@ -70,15 +80,17 @@ def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
         "envs_per_actor": plan.envs_per_actor,
         "actor_threads": plan.actor_threads,
         "learner_threads": plan.learner_threads,
+        "device": plan.device,
+        "inference": plan.inference,
     }
     if solved is None:
         is_gathered = gathers(planned.config)
-        ruled = _round_report(planned, machine) if is_gathered else ruled_report(planned)
-        return report | {"roles": _roles_by_rule(planned)} | ruled
+        ruled = _round_report if is_gathered else ruled_report
+        return report | ruled(planned, machine)
     return report | _solved_report(planned, solved, machine)
 
 
-def _roles_table(roles: Roles, envs_per_actor: int) -> Table:
+def _roles_table(roles: Roles, envs_per_process: int) -> Table:
     has_cores = any("cores" in share for share in roles.values())
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     table.add_column("role", style="cyan", no_wrap=True)
@@ -87,15 +99,29 @@ def _roles_table(roles: Roles, envs_per_actor: int) -> Table:
     for role, share in roles.items():
         if not share["processes"]:
             continue
-        envs = {"actor": envs_per_actor, "evaluator": 1}.get(role)
+        envs = {"actor": envs_per_process, "evaluator": 1}.get(role)
         table.add_row(
-            "learner, with the buffer" if role == "learner" else role,
+            _with_others(role, roles),
             str(share["processes"]),
             *([f"{share['cores']:g}"] if has_cores else []),
             str(share["threads"]),
             "" if envs is None else str(envs),
         )
     return table
+
+
+def _with_others(role: str, roles: Roles) -> str:
+    """Name the roles that live in the learner's process."""
+    if role != "learner":
+        return role
+    names = {"buffer": "the buffer", "inference": "inference", "actor": "the actors"}
+    no_process = {"processes": 0}
+    others = [
+        name
+        for kind, name in names.items()
+        if (kind in roles or kind == "buffer") and not roles.get(kind, no_process)["processes"]
+    ]
+    return f"learner, with {' and '.join(others)}" if others else role
 
 
 def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
@@ -152,6 +178,7 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
 def _round_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     plan, gather = planned.plan, _gather_of(planned)
     return {
+        "roles": _roles_by_rule(planned),
         "rule": gather.rule,
         "num_gradients": gather.num_gradients,
         "first_num_gradients": gather.first_num_gradients,

@@ -12,8 +12,9 @@ ABOUT = """\
 Measure a run on this machine and find the best shares of its cores. The page shows processes, \
 cores, threads and environments of each role, the expected rates, the bottleneck, and the gain of \
 one more core. It takes less than a minute, and longer if settings of the algorithm are `auto`. \
-The measurement is saved: `tianji train` and `tianji plan` with the same settings use it. --fresh \
-measures again.
+On a GPU it makes a test run for each place where inference may run and takes the fastest; cores \
+are shared by rule there. The measurement is saved: `tianji train` and `tianji plan` with the same \
+settings use it. --fresh measures again.
 
 All settings of `tianji train` work here. The plan keeps what you set and solves for the rest. \
 Nothing is measured for algorithms that gather gradients (such as rennala-nigt): their page \

@@ -89,7 +89,12 @@ def _costs(
     config: RunConfig, machine: Machine, options: SimulateOptions
 ) -> tuple[RunConfig, RunPlan, Profile]:
     """Return the run to simulate, its plan, and the costs of its parts."""
-    config = config.model_copy(update={"engine": "local"})
+    if config.device not in ("auto", "cpu") or config.inference not in ("auto", "actor-cpu"):
+        raise UsageError(
+            "A simulation takes the costs of actors that infer by themselves and of a learner on "
+            "the CPU. Use --device cpu and --inference actor-cpu, or leave both out."
+        )
+    config = config.model_copy(update={"engine": "local", "device": "cpu"})
     if options.times_actor_s is not None and options.times_learner_s is not None:
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
         return config, plan, profile

@@ -17,7 +17,7 @@ from tianji.errors import UsageError
 from tianji.inference.role import InferenceServer
 from tianji.models.tensors import Snapshot
 from tianji.programs.program import Program, Role
-from tianji.trace.parts import trace_reader
+from tianji.trace.parts import trace_lanes, trace_reader
 from tianji.trace.spans import Spans
 
 
@@ -45,7 +45,7 @@ def build_server(
     lanes = build_lanes(network, spec.spaces.observation, ends.slots()[0], len(actors))
     return InferenceServer(
         ends.answerer(network.num_outputs),
-        lanes,
+        lanes if spans is None else trace_lanes(lanes, spans),
         policy if spans is None else trace_reader(policy, spans),
         Snapshot(model).read_from,
         [ends.bell(actor).ring for actor in actors],

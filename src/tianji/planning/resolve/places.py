@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine
+from tianji.config.plan import Inference
 from tianji.config.run import RunConfig
 from tianji.devices.find import find_device
 from tianji.devices.nvml import list_gpus
@@ -18,10 +19,6 @@ from tianji.wording import to_percent
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
-
-
-Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
-
 
 CORES_FOR_A_SERVER = 4
 """With fewer cores, one for the server alone costs more than it brings."""
@@ -38,6 +35,12 @@ class Places:
     """How many actors take turns in one process; None: all of them."""
     reason: str
     trains_images_on_cpu: bool = False
+
+    @property
+    def has_costs(self) -> bool:
+        """Return whether the planner can measure what each part of the run costs: it measures
+        actors that infer by themselves, and learners on the CPU."""
+        return self.device == "cpu" and self.inference != "served"
 
 
 def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
@@ -103,16 +106,43 @@ def _inference(
     if device == "cpu" or not has_images:
         return "actor-cpu", ""
     if config.engine == "local" and len(machine.cores) >= CORES_FOR_A_SERVER:
-        return "served", (
-            f"A server in the learner's process infers on {device} for all actors: their processes "
-            "only step environments, and observations cross to the GPU once."
-        )
-    if probe.has_threads and config.engine == "local":
-        return "learner", (
-            f"Inference is in the learner's process on {device}: the emulator steps on threads, so "
-            "that the environments of one actor step while another actor infers."
-        )
-    return "actor-gpu", f"Actors infer on {device}: observations are images."
+        inference: Inference = "served"
+    elif probe.has_threads and config.engine == "local":
+        inference = "learner"
+    else:
+        inference = "actor-gpu"
+    return inference, describe(inference, device)
+
+
+def describe(inference: Inference, device: str) -> str:
+    """Say how a run works whose policies choose actions there."""
+    match inference:
+        case "served":
+            return (
+                f"A server in the learner's process infers on {device} for all actors: their "
+                "processes only step environments, and observations cross to the GPU once."
+                if device != "cpu"
+                else "A server in a process of its own infers for all actors."
+            )
+        case "learner":
+            return (
+                f"Inference is in the learner's process on {device}: the emulator steps on "
+                "threads, so that the environments of one actor step while another actor infers."
+            )
+        case "actor-gpu":
+            return f"Actors infer on {device}: observations are images."
+        case "actor-cpu":
+            return "Each actor infers in its own process, on the CPU."
+
+
+def places_to_try(config: RunConfig, machine: Machine, probe: Probe) -> tuple[Inference, ...]:
+    """Return the places of inference that make sense for a run of the local engine: the one that
+    was asked for, or all that a run on a GPU may use."""
+    found = choose_places(config, machine, probe)
+    if config.inference != "auto" or found.device == "cpu":
+        return (found.inference,)
+    threads: tuple[Inference, ...] = ("learner",) if probe.has_threads else ()
+    return ("served", *threads, "actor-gpu", "actor-cpu")
 
 
 SAFE_GPU_SHARE = 0.8

@@ -129,9 +129,17 @@ def check_network(
     run = Run(config, probe, num_parameters, plan.device)
     if plan.source == "rule":  # else the memory was measured with this network
         _check_memory(estimated_memory(run, plan.num_actors), machine)
-    places, slots = choose_places(config, machine, probe), plan_slots(run, plan.num_actors)
+    placed = config.model_copy(update={"inference": plan.inference})
+    places, slots = choose_places(placed, machine, probe), plan_slots(run, plan.num_actors)
     if (gpu := estimate_gpu_memory(run, slots, places, plan.num_actors)) is not None:
         gpu.check(config, places.device)
+
+
+def memory_of(config: RunConfig, probe: Probe, plan: RunPlan) -> RunMemory:
+    """Return the main memory that a run is estimated to take."""
+    return estimated_memory(
+        Run(config, probe, most_parameters(probe.spaces, config), plan.device), plan.num_actors
+    )
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:

@@ -15,7 +15,7 @@ from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
 from tianji.errors import UsageError
 from tianji.planning.resolve import places
-from tianji.planning.resolve.places import choose_places
+from tianji.planning.resolve.places import choose_places, places_to_try
 from tianji.planning.resolve.resolve import resolve
 from tianji.programs.program import program_for
 
@@ -142,6 +142,14 @@ def test_training_on_images_on_the_cpu_gets_all_cores(no_gpu):
     assert {n: plan.learner_threads for n, plan in plans.items()} == {2: 2, 16: 16}
     numbers = resolve(config(PPO, num_actors=1), MACHINE, probe(NUMBERS))
     assert numbers.learner_threads == 4
+
+
+def test_the_learner_is_a_place_to_try_where_environments_step_on_threads(gpu):
+    asked, games = config(PPO), probe(GAMES, has_threads=True)
+    assert places_to_try(asked, MACHINE, games) == ("served", "learner", "actor-gpu", "actor-cpu")
+    assert places_to_try(asked, MACHINE, probe(IMAGES)) == ("served", "actor-gpu", "actor-cpu")
+    assert places_to_try(config(PPO, inference="learner"), MACHINE, games) == ("learner",)
+    assert places_to_try(config(PPO, device="cpu"), MACHINE, games) == ("actor-cpu",)
 
 
 DQN = {
