@@ -45,7 +45,10 @@ if TYPE_CHECKING:
 
 REPLAN: Final = "replan"
 """Why an engine ended where the run continues with another plan."""
-NO_COSTS = "plan.replan has no effect: on a GPU, and with a server for inference, cores are shared by rule."
+NO_COSTS = (
+    "plan.replan has no effect: on a GPU, and with a server for inference, cores are shared by "
+    "rule."
+)
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
