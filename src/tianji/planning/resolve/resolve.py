@@ -5,7 +5,7 @@ The shares of the machine come from the planner's solution, from the person, or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
@@ -77,6 +77,9 @@ def resolve(
     shares, cadence = _shares(run, machine, places, solution), run.cadence
     check_balance(config, cadence)
     check_times(config, cadence, shares.num_actors)
+    if _overfills_gpu(run, shares):
+        run = replace(run, keeps_replay_on_host=True)
+        shares = _shares(run, machine, places, solution)
     slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
     if slots.replay is not None and not slots.replay.has_observations:
@@ -122,11 +125,24 @@ def resolve(
     )
 
 
+def _overfills_gpu(run: Run, shares: _Shares) -> bool:
+    """Return whether the GPU is too small for the run only if the replay store, which may be in
+    main memory, is there too."""
+    cadence, places = run.cadence, shares.places
+    if not isinstance(cadence, ReplayCadence) or cadence.memory != "auto":
+        return False
+    slots = plan_slots(run, shares.num_actors)
+    if slots.replay is None or slots.replay.has_observations:
+        return False
+    gpu = estimate_gpu_memory(run, slots, places, shares.num_actors)
+    return gpu is not None and not gpu.fits(places.device)
+
+
 def check_network(
     config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
 ) -> None:
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
-    run = Run(config, probe, num_parameters, plan.device)
+    run = Run(config, probe, num_parameters, plan.device, not plan.replay_on_gpu)
     if plan.source == "rule":  # else the memory was measured with this network
         _check_memory(estimated_memory(run, plan.num_actors), machine)
     placed = config.model_copy(update={"inference": plan.inference})
@@ -137,9 +153,9 @@ def check_network(
 
 def memory_of(config: RunConfig, probe: Probe, plan: RunPlan) -> RunMemory:
     """Return the main memory that a run is estimated to take."""
-    return estimated_memory(
-        Run(config, probe, most_parameters(probe.spaces, config), plan.device), plan.num_actors
-    )
+    num_parameters = most_parameters(probe.spaces, config)
+    run = Run(config, probe, num_parameters, plan.device, not plan.replay_on_gpu)
+    return estimated_memory(run, plan.num_actors)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:

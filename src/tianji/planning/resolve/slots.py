@@ -43,12 +43,14 @@ FREE_SLOTS_BYTES = 64 << 20  # of all actors together, if those are more than th
 @dataclass(frozen=True)
 class Run:
     """A run before its shares of the machine are known. num_parameters: of its network, at most.
-    device: where the learner trains."""
+    device: where the learner trains. keeps_replay_on_host: a replay store that may be on the GPU
+    is in main memory."""
 
     config: RunConfig
     probe: Probe
     num_parameters: int = 0
     device: str = "cpu"
+    keeps_replay_on_host: bool = False
 
     @cached_property
     def cadence(self) -> Cadence:
@@ -138,6 +140,8 @@ def _free_slots(slot_bytes: int, num_actors: int) -> int:
 def _is_on_gpu(run: Run, cadence: ReplayCadence, replay: RingLayout) -> bool:
     if cadence.memory != "auto":
         return cadence.memory == "gpu"
+    if run.keeps_replay_on_host:
+        return False
     return fits_gpu_replay(run.config, run.device, replay.observation_bytes)
 
 
