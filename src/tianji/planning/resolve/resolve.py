@@ -26,7 +26,15 @@ from tianji.planning.resolve.shares import (
     pin_cores,
     uneven_note,
 )
-from tianji.planning.resolve.slots import Run, Slots, estimated_memory, lag_target, plan_slots
+from tianji.planning.resolve.slots import (
+    Processes,
+    Run,
+    Slots,
+    count_processes,
+    estimated_memory,
+    lag_target,
+    plan_slots,
+)
 from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
 
@@ -56,6 +64,13 @@ class _Shares:
     def workers(self) -> int:
         """Processes of actors."""
         return -(-self.num_actors // self.actors_per_worker)
+
+    @property
+    def processes(self) -> Processes:
+        places = self.places
+        return count_processes(
+            places.inference, places.device, self.num_actors, self.actors_per_worker
+        )
 
 
 def resolve(
@@ -89,7 +104,7 @@ def resolve(
         gpu.check(config, places.device)
     if solution is not None:
         memory = solution.chosen.memory
-    _check_memory(memory or estimated_memory(run, shares.num_actors), machine)
+    _check_memory(memory or estimated_memory(run, shares.num_actors, shares.processes), machine)
     return RunPlan(
         num_actors=shares.num_actors,
         envs_per_actor=config.num_envs // shares.num_actors,
@@ -144,7 +159,7 @@ def check_network(
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
     run = Run(config, probe, num_parameters, plan.device, not plan.replay_on_gpu)
     if plan.source == "rule":  # else the memory was measured with this network
-        _check_memory(estimated_memory(run, plan.num_actors), machine)
+        _check_memory(estimated_memory(run, plan.num_actors, _processes(plan)), machine)
     placed = config.model_copy(update={"inference": plan.inference})
     places, slots = choose_places(placed, machine, probe), plan_slots(run, plan.num_actors)
     if (gpu := estimate_gpu_memory(run, slots, places, plan.num_actors)) is not None:
@@ -155,7 +170,11 @@ def memory_of(config: RunConfig, probe: Probe, plan: RunPlan) -> RunMemory:
     """Return the main memory that a run is estimated to take."""
     num_parameters = most_parameters(probe.spaces, config)
     run = Run(config, probe, num_parameters, plan.device, not plan.replay_on_gpu)
-    return estimated_memory(run, plan.num_actors)
+    return estimated_memory(run, plan.num_actors, _processes(plan))
+
+
+def _processes(plan: RunPlan) -> Processes:
+    return count_processes(plan.inference, plan.device, plan.num_actors, plan.actors_per_worker)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:
@@ -236,7 +255,7 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
         found = solution.chosen
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
-        by_rule = num_actors or _actors_by_rule(run, machine)
+        by_rule = num_actors or _actors_by_rule(run, machine, places)
         rest = by_rule, _learner_threads(config, len(machine.cores), by_rule, places), 1
     return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
 
@@ -256,13 +275,14 @@ def _groups(possible: list[int], most: int) -> int:
     return max((n for n in possible if n <= most and n % 2 == 0), default=1)
 
 
-def _actors_by_rule(run: Run, machine: Machine) -> int:
+def _actors_by_rule(run: Run, machine: Machine, places: Places) -> int:
     config, gathers = run.config, isinstance(run.cadence, Gather)
     num_cores = len(machine.cores)
     possible = _possible_counts(run, num_cores)
     if not possible:
         return _checked(config, len(config.tasks))
-    fitting = [n for n in possible if estimated_memory(run, n).fits(machine.memory_bytes)]
+    memory = (estimated_memory(run, n, _Shares(n, 1, 1, places).processes) for n in possible)
+    fitting = [found.num_actors for found in memory if found.fits(machine.memory_bytes)]
     counts = fitting or possible[:1]
     if not gathers and run.probe.times is not None and config.engine == "local":
         return choose_actors(run, num_cores, counts)

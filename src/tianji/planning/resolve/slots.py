@@ -19,6 +19,7 @@ from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
+from tianji.config.plan import Inference
 from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
@@ -177,7 +178,25 @@ TRAINING_COPIES = 6  # in the learner: parameters, gradients, two of Adam, a tar
 TRACE_BYTES = 8  # per step and epoch: what PPO keeps for its metrics until a version is done
 
 
-def estimated_memory(run: Run, num_actors: int) -> RunMemory:
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes that step environments and choose actions, beside the learner's."""
+
+    actors: int
+    servers: int
+
+
+def count_processes(
+    inference: Inference, device: str, num_actors: int, actors_per_worker: int
+) -> Processes:
+    """Count them for a run of the local engine, as `programs/program.py` shares out the roles."""
+    return Processes(
+        actors=0 if inference == "learner" else -(-num_actors // actors_per_worker),
+        servers=int(inference == "served" and device == "cpu"),
+    )
+
+
+def estimated_memory(run: Run, num_actors: int, processes: Processes) -> RunMemory:
     config, probe, cadence = run.config, run.probe, run.cadence
     slots = plan_slots(run, num_actors)
     is_local = config.engine == "local"  # in the other engines one process holds all roles
@@ -185,14 +204,16 @@ def estimated_memory(run: Run, num_actors: int) -> RunMemory:
     boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     more_envs = config.num_envs // num_actors - 1
     environments = probe.env_bytes + more_envs * probe.more_env_bytes
-    actor = ACTING_COPIES * policy + environments + is_local * WORKER_BYTES
+    worker = is_local * WORKER_BYTES
+    network = ACTING_COPIES * policy
+    server = processes.servers * (worker + network)
     return RunMemory(
         num_actors=num_actors,
-        actors=num_actors * actor,
+        actors=num_actors * (network + environments) + processes.actors * worker + server,
         learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
         policy=boards * NUM_COPIES * policy,
         shared=slots.shared,
-        evaluator=actor if config.evaluate.period_s > 0 else 0,
+        evaluator=network + environments + worker if config.evaluate.period_s > 0 else 0,
         supervisor=is_local * SUPERVISOR_BYTES,
     )
 
