@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
 from tianji.channels.board import NUM_COPIES
 from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 # The slot of a gradient is free again once it is counted: an actor works on one, has one at hand,
 # and two may be on their way.
 SLOTS_PER_GRADIENT_ACTOR = 4
-SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
 # With a free balance actors must not wait while the learner's process makes an update or saves a
 # checkpoint, in which time it receives nothing.
 MOST_FREE_SLOTS, FEWEST_FREE_SLOTS = 64, 4  # of one actor
