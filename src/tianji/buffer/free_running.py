@@ -17,6 +17,9 @@ from tianji.channels.interface import Receiver
 from tianji.channels.orders import BufferRows
 from tianji.types import Stamp
 
+SPARE_SLOTS_PER_ACTOR = 1
+"""Slots that no actor is given: one may be out of use while a replaced actor attaches."""
+
 
 @dataclass(frozen=True, slots=True)
 class FreePlan:

@@ -16,6 +16,11 @@ NOT_TRIED = (
     "for this and later runs."
 )
 
+NOT_KEPT = (
+    "These results are not kept for later runs, because a test run failed. Set --inference to use "
+    "a place without measuring again."
+)
+
 
 def known_places(
     config: RunConfig, env: EnvSources, machine: Machine, probe: Probe
@@ -29,11 +34,14 @@ def known_places(
 def try_all(
     config: RunConfig, env: EnvSources, machine: Machine, probe: Probe, tell: Tell
 ) -> Placed:
-    """Make a test run for every place that makes sense, and keep the results."""
+    """Make a test run for every place that makes sense, and keep the results if none failed: the
+    reason, such as a GPU that another program fills, may be gone the next time."""
     from tianji.planning.rehearse.places import try_places
 
     trials = try_places(config, env, machine, probe, places_to_try(config, machine, probe), tell)
-    if env == config.env:  # a callable has no name to keep it under
+    if any(trial.rehearsal is None for trial in trials.trials):
+        tell(NOT_KEPT)
+    elif env == config.env:  # a callable has no name to keep it under
         device = choose_places(config, machine, probe).device
         save(places_key(config, machine, device), trials)
     return Placed(trials, from_cache=False)

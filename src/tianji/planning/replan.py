@@ -79,9 +79,10 @@ class Replanner:
 
 
 def replanner_for(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
-    """Return a replanner for this run; None if there is no profile of it, as on a GPU."""
+    """Return a replanner for this run; None if there is no profile of it, as on a GPU. A kept
+    profile may be of a paced run: with a free balance, there is nothing to balance."""
     config, solved = planned.config, planned.solved
-    if not planned.plan.has_costs:
+    if not planned.plan.has_costs or planned.plan.balance == "free":
         return None
     profile = solved.profile if solved else kept_profile(config, env, machine)
     if profile is None:

@@ -2,8 +2,16 @@
 
 import pytest
 
+from tests.fakes.specs import make_spec
 from tests.unit.engines.test_inline_engine import run as run_inline
 from tests.unit.engines.test_virtual_engine import run as run_virtual
+from tianji.channels.inproc import InprocStream
+from tianji.channels.layout import Layout
+from tianji.channels.orders import BufferRows
+from tianji.config.run import RunConfig
+from tianji.engines.assembly.build import build_buffer
+from tianji.learner.progress import Progress
+from tianji.planning.resolve.slots import MOST_FREE_SLOTS
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments
 REPLAY = {
@@ -43,3 +51,15 @@ def test_the_inline_engine_takes_turns(tmp_path):
     assert record["env_steps"] == 20 * STEPS
     assert record["version"] == 17, "one for each unroll after the warm-up"
     assert record["ratio"] == {"target": None, "actual": 2.0}
+
+
+def test_the_spare_slot_of_an_actor_is_not_given_to_it(tmp_path):
+    spec = make_spec(tmp_path, algorithm=REPLAY, num_envs=4, num_actors=2, **FREE)
+    plan = spec.plan
+    stream = InprocStream(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
+    progress = Progress(RunConfig(algorithm="ppo"))
+    rows = BufferRows.private(plan.num_actors)
+    buffer = build_buffer(spec, stream, lambda layout: bytearray(layout.nbytes), progress, rows)
+    buffer.tick()
+    assert [len(lane) for lane in stream.granted] == [MOST_FREE_SLOTS] * 2
+    assert plan.num_slots == 2 * (MOST_FREE_SLOTS + 1)

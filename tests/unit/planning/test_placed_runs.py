@@ -6,6 +6,7 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.costs.profile import Rehearsal
 from tianji.errors import UsageError, WorkerLost
+from tianji.planning.placing import NOT_KEPT
 from tianji.planning.planner import measured_plan, plan_again, plan_run
 from tianji.planning.replan import replanner_for
 
@@ -100,6 +101,18 @@ def test_a_place_that_fails_is_left_out_with_its_reason(stage):
     left_out = "served was left out, because its test run failed: learner: The GPU has no memory"
     assert any(left_out in note for note in planned.plan.notes)
     assert any("served is left out" in text for text in told)
+
+
+def test_results_with_a_failure_are_not_kept(stage):
+    stage.rates["served"] = WorkerLost("learner: The GPU has no memory left.")
+    _, told = plan(pixels())
+    assert NOT_KEPT in told
+    assert start(pixels()).placed is None
+    stage.rates = dict(RATES)
+    planned, told = plan(pixels())
+    assert (planned.plan.inference, planned.placed.from_cache) == ("served", False)
+    assert NOT_KEPT not in told
+    assert start(pixels()).placed.from_cache
 
 
 def test_a_place_that_does_not_fit_is_left_out(stage, monkeypatch):

@@ -124,3 +124,14 @@ def test_a_run_without_a_profile_has_no_other_plan(monkeypatch, tmp_path):
     asked = config()
     planned = Planned(asked, one_actor(asked), PROBE, "")
     assert replanner_for(planned, asked.env, MACHINE) is None
+
+
+def test_a_run_with_a_free_balance_is_not_planned_again_by_the_costs_of_a_paced_one(monkeypatch):
+    monkeypatch.setattr("tianji.planning.replan.kept_profile", lambda *asked: PROFILE)
+    replay = {"store": "replay", "ratio": 2.0, "capacity_steps": 1000, "num_updates": 2}
+    for balance, is_planned_again in (("paced", True), ("free", False)):
+        values = config(balance=balance).model_dump()
+        asked = RunConfig(**{**values, "algorithm": {**values["algorithm"], **replay}})
+        planned = Planned(asked, one_actor(asked), PROBE, "")
+        found = replanner_for(planned, asked.env, MACHINE)
+        assert (found is not None) is is_planned_again

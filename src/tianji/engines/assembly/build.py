@@ -16,7 +16,7 @@ from tianji.algorithms.interface import Acting, Gather, QueueCadence, ReplayCade
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.given_times import closing_s
 from tianji.balance.set_point import SetPoint
-from tianji.buffer.free_running import FreePlan, FreeRunning
+from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR, FreePlan, FreeRunning
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.interface import Gate, Progress, Store
@@ -185,8 +185,8 @@ def _build_replay_gate(spec: RunSpec, receiver: Receiver, rows: BufferRows, now_
     if plan.balance == "paced":
         return RatioWindow(_window_plan(spec), receiver, rows, now_ns)
     first_unrolls = plan.warmup_unrolls + plan.unrolls_per_version
-    free = FreePlan(first_unrolls, plan.num_slots // plan.num_actors)
-    return FreeRunning(free, receiver, rows)
+    slots_per_actor = plan.num_slots // plan.num_actors - SPARE_SLOTS_PER_ACTOR
+    return FreeRunning(FreePlan(first_unrolls, slots_per_actor), receiver, rows)
 
 
 def _window_plan(spec: RunSpec) -> WindowPlan:

@@ -57,4 +57,5 @@ def try_places(
             tell(f"Inference {inference}: {found.received:,.0f} steps/s.")
     if len(errors) == len(trials):
         raise errors[0]
-    return PlaceTrials(trials=tuple(trials), measuring_s=time.monotonic() - began_s)
+    took_s = time.monotonic() - began_s
+    return PlaceTrials(balance=config.balance, trials=tuple(trials), measuring_s=took_s)

@@ -14,7 +14,7 @@ import numpy as np
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
-from tianji.devices.nvml import list_gpus
+from tianji.devices.nvml import Gpu, list_gpus
 from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.sizes import is_image, torso_outputs
@@ -45,7 +45,7 @@ class GpuMemory:
     parameters: the network, its gradients, the optimiser's state and a target.
     batch: observations of a batch, and those that a CUDA graph reads.
     activations: results of the layers and their gradients, for one update.
-    evaluation: results of two layers, for the look at a whole batch before several epochs.
+    evaluation: results of two layers, for the evaluation of the batch before training.
     unrolls: slots whose observations stay on the GPU, where inference is in the learner's process.
     replay: observations of a replay store on the GPU.
     """
@@ -66,12 +66,15 @@ class GpuMemory:
     def total(self) -> int:
         return sum(self.parts.values())
 
+    def fits(self, device: str) -> bool:
+        gpu = _find_gpu(device)
+        return gpu is None or self.total <= SAFE_SHARE * gpu.free_bytes
+
     def check(self, config: RunConfig, device: str) -> None:
         """Raise UsageError if the GPU has too little free memory, with the setting to change."""
-        gpus, index = list_gpus(), int(device.partition(":")[2])
-        if index >= len(gpus) or self.total <= SAFE_SHARE * gpus[index].free_bytes:
+        gpu = _find_gpu(device)
+        if gpu is None or self.fits(device):
             return
-        gpu = gpus[index]
         terms = " + ".join(
             f"{name} {mib(size)} MiB" for name, size in self.parts.items() if size >= SMALLEST_SHOWN
         )
@@ -97,6 +100,12 @@ class GpuMemory:
         }
         others = "End other programs on it (`nvidia-smi` lists them), or use another --device."
         return advice.get(largest, others)
+
+
+def _find_gpu(device: str) -> Gpu | None:
+    """Return None if the driver does not list it."""
+    gpus, index = list_gpus(), int(device.partition(":")[2])
+    return gpus[index] if index < len(gpus) else None
 
 
 def _smaller_update(config: RunConfig) -> str:
@@ -166,7 +175,7 @@ def _batch_bytes(cadence: Cadence, slots: Slots) -> int:
 
 
 def _layer_bytes(run: Run) -> tuple[int, int]:
-    """Return the results of layers in an update, and in the look at a whole batch. An update is a
+    """Return the results of layers in an update, and in the evaluation of the batch. An update is a
     CUDA graph, whose memory nothing else uses."""
     config, cadence = run.config, run.cadence
     if config.model.factory is not None:

@@ -5,7 +5,7 @@ The shares of the machine come from the planner's solution, from the person, or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
@@ -26,7 +26,15 @@ from tianji.planning.resolve.shares import (
     pin_cores,
     uneven_note,
 )
-from tianji.planning.resolve.slots import Run, Slots, estimated_memory, lag_target, plan_slots
+from tianji.planning.resolve.slots import (
+    Processes,
+    Run,
+    Slots,
+    count_processes,
+    estimated_memory,
+    lag_target,
+    plan_slots,
+)
 from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
 
@@ -57,6 +65,13 @@ class _Shares:
         """Processes of actors."""
         return -(-self.num_actors // self.actors_per_worker)
 
+    @property
+    def processes(self) -> Processes:
+        places = self.places
+        return count_processes(
+            places.inference, places.device, self.num_actors, self.actors_per_worker
+        )
+
 
 def resolve(
     config: RunConfig,
@@ -77,6 +92,9 @@ def resolve(
     shares, cadence = _shares(run, machine, places, solution), run.cadence
     check_balance(config, cadence)
     check_times(config, cadence, shares.num_actors)
+    if _overfills_gpu(run, shares):
+        run = replace(run, keeps_replay_on_host=True)
+        shares = _shares(run, machine, places, solution)
     slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
     if slots.replay is not None and not slots.replay.has_observations:
@@ -86,7 +104,7 @@ def resolve(
         gpu.check(config, places.device)
     if solution is not None:
         memory = solution.chosen.memory
-    _check_memory(memory or estimated_memory(run, shares.num_actors), machine)
+    _check_memory(memory or estimated_memory(run, shares.num_actors, shares.processes), machine)
     return RunPlan(
         num_actors=shares.num_actors,
         envs_per_actor=config.num_envs // shares.num_actors,
@@ -122,13 +140,26 @@ def resolve(
     )
 
 
+def _overfills_gpu(run: Run, shares: _Shares) -> bool:
+    """Return whether the GPU is too small for the run only if the replay store, which may be in
+    main memory, is there too."""
+    cadence, places = run.cadence, shares.places
+    if not isinstance(cadence, ReplayCadence) or cadence.memory != "auto":
+        return False
+    slots = plan_slots(run, shares.num_actors)
+    if slots.replay is None or slots.replay.has_observations:
+        return False
+    gpu = estimate_gpu_memory(run, slots, places, shares.num_actors)
+    return gpu is not None and not gpu.fits(places.device)
+
+
 def check_network(
     config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
 ) -> None:
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
-    run = Run(config, probe, num_parameters, plan.device)
+    run = Run(config, probe, num_parameters, plan.device, not plan.replay_on_gpu)
     if plan.source == "rule":  # else the memory was measured with this network
-        _check_memory(estimated_memory(run, plan.num_actors), machine)
+        _check_memory(estimated_memory(run, plan.num_actors, _processes(plan)), machine)
     placed = config.model_copy(update={"inference": plan.inference})
     places, slots = choose_places(placed, machine, probe), plan_slots(run, plan.num_actors)
     if (gpu := estimate_gpu_memory(run, slots, places, plan.num_actors)) is not None:
@@ -137,9 +168,13 @@ def check_network(
 
 def memory_of(config: RunConfig, probe: Probe, plan: RunPlan) -> RunMemory:
     """Return the main memory that a run is estimated to take."""
-    return estimated_memory(
-        Run(config, probe, most_parameters(probe.spaces, config), plan.device), plan.num_actors
-    )
+    num_parameters = most_parameters(probe.spaces, config)
+    run = Run(config, probe, num_parameters, plan.device, not plan.replay_on_gpu)
+    return estimated_memory(run, plan.num_actors, _processes(plan))
+
+
+def _processes(plan: RunPlan) -> Processes:
+    return count_processes(plan.inference, plan.device, plan.num_actors, plan.actors_per_worker)
 
 
 def demand_of(config: RunConfig, probe: Probe) -> Demand:
@@ -220,7 +255,7 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
         found = solution.chosen
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
-        by_rule = num_actors or _actors_by_rule(run, machine)
+        by_rule = num_actors or _actors_by_rule(run, machine, places)
         rest = by_rule, _learner_threads(config, len(machine.cores), by_rule, places), 1
     return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
 
@@ -242,13 +277,14 @@ def _groups(possible: list[int], most: int) -> int:
     return max((n for n in possible if n <= most and n % 2 == 0), default=1)
 
 
-def _actors_by_rule(run: Run, machine: Machine) -> int:
+def _actors_by_rule(run: Run, machine: Machine, places: Places) -> int:
     config, gathers = run.config, isinstance(run.cadence, Gather)
     num_cores = len(machine.cores)
     possible = _possible_counts(run, num_cores)
     if not possible:
         return _checked(config, len(config.tasks))
-    fitting = [n for n in possible if estimated_memory(run, n).fits(machine.memory_bytes)]
+    memory = (estimated_memory(run, n, _Shares(n, 1, 1, places).processes) for n in possible)
+    fitting = [found.num_actors for found in memory if found.fits(machine.memory_bytes)]
     counts = fitting or possible[:1]
     if not gathers and run.probe.times is not None and config.engine == "local":
         return choose_actors(run, num_cores, counts)

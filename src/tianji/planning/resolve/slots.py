@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
 from tianji.channels.board import NUM_COPIES
 from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
+from tianji.config.plan import Inference
 from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 # The slot of a gradient is free again once it is counted: an actor works on one, has one at hand,
 # and two may be on their way.
 SLOTS_PER_GRADIENT_ACTOR = 4
-SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
 # With a free balance actors must not wait while the learner's process makes an update or saves a
 # checkpoint, in which time it receives nothing.
 MOST_FREE_SLOTS, FEWEST_FREE_SLOTS = 64, 4  # of one actor
@@ -43,12 +44,14 @@ FREE_SLOTS_BYTES = 64 << 20  # of all actors together, if those are more than th
 @dataclass(frozen=True)
 class Run:
     """A run before its shares of the machine are known. num_parameters: of its network, at most.
-    device: where the learner trains."""
+    device: where the learner trains. keeps_replay_on_host: a replay store that may be on the GPU
+    is in main memory."""
 
     config: RunConfig
     probe: Probe
     num_parameters: int = 0
     device: str = "cpu"
+    keeps_replay_on_host: bool = False
 
     @cached_property
     def cadence(self) -> Cadence:
@@ -138,6 +141,8 @@ def _free_slots(slot_bytes: int, num_actors: int) -> int:
 def _is_on_gpu(run: Run, cadence: ReplayCadence, replay: RingLayout) -> bool:
     if cadence.memory != "auto":
         return cadence.memory == "gpu"
+    if run.keeps_replay_on_host:
+        return False
     return fits_gpu_replay(run.config, run.device, replay.observation_bytes)
 
 
@@ -173,7 +178,25 @@ TRAINING_COPIES = 6  # in the learner: parameters, gradients, two of Adam, a tar
 TRACE_BYTES = 8  # per step and epoch: what PPO keeps for its metrics until a version is done
 
 
-def estimated_memory(run: Run, num_actors: int) -> RunMemory:
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes that step environments and choose actions, beside the learner's."""
+
+    actors: int
+    servers: int
+
+
+def count_processes(
+    inference: Inference, device: str, num_actors: int, actors_per_worker: int
+) -> Processes:
+    """Count them for a run of the local engine, as `programs/program.py` shares out the roles."""
+    return Processes(
+        actors=0 if inference == "learner" else -(-num_actors // actors_per_worker),
+        servers=int(inference == "served" and device == "cpu"),
+    )
+
+
+def estimated_memory(run: Run, num_actors: int, processes: Processes) -> RunMemory:
     config, probe, cadence = run.config, run.probe, run.cadence
     slots = plan_slots(run, num_actors)
     is_local = config.engine == "local"  # in the other engines one process holds all roles
@@ -181,14 +204,16 @@ def estimated_memory(run: Run, num_actors: int) -> RunMemory:
     boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     more_envs = config.num_envs // num_actors - 1
     environments = probe.env_bytes + more_envs * probe.more_env_bytes
-    actor = ACTING_COPIES * policy + environments + is_local * WORKER_BYTES
+    worker = is_local * WORKER_BYTES
+    network = ACTING_COPIES * policy
+    server = processes.servers * (worker + network)
     return RunMemory(
         num_actors=num_actors,
-        actors=num_actors * actor,
+        actors=num_actors * (network + environments) + processes.actors * worker + server,
         learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
         policy=boards * NUM_COPIES * policy,
         shared=slots.shared,
-        evaluator=actor if config.evaluate.period_s > 0 else 0,
+        evaluator=network + environments + worker if config.evaluate.period_s > 0 else 0,
         supervisor=is_local * SUPERVISOR_BYTES,
     )
 

@@ -44,7 +44,8 @@ class SharedBytes:
 class RunMemory:
     """The memory of a run in bytes.
 
-    actors: all processes of actors; 0 if actors have no processes of their own.
+    actors: networks and environments of all actors, their processes if they have their own, and
+        the process of a server on the CPU.
     policy: every copy of the published policy, and of sums of gradients.
     """
 

@@ -15,7 +15,7 @@ from tianji.envs.spaces import Frames
 from tianji.errors import UsageError
 from tianji.models.sizes import torso_outputs
 from tianji.planning.resolve.gpu_memory import CONTEXT_BYTES
-from tianji.planning.resolve.resolve import resolve
+from tianji.planning.resolve.resolve import memory_of, resolve
 
 MACHINE = Machine(tuple(range(16)), 256 * GIB)
 GAMES = Probe(
@@ -92,6 +92,20 @@ def test_replay_on_the_gpu_is_part_of_it(free):
     found = plan(DQN)
     assert found.gpu_bytes["replay"] >= 1_000_000 * 84 * 84
     assert plan({**DQN, "replay_on": "host"}).gpu_bytes["replay"] == 0
+
+
+def test_replay_that_may_be_on_the_gpu_is_there_only_if_all_parts_fit(free):
+    asked = {**DQN, "replay_on": "auto", "batch_size": 512}
+    free(100)
+    assert plan(asked).replay_on_gpu
+    free(8.3)  # the store alone would fit
+    found = plan(asked)
+    assert not found.replay_on_gpu
+    assert found.gpu_bytes["replay"] == 0
+    main = memory_of(config(asked, num_envs=64), GAMES, found)
+    assert main.shared.replay >= 1_000_000 * 84 * 84
+    free(0.5)
+    assert "does not fit on cuda:0" in refused(asked), "not without the store either"
 
 
 def test_a_full_gpu_is_refused_with_the_setting_that_helps(free):

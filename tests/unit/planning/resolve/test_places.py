@@ -14,9 +14,11 @@ from tianji.envs.build import Probe
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
 from tianji.errors import UsageError
+from tianji.models.sizes import most_parameters
 from tianji.planning.resolve import places
 from tianji.planning.resolve.places import choose_places, places_to_try
-from tianji.planning.resolve.resolve import resolve
+from tianji.planning.resolve.resolve import memory_of, resolve
+from tianji.planning.resolve.slots import FLOAT_BYTES, WORKER_BYTES
 from tianji.programs.program import program_for
 
 MACHINE = Machine(tuple(range(16)), 64 * GIB)
@@ -168,6 +170,34 @@ def test_replay_goes_to_the_gpu_if_it_fits(asked, free_bytes, is_there, gpu, mon
     wanted = config(num_envs=16, algorithm={**DQN, "replay_on": asked})
     plan = resolve(wanted, MACHINE, probe(GAMES, has_threads=True))
     assert plan.replay_on_gpu is is_there
+
+
+def actors_bytes(asked, seen):
+    plan = resolve(asked, MACHINE, seen)
+    return memory_of(asked, seen, plan).actors, len(program_for(asked, plan).workers) - 1
+
+
+def test_memory_is_counted_for_processes_and_not_for_actors(gpu):
+    games = probe(GAMES, has_threads=True)
+    found = {
+        place: actors_bytes(config(PPO, num_envs=64, num_actors=16, inference=place), games)
+        for place in ("learner", "actor-gpu", "served", "actor-cpu")
+    }
+    assert [workers for _, workers in found.values()] == [0, 1, 8, 16]
+    alone, _ = found["learner"]
+    assert [size - alone for size, _ in found.values()] == [
+        workers * WORKER_BYTES for _, workers in found.values()
+    ]
+
+
+def test_a_server_on_the_cpu_takes_the_memory_of_a_process(no_gpu):
+    served, own = (
+        actors_bytes(config(PPO, num_envs=64, num_actors=16, inference=place), probe(NUMBERS))
+        for place in ("served", "actor-cpu")
+    )
+    assert (served[1], own[1]) == (8 + 1, 16)
+    network = 2 * FLOAT_BYTES * most_parameters(NUMBERS, config(PPO))
+    assert own[0] - served[0] == (16 - 9) * WORKER_BYTES - network
 
 
 def test_without_a_gpu_replay_that_may_be_there_is_in_main_memory(no_gpu):
