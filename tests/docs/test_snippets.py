@@ -228,3 +228,9 @@ def test_every_metric_of_an_algorithm_is_explained_on_its_page(algorithm, in_new
     found = json.loads(metrics.read_text().splitlines()[-1])["learner"]
     assert found
     assert [name for name in found if f"`{name}`" not in explained] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_no_page_has_the_marks_of_a_merge(page):
+    lines = page.read_text().splitlines()
+    assert [line for line in lines if line.startswith(("<<<<<<< ", ">>>>>>> "))] == []

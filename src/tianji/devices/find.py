@@ -52,4 +52,4 @@ def _explain_missing(asked: str, num_gpus: int, has_cuda: bool) -> str:
         return f"device is '{asked}', but this machine has only {known}. Ask for one of them."
     else:
         why = "the system finds no GPU with a working driver (`nvidia-smi` shows what it finds)"
-    return f"device is '{asked}', but {why}. Use --device cpu, or mend that first."
+    return f"device is '{asked}', but {why}. Use --device cpu, or fix that first."

@@ -66,4 +66,4 @@ class InferenceServer:
         return True
 
     def close(self) -> None:
-        """Do nothing: the actors are told to stop by themselves."""
+        """Do nothing: there is nothing to release."""

@@ -104,7 +104,7 @@ class Optimizer:
         with torch.inference_mode():  # saves torch the bookkeeping for automatic gradients
             norm = float(torch.linalg.vector_norm(gradient_P))
             if not math.isfinite(norm):
-                what = f"is {norm} at update {int(self._rule.count) + 1}"
+                what = f"is {norm} at update {int(self._rule.count) + 1}; it was not made"
                 raise TrainingDiverged(explain_divergence(what, suspects()))
             if norm > self._max_grad_norm:
                 gradient_P.mul_(self._max_grad_norm / norm)
@@ -184,7 +184,7 @@ class GpuOptimizer(Optimizer):
         if num_bad := int(figures.pop(self.DIVERGED, 0.0)):
             # Steps that were left out are not counted, and later ones may have been sound.
             last = int(self._rule.count) + num_bad
-            what = f"was not finite in {num_bad} of the updates up to {last}"
+            what = f"was not finite in {num_bad} of the updates up to {last}; they were left out"
             raise TrainingDiverged(explain_divergence(what, suspects()))
         return figures
 
@@ -197,9 +197,9 @@ def explain_divergence(what: str, suspects: Mapping[str, Tensor]) -> str:
     culprits = [name for name, x in suspects.items() if not bool(torch.isfinite(x).all())]
     first = f" The first quantity to go wrong: {culprits[0]}." if culprits else ""
     return (
-        f"Training diverged: the gradient's norm {what}.{first} The parameters are those of the "
-        "update before. Try a lower learning rate, and check that the environment's rewards and "
-        "observations are finite and not huge (`tianji doctor`; normalize.rewards scales them)."
+        f"Training diverged: the gradient's norm {what}.{first} Try a lower learning rate, and "
+        "check that the environment's rewards and observations are finite and not huge "
+        "(`tianji doctor`; normalize.rewards scales them)."
     )
 
 

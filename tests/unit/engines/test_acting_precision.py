@@ -14,7 +14,7 @@ VECTOR = "tianji.envs.worlds:Counting"
 def outputs(tmp_path, monkeypatch, is_fast, env=PIXELS, algorithm="ppo", precision="auto"):
     monkeypatch.setattr(assembly, "is_bfloat16_fast", lambda: is_fast)
     spec = make_spec(tmp_path, env, algorithm={"name": algorithm}, model={"precision": precision})
-    model = assembly.acting_model(spec)
+    model = assembly.acting_model(spec, "cpu")
     assert flatten(model).vector_P.dtype == torch.float32
     torch.manual_seed(1)
     shape = (8, *spec.spaces.observation.shape)
@@ -45,4 +45,4 @@ def test_the_learner_stays_in_float32(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "is_bfloat16_fast", lambda: True)
     spec = make_spec(tmp_path, PIXELS, algorithm={"name": "ppo"})
     assert not assembly.on_device(assembly.build_model(spec), spec, "cpu").net.is_bfloat16
-    assert assembly.acting_model(spec).net.is_bfloat16
+    assert assembly.acting_model(spec, "cpu").net.is_bfloat16

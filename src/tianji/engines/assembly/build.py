@@ -84,7 +84,7 @@ def build_actor(
     their errors end the run. open_contributions: its end of the sums, where items are gradients.
     serve: lets a server infer; without it, the actor does."""
     plan, config = spec.plan, spec.config
-    model = acting_model(spec)
+    model = acting_model(spec, plan.acting_device)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     env, num_envs = spec.env_of(index), plan.envs_per_actor
     getattr(acting, "take_environments", lambda first: None)(index * num_envs)

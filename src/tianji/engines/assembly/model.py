@@ -54,6 +54,8 @@ def on_device(model: torch.nn.Module, spec: RunSpec, device: str) -> torch.nn.Mo
         # would refuse graphs and fill every new tensor.
         if is_repeatable(spec):
             torch.backends.cudnn.deterministic = True
+        if spec.config.model.precision == "float32":  # not the 19 bits of TF32
+            torch.backends.cudnn.allow_tf32 = False
     model.to(torch.device(device))
     flatten(model)
     asked = spec.config.model.precision
@@ -61,10 +63,9 @@ def on_device(model: torch.nn.Module, spec: RunSpec, device: str) -> torch.nn.Mo
     return model
 
 
-def acting_model(spec: RunSpec) -> torch.nn.Module:
-    """Build the model of an actor. On a CPU with instructions for it, convolutions that only choose
-    actions compute in bfloat16, unless the run asks for another precision."""
-    device = spec.plan.acting_device
+def acting_model(spec: RunSpec, device: str) -> torch.nn.Module:
+    """Build the model of an actor or of a server. On a CPU with instructions for it, convolutions
+    that only choose actions compute in bfloat16, unless the run asks for another precision."""
     model = on_device(build_model(spec), spec, device)
     cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
     is_free = spec.config.model.precision == "auto" and not isinstance(cadence, Gather)

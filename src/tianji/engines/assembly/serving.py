@@ -10,7 +10,7 @@ from tianji.algorithms.accelerators.lanes import build_lanes
 from tianji.algorithms.interface import Acting
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.requests import Asker
-from tianji.engines.assembly.model import build_model, on_device
+from tianji.engines.assembly.model import acting_model
 from tianji.engines.assembly.wiring import SharedEnds
 from tianji.engines.spec import RunSpec
 from tianji.errors import UsageError
@@ -38,7 +38,7 @@ def build_server(
     spec: RunSpec, program: Program, ends: SharedEnds, role: Role, spans: Spans | None
 ) -> InferenceServer:
     config, policy = spec.config, ends.policy_reader()
-    model = on_device(build_model(spec), spec, spec.plan.device)
+    model = acting_model(spec, spec.plan.device)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     network = _checked(acting).network
     actors = program.of_kind("actor")

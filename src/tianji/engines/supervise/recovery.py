@@ -102,7 +102,7 @@ class Recovery:
             if not other.health.is_given_up
         ]
         self._observer.report(Event(kind="note", role=worker.name, text=text))
-        if worker.trains or not left:
+        if worker.trains or worker.serves or not left:
             self.fail(worker, text)
         elif task := lost_task(self._config, left):
             self.fail(worker, f"{text} No actor of {task} is left.")

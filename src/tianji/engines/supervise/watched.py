@@ -103,6 +103,7 @@ class Health:
         return backoff_s * 2 ** (self.used - 2) if self.used > 1 else 0.0
 
 
+LONG_STEPS = ". If an environment step may take that long, raise supervise.heartbeat_timeout_s"
 STARTS_S = 60.0
 """A worker that starts loads libraries and shows no sign of life: it has at least this long."""
 
@@ -117,6 +118,8 @@ class WatchedWorker:
         self.has_learner = any(role.kind == "learner" for role in roles)
         self.trains = any(role.kind in ("buffer", "learner") for role in roles)
         """Workers that train share their fate: neither buffer nor learner continues alone."""
+        self.serves = any(role.kind == "inference" for role in roles)
+        """All actors wait for it."""
         self.rows = [gauges.rows[role.name] for role in roles]
         self.health = Health()
         self.process: WorkerProcess | None = None
@@ -157,8 +160,6 @@ class WatchedWorker:
             silent_s = (now_ns - max(row[Gauge.HEARTBEAT_NS], since_ns)) / 1e9
             if silent_s > limit_s and row[Gauge.ACTIVITY] != Activity.STOPPED:
                 activity = Activity(row[Gauge.ACTIVITY]).name.lower()
-                return (
-                    f"no sign of life for {silent_s:.0f} s while {activity}; killed. If an "
-                    "environment step may take that long, raise supervise.heartbeat_timeout_s"
-                )
+                why = f"no sign of life for {silent_s:.0f} s while {activity}; killed"
+                return why + (LONG_STEPS if self.actors else "")
         return None

@@ -11,9 +11,11 @@ B: rows, D: features of an image.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from itertools import accumulate
+from threading import Barrier
 from typing import Any, TypeVar
 
 import torch
@@ -33,19 +35,29 @@ def in_parts(torso: nn.Module, images: Tensor) -> Tensor:
     """Return torso(images), computed on all of torch's threads."""
     if images.device.type != "cpu" or images.requires_grad or torch.compiler.is_compiling():
         return _features(torso, images)
-    num_threads = torch.get_num_threads()
-    num_parts = min(num_threads, MOST_PARTS, len(images) // LEAST_ROWS)
-    if torch.is_grad_enabled() and num_parts > 1:
-        threads = _threads(num_parts, num_threads // num_parts)
-        found: Tensor = _Parts.apply(torso, images, threads, *torso.parameters())  # type: ignore[no-untyped-call]
+    counts = threads_of_parts(torch.get_num_threads(), len(images))
+    if torch.is_grad_enabled():
+        parameters = list(torso.parameters())
+        if len(counts) == 1 or not all(parameter.requires_grad for parameter in parameters):
+            return _features(torso, images)
+        found: Tensor = _Parts.apply(torso, images, _threads(counts), *parameters)  # type: ignore[no-untyped-call]
         return found
-    if torch.is_grad_enabled() or len(images) <= ROWS_AT_ONCE:
+    if len(images) <= ROWS_AT_ONCE:
         return _features(torso, images)
     parts = torch.split(images, ROWS_AT_ONCE)
     compute = _as_here(torso)
-    if num_parts > 1:
-        return torch.cat(_threads(num_parts, num_threads // num_parts).map(compute, parts))
+    if len(counts) > 1:
+        return torch.cat(_threads(counts).map(compute, parts))
     return torch.cat([compute(part) for part in parts])
+
+
+def threads_of_parts(num_threads: int, num_rows: int) -> tuple[int, ...]:
+    """Return the number of torch's threads of each part: together they are all threads."""
+    num_parts = min(num_threads, MOST_PARTS)
+    while num_parts > 1 and num_rows * (num_threads // num_parts) < LEAST_ROWS * num_threads:
+        num_parts -= 1
+    fewest, num_with_one_more = divmod(num_threads, num_parts)
+    return tuple(fewest + (part < num_with_one_more) for part in range(num_parts))
 
 
 def _features(torso: nn.Module, images: Tensor) -> Tensor:
@@ -63,7 +75,7 @@ class _Parts(torch.autograd.Function):
         with torch.enable_grad():
             compute = _as_here(torso)
         ctx.threads, ctx.parameters = threads, parameters
-        ctx.outputs = threads.map(compute, images.tensor_split(threads.count))
+        ctx.outputs = threads.map(compute, threads.split(images))
         return torch.cat([output.detach() for output in ctx.outputs])
 
     @staticmethod
@@ -72,7 +84,11 @@ class _Parts(torch.autograd.Function):
             output, gradient = output_and_gradient
             return list(torch.autograd.grad(output, ctx.parameters, gradient))
 
+        if torch.is_grad_enabled():
+            raise RuntimeError("convolutions in parts have no second derivative (create_graph)")
         outputs, ctx.outputs = ctx.outputs, None  # the graphs can be used once
+        if outputs is None:
+            raise RuntimeError("convolutions in parts have only one backward pass (retain_graph)")
         gradients = torch.split(gradient_BD, [len(output) for output in outputs])
         first, *others = ctx.threads.map(differentiate, list(zip(outputs, gradients, strict=True)))
         for other in others:
@@ -96,24 +112,59 @@ def _as_here(torso: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 class _Threads:
-    """Threads that compute parts, each with so many of torch's own."""
+    """Threads that compute parts, each limited to its own number of torch threads."""
 
-    def __init__(self, count: int, threads_each: int) -> None:
-        self.count = count
-        begin = partial(torch.set_num_threads, threads_each)
-        self._pool = ThreadPoolExecutor(count, "part", initializer=begin)
+    def __init__(self, counts: tuple[int, ...]) -> None:
+        self._counts = counts
+        here = torch.get_num_threads()
+        self._pools = {each: _started(counts.count(each), each) for each in set(counts)}
+        torch.set_num_threads(here)  # the last number set is the default of every new thread
+
+    def split(self, rows: Tensor) -> Sequence[Tensor]:
+        """Divide the rows into one part for each thread, in proportion to its torch threads."""
+        before = list(accumulate(self._counts))
+        return rows.tensor_split([-(-len(rows) * some // before[-1]) for some in before[:-1]])
 
     def map(self, function: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
-        """Return the results in the order of the parts."""
-        return list(self._pool.map(function, parts))
+        """Return the results in the order of the parts.
+
+        A part always has the same number of torch threads, since results can differ in their last
+        bits with it: the number of the thread that would finish first. The first parts have one
+        thread each, in order.
+        """
+        taken = [0] * len(self._counts)
+        futures = []
+        for part in parts:
+            _, _, thread = min(
+                ((num + 1) / each, num, thread)
+                for thread, (num, each) in enumerate(zip(taken, self._counts, strict=True))
+            )
+            taken[thread] += 1
+            futures.append(self._pools[self._counts[thread]].submit(function, part))
+        return [future.result() for future in futures]
 
 
-_all_threads: dict[tuple[int, int], _Threads] = {}
+def _started(num_threads: int, torch_threads: int) -> ThreadPoolExecutor:
+    """Return a pool with all its threads running, each limited to so many torch threads."""
+
+    def begin() -> None:
+        torch.get_num_threads()  # the first use in a thread sets the default, so it comes first
+        torch.set_num_threads(torch_threads)
+
+    pool = ThreadPoolExecutor(num_threads, "part", initializer=begin)
+    all_run = Barrier(num_threads)
+    for future in [pool.submit(all_run.wait) for _ in range(num_threads)]:
+        future.result()
+    return pool
 
 
-def _threads(count: int, threads_each: int) -> _Threads:
-    """Return the threads for so many parts, which are started once."""
-    found = _all_threads.get((count, threads_each))
+_all_threads: dict[tuple[int, ...], _Threads] = {}
+os.register_at_fork(after_in_child=_all_threads.clear)  # a forked process has none of the threads
+
+
+def _threads(counts: tuple[int, ...]) -> _Threads:
+    """Return the threads for parts with these numbers of torch threads, which are started once."""
+    found = _all_threads.get(counts)
     if found is None:
-        found = _all_threads[count, threads_each] = _Threads(count, threads_each)
+        found = _all_threads[counts] = _Threads(counts)
     return found

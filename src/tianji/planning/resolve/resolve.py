@@ -266,6 +266,8 @@ def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places:
     balance is free."""
     if places.trains_images_on_cpu and config.balance == "paced":
         return num_cores
+    if places.device != "cpu":
+        return 1  # it launches kernels
     return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
 
 
@@ -301,11 +303,12 @@ def _possible_counts(run: Run, num_cores: int) -> list[int]:
 
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
-    if shares.places.inference == "served" and shares.places.device != "cpu":
+    if shares.places.inference == "served" and _cores(config, machine, shares):
         return False  # the learner has a core that no actor uses
     evaluators = int(config.evaluate.period_s > 0)
     buffers = int(config.plan.buffer_worker == "buffer")
-    others = evaluators + buffers
+    servers = int(shares.places.inference == "served")
+    others = evaluators + buffers + servers
     threads = shares.workers * shares.actor_threads + shares.learner_threads + others
     return config.engine == "local" and threads > len(machine.cores)
 
@@ -316,7 +319,9 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
         return {}
     if shares.places.inference == "served":
         return (
-            {} if shares.places.device == "cpu" else keep_core_for_server(machine, shares.workers)
+            {}
+            if shares.places.device == "cpu"
+            else keep_core_for_server(machine, shares.workers, shares.learner_threads)
         )
     if shares.places.emulator_threads > 1:
         return {}  # emulators spread their threads themselves

@@ -119,17 +119,20 @@ def pin_cores(
     return cores
 
 
-def keep_core_for_server(machine: Machine, num_workers: int) -> dict[str, tuple[int, ...]]:
+def keep_core_for_server(
+    machine: Machine, num_workers: int, learner_threads: int
+) -> dict[str, tuple[int, ...]]:
     """Return the cores of each worker where a server on the GPU infers for all actors.
 
-    The learner's process, which holds the server, has a core of its own: every actor waits for its
+    The learner's process, which holds the server, has cores of its own: every actor waits for its
     answers, and on a core that is busy a thread wakes up milliseconds late. The actors share the
     other cores.
     """
-    if machine.is_shared or num_workers < 2:
+    if machine.is_shared or num_workers < 2 or learner_threads >= len(machine.cores):
         return {}
-    first, *others = _core_order(machine)
-    return {"learner": (first,), **{f"actors-{n}": tuple(others) for n in range(num_workers)}}
+    order = tuple(_core_order(machine))
+    own, others = order[:learner_threads], order[learner_threads:]
+    return {"learner": own, **{f"actors-{n}": others for n in range(num_workers)}}
 
 
 def _learner_cores(machine: Machine, order: Sequence[int], threads: int) -> tuple[int, ...]:

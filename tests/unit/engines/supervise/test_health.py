@@ -35,9 +35,13 @@ class Observer:
 class Supervisor:
     """A supervisor whose workers live and die by hand."""
 
-    def __init__(self, tmp_path, monkeypatch):
+    def __init__(self, tmp_path, monkeypatch, **values):
         spec = make_spec(
-            tmp_path, engine="local", supervise={"max_restarts": LIMIT}, evaluate={"period_s": 5}
+            tmp_path,
+            engine="local",
+            supervise={"max_restarts": LIMIT},
+            evaluate={"period_s": 5},
+            **values,
         )
         self.observer, self.now_s = Observer(), 1000.0
         program = program_for(spec.config, spec.plan)
@@ -159,3 +163,11 @@ def test_the_first_cause_is_that_of_the_failures_since_the_last_work():
     health.fail("follows from it", Work())
     assert health.first_cause == "new"
     assert health.fruitless == 1 < MAX_FRUITLESS
+
+
+def test_a_run_fails_without_the_server_that_all_actors_wait_for(tmp_path, monkeypatch):
+    supervisor = Supervisor(tmp_path, monkeypatch, inference="served")
+    while supervisor.lives("inference"):
+        pass
+    assert supervisor.recovery.has_failed
+    assert supervisor.recovery.first_cause.startswith("inference: killed by SIGKILL. It was given")

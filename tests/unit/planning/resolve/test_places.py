@@ -233,3 +233,12 @@ def test_only_unrolls_that_the_learner_reads_in_place_have_twins(
     arrays = Layout.from_json(plan.layout).arrays(bytearray(plan.slot_bytes), 1)
     model.prepare_device(spec, arrays, arrays["reward"])
     assert len(made) == num_twins
+
+
+def test_the_learner_beside_a_server_has_a_core_for_each_of_its_threads(gpu):
+    asked = config(PPO, num_envs=64, num_actors=4, learner_threads=3)
+    plan = resolve(asked, MACHINE, probe(GAMES, has_threads=True))
+    assert plan.cores["learner"] == (0, 1, 2)
+    assert plan.cores["actors-0"] == tuple(range(3, 16))
+    by_rule = resolve(config(PPO, num_envs=64, num_actors=4), MACHINE, probe(IMAGES))
+    assert (by_rule.learner_threads, by_rule.cores["learner"]) == (1, (0,))
