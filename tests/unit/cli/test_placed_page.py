@@ -76,8 +76,12 @@ def test_a_person_reads_why_inference_is_where_it_is(capfd):
         "GPU memory",
     ):
         assert words in said, words
-    plan()
-    assert "--fresh measures again" in capfd.readouterr().err
+
+
+def test_a_place_that_is_set_is_measured_once(capfd):
+    for words in ("`tianji train` with the same settings uses it.", "--fresh measures again"):
+        assert plan("--inference", "served") == 0
+        assert words in " ".join(capfd.readouterr().err.split())
 
 
 def test_a_simulation_is_of_costs_on_the_cpu(capfd):
