@@ -18,6 +18,7 @@ from tianji.checkpoint.schema import folder_name
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import with_changes
+from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
@@ -48,6 +49,7 @@ REPLAN: Final = "replan"
 NO_COSTS = (
     "plan.replan has no effect: cores are shared by rule on a GPU and with a server for inference."
 )
+NO_BALANCE = "plan.replan has no effect: with a free balance there is nothing to balance."
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
@@ -171,7 +173,7 @@ class _Run:
         if self._planned.note:
             self._note("planner", self._planned.note)
         if self._replanner is None and _may_replan(self._spec.config):
-            self._note("planner", NO_REPLAN if self._spec.plan.has_costs else NO_COSTS)
+            self._note("planner", _why_no_replan(self._spec.plan))
         self._merge_trace()  # what a supervisor that was killed has left
         outcome = Outcome(because="interrupted", record=None, restarts=0, first_cause=None)
         try:
@@ -294,6 +296,12 @@ def _gather_rule(config: RunConfig) -> GatherRule | None:
         times=config.times.law,
         network=config.times.network,
     )
+
+
+def _why_no_replan(plan: RunPlan) -> str:
+    if plan.balance == "free":
+        return NO_BALANCE
+    return NO_REPLAN if plan.has_costs else NO_COSTS
 
 
 def _may_replan(config: RunConfig) -> bool:

@@ -319,10 +319,17 @@ def test_rounds_of_gradients_are_never_planned_anew(monkeypatch, engine):
     assert planned_notes() == [GATHERS]
 
 
-@pytest.mark.parametrize(("inference", "note"), [("auto", run.NO_REPLAN), ("served", run.NO_COSTS)])
-def test_a_run_that_cannot_change_its_plan_says_so(inference, note, monkeypatch, engine):
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ({}, run.NO_REPLAN),
+        ({"inference": "served"}, run.NO_COSTS),
+        ({"balance": "free", "algorithm": "dqn"}, run.NO_BALANCE),
+    ],
+)
+def test_a_run_that_cannot_change_its_plan_says_so(values, note, monkeypatch, engine):
     monkeypatch.setitem(run.ENGINES, "local", run.ENGINES["inline"])
-    run.train_config(config(**REPLAN, inference=inference))
+    run.train_config(config(**REPLAN, **values))
     assert planned_notes()[1:] == [note]
 
 

@@ -25,6 +25,12 @@ class Prediction(Record):
     bottleneck: Bottleneck
 
 
+def has_costs(device: str, inference: Inference) -> bool:
+    """Return whether the planner can measure what each part of a run costs: it measures actors that
+    infer by themselves, and learners on the CPU."""
+    return device == "cpu" and inference != "served"
+
+
 class RunPlan(Record):
     """The roles of a run, their cores and threads, and the memory they take."""
 
@@ -85,9 +91,7 @@ class RunPlan(Record):
 
     @property
     def has_costs(self) -> bool:
-        """Return whether the planner can measure what each part of the run costs: it measures
-        actors that infer by themselves, and learners on the CPU."""
-        return self.device == "cpu" and self.inference != "served"
+        return has_costs(self.device, self.inference)
 
     @property
     def acting_device(self) -> str:

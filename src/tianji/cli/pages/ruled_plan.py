@@ -100,7 +100,10 @@ def ruled_origin(planned: Planned) -> str:
         return ""
     if planned.placed.from_cache:
         return "The plan uses saved test runs; --fresh measures again."
-    return f"Measured in {planned.planning_s:.0f} s. `tianji train` with the same settings uses it."
+    measured = f"Measured in {planned.planning_s:.0f} s."
+    if any(trial.failure for trial in planned.placed.trials.trials):
+        return f"{measured} A place failed, so that nothing is kept."
+    return f"{measured} `tianji train` with the same settings uses it."
 
 
 def _measured(placed: Placed) -> Rehearsal:

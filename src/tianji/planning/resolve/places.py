@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine
-from tianji.config.plan import Inference
+from tianji.config.plan import Inference, has_costs
 from tianji.config.run import RunConfig
 from tianji.devices.find import find_device
 from tianji.devices.nvml import list_gpus
@@ -38,9 +38,7 @@ class Places:
 
     @property
     def has_costs(self) -> bool:
-        """Return whether the planner can measure what each part of the run costs: it measures
-        actors that infer by themselves, and learners on the CPU."""
-        return self.device == "cpu" and self.inference != "served"
+        return has_costs(self.device, self.inference)
 
 
 def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
