@@ -57,7 +57,7 @@ def test_a_gradient_that_is_not_finite_is_refused_and_changes_nothing(bad):
     parameters, state = flat.vector_P.clone(), optimizer.state()
     flat.gradient_P[3] = bad
     suspects = {"observations": torch.ones(2), "rewards": torch.tensor([1.0, bad])}
-    with pytest.raises(TrainingDiverged, match=r"at update 2\..* rewards.* lower learning rate"):
+    with pytest.raises(TrainingDiverged, match=r"at update 2;.* rewards.* lower learning rate"):
         optimizer.step(0.1, lambda: suspects)
     torch.testing.assert_close(flat.vector_P, parameters, rtol=0, atol=0)
     torch.testing.assert_close(optimizer.state(), state, rtol=0, atol=0)
@@ -124,5 +124,5 @@ def test_the_optimizer_of_a_gpu_leaves_out_a_bad_step_and_finds_it_later(rule):
     torch.testing.assert_close(flat.vector_P, parameters, rtol=0, atol=0)
     torch.testing.assert_close(optimizer.state(), state, rtol=0, atol=0)
     figures = {name: float(value) for name, value in optimizer.flags().items()}
-    with pytest.raises(TrainingDiverged, match=r"in 1 of the updates up to 2\..* rewards"):
+    with pytest.raises(TrainingDiverged, match=r"in 1 of the updates up to 2;.* rewards"):
         optimizer.check(figures, lambda: suspects)
