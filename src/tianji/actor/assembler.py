@@ -98,7 +98,7 @@ class Inference:
         self.runs_alone: bool = getattr(acting, "runs_alone", False)
         """Inference runs by itself between submit() and collect(), as on a GPU."""
         self.is_ready: Callable[[], bool] = getattr(acting, "is_ready", lambda: True)
-        """Whether the row that was submitted can be collected now."""
+        """Returns whether the row that was submitted can be collected now."""
         self.finish = acting.finish
         self.newest = board.version
         self._board = board

@@ -72,7 +72,7 @@ class RunPlan(Record):
     """Lag of an unroll in steady state, in versions, which pacing maintains."""
     max_lag: int
     balance: Literal["paced", "free"] = "paced"
-    """Whether actors and learner are kept in a ratio, or neither ever waits."""
+    """`paced` keeps actors and learner in a ratio; with `free`, neither ever waits."""
     ratio: float
     shared_memory_bytes: int
     """Slots, replay, lanes and control."""

@@ -73,7 +73,7 @@ class Maker:
 
     @property
     def has_threads(self) -> bool:
-        """Whether its environments step on threads of their own."""
+        """Return whether its environments step on threads of their own."""
         return self.game is not None or self.pool is not None
 
 

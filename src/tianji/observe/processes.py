@@ -69,7 +69,7 @@ class Seat(NamedTuple):
 
     kind: RoleKind
     thread: int
-    """As the system numbers it; 0 before the role runs."""
+    """The system's number of the thread; 0 before the role runs."""
 
 
 TAKES_OTHERS: tuple[RoleKind, ...] = ("actor", "learner", "buffer", "inference", "evaluator")

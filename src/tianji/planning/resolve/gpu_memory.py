@@ -27,7 +27,7 @@ from tianji.wording import to_percent
 SAFE_SHARE = 0.9
 """Share of the free memory that a run may take: other programs and the driver need some."""
 CONTEXT_BYTES = 700 << 20
-"""Of one process: CUDA's context, the work space of cuBLAS and cuDNN, what torch holds back."""
+"""Each process takes this for CUDA's context, cuBLAS and cuDNN, and what torch holds back."""
 KEPT_OF_A_LAYER = 3
 """Copies of a layer's result while gradients are computed: before and after its activation, and the
 gradient."""
