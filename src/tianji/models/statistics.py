@@ -8,7 +8,7 @@ T: time, N: environments side by side, B: values of a batch, F: features of one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,10 +114,14 @@ class RewardScale:
         """Count a batch of unrolls that lie side by side in the order of their stamps; scale it."""
         num_envs, rest = divmod(reward_TN.shape[1], len(stamps))
         assert not rest, "every actor steps the same number of environments"
-        for i, stamp in enumerate(stamps):
+        returns_TN = np.empty(reward_TN.shape)
+        for begin, end in _runs_of_different([stamp.actor for stamp in stamps]):
+            part = np.s_[:, begin * num_envs : end * num_envs]
+            actors = [stamp.actor for stamp in stamps[begin:end]]
+            returns_TN[part] = self._follow(actors, reward_TN[part], done_TN[part], valid_TN[part])
+        for i in range(len(stamps)):
             part = np.s_[:, i * num_envs : (i + 1) * num_envs]
-            returns = self._follow(stamp.actor, reward_TN[part], done_TN[part], valid_TN[part])
-            self._moments.update(returns[valid_TN[part]][:, None])
+            self._moments.update(returns_TN[part][valid_TN[part]][:, None])
         scaled_TN = np.where(valid_TN, reward_TN, np.float32(0.0)) / self.deviation
         return np.clip(scaled_TN, -self._clip, self._clip)
 
@@ -126,17 +130,23 @@ class RewardScale:
         """Return the deviation of the discounted returns so far, which rewards are divided by."""
         return np.float32(np.sqrt(self._moments.variance_F[0] + EPSILON))
 
-    def _follow(self, actor: int, reward_TN: Array, done_TN: Array, valid_TN: Array) -> Array:
-        """Return G of every step; steps that are not valid leave it as it was."""
-        num_envs = reward_TN.shape[1]
-        current_N = self._return_by_actor.get(actor, np.empty(0))
-        if len(current_N) != num_envs:  # a new actor, or a resume with other shares
-            current_N = np.zeros(num_envs)
+    def _follow(
+        self, actors: Sequence[int], reward_TN: Array, done_TN: Array, valid_TN: Array
+    ) -> Array:
+        """Return G of every step of the unrolls of these actors, which lie side by side; steps that
+        are not valid leave it as it was."""
+        num_envs = reward_TN.shape[1] // len(actors)
+        current_N = np.zeros(reward_TN.shape[1])
+        for i, actor in enumerate(actors):
+            known_N = self._return_by_actor.get(actor, np.empty(0))
+            if len(known_N) == num_envs:  # else a new actor, or a resume with other shares
+                current_N[i * num_envs : (i + 1) * num_envs] = known_N
         returns_TN = np.empty(reward_TN.shape)
         for t in range(len(reward_TN)):
             returns_TN[t] = np.where(valid_TN[t], self._gamma * current_N + reward_TN[t], current_N)
             current_N = np.where(valid_TN[t] & done_TN[t], 0.0, returns_TN[t])
-        self._return_by_actor[actor] = current_N
+        for actor, known_N in zip(actors, np.split(current_N, len(actors)), strict=True):
+            self._return_by_actor[actor] = known_N
         return returns_TN
 
     def state(self) -> Tensors:
@@ -153,6 +163,15 @@ class RewardScale:
             for key, tensor in state.items()
             if key.startswith("returns.")
         }
+
+
+def _runs_of_different(actors: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of consecutive parts in which no actor comes twice."""
+    begin = 0
+    for i in range(1, len(actors) + 1):
+        if i == len(actors) or actors[i] in actors[begin:i]:
+            yield begin, i
+            begin = i
 
 
 def _moments_state(moments: RunningMoments) -> Tensors:

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from gymnasium import spaces
 
@@ -121,7 +122,7 @@ def test_an_actor_that_got_another_number_of_environments_begins_new_returns():
     resumed = RewardScale(0.9, 100.0)
     resumed.load_state(_state_after(reward, done, valid))
     few = tuple(x[:, :2] for x in (reward, done, valid))
-    followed = resumed._follow(0, *few)
+    followed = resumed._follow([0], *few)
     np.testing.assert_allclose(followed[few[2]][:1], few[0][few[2]][:1])
 
 
@@ -142,6 +143,20 @@ def test_each_actor_has_its_own_returns_wherever_its_unroll_lies():
     np.testing.assert_allclose(
         crossed.scale(*rest, (stamp(0), stamp(1))), straight.scale(*rest, (stamp(0), stamp(1)))
     )
+
+
+@pytest.mark.parametrize("actors", [(0, 1, 2, 3), (0, 0, 1, 0), (2, 1, 1, 2)])
+def test_unrolls_side_by_side_are_those_of_one_after_the_other(actors):
+    """An actor may have several unrolls in a batch: each continues the one before."""
+    reward, done, valid = unrolls(5)
+    together, alone = RewardScale(0.9, 100.0), RewardScale(0.9, 100.0)
+    together.scale(reward, done, valid, tuple(map(stamp, actors)))
+    for n, actor in enumerate(actors):
+        alone.scale(*(x[:, n : n + 1] for x in (reward, done, valid)), (stamp(actor),))
+    mine, theirs = together.state(), alone.state()
+    assert mine.keys() == theirs.keys()
+    for name, value in theirs.items():
+        assert torch.equal(mine[name], value), name
 
 
 def test_rewards_of_invalid_rows_may_hold_anything():
