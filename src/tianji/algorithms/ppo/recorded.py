@@ -36,11 +36,10 @@ from tianji.algorithms.ppo.loss import (
     EvaluatedBatch,
     LossTerms,
     TensorTerms,
-    batch_metrics,
-    make_columns,
     part_sizes,
     ppo_loss,
 )
+from tianji.algorithms.ppo.summary import batch_metrics, make_columns
 from tianji.devices.graphs import recorded
 from tianji.devices.joining import Joined
 from tianji.devices.staging import Staging

@@ -33,11 +33,10 @@ from tianji.algorithms.ppo.loss import (
     Diagnostics,
     EvaluatedBatch,
     LossTerms,
-    batch_metrics,
-    make_columns,
     part_sizes,
 )
 from tianji.algorithms.ppo.recorded import RecordedPasses
+from tianji.algorithms.ppo.summary import batch_metrics, make_columns
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
