@@ -69,6 +69,7 @@ def tianji(settings: Settings, seconds: float) -> Callable[[int], Figures]:
         "--minibatch-size": settings.minibatch,
         "--learning-rate": settings.learning_rate,
         "--target-kl": "none",
+        "--model.precision": "float32",
         "--max-wall-s": seconds,
     }
 

@@ -7,6 +7,12 @@ Every contestant makes PPO updates on minibatches of 1024 stacks of 4 frames (by
 batch of 4096 that stays on the device, and reports samples per second. On a GPU the networks run
 in bf16. `CONTESTANTS` lists who takes part; a contestant is a function that takes the batch and
 returns `run`, which makes some updates, waits for the device and returns the number of samples.
+
+The plain eager loop makes the minibatch updates alone. TianJi makes whole versions, as its learner
+does: it rebuilds the stacks from single frames, evaluates the batch, estimates advantages, makes
+the same minibatch updates, and computes the metrics. On a GPU, gradients and optimiser steps are
+CUDA graphs. They take turns in one run; medians count.
+
 The GPU's busy share is the union of all kernel intervals over the wall time, from torch's
 profiler, in a run of its own.
 """
@@ -18,7 +24,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from gymnasium.spaces import Discrete
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
@@ -26,6 +34,13 @@ from benchmarks.harness import alternate, median, parser, ratio, spread
 from benchmarks.pong.emulator import NUM_ACTIONS
 from benchmarks.pong.ppo import FRAMES, PPO, Settings
 from benchmarks.pong.reporting import make_report
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.run import RunConfig
+from tianji.envs.interface import Spaces
+from tianji.envs.spaces import Frames
+from tianji.models.networks.precision import set_precision
+from tianji.types import Batch as Unrolls
+from tianji.types import Stamp
 
 EAGER = "plain eager"
 
@@ -70,8 +85,64 @@ def plain_eager(settings: Settings, batch: Batch) -> Run:
     return run
 
 
-CONTESTANTS: dict[str, Callable[[Settings, Batch], Run]] = {EAGER: plain_eager}
-"""TianJi's own update joins here under the name `tianji`."""
+def tianji(settings: Settings, batch: Batch) -> Run:
+    """The update of TianJi's learner, on unrolls whose frames are on the device."""
+    device = batch.frames.device
+    config = RunConfig(
+        num_envs=settings.num_envs,
+        normalize={"rewards": False},
+        algorithm={
+            "name": "ppo",
+            "unroll_length": settings.num_steps,
+            "epochs": settings.epochs,
+            "minibatch_size": settings.minibatch,
+            "learning_rate": settings.learning_rate,
+            "clip": settings.clip,
+            "entropy": settings.entropy,
+            "gamma": settings.gamma,
+            "gae_lambda": settings.gae_lambda,
+            "value_loss": settings.value_loss,
+            "max_grad_norm": settings.max_grad_norm,
+        },
+    )
+    spaces = Spaces(Frames(FRAMES[0], FRAMES[1:]), Discrete(NUM_ACTIONS))
+    algorithm = load_algorithm("ppo")
+    model = algorithm.build_model(spaces, config).to(device)
+    set_precision(model, device.type == "cuda")
+    update = algorithm.build_update(model, spaces, config)
+    unrolls = make_unrolls(settings, device)
+
+    def run() -> int:
+        for minibatch in update.minibatches(unrolls, progress=0.0):
+            minibatch.gradient()
+            minibatch.step()
+        update.metrics()  # waits for the device
+        return settings.epochs * settings.batch
+
+    return run
+
+
+def make_unrolls(settings: Settings, device: torch.device) -> Unrolls:
+    """Return made-up unrolls of all environments: single frames, and how old each is."""
+    num_frames, shape = FRAMES[0], (settings.num_steps, settings.num_envs)
+    rows = settings.num_steps + num_frames
+    frames = torch.randint(0, 256, (rows, shape[1], *FRAMES[1:]), dtype=torch.uint8, device=device)
+    random = np.random.default_rng(1)
+    arrays = {
+        "obs": frames if device.type == "cuda" else frames.numpy(),
+        "age": np.full((settings.num_steps + 1, settings.num_envs), num_frames, np.uint8),
+        "action": random.integers(NUM_ACTIONS, size=shape),
+        "log_prob": np.full(shape, -1.79, np.float32),
+        "reward": random.standard_normal(shape, np.float32),
+        "terminated": np.zeros(shape, np.bool_),
+        "truncated": np.zeros(shape, np.bool_),
+        "valid": np.ones(shape, np.bool_),
+    }
+    stamp = Stamp(0, 0, 0, 0, settings.batch, 0, 0)
+    return Unrolls(arrays, (stamp,), num_items=1, num_steps=settings.batch)
+
+
+CONTESTANTS: dict[str, Callable[[Settings, Batch], Run]] = {EAGER: plain_eager, "tianji": tianji}
 
 
 def wait_for(device: torch.device) -> None:

@@ -16,10 +16,10 @@ from tianji.models.tensors import Snapshot
 from tianji.types import Batch
 
 QUEUED = ("ppo", "impala")
-STEPPED = (*QUEUED, "dqn")
+STEPPED = (*QUEUED, "dqn", "apex")
 NAMES = (*STEPPED, *GATHERED)
 POLICIES = (*QUEUED, "rennala-nigt")
-CASES = [(name, obs, "discrete") for name in (*POLICIES, "dqn") for obs in OBSERVATIONS]
+CASES = [(name, obs, "discrete") for name in (*POLICIES, "dqn", "apex") for obs in OBSERVATIONS]
 CASES += [
     (name, "vector", action) for name in POLICIES for action in ACTIONS if action != "discrete"
 ]
@@ -105,7 +105,7 @@ def test_training_moves_the_parameters_and_reports_finite_numbers(name, observat
 @pytest.mark.parametrize("normalize", [False, True])
 def test_resuming_is_exact(name, normalize):
     """2N updates are N updates, save, load, N updates, bit for bit."""
-    settings = {"observations": normalize, "rewards": normalize and name != "dqn"}
+    settings = {"observations": normalize, "rewards": normalize and name not in ("dqn", "apex")}
     whole, half = (Rig(name, normalize=settings) for _ in range(2))
     batches = [whole.batch(seed) for seed in range(4)]
     for batch in batches[:2]:

@@ -97,7 +97,7 @@ class Rig:
     ) -> None:
         self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[action])
         small = {"minibatch_size": 16} if name == "ppo" else {}
-        small |= {"batch_size": 16, "updates_per_version": 3} if name == "dqn" else {}
+        small |= {"batch_size": 16, "updates_per_version": 3} if name in ("dqn", "apex") else {}
         config.setdefault("normalize", {"observations": False, "rewards": False})
         if name in GATHERED:  # their learners see no steps, so there is nothing to normalise
             config = {"num_actors": 1, **config, "normalize": {}}

@@ -13,7 +13,7 @@ ENVS = {"pixels": "tianji.envs.worlds:Pixels", "numbers": "CartPole-v1"}
 ALGORITHMS = {"ppo": PPO, "impala": IMPALA, "dqn": DQN}
 PLACES = {
     "inline": {"engine": "inline"},
-    "processes": {"engine": "local", "max_lag": 0},
+    "processes": {"engine": "local", "max_lag": 0, "inference": "actor-gpu"},
     "processes, inference on the CPU": {
         "engine": "local", "max_lag": 0, "inference": "actor-cpu",
     },

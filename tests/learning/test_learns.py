@@ -13,8 +13,9 @@ LIMITS = {
     "cartpole-impala": {"target_return": 150, "max_env_steps": 300_000},
 }
 PRESETS = (
-    "cartpole-ppo", "cartpole-dqn", "cartpole-impala", "acrobot-ppo", "lunarlander-dqn",
-    "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg",
+    "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "acrobot-ppo",
+    "lunarlander-dqn", "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg",
+    "rennala-pg",
     "acrobot-rennala-nigt", "hopper-rennala-nigt", "humanoid-rennala-nigt",
     "walker2d-rennala-nigt", "reacher-rennala-nigt", "hopper-malenia-nigt",
 )  # fmt: skip
@@ -27,6 +28,39 @@ def test_a_preset_learns_in_the_local_engine(preset, tmp_path, monkeypatch):
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
     assert summary["discarded_items"] == 0
     assert summary["lag_versions"]["max"] <= make_config(preset).max_lag
+
+
+def on_pixels(algorithm, **values):
+    """Catch a ball: -0.7 for a random policy, 1 for the best."""
+    more = {"sampling": "prioritized", "epsilon_final": 0.01, "epsilon_decay_steps": 8_000}
+    return make_config(
+        env="tianji.envs.worlds:Pixels", algorithm=algorithm, num_envs=16, unroll_length=8,
+        updates_per_version=4, batch_size=64, learning_rate=1e-3, replay_size=20_000,
+        target_period_updates=100, observe=QUIET, **(more if algorithm == "dqn" else {}), **values,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "apex"])
+def test_replay_learns_from_pixels(algorithm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = on_pixels(
+        algorithm, engine="inline", learner_threads=1, target_return=0.5, max_env_steps=60_000
+    )
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("algorithm", ["dqn", "apex"])
+def test_replay_learns_to_catch_from_pixels(algorithm, seed, tmp_path, monkeypatch):
+    """On processes; how many steps Ape-X takes depends on the speeds of both sides."""
+    monkeypatch.chdir(tmp_path)
+    config = on_pixels(algorithm, seed=seed, target_return=0.9, max_env_steps=1_000_000)
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+    assert summary["discarded_items"] == 0
 
 
 @pytest.mark.parametrize("preset", ["rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg"])

@@ -17,6 +17,11 @@ DQN = {
     "name": "dqn", "unroll_length": 4, "n_step": 3, "batch_size": 32, "updates_per_version": 4,
     "warmup_steps": 128, "replay_size": 1024, "epsilon_decay_steps": 1000,
 }  # fmt: skip
+PRIORITISED = {
+    **DQN, "sampling": "prioritized", "initial_priorities": "actors", "exploration": "ladder",
+    "dueling": True,
+}  # fmt: skip
+APEX = {**DQN, "name": "apex"}
 IMPALA = {"name": "impala", "unroll_length": 16}
 
 

@@ -2,13 +2,15 @@
 
 import pytest
 
-from tests.system.runs import DQN, IMPALA, PPO, differences, run, saved_state
+from tests.system.runs import DQN, IMPALA, PPO, PRIORITISED, differences, run, saved_state
 
 CLOCK = (".state.progress.wall_s",)
 ACTORS = ".state.actors"
 
 
-@pytest.mark.parametrize("algorithm", [PPO, DQN, IMPALA], ids=lambda a: a["name"])
+@pytest.mark.parametrize(
+    "algorithm", [PPO, DQN, PRIORITISED, IMPALA], ids=["ppo", "dqn", "prioritised", "impala"]
+)
 @pytest.mark.parametrize("num_actors", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

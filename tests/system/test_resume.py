@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tests.system.runs import DQN, IMPALA, PPO, differences, resume, run, saved_state
+from tests.system.runs import APEX, DQN, IMPALA, PPO, differences, resume, run, saved_state
 from tianji.errors import UsageError
 from tianji.run import resume_run
 
@@ -22,8 +22,8 @@ def clocks(state):
 
 @pytest.mark.parametrize(
     ("algorithm", "more"),
-    [(PPO, {}), (PPO, NORMALIZED), (DQN, {}), (IMPALA, {})],
-    ids=["ppo", "ppo-normalized", "dqn", "impala"],
+    [(PPO, {}), (PPO, NORMALIZED), (DQN, {}), (APEX, {}), (IMPALA, {})],
+    ids=["ppo", "ppo-normalized", "dqn", "apex", "impala"],
 )
 @pytest.mark.parametrize("env", ["CartPole-v1", "tianji.envs.worlds:Counting"])
 def test_2n_steps_equal_n_and_resume_and_n(algorithm, more, env, tmp_path, monkeypatch):

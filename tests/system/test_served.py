@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from tests.system.commands import FOREVER, SMALL, Command
-from tests.system.runs import DQN, IMPALA, PPO, run
+from tests.system.runs import DQN, IMPALA, PPO, PRIORITISED, run
 from tests.system.test_placements import differ
 from tianji.errors import UsageError
 
@@ -13,6 +13,7 @@ GAUSSIAN = {"env": "Pendulum-v1", "algorithm": PPO}
 CASES = {
     "ppo": {"env": "CartPole-v1", "algorithm": PPO},
     "dqn": {"env": "CartPole-v1", "algorithm": DQN},
+    "prioritised": {"env": "CartPole-v1", "algorithm": PRIORITISED},
     "impala": {"env": "CartPole-v1", "algorithm": IMPALA},
     "ppo, continuous actions": GAUSSIAN,
 }

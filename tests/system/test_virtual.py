@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.system.runs import DQN, PPO, differences, run, saved_state
+from tests.system.runs import APEX, DQN, PPO, differences, run, saved_state
 
 RULE = {"source": "rule"}
 LATER = (".state.progress.wall_s", ".state.actors")
@@ -35,3 +35,12 @@ def test_without_lag_it_equals_inline(algorithm, tmp_path, monkeypatch):
     }  # fmt: skip
     one, other = (run(engine=engine, **shared) for engine in ("inline", "virtual"))
     assert differences(*states(one, other), but=LATER) == []
+
+
+def test_a_free_balance_is_the_same_to_the_last_bit_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {"algorithm": APEX, "num_actors": 2, "max_env_steps": 3000, "plan": RULE}
+    one, other = (run(engine="virtual", **shared) for _ in range(2))
+    assert differences(*states(one, other)) == []
+    assert one["ratio"] == other["ratio"] and one["ratio"]["target"] is None
+    assert one["busy_share"]["actor-0"] > 0.97

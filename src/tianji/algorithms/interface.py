@@ -84,9 +84,11 @@ class ReplayCadence:
     warmup_steps: int = 0
     """Environment steps in the store before the first batch is taken."""
     lookahead: int = 1
-    """Rows that an n-step return looks ahead."""
-    on_gpu: bool = False
-    """Observations lie on the learner's GPU."""
+    """Rows that an item looks ahead."""
+    n_step: int | None = None
+    """Rewards of a return, where that is not all that an item looks ahead."""
+    memory: Literal["host", "gpu", "auto"] = "host"
+    """Memory of the observations; auto: the learner's GPU, if there is one and they fit."""
     sampling: Proportional | None = None
     """How items are drawn; None: all alike."""
 
@@ -141,6 +143,9 @@ class Acting(Protocol):
     for t in ...:
         world.step(acting.act(unroll, t), unroll, t)
     acting.finish(unroll, first_row)
+
+    It may have a method take_environments(first): the actor tells it the number of its first
+    environment, counted over all actors of the run, before anything else.
 
     act() is submit() and collect() at once. Whoever calls them apart can do something else while
     inference runs, such as the same for another half of the environments.

@@ -12,6 +12,7 @@ from tianji.errors import UsageError, did_you_mean
 BUILT_IN = {
     "ppo": "ppo.spec:ALGORITHM",
     "dqn": "dqn.spec:ALGORITHM",
+    "apex": "apex.spec:ALGORITHM",
     "impala": "impala.spec:ALGORITHM",
     "rennala-nigt": "policy_gradient.spec:RENNALA_NIGT",
     "malenia-nigt": "policy_gradient.spec:MALENIA_NIGT",

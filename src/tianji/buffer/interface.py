@@ -6,7 +6,8 @@ which item is given up (remover), and when a batch may be taken (the gate).
     store     keeps                   takes                     gives up              gate
     Queue     slots                   all, once                 what was taken        ratio window
     Pool      slots                   some, at random           the oldest            ratio window
-    Replay    copies of steps         transitions, at random    the oldest            ratio window
+    Replay    copies of steps         transitions, at random    the oldest            ratio window,
+                                                                                      or free
     Sums      nothing: the sums lie   the sum of all actors     the slot, at once     gather rule
               on the actors' boards
 """
@@ -106,6 +107,8 @@ class Entry(NamedTuple):
     stamp: Stamp
     slot: int | None
     """None where it entered the store when it arrived."""
+    entered_at: int | None = None
+    """The learner's version when it entered; None where it enters now, with the batch."""
 
 
 class Gate(Protocol):

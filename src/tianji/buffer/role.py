@@ -90,8 +90,9 @@ class Buffer:
             return None
         self._is_taken = True
         version = self._gate.version
-        for stamp, slot in entering:
-            self.lag.add(version - stamp.oldest_version)
+        for stamp, slot, entered_at in entering:
+            then = version if entered_at is None else entered_at
+            self.lag.add(then - stamp.oldest_version)
             if slot is not None:
                 self._put(stamp, slot)
         self._episodes.tell()

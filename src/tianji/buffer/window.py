@@ -171,7 +171,7 @@ class RatioWindow(Gate):
         if not late:
             return
         self._waiting = [entry for entry in self._waiting if entry not in late]
-        for stamp, slot in late:
+        for stamp, slot, _ in late:
             assert slot is not None, "those that entered the store are not discarded"
             self.lanes.discard(stamp, slot)
         self._deal()

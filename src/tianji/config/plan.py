@@ -63,6 +63,8 @@ class RunPlan(Record):
     lag_target: int
     """Lag of an unroll in steady state, in versions, which pacing maintains."""
     max_lag: int
+    balance: Literal["paced", "free"] = "paced"
+    """Whether actors and learner are kept in a ratio, or neither ever waits."""
     ratio: float
     shared_memory_bytes: int
     """Slots, replay, lanes and control."""

@@ -31,7 +31,8 @@ class ModelConfig(Strict):
     """Convolutions for images: three layers (Mnih et al. 2015), or the residual network of IMPALA
     (Espeholt et al. 2018)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision of the network's products; parameters stay float32. auto: bfloat16 on a GPU."""
+    """Precision of the network's products; parameters stay float32. auto: bfloat16 on a GPU, and in
+    actors on a CPU that has instructions for it, where images go through convolutions."""
     activation: Literal["tanh", "relu", "gelu", "elu"] = "tanh"
     """Non-linearity of the hidden layers."""
     factory: str | None = None
@@ -198,6 +199,10 @@ class RunConfig(Strict):
     lag_target: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Versions by which experience is behind the learner in the steady state; at most max_lag.
     auto: 1, which is what overlapping takes, or 0 if max_lag is 0."""
+    balance: Literal["paced", "free"] = "paced"
+    """`paced`: actors and learner keep the ratio of the algorithm, and experience the lag above;
+    `free`: neither waits for the other, so that both depend on their speeds. `free` is for
+    algorithms with a replay store."""
     target_return: float | None = None
     """Stop when the mean return of the last 100 finished episodes reaches this."""
     max_env_steps: Count = 1_000_000

@@ -36,28 +36,38 @@ class _Views(NamedTuple):
 class Joined:
     """Memory for unrolls side by side along their second axis, however many they are."""
 
-    def __init__(self, like: Observed, device: torch.device) -> None:
+    def __init__(self, like: Observed | Tensor, device: torch.device) -> None:
         """like: observations of the shape."""
-        parts = _parts(like)
-        num_rows, num_envs, *shape = parts[0].shape
-        all_envs = num_envs * len(parts)
-        kind = torch.from_numpy(parts[0][:0]).dtype
+        parts = (like,) if isinstance(like, Tensor) else _parts(like)
+        first = parts[0]
+        num_rows, num_envs, *shape = first.shape
+        kind = first.dtype if isinstance(first, Tensor) else torch.from_numpy(first[:0]).dtype
+        shape = [num_rows, num_envs * len(parts), *shape]
         self._device = device
-        self.tensor = torch.zeros((num_rows, all_envs, *shape), dtype=kind, device=device)
+        self.tensor = torch.zeros(shape, dtype=kind, device=device)
         self._last = self.tensor[-1]
-        last = ((all_envs, *shape), parts[0].dtype.name)
-        self._staging = Staging({SLOTS: ((all_envs,), "int64"), LAST: last}, device)
+        self._staging: Staging | None = None
         self._views: _Views | None = None
 
-    def fill(self, given: Observed) -> None:
-        """Copy these unrolls; what a twin has of them crosses no more."""
+    def fill(self, given: Observed | Tensor) -> None:
+        """Copy these unrolls; what the device has of them crosses no more."""
+        if isinstance(given, Tensor):
+            self.tensor.copy_(given, non_blocking=True)
+            return
         parts = _parts(given)
         found = TWINS.find_all(parts, len(self.tensor) - 1)
         if found is None:
             self._upload(parts)
-            return
-        twin, slots = found
+        else:
+            self._gather(parts, *found)
+
+    def _gather(self, parts: tuple[Array, ...], twin: Twin, slots: list[int]) -> None:
+        """Join what the twin has of these slots with their last rows."""
         staging, num_envs = self._staging, parts[0].shape[1]
+        if staging is None:
+            last_kind = (tuple(self._last.shape), parts[0].dtype.name)
+            kinds = {SLOTS: ((self.tensor.shape[1],), "int64"), LAST: last_kind}
+            staging = self._staging = Staging(kinds, self._device)
         staging.settle()
         staging.host[SLOTS][: len(slots)] = slots
         last = staging.host[LAST]
@@ -67,16 +77,16 @@ class Joined:
         WAITS.uploaded_bytes += staging.nbytes
         views = self._views
         if views is None or views.twin is not twin or len(views.slots_U) != len(parts):
-            views = self._views = self._view(twin, len(parts))
+            views = self._views = self._view(twin, len(parts), staging.device[SLOTS])
         torch.index_select(views.from_FS, 1, views.slots_U, out=views.to_FU)
         self._last.copy_(staging.device[LAST])
 
-    def _view(self, twin: Twin, num_parts: int) -> _Views:
+    def _view(self, twin: Twin, num_parts: int, slots: Tensor) -> _Views:
         num_rows, _, *shape = self.tensor.shape
         return _Views(
             twin,
             _as_words(twin.tensor).transpose(0, 1),
-            self._staging.device[SLOTS][:num_parts],
+            slots[:num_parts],
             _as_words(self.tensor.view(num_rows, num_parts, -1, *shape)),
         )
 

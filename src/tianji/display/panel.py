@@ -30,7 +30,7 @@ from tianji.checkpoint.writer import to_size
 from tianji.display.live import Marks, to_columns
 from tianji.display.phrases import NO_EPISODE, Outlook, short_env_name, silent_roles
 from tianji.explain.rounds import MUCH_DROPPED, cost_in_words, late_actors, named, rule_in_short
-from tianji.records import Gathering, Metrics, roles_of
+from tianji.records import Gathering, Metrics, Ratio, roles_of
 from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
@@ -209,9 +209,8 @@ def title_line(left: str, right: str, width: int) -> Text:
 
 
 def _counts_line(record: Metrics) -> Text:
-    ratio = record["ratio"]
     parts = [
-        (f"{to_value(ratio['actual'])} of {to_value(ratio['target'])}", ""),
+        (_ratio_of_target(record["ratio"]), ""),
         *_pairs({"  version": f"{record['version']:,}", "updates": f"{record['updates']:,}"}),
         *_warned("discarded", record["discarded_items"]),
         *_warned("restarts", record["restarts"]),
@@ -219,6 +218,12 @@ def _counts_line(record: Metrics) -> Text:
     if record["env_failures"]:
         parts += _warned("environment failures", record["env_failures"])
     return _line("ratio", parts)
+
+
+def _ratio_of_target(ratio: Ratio) -> str:
+    """Show the ratio, and the one that it is kept at if there is one."""
+    actual = to_value(ratio["actual"])
+    return actual if ratio["target"] is None else f"{actual} of {to_value(ratio['target'])}"
 
 
 def _rounds_line(record: Metrics, gather: Gathering) -> Text:

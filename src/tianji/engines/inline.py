@@ -1,12 +1,13 @@
 """The inline engine: every role in this process, in turn. Serial training, bit-reproducible.
 
 Buffer and learner go first, and the actors step only when those have nothing to do, so every item
-is used by the version that made it: this is what the other engines are compared with.
+is used by the version that made it: this is what the other engines are compared with. With a free
+balance the actors make one round of unrolls before each version.
 """
 
 from __future__ import annotations
 
-from tianji.channels.gauges import timed_tick
+from tianji.channels.gauges import Gauge, timed_tick
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.assembly.wiring import build_stream
 from tianji.engines.interface import Observer, Outcome
@@ -23,23 +24,40 @@ class InlineEngine:
     def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
         self._threads = spec.plan.learner_threads
         self._observer = observer
+        self._is_free = spec.plan.balance == "free"
+        self._round = spec.plan.unrolls_per_version
         self._roles = OneProcess(spec, program, observer, build_stream(spec.plan))
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self._roles.run(self._loop, stop, resume)
 
     def _loop(self, stop: StopRequest) -> StoppedBecause:
-        training, rows = self._roles.side, self._roles.gauges.rows
+        training = self._roles.side
         while True:
+            if self._is_free and training.group.learner.is_between_versions:
+                self._make_round()
             use_threads(self._threads)
             worked = training.tick()
             if (because := self._roles.ended(stop)) is not None:
                 return because
             self._observer.tick()
-            if worked:
-                continue
-            use_threads(1)
-            moved = [timed_tick(actor, rows[name]) for name, actor in self._roles.actors.items()]
-            for name, evaluator in self._roles.evaluators.items():
-                timed_tick(evaluator, rows[name])
-            assert any(moved), "no role has anything to do: the balance is wrong"
+            if not worked and not self._is_free:
+                self._tick_actors()
+
+    def _tick_actors(self) -> None:
+        rows = self._roles.gauges.rows
+        use_threads(1)
+        moved = [timed_tick(actor, rows[name]) for name, actor in self._roles.actors.items()]
+        for name, evaluator in self._roles.evaluators.items():
+            timed_tick(evaluator, rows[name])
+        assert any(moved), "no role has anything to do: the balance is wrong"
+
+    def _make_round(self) -> None:
+        """Let the actors make the unrolls of one version: a learner that never waits would leave
+        them no turn in this process."""
+        buffer = self._roles.gauges.the("buffer")
+        enough = buffer[Gauge.ITEMS] + self._round
+        self._roles.side.group.tick_buffer()
+        while buffer[Gauge.ITEMS] < enough:
+            self._tick_actors()
+            self._roles.side.group.tick_buffer()

@@ -120,7 +120,13 @@ class LocalEngine:
     def _start(self, worker: WatchedWorker, resume: bool, is_restart: bool) -> None:
         threads, fds = worker.worker.threads, self._memory.fds
         message = StartMessage(
-            worker.name, self._encoded_run, threads, fds, resume=resume, is_restart=is_restart
+            worker.name,
+            self._encoded_run,
+            threads,
+            fds,
+            resume=resume,
+            is_restart=is_restart,
+            shares_cores=self._spec.plan.shares_cores,
         )
         process = WorkerProcess.start(message)
         worker.begin(process)

@@ -2,7 +2,7 @@
 
 The emulator gives single frames, and each is stored once (see `Frames`). Rewards are the game's own
 points: learners clip them. A lost life may count as an end for the learner (`life_loss`), but an
-episode is always a whole game.
+episode is always a whole game. EnvPool's games (pool.py) use the same world.
 """
 
 from __future__ import annotations
@@ -72,10 +72,17 @@ def make_atari(game: Mapping[str, Any], num_envs: int, num_threads: int) -> Atar
     for name, advice in ELSEWHERE.items():
         if name in given:
             raise UsageError(f"env_kwargs has '{name}', which is a setting of the run: {advice}.")
-    num_frames, life_loss = given.pop("stack_num", NUM_FRAMES), given.pop("episodic_life", False)
-    if not isinstance(num_frames, int) or num_frames < 1:
-        raise UsageError(f"stack_num is {num_frames!r}; it must be a number of frames, at least 1.")
+    num_frames, life_loss = take_frame_arguments(given)
     env = AtariVectorEnv(
         num_envs=num_envs, num_threads=num_threads, stack_num=1, reward_clipping=False, **given
     )
     return AtariWorld(env, num_frames, life_loss)
+
+
+def take_frame_arguments(given: dict[str, Any]) -> tuple[int, bool]:
+    """Remove from the arguments of a game what the world does, and return it: the frames of a
+    stack, and whether lost lives are marked."""
+    num_frames, life_loss = given.pop("stack_num", NUM_FRAMES), given.pop("episodic_life", False)
+    if not isinstance(num_frames, int) or num_frames < 1:
+        raise UsageError(f"stack_num is {num_frames!r}; it must be a number of frames, at least 1.")
+    return num_frames, life_loss

@@ -18,6 +18,7 @@ from tianji.envs.atari import make_atari
 from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
 from tianji.envs.mending import Mending, OnFailure
+from tianji.envs.pool import make_pool
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions
@@ -26,7 +27,7 @@ from tianji.errors import TianjiError, UsageError
 from tianji.types import Array, Field, Unroll
 
 EnvSource = str | Callable[..., Any]
-"""A Gymnasium id, `module:Id-v0`, `module:factory`, or a factory itself."""
+"""A Gymnasium id, `module:Id-v0`, `envpool:Task-v5`, `module:factory`, or a factory itself."""
 EnvSources = EnvSource | tuple[EnvSource, ...]
 """One environment for all actors, or several that the actors get in turn."""
 LARGE_BYTES = 8 << 20
@@ -121,7 +122,7 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
         remarks=world.remarks,
         can_be_filmed=maker.takes_render_mode and _draws_pictures(world),
         more_fields=world.more_fields,
-        has_threads=maker.game is not None,
+        has_threads=maker.has_threads,
     )
 
 
@@ -241,6 +242,8 @@ def _build(
     with usage_errors(maker.name, maker.extra):
         if maker.game is not None:
             return make_atari(maker.game, num_envs, num_threads)
+        if maker.pool is not None:
+            return make_pool(maker.pool, num_envs, num_threads)
         if maker.is_vector:
             return adapt_vector(_make_vector(maker, num_envs))
         make = partial(_make_single, maker)

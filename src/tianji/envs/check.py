@@ -5,6 +5,7 @@ for finding in check_environment("CartPole-v1", {}): ...
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -38,6 +39,8 @@ RUN_S = 0.4
 """Seconds that one run may take; a slow environment makes fewer rows."""
 MAX_CONTAINS = 500
 """Number of observations that are compared with their space, at about 10 us each."""
+MOST_NUMBERS = 200 * 200 * 4
+"""Size of an observation above which it slows down everything; Atari's stacks have 28,224."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,13 @@ def _check_spaces(seen: Probe) -> Iterator[Finding]:
         yield Finding(
             "ok", f"{name}: {type(leaf.space).__name__} {leaf.shape}, stored as {leaf.dtype}."
         )
+        if math.prod(leaf.shape) > MOST_NUMBERS:
+            yield Finding(
+                "warn",
+                f"{name} has {math.prod(leaf.shape):,} numbers in every step.",
+                "Memory, copies and the network grow with it. Images can be made smaller with "
+                "gymnasium.wrappers.ResizeObservation.",
+            )
     action = seen.spaces.action
     yield Finding("ok", f"Action: {action}.")
     if isinstance(action, spaces.Box) and not action.is_bounded("both"):

@@ -2,6 +2,7 @@
 
     find_maker("CartPole-v1", {})                    a Gymnasium id
     find_maker("minigrid:MiniGrid-Empty-8x8-v0", {}) an id that importing a module registers
+    find_maker("envpool:Pong-v5", {})                a task of EnvPool
     find_maker("my_games:make_maze", {"size": 9})    a function or class in a module
     find_maker(make_maze, {"size": 9})               a function or class itself
 
@@ -15,6 +16,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
@@ -33,10 +35,21 @@ Factory: TypeAlias = Callable[..., Any]
 
 EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
 """The extra of this package for each module that holds environments' entry points."""
+PACKAGES = {"cv2": "opencv-python-headless"}
+"""The package of a module that Gymnasium's wrappers for images need."""
+ENVPOOL = "envpool"
+"""The prefix of EnvPool's tasks, its module and our extra."""
 ATARI = "ale_py.vector_env:AtariVectorEnv"
 OWN_WAY = {"autoreset_mode", "batch_size", "grayscale"}
 """Arguments with which a game is an ordinary vector environment, whose stacks are stored whole."""
 ONE_BY_ONE = "one by one in the actor's process"
+
+
+class PoolTask(NamedTuple):
+    """A task of EnvPool with its arguments: PoolTask("Pong-v5", {"frame_skip": 2})."""
+
+    id: str
+    kwargs: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,13 @@ class Maker:
     takes_render_mode: bool = True
     game: Mapping[str, Any] | None = None
     """Arguments of ALE's vector environment (envs/atari.py), where it is one of its games."""
+    pool: PoolTask | None = None
+    """The task of EnvPool (envs/pool.py), where it is one."""
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether its environments step on threads of their own."""
+        return self.game is not None or self.pool is not None
 
 
 def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
@@ -69,6 +89,8 @@ def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
     module_name, colon, name = env.partition(":")
     if not colon:
         return _from_spec(_find_spec(env), kwargs)
+    if module_name == ENVPOOL:
+        return _from_envpool(env, name, kwargs)
     module = _import(module_name, env)
     spec = _registered(name)
     if spec is not None:
@@ -95,10 +117,27 @@ def usage_errors(name: str, extra: str | None = None) -> Iterator[None]:
     except Exception as error:
         cause = _first_cause(error)
         missing = isinstance(cause, ImportError | gym.error.DependencyNotInstalled)
-        advice = f" Install it with: pip install 'tianji[{extra}]'" if extra and missing else ""
+        advice = _how_to_install(extra, cause) if missing else ""
         raise UsageError(
             f"Environment '{name}' does not work: {type(cause).__name__}: {cause}{advice}"
         ) from error
+
+
+def _how_to_install(extra: str | None, cause: BaseException) -> str:
+    package = PACKAGES.get(getattr(cause, "name", None) or "")
+    if package is not None:
+        return f" Install it with: pip install {package}"
+    if extra is None:
+        return ""
+    advice = f" Install it with: pip install 'tianji[{extra}]'"
+    if extra == ENVPOOL:
+        mine = ".".join(platform.python_version_tuple()[:2])
+        advice += (
+            f" (this is Python {mine} on {platform.machine()}; if EnvPool has no package for it, "
+            "use a Python for which it has one, or the same game of another package, such as "
+            "ALE/Pong-v5)"
+        )
+    return advice
 
 
 def _first_cause(error: BaseException) -> BaseException:
@@ -120,6 +159,17 @@ def _from_factory(factory: Factory, name: str, kwargs: dict[str, Any]) -> Maker:
         is_vector,
         takes_render_mode=takes_all or "render_mode" in parameters,
     )
+
+
+def _from_envpool(env: str, task: str, kwargs: dict[str, Any]) -> Maker:
+    with usage_errors(env, ENVPOOL):
+        envpool: Any = importlib.import_module(ENVPOOL)
+        tasks = envpool.list_all_envs()
+    if task not in tasks:
+        raise UsageError(f"EnvPool has no task '{task}'.{did_you_mean(task, tasks, 3)}")
+    words = "all at once, on threads of EnvPool"
+    make = partial(envpool.make_gymnasium, task, **kwargs)
+    return Maker(env, words, make, True, extra=ENVPOOL, pool=PoolTask(task, kwargs))
 
 
 def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:

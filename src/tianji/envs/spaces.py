@@ -153,7 +153,8 @@ def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
         raise UsageError(
             f"Observation space {space}{where} is not supported: its values have no fixed shape. "
             "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of them are. Wrap the "
-            "environment (gymnasium.ObservationWrapper) so that it gives one of these."
+            "environment (gymnasium.ObservationWrapper) so that it gives one of these"
+            + (", or leave the entry out (gymnasium.wrappers.FilterObservation)." if path else ".")
         )
     dtype = np.dtype(space.dtype)
     return ("float32" if dtype == np.float64 else dtype.name), space.shape

@@ -35,11 +35,29 @@ def adapt_vector(env: VectorEnv[Any, Any, Any]) -> World:
     return SameStepWorld(env, resets_itself=autoreset_mode(env) is AutoresetMode.SAME_STEP)
 
 
+class SelfStepping(VectorEnv[Any, Any, Any]):
+    """A vector environment that steps by itself between its own send() and recv().
+
+    It resets in the next step, in which rewards are 0 and nothing ends.
+    """
+
+    def send(self, actions: Array) -> None:
+        raise NotImplementedError
+
+    def recv(self) -> Any:
+        """Return what step() returns."""
+        raise NotImplementedError
+
+    def step(self, actions: Array) -> Any:
+        self.send(actions)
+        return self.recv()
+
+
 def _phases(env: Any) -> tuple[Callable[[Array], object], Callable[[], Any]]:
     """Return the environment's own send() and recv(); if it has none, recv() makes the step."""
     if type(env).step is AsyncVectorEnv.step:  # a subclass may have changed step() alone
         return env.step_async, env.step_wait
-    if type(env).__module__.startswith("ale_py."):
+    if isinstance(env, SelfStepping) or type(env).__module__.startswith("ale_py."):
         return env.send, env.recv
     sent: list[Array] = []
     return sent.append, lambda: env.step(sent.pop())
@@ -129,7 +147,8 @@ class NextStepWorld(_VectorWorld):
     ) -> None:
         super().__init__(env, observation)
         # Not every environment returns 0 and False in a reset row; those of these packages do.
-        self._keeps_rule = type(env).__module__.startswith(("gymnasium.", "ale_py."))
+        trusted = ("gymnasium.", "ale_py.")
+        self._keeps_rule = isinstance(env, SelfStepping) or type(env).__module__.startswith(trusted)
 
     def recv(self, unroll: Unroll, t: int) -> None:
         _, terminated, truncated, _ = self._store(unroll, t)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tianji.errors import UsageError
 from tianji.figures import timeline, transports
+from tianji.figures.apex import runs
+from tianji.figures.apex.picture import draw_returns, draw_throughput
 from tianji.figures.balance import ablation, scaling, scaling_picture
 from tianji.figures.balance.ablation import draw_ablation
 from tianji.figures.balance.scaling_picture import draw_scaling
@@ -49,6 +51,8 @@ class DataFigure:
     """A figure drawn from data that comes with the package or is measured on this machine.
 
     measure: return the points, and whatever else the picture needs.
+    data: the name of its data, where figures share them.
+    if_missing: what to do as long as no data comes with the package.
     """
 
     options: ClassVar = frozenset({"rerun"})
@@ -56,14 +60,22 @@ class DataFigure:
     about: str
     draw: Callable[[Data], Figure]
     measure: Callable[[], Data]
+    data: str = ""
+    if_missing: str = ""
 
     def make(self, wish: Wish, data_file: Path) -> Figure:
         """Draw the figure; after a new measurement, write its data too."""
         if not wish.rerun:
-            return self.draw(read_data(self.name))
+            return self.draw(self._read())
         data = {**describe(self.name), **self.measure()}
         write_data(data, data_file)
         return self.draw(data)
+
+    def _read(self) -> Data:
+        try:
+            return read_data(self.data or self.name)
+        except UsageError as error:
+            raise UsageError(f"{error} {self.if_missing}".strip()) from error
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,14 @@ PaperFigure: TypeAlias = DataFigure | RunFigure
 
 def _panels(name: str, about: str, title: str, draw: Any = draw_panels) -> DataFigure:
     return DataFigure(name, about, partial(draw, title=title), partial(measure_panels, name))
+
+
+def _apex(name: str, about: str, draw: Callable[[Data], Figure]) -> DataFigure:
+    advice = (
+        "Runs on a machine with a GPU give it: python -m benchmarks.pong.dqn --out tianji-4.json "
+        f"in a checkout, or `tianji figure {name} --rerun`, which takes 16 minutes."
+    )
+    return DataFigure(name, about, draw, runs.measure, data="tianji-4", if_missing=advice)
 
 
 _ALL: tuple[PaperFigure, ...] = (
@@ -128,6 +148,16 @@ _ALL: tuple[PaperFigure, ...] = (
         "tianji-1",
         "what every role of a run did when, and its idle share (paper 1, figure 1)",
         timeline.draw_run,
+    ),
+    _apex(
+        "tianji-4a",
+        "returns over time on Pong, TianJi's DQN against Ape-X (paper 1, figure 4 a)",
+        draw_returns,
+    ),
+    _apex(
+        "tianji-4b",
+        "throughput and GPU busy share of both (paper 1, figure 4 b)",
+        draw_throughput,
     ),
     DataFigure(
         "tianji-5a",

@@ -50,10 +50,10 @@ class Group:
         buffer: BufferEnd,
         learner: Learner,
         gauges: GroupGauges,
-        ratio: float,
+        ratio: float | None,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
-        """ratio: items to be taken per item put."""
+        """ratio: items to be taken per item put; None where that is left to the speeds."""
         self._model = model
         self._update = update
         self.buffer = buffer

@@ -17,6 +17,8 @@ from tianji.errors import UsageError
 NUM_FEATURES = 512
 SMALLEST_IMAGE = 5
 """Shorter sides than this are tables of numbers and not pictures."""
+SMALLEST_IMAGE_WITHOUT_CHANNELS = 16
+"""The same for two axes of bytes, which may also be a board."""
 SMALLEST_NATURE_IMAGE = 36
 """Below this, strides of 4 and 2 leave nothing for the third convolution."""
 NUM_NETWORKS = 2
@@ -37,17 +39,44 @@ class Convolution(NamedTuple):
         return (side + 2 * self.padding - self.kernel) // self.stride + 1
 
 
-def is_channels_last(shape: tuple[int, ...]) -> bool:
-    """Return whether the last axis is smaller than the first: images have few channels."""
-    return shape[-1] < shape[0]
+class ImageShape(NamedTuple):
+    """An image as convolutions see it: ImageShape("KHWC", channels=12, sides=(64, 64))."""
+
+    axes: str
+    """HW, CHW, HWC, KCHW or KHWC, as the space has them. K: frames of a stack, which become
+    channels."""
+    channels: int
+    sides: tuple[int, int]
+
+
+def image_shape(shape: tuple[int, ...]) -> ImageShape:
+    """Return the axes of an image from their lengths.
+
+    Two equal ones are the sides; otherwise the channels are fewer than pixels.
+    """
+    if len(shape) == 2:
+        return ImageShape("HW", 1, (shape[0], shape[1]))
+    *frames, first, middle, last = shape
+    is_unclear = (first == middle) == (middle == last)
+    if last < first if is_unclear else first == middle:
+        axes, channels, sides = "HWC", last, (first, middle)
+    else:
+        axes, channels, sides = "CHW", first, (middle, last)
+    return ImageShape("K" * len(frames) + axes, channels * math.prod(frames), sides)
 
 
 def is_image(leaf: Leaf) -> bool:
-    """Return whether a leaf is an image: three axes, channels first or last."""
-    if not isinstance(leaf.space, gym.spaces.Box) or len(leaf.shape) != 3:
+    """Return whether a leaf is an image.
+
+    It has three axes, channels first or last; or four, the first of which are the frames of a
+    stack; or it is a table of bytes without channels that is large enough.
+    """
+    num_axes = len(leaf.shape)
+    if not isinstance(leaf.space, gym.spaces.Box) or num_axes not in (2, 3, 4):
         return False
-    sides = leaf.shape[:2] if is_channels_last(leaf.shape) else leaf.shape[1:]
-    return min(sides) >= SMALLEST_IMAGE
+    if num_axes == 2:
+        return leaf.dtype == "uint8" and min(leaf.shape) >= SMALLEST_IMAGE_WITHOUT_CHANNELS
+    return min(image_shape(leaf.shape).sides) >= SMALLEST_IMAGE
 
 
 def hidden_widths(spaces: Spaces, config: RunConfig) -> tuple[int, ...]:
@@ -68,7 +97,7 @@ def reward_clip(spaces: Spaces, config: RunConfig) -> float | None:
 
 def convolutions(shape: tuple[int, ...]) -> tuple[Convolution, ...]:
     """Return the three layers for images of this shape."""
-    *sides, channels = shape if is_channels_last(shape) else (*shape[1:], shape[0])
+    _, channels, sides = image_shape(shape)
     if min(sides) >= SMALLEST_NATURE_IMAGE:
         kernels, strides, padding = (8, 4, 3), (4, 2, 1), 0
     else:
@@ -90,7 +119,7 @@ SECTION_LAYERS = 5
 
 def torso_outputs(shape: tuple[int, ...], torso: str) -> list[int]:
     """Return how many numbers each layer computes for one image; the first is the image itself."""
-    sides = list(shape[:2] if is_channels_last(shape) else shape[1:])
+    sides = list(image_shape(shape).sides)
     found = [math.prod(shape)]
     if torso == "impala":
         for width in RESIDUAL_CHANNELS:
@@ -106,12 +135,12 @@ def torso_outputs(shape: tuple[int, ...], torso: str) -> list[int]:
 
 def torso_parameters(shape: tuple[int, ...]) -> int:
     """Count the parameters of the convolutions and of the dense layer behind them."""
-    sides = shape[:2] if is_channels_last(shape) else shape[1:]
+    height, width = image_shape(shape).sides
     total = 0
     for layer in convolutions(shape):
         total += (layer.channels * layer.kernel**2 + 1) * layer.filters
-        sides = tuple(layer.out(side) for side in sides)
-    num_flat = sides[0] * sides[1] * layer.filters
+        height, width = layer.out(height), layer.out(width)
+    num_flat = height * width * layer.filters
     return total + (num_flat + 1) * NUM_FEATURES
 
 

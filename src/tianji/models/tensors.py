@@ -60,6 +60,13 @@ def kept(tensor: Tensor) -> Tensor:
     return tensor.clone() if tensor.is_cuda else tensor
 
 
+def take_rows(x: Tensor, index_B: Tensor) -> Tensor:
+    """Return these rows as a copy; images with the channels last in memory keep that order."""
+    if x.ndim == 4 and not x.is_contiguous():
+        return x.permute(0, 2, 3, 1).index_select(0, index_B).permute(0, 3, 1, 2)
+    return x.index_select(0, index_B)
+
+
 def add_prefix(prefix: str, state: Mapping[str, Tensor]) -> Tensors:
     """Name the state of one part so that several fit in one dictionary: `optimizer/m`."""
     return {f"{prefix}/{name}": tensor for name, tensor in state.items()}

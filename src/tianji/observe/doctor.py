@@ -28,6 +28,7 @@ GIB = 2**30
 PACKAGES = ("torch", "gymnasium", "numpy", "pydantic", "rich", "pyyaml", "safetensors")
 EXTRAS = {
     "atari": ("ale_py",),
+    "envpool": ("envpool",),
     "box2d": ("Box2D",),
     "mujoco": ("mujoco",),
     "export": ("onnx", "onnxruntime", "onnxscript"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -90,6 +90,9 @@ class ProcessTimes:
         self._last_thread: dict[int, ThreadUse] = {}
         self._homes: dict[int, int] = {}
         """The process of each thread."""
+        self._others_ns: dict[int, int] = {}
+        """Most that was seen of the other threads of each process. The time of a process comes in
+        ticks and that of a thread does not, so that the difference goes up and down a little."""
         self.core_ns: dict[str, int] = {}
         self.no_core_ns: dict[str, int] = {}
         self.resident_bytes: dict[str, int] = {}
@@ -106,11 +109,12 @@ class ProcessTimes:
             self.resident_bytes[worker] = use.resident_bytes
             last = self._last.get(pid, ProcessUse(0, 0, 0))
             self._last[pid] = use
-            core_ns = use.core_ns - last.core_ns
             held = {n: seat for n, seat in seats.items() if self._homes.get(seat.thread) == pid}
             if held:
-                self._share(core_ns, held, self._grown({seat.thread for seat in held.values()}))
+                threads = self._grown({seat.thread for seat in held.values()})
+                self._share(self._grown_beside(pid, use.core_ns, threads), held, threads)
             else:
+                core_ns = use.core_ns - last.core_ns
                 self._add(worker, core_ns, use.no_core_ns - last.no_core_ns)
 
     def _find_homes(self, pids: Mapping[str, int], seats: Mapping[str, Seat]) -> None:
@@ -135,12 +139,18 @@ class ProcessTimes:
             found[thread] = ThreadUse(max(0, grown[0]), max(0, grown[1]))
         return found
 
+    def _grown_beside(self, pid: int, core_ns: int, threads: Iterable[int]) -> int:
+        """Return what other threads of a process than these have used since the last look."""
+        beside_ns = core_ns - sum(self._last_thread[thread].core_ns for thread in threads)
+        before_ns = self._others_ns.get(pid, beside_ns)
+        self._others_ns[pid] = max(before_ns, beside_ns)
+        return self._others_ns[pid] - before_ns
+
     def _share(
-        self, core_ns: int, held: Mapping[str, Seat], threads: Mapping[int, ThreadUse]
+        self, others_ns: int, held: Mapping[str, Seat], threads: Mapping[int, ThreadUse]
     ) -> None:
         """Give each thread's time to its roles, and the rest of the process to those who answer
         for it."""
-        others_ns = max(0, core_ns - sum(use.core_ns for use in threads.values()))
         for role in _first(held):
             self._add(role, others_ns // len(_first(held)), 0)
         for thread, use in threads.items():

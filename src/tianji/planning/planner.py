@@ -38,6 +38,10 @@ GATHERS = (
     "their number is part of the method."
 )
 
+FREE = (
+    "Cores are shared by rule: with a free balance neither actors nor the learner wait, so there "
+    "is nothing to balance."
+)
 ON_GPU = "Cores are shared by rule: the planner measures runs on the CPU."
 
 
@@ -134,7 +138,8 @@ def measured_plan(
 ) -> Planned:
     """Plan by a profile, kept or measured now; fresh: always measure.
 
-    An algorithm that gathers gradients is planned by rule: there is nothing to balance.
+    Algorithms that gather gradients, runs with a free balance and runs on a GPU are planned by
+    rule.
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
@@ -143,7 +148,11 @@ def measured_plan(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
             "`tianji plan` needs --engine local."
         )
-    return _solve(config, env, machine, _probe(config, env, tell), tell, fresh)
+    is_free = config.balance == "free"
+    probe = _probe(config, env, tell, timed=is_free)
+    if is_free or choose_places(config, machine, probe).device != "cpu":
+        return _by_rule(config, machine, probe, FREE if is_free else ON_GPU)
+    return _solve(config, env, machine, probe, tell, fresh)
 
 
 def virtual_costs(spec: RunSpec, tell: Tell) -> Profile | None:
@@ -201,6 +210,8 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
         return ""
     if gathers(config):
         return GATHERS
+    if config.balance == "free":
+        return FREE
     if config.plan.source == "rule":
         return "Cores are shared by rule (plan.source = rule)."
     if "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose:

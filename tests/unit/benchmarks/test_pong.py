@@ -13,7 +13,7 @@ import torch
 
 pytest.importorskip("ale_py", reason="the extra `atari` is not installed")
 
-from benchmarks.pong import bare, cpu_peers, learner_alone, serial_loop, server, version
+from benchmarks.pong import bare, cpu_peers, learner_alone, pairs, serial_loop, server, version
 from benchmarks.pong.ppo import FRAMES, PPO, Settings, advantages
 from benchmarks.pong.serial_loop import Progress, SerialLoop, train
 
@@ -159,3 +159,19 @@ def test_the_quick_comparison_on_the_cpu_has_us_and_the_bound(capfd):
     out = capfd.readouterr().out
     assert "| tianji " in out
     assert "| bound " in out
+
+
+def run_of(time_s, steps):
+    return {"time_to_target_s": time_s, "steps_to_target": steps, "steps_per_s": 1.0}
+
+
+def test_pairs_of_runs_that_have_ended_are_not_made_again(tmp_path, capfd):
+    found = {"serial-1": (200, 2.0e6), "tianji-1": (80, 2.2e6), "serial-2": (100, 2.0e6),
+             "tianji-2": (50, 2.4e6), "tianji-3": (50, 1.0e6)}  # fmt: skip
+    for name, (time_s, steps) in found.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(run_of(time_s, steps)))
+    out = tmp_path / "out" / "report"
+    assert pairs.main(["--folder", str(tmp_path), "--seeds", "1", "2", "--out", str(out)]) == 0
+    shown = capfd.readouterr().out
+    assert "time_to_target_s, ours over serial, geometric mean of 2 pairs: 0.447" in shown
+    assert "steps_to_target, ours over serial, geometric mean of 2 pairs: 1.15" in shown

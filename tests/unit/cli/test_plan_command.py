@@ -209,3 +209,15 @@ def test_the_page_says_which_task_is_whose(capfd):
     page = capfd.readouterr().err
     assert "actor-0: tianji.envs.twins:plain" in page
     assert "actor-1: tianji.envs.twins:mirrored" in page
+
+
+def test_a_free_balance_is_planned_by_rule(capfd, measured):
+    assert main(["plan", "--algorithm", "apex", "--num-envs", "8", "--json"]) == 0
+    found = told(capfd)
+    assert measured == []
+    assert (found["balance"], found["ratio"]) == ("free", None)
+    assert found["memory"]["replay_bytes"] > 100_000 * 16
+    assert "neither actors nor the learner wait" in found["reasons"][0]
+    assert main(["plan", "--algorithm", "apex", "--num-envs", "8"]) == 0
+    said = " ".join(capfd.readouterr().err.split())
+    assert "balance free: neither waits" in said

@@ -83,3 +83,8 @@ def test_help_names_the_options(capfd):
     code, report, _ = simulate(capfd, "--help")
     assert code == 0
     assert "--actors-per-node" in report["help"]
+
+
+def test_a_free_balance_is_not_simulated(capfd):
+    assert main(["simulate", "cartpole-apex", *HAND]) == 2
+    assert "--balance paced" in " ".join(capfd.readouterr().err.split())

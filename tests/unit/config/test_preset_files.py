@@ -12,6 +12,9 @@ from tianji.errors import UsageError
 PROMISED = {
     "cartpole-ppo",
     "cartpole-dqn",
+    "cartpole-apex",
+    "pong-dqn",
+    "pong-apex",
     "cartpole-impala",
     "acrobot-ppo",
     "lunarlander-dqn",

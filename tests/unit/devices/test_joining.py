@@ -62,6 +62,14 @@ def test_rows_that_a_short_unroll_has_not_uploaded_are_completed(twins):
     assert torch.equal(joined.tensor, torch.from_numpy(np.concatenate(parts, 1)))
 
 
+def test_what_is_on_the_device_is_copied_there(twins):
+    given = torch.from_numpy(slots_of((4, 4), "uint8")[0])
+    joined = Joined(given, CPU)
+    joined.fill(given)
+    assert torch.equal(joined.tensor, given)
+    assert joined.tensor.data_ptr() != given.data_ptr()
+
+
 def test_the_number_of_unrolls_may_change(twins):
     slots = slots_of((4, 4), "uint8")
     twin = twins.add(slots, CPU)
@@ -69,7 +77,7 @@ def test_the_number_of_unrolls_may_change(twins):
     twin.ready.update(dict.fromkeys(range(SLOTS)))
     whole = np.concatenate(list(slots), 1)
     joined = Joined(whole, CPU)
-    for given in (whole, Parts(tuple(slots), 1), whole):
+    for given in (whole, Parts(tuple(slots), 1), torch.from_numpy(whole), whole):
         joined.tensor.zero_()
         joined.fill(given)
         assert torch.equal(joined.tensor, torch.from_numpy(whole))

@@ -327,3 +327,9 @@ def test_showing_imports_no_torch(mode):
 
 def test_columns_show_what_is_not_zero():
     assert to_columns([1, 800, 0, 400], UNICODE) == "▁█ ▄"
+
+
+def test_a_ratio_that_is_not_kept_has_no_target():
+    (line,) = [text for text in draw(make_record(ratio={"target": None, "actual": 3.5}))
+               if text.startswith("ratio")]  # fmt: skip
+    assert "3.5  version 160" in line and " of " not in line

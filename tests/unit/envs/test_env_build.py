@@ -13,7 +13,7 @@ from gymnasium.wrappers import PassiveEnvChecker, TimeLimit
 from tianji.envs.build import build_world, make_rows, probe
 from tianji.envs.single import SingleWorld
 from tianji.envs.vector import NextStepWorld, SameStepWorld
-from tianji.envs.worlds import Chain, Counting
+from tianji.envs.worlds import Chain, Counting, Pixels
 from tianji.errors import UsageError
 
 CARTPOLE = "gymnasium.envs.classic_control.cartpole:"
@@ -242,6 +242,17 @@ def test_a_first_observation_of_the_wrong_shape_is_found_too():
 
     with pytest.raises(UsageError, match=r"shape \(1,\)"):
         probe(Thin, {})
+
+
+def test_a_wrapper_without_opencv_is_answered_with_the_command_that_installs_it(monkeypatch):
+    """Gymnasium's wrappers for images import it when they are made or first used."""
+
+    def small():
+        return gym.wrappers.ResizeObservation(Pixels(), (20, 20))
+
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(UsageError, match="pip install opencv-python-headless"):
+        probe(small, {})
 
 
 @pytest.mark.parametrize(

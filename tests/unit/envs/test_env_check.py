@@ -45,6 +45,13 @@ def test_what_is_good_is_said_too():
         assert part in words
 
 
+@pytest.mark.usefixtures("even_steps")
+def test_a_large_image_is_pointed_out():
+    (found,) = troubles(DictWorld, {"zoom": 70})
+    assert found.what == "Observation 'image' has 176,400 numbers in every step."
+    assert "ResizeObservation" in found.advice
+
+
 class Endless(Counting):
     def __init__(self):
         super().__init__(length=10**9)

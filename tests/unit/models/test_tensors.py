@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tianji.errors import UsageError
-from tianji.models.tensors import Snapshot, flatten
+from tianji.models.tensors import Snapshot, flatten, take_rows
 
 
 class Mixed(nn.Module):
@@ -118,3 +118,13 @@ def test_a_buffer_of_another_size_is_refused():
     snapshot = Snapshot(Mixed())
     with pytest.raises(ValueError, match="79 bytes, buffer of 80"):
         snapshot.write_to(np.zeros(80, np.uint8))
+
+
+def test_rows_of_images_keep_the_order_of_their_channels():
+    images = torch.arange(2 * 3 * 4 * 5).view(2, 3, 4, 5)
+    last = images.contiguous(memory_format=torch.channels_last)
+    index = torch.tensor([1, 0, 1])
+    for given in (images, last):
+        taken = take_rows(given, index)
+        assert torch.equal(taken, images[index])
+        assert taken.stride()[1:] == given.stride()[1:]

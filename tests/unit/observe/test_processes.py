@@ -124,9 +124,23 @@ def test_a_role_that_does_not_run_yet_leaves_its_time_to_its_worker(monkeypatch)
     machine.core_ns = {1: 5}
     times.look({"actors-0": 1}, {"actor-0": Seat("actor", 0)})
     assert times.core_ns == {"actors-0": 5}
-    machine.core_ns = {1: 5, 11: 3}
-    times.look({"actors-0": 1}, {"actor-0": Seat("actor", 11)})
-    assert times.core_ns == {"actors-0": 5, "actor-0": 3}
+    for used_ns in (3, 4):
+        machine.core_ns = {1: 5, 11: used_ns}
+        times.look({"actors-0": 1}, {"actor-0": Seat("actor", 11)})
+    assert times.core_ns == {"actors-0": 5, "actor-0": 1}, "its time before the first look is lost"
+
+
+def test_ticks_of_a_process_do_not_add_up_to_other_threads(monkeypatch):
+    """The time of a process is known in ticks, that of a thread exactly."""
+    used_ns, tick_ns = 0, 10
+    monkeypatch.setattr(
+        module, "read_process", lambda pid: ProcessUse(0, used_ns // tick_ns * tick_ns, 0)
+    )
+    monkeypatch.setattr(module, "read_thread", lambda pid, thread: ThreadUse(used_ns, 0))
+    times = ProcessTimes()
+    for used_ns in range(0, 1000, 3):  # noqa: B007 - the lambdas read it
+        times.look({"actor-0": 1}, {"actor-0": Seat("actor", 1)})
+    assert used_ns <= times.core_ns["actor-0"] < used_ns + tick_ns
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the kernel does not count")

@@ -122,8 +122,27 @@ def build_inference(net: StackedNet | UserNet, index: int) -> Inference:
     return TorchInference(lambda obs: net.one(obs, index), device_of(net))
 
 
+class RowNetwork(Protocol):
+    """The network whose outputs choose actions."""
+
+    @property
+    def net(self) -> nn.Module:
+        """What holds its parameters."""
+
+    @property
+    def num_outputs(self) -> int: ...
+
+    def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
+        """Return the outputs [N, A], on any device."""
+        ...
+
+    def inference(self) -> Inference:
+        """Return the fastest inference on a CPU."""
+        ...
+
+
 class Network(NamedTuple):
-    """The network that chooses actions: one of a stack."""
+    """One network of a stack."""
 
     net: StackedNet | UserNet
     number: int
@@ -132,6 +151,9 @@ class Network(NamedTuple):
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
         return self.net.one(obs, self.number)
+
+    def inference(self) -> Inference:
+        return build_inference(self.net, self.number)
 
 
 class RowInference(Protocol):
@@ -198,11 +220,11 @@ class HostRows:
         """Do nothing: nothing is kept of an unroll."""
 
 
-def build_rows(network: Network, space: gym.Space[Any]) -> RowInference:
+def build_rows(network: RowNetwork, space: gym.Space[Any]) -> RowInference:
     """Return the fastest evaluation of rows on the device of the network."""
     device = device_of(network.net)
     if device.type == "cpu":
-        return HostRows(build_inference(network.net, network.number), space)
+        return HostRows(network.inference(), space)
     return GpuRows(network.forward, space, device)
 
 
@@ -212,11 +234,11 @@ class RowActing:
     reads_parameters = False
     """It reads parameters of the model beside the outputs of the network."""
 
-    def __init__(self, network: Network, space: gym.Space[Any]) -> None:
+    def __init__(self, network: RowNetwork, space: gym.Space[Any]) -> None:
         self.network = network
         self.rows = build_rows(network, space)
         """Whoever evaluates the network elsewhere replaces it."""
-        self._inference = build_inference(network.net, network.number)
+        self._inference = network.inference()
         self._reader = ObservationReader(space)
 
     @property

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.accelerators.gpu import Forward
-from tianji.algorithms.accelerators.inference import HostRows, Network, build_inference
+from tianji.algorithms.accelerators.inference import HostRows, RowNetwork
 from tianji.devices.graphs import recorded
 from tianji.devices.staging import Staging
 from tianji.devices.twins import TWINS
@@ -57,9 +57,11 @@ class HostLanes:
 
     uploaded_bytes = 0
 
-    def __init__(self, network: Network, space: gym.Space[Any], slots: Mapping[str, Array]) -> None:
+    def __init__(
+        self, network: RowNetwork, space: gym.Space[Any], slots: Mapping[str, Array]
+    ) -> None:
         """slots: the fields of all slots [S, ...]."""
-        self._rows = HostRows(build_inference(network.net, network.number), space)
+        self._rows = HostRows(network.inference(), space)
         self._slots = slots
 
     def evaluate(self, requests: Sequence[Request], outputs_LNA: Floats) -> None:
@@ -80,7 +82,7 @@ class GpuLanes:
 
     def __init__(
         self,
-        network: Network,
+        network: RowNetwork,
         space: gym.Space[Any],
         slots: Mapping[str, Array],
         num_lanes: int,
@@ -234,7 +236,7 @@ def _host_tensor(shape: tuple[int, ...], kind: torch.dtype, device: torch.device
 
 
 def build_lanes(
-    network: Network, space: gym.Space[Any], slots: Mapping[str, Array], num_lanes: int
+    network: RowNetwork, space: gym.Space[Any], slots: Mapping[str, Array], num_lanes: int
 ) -> LaneInference:
     """Return the fastest evaluation of many actors' rows on the device of the network."""
     device = device_of(network.net)

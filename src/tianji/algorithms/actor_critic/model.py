@@ -91,7 +91,8 @@ class ModelEvaluator:
         self._model = model
 
     def inputs(self, obs: Tensors) -> Tensors:
-        return obs
+        net = self._model.net
+        return net.encoder.arranged(obs) if isinstance(net, StackedNet) else obs
 
     def actions(self, action_BK: Tensor) -> Tensor:
         return action_BK.t()

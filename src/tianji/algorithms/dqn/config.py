@@ -13,6 +13,7 @@ from tianji.config.schema import (
     FilledCount,
     Fraction,
     Positive,
+    PositiveFraction,
     TriedCount,
 )
 
@@ -38,9 +39,10 @@ class DQNConfig(AlgorithmConfig):
     many as the learner has time for while the actors work."""
     replay_size: Count = 100_000
     """Capacity of the replay store, in steps."""
-    replay_on: Literal["host", "gpu"] = "host"
+    replay_on: Literal["host", "gpu", "auto"] = "auto"
     """Memory of the observations in the replay store. gpu: nothing is uploaded for a batch, but a
-    learner that is restarted fills the store again."""
+    learner that is restarted fills the store again. auto: on the GPU that the learner trains on, if
+    there is one and they fit."""
     warmup_steps: Count = 1000
     """Steps collected before the first update."""
     sampling: Literal["uniform", "prioritized"] = "uniform"
@@ -50,6 +52,9 @@ class DQNConfig(AlgorithmConfig):
     """How strongly TD errors count in prioritised sampling; 0: all alike."""
     importance_exponent: Fraction = 0.4
     """How far the loss corrects for prioritised sampling; 1: wholly."""
+    initial_priorities: Literal["highest", "actors"] = "highest"
+    """Priority of a transition that was not drawn yet, with prioritised sampling. highest: the
+    highest so far; actors: its TD error by the Q values of the actor that made it."""
     n_step: Count = 2
     """Rewards summed before bootstrapping; more rewards propagate faster, but are more off-
     policy."""
@@ -64,12 +69,25 @@ class DQNConfig(AlgorithmConfig):
     target_tau off."""
     target_tau: float | None = Field(0.005, gt=0.0, le=1.0)
     """Fraction of the way that the target network moves to the online network in each update."""
+    exploration: Literal["decay", "ladder"] = "decay"
+    """decay: all environments act at random less and less (epsilon_start, epsilon_final); ladder:
+    each has a fixed fraction of its own (ladder_epsilon, ladder_alpha), without decay."""
     epsilon_start: Fraction = 1.0
     """Fraction of random actions at the start."""
     epsilon_final: Fraction = 0.05
     """Fraction of random actions from epsilon_decay_steps on."""
     epsilon_decay_steps: Count = 20_000
     """Environment steps over which the fraction of random actions falls linearly."""
+    ladder_epsilon: PositiveFraction = 0.4
+    """Fraction of random actions of the environment that explores most. Environment i of N has
+    ladder_epsilon^(1 + ladder_alpha * i / (N - 1)), counted over all actors."""
+    ladder_alpha: float = Field(7.0, ge=0.0)
+    """How much less the environment at the other end of the ladder explores; 0: all alike."""
+
+    @property
+    def actors_give_priorities(self) -> bool:
+        """Return whether actors compute the first priorities."""
+        return self.sampling == "prioritized" and self.initial_priorities == "actors"
 
     @model_validator(mode="before")
     @classmethod

@@ -13,16 +13,19 @@ from torch import Tensor, nn
 from tianji.algorithms.accelerators.inference import (
     Network,
     RowActing,
+    RowNetwork,
     TorchInference,
     evaluate,
 )
+from tianji.algorithms.accelerators.q_values import q_network
 from tianji.algorithms.dqn.config import DQNConfig
+from tianji.algorithms.dqn.exploration import Decay, Exploration, Ladder
 from tianji.algorithms.dqn.model import SCORES, QNetwork
+from tianji.algorithms.dqn.priorities import InitialPriorities
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
-from tianji.models.optimizers import linear_by_steps
 from tianji.types import Array, Unroll
 
 
@@ -33,18 +36,24 @@ class EpsilonGreedyActing(RowActing):
         assert isinstance(config.algorithm, DQNConfig)
         model.eval()
         self._config = config.algorithm
+        self._num_envs = config.num_envs
         self._num_actions = model.num_actions
-        network = Network(model.net, SCORES, model.num_actions)
+        self._priorities: InitialPriorities | None = None
+        network: RowNetwork = Network(model.net, SCORES, model.num_actions)
+        if config.algorithm.actors_give_priorities:
+            self._priorities = InitialPriorities(spaces, config)
+            network = q_network(model)
         super().__init__(network, spaces.observation)
+        self.take_environments(first=0)
         self._scores_NA = np.empty((0, 0), np.float32)
         self._is_random_RN: Array = np.empty((0, 0), np.bool_)
         self._random_RN: Array = np.empty((0, 0), np.int64)
 
-    def epsilon(self, steps_before: int) -> float:
-        config = self._config
-        return linear_by_steps(
-            config.epsilon_start, config.epsilon_final, steps_before, config.epsilon_decay_steps
-        )
+    def take_environments(self, first: int) -> None:
+        """Act in the environments from this number on, counted over all actors of the run."""
+        self._exploration: Exploration = Decay(self._config)
+        if self._config.exploration == "ladder":
+            self._exploration = Ladder(self._config, self._num_envs, first)
 
     def begin(
         self, rng: np.random.Generator, unroll: Unroll, first_row: int, steps_before: int
@@ -52,7 +61,8 @@ class EpsilonGreedyActing(RowActing):
         shape = unroll["action"].shape
         if len(self._scores_NA) != shape[1]:
             self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
-        self._is_random_RN = rng.random(shape, np.float32) < self.epsilon(steps_before)
+        epsilon = self._exploration.epsilon(steps_before, shape[1])
+        self._is_random_RN = rng.random(shape, np.float32) < epsilon
         self._random_RN = rng.integers(self._num_actions, size=shape)
         self.rows.begin(unroll)
 
@@ -64,6 +74,8 @@ class EpsilonGreedyActing(RowActing):
         action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
         np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
+        if self._priorities is not None:
+            self._priorities.note(unroll, t, self._scores_NA, action_N)
         return action_N
 
     def act(self, unroll: Unroll, t: int) -> Array:
@@ -71,7 +83,9 @@ class EpsilonGreedyActing(RowActing):
         return self.collect(unroll, t)
 
     def finish(self, unroll: Unroll, first_row: int) -> None:
-        """Do nothing: nothing is left to fill."""
+        """Fill the priorities, where this actor computes them."""
+        if self._priorities is not None:
+            self._priorities.finish(unroll)
 
     def greedy(self, obs: Mapping[str, Array]) -> Array:
         best_N: Array = self.evaluate(obs).argmax(1)

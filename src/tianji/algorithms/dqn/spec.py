@@ -16,7 +16,12 @@ from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
 from tianji.models.actions import action_layout
 from tianji.models.sizes import check_model
-from tianji.types import Field
+from tianji.types import PRIORITY, Field
+
+Q_TAKEN, Q_BEST = "q_taken", "q_best"
+PRIORITY_FIELDS = (Field(Q_TAKEN, "float32"), Field(Q_BEST, "float32"), Field(PRIORITY, "float32"))
+"""Q(s, a) of the action that was taken, and max_a Q(s, a), from which actors compute priorities.
+The next unroll repeats the last ones beside their rows."""
 
 
 def cadence(config: RunConfig) -> ReplayCadence:
@@ -25,13 +30,16 @@ def cadence(config: RunConfig) -> ReplayCadence:
     algorithm = config.algorithm
     steps = config.num_envs * algorithm.unroll_length
     sampled = algorithm.updates_per_version * algorithm.batch_size
+    # The value of the row that the last item ends with is known one row later.
+    further = 1 if algorithm.actors_give_priorities else 0
     return ReplayCadence(
         unroll_length=algorithm.unroll_length,
-        lookahead=algorithm.n_step,
+        lookahead=algorithm.n_step + further,
+        n_step=algorithm.n_step,
         steps_per_version=steps,
         warmup_steps=algorithm.warmup_steps,
         capacity_steps=algorithm.replay_size,
-        on_gpu=algorithm.replay_on == "gpu",
+        memory=algorithm.replay_on,
         sampling=_sampling(algorithm),
         num_updates=algorithm.updates_per_version,
         trained_steps_per_version=sampled,
@@ -81,7 +89,9 @@ def _check_sizes(config: RunConfig, algorithm: DQNConfig) -> None:
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
-    return (action_layout(spaces.action).field,)
+    assert isinstance(config.algorithm, DQNConfig)
+    more = PRIORITY_FIELDS if config.algorithm.actors_give_priorities else ()
+    return (action_layout(spaces.action).field, *more)
 
 
 ALGORITHM = Algorithm(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.model import ActorCritic
-from tianji.models.tensors import Tensors
+from tianji.models.tensors import Tensors, take_rows
 
 
 class Columns(NamedTuple):
@@ -72,7 +72,7 @@ class EvaluatedBatch(NamedTuple, Generic[C]):
         """Return these rows in this order, as copies."""
         columns_CB = torch.stack(self.columns).index_select(1, index_B)
         return EvaluatedBatch(
-            {name: x.index_select(0, index_B) for name, x in self.inputs.items()},
+            {name: take_rows(x, index_B) for name, x in self.inputs.items()},
             self.action_KB.index_select(1, index_B),
             type(self.columns)(*columns_CB.unbind(0)),
         )

@@ -188,7 +188,7 @@ class RecordedPasses:
         self._place.zero_()
         self._num_updates.zero_()
         valid_TN, num_rows = fields["valid"], self._num_rows
-        inputs = {key: self._obs_rows(key) for key in self._obs}
+        inputs = self._evaluator.inputs({key: self._obs_rows(key) for key in self._obs})
         action_KR = self._evaluator.actions(fields["action"].reshape(num_rows, -1))
         found = self._evaluator.evaluate(inputs, action_KR)
         value_T1N = found.value_R.view(len(valid_TN) + 1, -1)

@@ -38,13 +38,17 @@ class ReplayPlan:
     """Checkpoints hold the items too."""
     saves_last: bool = False
     """The last checkpoint does, when the run is stopped."""
+    n_step: int | None = None
+    """Rewards of a return; None: as many as the layout looks ahead."""
+    updates_per_batch: int | None = None
+    """Minibatches of every batch; None: as many as the ratio makes of what was put."""
 
 
 class Replay(Store):
     """Keeps the newest steps of every lane. A batch is as many whole minibatches of transitions as
     the ratio makes of what was put since the last one; the remainder is carried over. Unrolls with
     fewer items (environments being reset, unrolls handed over early) therefore lead to fewer
-    updates, not to a higher ratio."""
+    updates, not to a higher ratio. Without a ratio to keep, all batches are of the same size."""
 
     def __init__(
         self, plan: ReplayPlan, receiver: Receiver, rings: Rings, sampler: Sampler
@@ -78,12 +82,12 @@ class Replay(Store):
 
     def take(self, version: int) -> Batch:
         minibatch = self._plan.minibatch
-        num_updates = max(1, int((self._owed + _ROUNDING) // minibatch))
+        num_updates = self._plan.updates_per_batch or self._num_owed()
         count = num_updates * minibatch
         self._owed -= count
         items, weight_B = self._sampler.draw(self._rng, count, minibatch)
         fresh = self._note_use(items, version)
-        gathered = self._rings.gather(items, self._plan.gamma)
+        gathered = self._rings.gather(items, self._plan.gamma, self._plan.n_step)
         if weight_B is not None:
             gathered["weight"] = weight_B
         shaped = {
@@ -91,6 +95,10 @@ class Replay(Store):
             for name, array in gathered.items()
         }
         return Batch(shaped, (), count, num_steps=count, unique_steps=fresh, keys=self._keys(items))
+
+    def _num_owed(self) -> int:
+        """Return how many minibatches the ratio makes of what was put; at least one."""
+        return max(1, int((self._owed + _ROUNDING) // self._plan.minibatch))
 
     def _keys(self, items: Items) -> Array:
         """Return numbers that no other items ever have, of this store."""

@@ -47,7 +47,7 @@ class RingLayout:
     capacity: int
     """Rows of a lane that items may begin in."""
     lookahead: int
-    """Rows that an n-step return looks ahead."""
+    """Rows that an item looks ahead: those of its n-step return, at least."""
     has_observations: bool = True
     """False where observations lie in other memory, on a GPU."""
 

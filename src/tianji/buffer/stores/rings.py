@@ -199,12 +199,13 @@ class Rings:
             rows = arrays[name][slot, begin : history + last + 1]
             observations.write(lane, offset - history + begin, rows)
 
-    def gather(self, items: Items, gamma: float) -> dict[str, Any]:
-        """Return the transitions that begin with these steps, as replay batches name them."""
+    def gather(self, items: Items, gamma: float, n_step: int | None = None) -> dict[str, Any]:
+        """Return the transitions that begin with these steps, as replay batches name them. n_step:
+        rewards of a return; as many as the layout looks ahead if not given."""
         arrays, (lane_B, row_B, env_B) = self.arrays, items
         ahead = n_step_return(
             arrays["reward"], arrays["terminated"], arrays["truncated"], arrays["valid"],
-            lane_B, row_B, env_B, self.layout.lookahead, gamma,
+            lane_B, row_B, env_B, n_step or self.layout.lookahead, gamma,
         )  # fmt: skip
         at_B, next_B = self.place(items), ahead.next_row_B
         action = arrays["action"]

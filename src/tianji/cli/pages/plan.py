@@ -1,12 +1,13 @@
 """A plan as people and as scripts read it: shares of the machine, expected rates, and why.
 
 A plan that was solved from a profile has rates and a bottleneck. A plan of a run that gathers
-gradients follows a rule: its page describes a round and its cost.
+gradients follows a rule: its page describes a round and its cost. ruled_plan.py has the page of
+other plans by rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -15,14 +16,15 @@ from rich.text import Text
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
+from tianji.cli.pages.memory import memory_report, memory_text, sizes_text
+from tianji.cli.pages.ruled_plan import ruled_facts, ruled_reasons, ruled_report
 from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.machine import Machine
 from tianji.costs.work import largest_noise
 from tianji.explain.explain import LIMITS
 from tianji.explain.rounds import round_in_words
 from tianji.planning.keep import key_of
-from tianji.planning.planner import Planned, Solved
-from tianji.planning.solve.demand import RunMemory, mib
+from tianji.planning.planner import Planned, Solved, gathers
 from tianji.wording import counted, to_count, to_percent, to_value
 
 RATES = ("produced", "received", "trained")
@@ -34,13 +36,15 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
     """Return the whole page; no wider than the terminal."""
     plan, solved = planned.plan, planned.solved
     ending: list[RenderableType] = []
-    if solved is None:
-        facts = _round_facts(planned)
-        roles, reasons = _roles_by_rule(planned), _reasons_by_rule(planned, machine)
+    roles, reasons = _roles_by_rule(planned), ruled_reasons(planned)
+    if solved is None and gathers(planned.config):
+        facts, reasons = _round_facts(planned), _reasons_by_rule(planned, machine)
+    elif solved is None:
+        facts = ruled_facts(planned)
     else:
         solution = solved.solution
         facts, roles = _rate_facts(planned, solved), solution.roles()
-        reasons, origin = solution.reasons, Text(_origin(planned, solved), style="dim")
+        reasons, origin = list(solution.reasons), Text(_origin(planned, solved), style="dim")
         heading = Text("\nWhat would help, and warnings", style="bold")
         ending = [heading, sentence_list(solution.advice), "", origin]
     config, num_cores = planned.config, len(machine.cores)
@@ -68,7 +72,9 @@ def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
         "learner_threads": plan.learner_threads,
     }
     if solved is None:
-        return report | _rule_report(planned, machine)
+        is_gathered = gathers(planned.config)
+        ruled = _round_report(planned, machine) if is_gathered else ruled_report(planned)
+        return report | {"roles": _roles_by_rule(planned)} | ruled
     return report | _solved_report(planned, solved, machine)
 
 
@@ -100,24 +106,14 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
     facts: dict[str, RenderableType] = {
         "steps/s": "  ".join(rates),
         "lag": f"{lag}  ratio {demand.ratio:g}  P {to_value(demand.staleness)}",
-        "memory": _memory(chosen.memory),
+        "memory": memory_text(chosen.memory),
     }
     if gpu_bytes := planned.plan.gpu_bytes:
-        facts["GPU memory"] = _parts(gpu_bytes)
+        facts["GPU memory"] = sizes_text(gpu_bytes)
     if solved.settings:
         facts["chosen"] = "  ".join(f"{path} {value}" for path, value in solved.settings.items())
     facts["bottleneck"] = Text(f"{promise.bottleneck}: {LIMITS[promise.bottleneck]}", style="bold")
     return facts
-
-
-def _memory(memory: RunMemory) -> str:
-    return _parts(memory.parts)
-
-
-def _parts(sizes: Mapping[str, int]) -> str:
-    shown = ((name, size) for name, size in sizes.items() if size >= 2**20)
-    terms = ", ".join(f"{name.replace('_', ' ')} {mib(size)}" for name, size in shown)
-    return f"{mib(sum(sizes.values()))} MiB: {terms}"
 
 
 def _origin(planned: Planned, solved: Solved) -> str:
@@ -142,7 +138,7 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
         "staleness": demand.staleness,
         "roles": solution.roles(),
         "memory_bytes": chosen.memory.total,
-        "memory": _memory_report(planned, chosen.memory),
+        "memory": memory_report(planned, chosen.memory),
         "reasons": list(solution.reasons),
         "advice": list(solution.advice),
         "warnings": list(solved.profile.warnings),
@@ -153,21 +149,9 @@ def _solved_report(planned: Planned, solved: Solved, machine: Machine) -> dict[s
     }
 
 
-def _memory_report(planned: Planned, memory: RunMemory) -> dict[str, int]:
-    gpu = planned.plan.gpu_bytes
-    return {
-        **memory.parts,
-        "total": memory.total,
-        **{f"gpu_{name}": size for name, size in gpu.items()},
-        "gpu": sum(gpu.values()),
-        "replay_bytes": memory.shared.replay + gpu.get("replay", 0),
-    }
-
-
-def _rule_report(planned: Planned, machine: Machine) -> dict[str, Any]:
+def _round_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     plan, gather = planned.plan, _gather_of(planned)
     return {
-        "roles": _roles_by_rule(planned),
         "rule": gather.rule,
         "num_gradients": gather.num_gradients,
         "first_num_gradients": gather.first_num_gradients,
@@ -182,7 +166,7 @@ def _rule_report(planned: Planned, machine: Machine) -> dict[str, Any]:
 
 def _gather_of(planned: Planned) -> Gather:
     gather = load_algorithm(planned.config.algorithm.name).cadence(planned.config)
-    assert isinstance(gather, Gather), "other plans are solved from a profile"
+    assert isinstance(gather, Gather), "the others have pages of their own"
     return gather
 
 
@@ -225,7 +209,7 @@ def _most_dropped(gather: Gather, num_actors: int) -> float | None:
     return num_actors / (gather.num_gradients + num_actors)
 
 
-def _reasons_by_rule(planned: Planned, machine: Machine) -> Sequence[str]:
+def _reasons_by_rule(planned: Planned, machine: Machine) -> list[str]:
     num_actors, num_cores = planned.plan.num_actors, len(machine.cores)
     told = [planned.note, *planned.plan.notes]
     if num_actors > num_cores and planned.config.times.law == "none":

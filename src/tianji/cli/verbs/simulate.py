@@ -21,6 +21,7 @@ from tianji.cli.pages.simulate import (
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.run import RunConfig
+from tianji.errors import UsageError
 from tianji.explain.rounds import round_in_words
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ def simulate(*tokens: str) -> Outcome:
     check_fits(options, algorithm.name, gathers)
     if gathers:
         return _simulate_rounds(resolved.config, algorithm, options)
+    if resolved.config.balance == "free":
+        raise UsageError(
+            "balance is 'free', and `tianji simulate` predicts runs that keep their ratio. Use "
+            "--balance paced; `tianji train --engine virtual` runs a free balance in simulated "
+            "time."
+        )
     machine = read_machine()
     config, plan, profile = _costs(resolved.config, machine, options)
     return _simulate_sizes(config, profile, _size(options, plan, machine), options.output)

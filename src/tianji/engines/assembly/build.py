@@ -16,6 +16,7 @@ from tianji.algorithms.interface import Acting, Gather, QueueCadence, ReplayCade
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.given_times import closing_s
 from tianji.balance.set_point import SetPoint
+from tianji.buffer.free_running import FreePlan, FreeRunning
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.interface import Gate, Progress, Store
@@ -38,7 +39,7 @@ from tianji.engines.assembly.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.model import acting_model, seed_for
 from tianji.engines.assembly.recording import record_rows
 from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
@@ -83,9 +84,10 @@ def build_actor(
     their errors end the run. open_contributions: its end of the sums, where items are gradients.
     serve: lets a server infer; without it, the actor does."""
     plan, config = spec.plan, spec.config
-    model = on_device(build_model(spec), spec, plan.acting_device)
+    model = acting_model(spec)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     env, num_envs = spec.env_of(index), plan.envs_per_actor
+    getattr(acting, "take_environments", lambda first: None)(index * num_envs)
     world = build_world(env, config.env_kwargs, num_envs, on_env_failure, plan.emulator_threads)
     asker = None if serve is None else serve(acting)
     if plan.acting_device != "cpu":
@@ -170,12 +172,21 @@ def build_buffer(
             gate = RatioWindow(_window_plan(spec), *rest)
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
-            gate = RatioWindow(_window_plan(spec), *rest)
+            gate = _build_replay_gate(spec, *rest)
             seed = seed_for(spec.config.seed, "store")
             store = build_replay(spec, receiver, open_replay, replay, seed)
     if spans is not None:
         store = trace_store(store, spans)
     return Buffer(gate, store, progress, first_row=spec.plan.lookahead - 1)
+
+
+def _build_replay_gate(spec: RunSpec, receiver: Receiver, rows: BufferRows, now_ns: Clock) -> Gate:
+    plan = spec.plan
+    if plan.balance == "paced":
+        return RatioWindow(_window_plan(spec), receiver, rows, now_ns)
+    first_unrolls = plan.warmup_unrolls + plan.unrolls_per_version
+    free = FreePlan(first_unrolls, plan.num_slots // plan.num_actors)
+    return FreeRunning(free, receiver, rows)
 
 
 def _window_plan(spec: RunSpec) -> WindowPlan:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.devices.pinned import pin
 from tianji.devices.twins import TWINS
 from tianji.engines.spec import RunSpec
-from tianji.models.networks.precision import set_precision
+from tianji.models.networks.precision import is_bfloat16_fast, set_precision
+from tianji.models.networks.stacked import has_convolutions
 from tianji.models.tensors import flatten
 from tianji.types import Array, frame_names
 
@@ -59,6 +61,18 @@ def on_device(model: torch.nn.Module, spec: RunSpec, device: str) -> torch.nn.Mo
     return model
 
 
+def acting_model(spec: RunSpec) -> torch.nn.Module:
+    """Build the model of an actor. On a CPU with instructions for it, convolutions that only choose
+    actions compute in bfloat16, unless the run asks for another precision."""
+    device = spec.plan.acting_device
+    model = on_device(build_model(spec), spec, device)
+    cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
+    is_free = spec.config.model.precision == "auto" and not isinstance(cadence, Gather)
+    if is_free and device == "cpu" and has_convolutions(model):
+        set_precision(model, is_bfloat16_fast())
+    return model
+
+
 def use_device(device: str, is_urgent: bool) -> None:
     """Make this thread's work on a GPU go to that one, on a stream of its own.
 
@@ -80,6 +94,6 @@ def prepare_device(spec: RunSpec, slots: Mapping[str, Array], memory: Array) -> 
         return
     torch.cuda.set_device(torch.device(plan.device))
     pin(memory)
-    if plan.inference == "learner":
+    if plan.inference == "learner" and not plan.replay_rows:  # replay copies rows from the slots
         for name in frame_names(slots):
             TWINS.add(slots[name], torch.device(plan.device))

@@ -52,6 +52,8 @@ def build_replay(
         seed=seed,
         saves_items=_saves_items(spec, nbytes),
         saves_last=spec.config.checkpoint.save_replay,
+        n_step=cadence.n_step,
+        updates_per_batch=cadence.num_updates if spec.plan.balance == "free" else None,
     )
     if plan.saves_last:
         _check_disk(spec, nbytes)

@@ -200,7 +200,8 @@ class Roles:
             rows.learner,
             now_ns,
         )
-        group = Group(model, update, buffer, learning, rows, spec.plan.ratio, now_ns)
+        ratio = spec.plan.ratio if spec.plan.balance == "paced" else None
+        group = Group(model, update, buffer, learning, rows, ratio, now_ns)
         checkpoints = Checkpoints(
             spec.config.checkpoint,
             spec.run_dir,

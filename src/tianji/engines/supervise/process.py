@@ -26,6 +26,10 @@ THREAD_VARIABLES = (
 )
 ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
 """Threads that only save now and then would keep heaps of their own: 6 MB more after minutes."""
+ASLEEP = {"OMP_WAIT_POLICY": "passive"}
+"""Torch's threads wait for each other asleep. Otherwise they spin for milliseconds after every
+operation, which costs others their core: the learner's update of a convolutional network took twice
+its processor time on a machine with other work."""
 STACK_DUMP_S = 0.5
 
 
@@ -54,6 +58,8 @@ class StartMessage:
     fds: dict[str, int]
     resume: bool = False
     is_restart: bool = False
+    shares_cores: bool = False
+    """The run has more threads than cores."""
 
     def encode(self, report_fd: int) -> bytes:
         """Return a line of JSON for this worker, followed by what all are told."""
@@ -91,6 +97,8 @@ class WorkerProcess:
         os.write(start_fd, message.encode(report_write))
         os.lseek(start_fd, 0, os.SEEK_SET)
         variables = {**dict.fromkeys(THREAD_VARIABLES, str(message.threads)), **ONE_HEAP}
+        if message.shares_cores:
+            variables |= ASLEEP
         popen = subprocess.Popen(
             [sys.executable, "-m", module, str(start_fd), message.worker],
             stdin=subprocess.DEVNULL,

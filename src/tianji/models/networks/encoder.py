@@ -20,13 +20,15 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from tianji.envs.spaces import Leaf
+from tianji.models.networks.parts import in_parts
 from tianji.models.sizes import (
     NUM_FEATURES,
     RESIDUAL_CHANNELS,
     convolutions,
-    is_channels_last,
+    image_shape,
     is_image,
 )
+from tianji.models.tensors import Tensors
 from tianji.types import Array
 
 EPSILON = 1e-8
@@ -41,7 +43,7 @@ class ImageTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self._channels_last = is_channels_last(shape)
+        self.axes = image_shape(shape).axes
         self._scale = scale
         layers = [nn.Conv2d(*layer) for layer in convolutions(shape)]
         self.convolutions = nn.ModuleList(layers)
@@ -56,13 +58,13 @@ class ImageTorso(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
-        return F.relu(self.dense(self._convolve(images)))
+        """[B, ...] with the axes that the space has, to [B, D]."""
+        return F.relu(self.dense(self._convolve(images)), inplace=True)
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self._channels_last, self._scale)
+        x_BCHW = to_pixels(images, self.axes, self._scale)
         for convolution in self.convolutions:
-            x_BCHW = F.relu(convolution(x_BCHW))
+            x_BCHW = F.relu(convolution(x_BCHW), inplace=True)
         return x_BCHW.flatten(1)
 
 
@@ -71,17 +73,31 @@ CHANNELS_LAST_ROWS = 64
 256; inference on 8 rows is slower then."""
 
 
-def to_pixels(images: Tensor, is_channels_last: bool, scale: float) -> Tensor:
-    """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1."""
-    x_BCHW = images.permute(0, 3, 1, 2) if is_channels_last else images
+def to_pixels(images: Tensor, axes: str, scale: float) -> Tensor:
+    """Return images as [B, C, H, W] in the precision of the network, bytes as 0 to 1.
+
+    axes: those of one image, see `ImageShape`.
+    """
+    x_BCHW = _channels_first(images, axes)
     if images.is_cuda and torch.is_autocast_enabled("cuda"):
         # Half the bytes, and in the order in which tensor cores read them.
         x_BCHW = x_BCHW.to(torch.bfloat16, memory_format=torch.channels_last)
         return x_BCHW * scale
     # An export knows no number of rows, and must not fix one.
     if not torch.compiler.is_compiling() and len(images) >= CHANNELS_LAST_ROWS:
-        return x_BCHW.to(torch.float32, memory_format=torch.channels_last) * scale
+        x_BCHW = x_BCHW.to(torch.float32, memory_format=torch.channels_last)
+        return x_BCHW * scale if images.is_floating_point() else x_BCHW.mul_(scale)
     return x_BCHW.float() * scale
+
+
+def _channels_first(images: Tensor, axes: str) -> Tensor:
+    if axes == "HW":
+        return images[:, None]
+    if axes == "HWC":
+        return images.permute(0, 3, 1, 2)
+    if axes == "KHWC":
+        return images.permute(0, 1, 4, 2, 3).flatten(1, 2)
+    return images.flatten(1, 2) if axes == "KCHW" else images
 
 
 class ResidualTorso(nn.Module):
@@ -92,9 +108,8 @@ class ResidualTorso(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], scale: float) -> None:
         super().__init__()
-        self._channels_last = is_channels_last(shape)
+        self.axes, channels, _ = image_shape(shape)
         self._scale = scale
-        channels = shape[-1] if self._channels_last else shape[0]
         widths = (channels, *RESIDUAL_CHANNELS)
         self.sections = nn.ModuleList(_Section(*pair) for pair in itertools.pairwise(widths))
         with torch.no_grad():
@@ -104,11 +119,11 @@ class ResidualTorso(nn.Module):
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, H, W, C] or [B, C, H, W], as the space has it, to [B, D]."""
-        return F.relu(self.dense(self._convolve(images)))
+        """[B, ...] with the axes that the space has, to [B, D]."""
+        return F.relu(self.dense(self._convolve(images)), inplace=True)
 
     def _convolve(self, images: Tensor) -> Tensor:
-        x_BCHW = to_pixels(images, self._channels_last, self._scale)
+        x_BCHW = to_pixels(images, self.axes, self._scale)
         for section in self.sections:
             x_BCHW = section(x_BCHW)
         return F.relu(x_BCHW).flatten(1)
@@ -171,7 +186,8 @@ class Encoder(nn.Module):
         self._vectors = [_VectorLeaf(leaf) for leaf in leaves if not is_image(leaf)]
         self._image_keys = [leaf.key for leaf in leaves if is_image(leaf)]
         images = [leaf for leaf in leaves if is_image(leaf)]
-        self.torsos = nn.ModuleList(TORSOS[torso](leaf.shape, _scale(leaf)) for leaf in images)
+        build = TORSOS[torso]
+        self.torsos = nn.ModuleList(build(leaf.shape, _pixel_scale(leaf)) for leaf in images)
         num_numbers = sum(leaf.size for leaf in self._vectors)
         self.num_features = num_numbers + NUM_FEATURES * len(images)
         self.normalizer: Normalizer | None = None
@@ -196,6 +212,17 @@ class Encoder(nn.Module):
         parts = [leaf.encode(obs[leaf.key]) for leaf in self._vectors]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
+    def arranged(self, obs: Tensors) -> Tensors:
+        """Return observations that are used several times, with images in the order in which a CPU
+        reads them."""
+        found = dict(obs)
+        for key, torso in zip(self._image_keys, self.torsos, strict=True):
+            x_BCHW = obs[key]
+            is_used = x_BCHW.device.type == "cpu" and len(x_BCHW) >= CHANNELS_LAST_ROWS
+            if is_used and torso.axes == "CHW":
+                found[key] = x_BCHW.contiguous(memory_format=torch.channels_last)
+        return found
+
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Turn tensors [B, ...] by leaf key ("" for a plain space) into features [B, F]."""
         parts: list[Tensor] = []
@@ -203,7 +230,7 @@ class Encoder(nn.Module):
             x_BV = self.numbers(obs)
             parts.append(self.normalizer(x_BV) if self.normalizer is not None else x_BV)
         for key, torso in zip(self._image_keys, self.torsos, strict=True):
-            parts.append(torso(obs[key]))
+            parts.append(in_parts(torso, obs[key]))
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
@@ -236,3 +263,14 @@ class _VectorLeaf:
 
 def _scale(leaf: Leaf) -> float:
     return 1.0 / 255.0 if isinstance(leaf.space, spaces.Box) and leaf.dtype == "uint8" else 1.0
+
+
+LARGEST_PIXEL = 2**16 - 1
+"""Larger bounds are those of a type, and say nothing about pixels."""
+
+
+def _pixel_scale(leaf: Leaf) -> float:
+    """Return the factor that brings pixels to 0 to 1 (or -1 to 1), by the bounds of the space."""
+    assert isinstance(leaf.space, spaces.Box)
+    largest = float(np.maximum(np.abs(leaf.space.low), np.abs(leaf.space.high)).max())
+    return 1.0 / largest if 0.0 < largest <= LARGEST_PIXEL else 1.0

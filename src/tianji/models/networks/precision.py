@@ -25,6 +25,12 @@ def set_precision(module: nn.Module, is_bfloat16: bool) -> None:
             part.is_bfloat16 = is_bfloat16
 
 
+def is_bfloat16_fast() -> bool:
+    """Return whether this CPU multiplies in bfloat16: AVX512_BF16 or AMX. Inference of the Nature
+    network then takes 0.55 to 0.75 of its time, from 8 to 64 rows (AMD EPYC 9004)."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
 def in_precision(function: Function) -> Function:
     """Make a method of a Precise network compute in its precision and return float32."""
 

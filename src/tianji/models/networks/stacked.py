@@ -80,3 +80,8 @@ class StackedNet(Precise):
             x_BF = self._activate(F.linear(x_BF, weight_KIO[index].t(), bias_K1O[index, 0]))
         output: Tensor = self.outputs[index](x_BF)
         return output
+
+
+def has_convolutions(module: nn.Module) -> bool:
+    """Return whether a module holds a network of ours that takes images."""
+    return any(isinstance(net, StackedNet) and net.encoder.is_learned for net in module.modules())

@@ -186,8 +186,10 @@ def _layer_bytes(run: Run) -> tuple[int, int]:
 
 def _staying_bytes(slots: Slots, places: Places) -> int:
     """Return the bytes of a slot that stay on the GPU: frames that are stored one by one where the
-    learner's process infers, and all observations where it serves other processes."""
-    if places.inference not in ("learner", "served"):
+    learner's process infers, unless replay copies them, and all observations where it serves other
+    processes."""
+    is_read_there = places.inference == "learner" and slots.replay is None
+    if not is_read_there and places.inference != "served":
         return 0
     layout = slots.layout
     names = {field.name for field in layout.fields}

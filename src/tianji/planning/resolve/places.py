@@ -119,6 +119,17 @@ SAFE_GPU_SHARE = 0.8
 """Share of the free memory of a GPU that a replay store may take."""
 
 
+def fits_gpu_replay(config: RunConfig, device: str, nbytes: int) -> bool:
+    """Return whether a replay store of this size can be on the learner's GPU."""
+    if device == "cpu" or config.plan.buffer_worker != "learner":
+        return False
+    return nbytes <= SAFE_GPU_SHARE * _free_bytes(device)
+
+
+def _free_bytes(device: str) -> int:
+    return list_gpus()[int(device.partition(":")[2])].free_bytes
+
+
 def check_gpu_replay(config: RunConfig, device: str, nbytes: int) -> None:
     """Raise UsageError if a replay store of this size cannot be on the learner's GPU."""
     advice = "Use a smaller replay_size, or --replay-on host for main memory."
@@ -129,7 +140,7 @@ def check_gpu_replay(config: RunConfig, device: str, nbytes: int) -> None:
         )
     if device == "cpu":
         raise UsageError(f"replay_on is 'gpu', and this run is on the CPU. {advice}")
-    free = list_gpus()[int(device.partition(":")[2])].free_bytes
+    free = _free_bytes(device)
     if nbytes > SAFE_GPU_SHARE * free:
         raise UsageError(
             f"The replay store does not fit on {device}: its observations take "

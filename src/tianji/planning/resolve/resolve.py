@@ -16,6 +16,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
+from tianji.planning.resolve.check_balance import check_balance
 from tianji.planning.resolve.check_times import check_times
 from tianji.planning.resolve.gpu_memory import estimate_gpu_memory
 from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
@@ -71,9 +72,10 @@ def resolve(
         solution's, or estimated.
     """
     _check_algorithm(config, probe)
-    run = Run(config, probe, most_parameters(probe.spaces, config))
-    shares, cadence = _shares(run, machine, solution), run.cadence
-    places = shares.places
+    places = choose_places(config, machine, probe)
+    run = Run(config, probe, most_parameters(probe.spaces, config), places.device)
+    shares, cadence = _shares(run, machine, places, solution), run.cadence
+    check_balance(config, cadence)
     check_times(config, cadence, shares.num_actors)
     slots = plan_slots(run, shares.num_actors)
     _check_length(config, cadence, slots)
@@ -110,6 +112,7 @@ def resolve(
         # Rounds of gradients are closed; nothing is paced.
         lag_target=0 if isinstance(cadence, Gather) else lag_target(config),
         max_lag=config.max_lag,
+        balance=config.balance,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
         gpu_bytes={} if gpu is None else gpu.parts,
@@ -123,7 +126,7 @@ def check_network(
     config: RunConfig, machine: Machine, probe: Probe, plan: RunPlan, num_parameters: int
 ) -> None:
     """Raise UsageError if a person's own network, built only now, makes the run too large."""
-    run = Run(config, probe, num_parameters)
+    run = Run(config, probe, num_parameters, plan.device)
     if plan.source == "rule":  # else the memory was measured with this network
         _check_memory(estimated_memory(run, plan.num_actors), machine)
     places, slots = choose_places(config, machine, probe), plan_slots(run, plan.num_actors)
@@ -197,11 +200,10 @@ def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
     ]
 
 
-def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
+def _shares(run: Run, machine: Machine, places: Places, solution: Solution | None) -> _Shares:
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
     num_actors = _set_actors(config)
-    places = choose_places(config, machine, run.probe)
     if places.turns != 1 and num_actors is None:
         most = 2 if places.turns is None else places.turns * len(machine.cores)
         num_actors = _groups(_possible_counts(run, len(machine.cores)), most)
@@ -211,14 +213,15 @@ def _shares(run: Run, machine: Machine, solution: Solution | None) -> _Shares:
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
         by_rule = num_actors or _actors_by_rule(run, machine)
-        rest = by_rule, _learner_threads(len(machine.cores), by_rule, places), 1
+        rest = by_rule, _learner_threads(config, len(machine.cores), by_rule, places), 1
     return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
 
 
-def _learner_threads(num_cores: int, num_actors: int, places: Places) -> int:
+def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
     """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
-    images takes several times as long as acting, so that the actors mostly wait."""
-    if places.trains_images_on_cpu:
+    images takes several times as long as acting, so that the actors mostly wait, unless their
+    balance is free."""
+    if places.trains_images_on_cpu and config.balance == "paced":
         return num_cores
     return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
 

@@ -23,6 +23,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
+from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
 
@@ -33,15 +34,21 @@ if TYPE_CHECKING:
 # and two may be on their way.
 SLOTS_PER_GRADIENT_ACTOR = 4
 SPARE_SLOTS_PER_ACTOR = 1  # one may be out of use while a replaced actor attaches
+# With a free balance actors must not wait while the learner's process makes an update or saves a
+# checkpoint, in which time it receives nothing.
+MOST_FREE_SLOTS, FEWEST_FREE_SLOTS = 64, 4  # of one actor
+FREE_SLOTS_BYTES = 64 << 20  # of all actors together, if those are more than the fewest
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run before its shares of the machine are known. num_parameters: of its network, at most."""
+    """A run before its shares of the machine are known. num_parameters: of its network, at most.
+    device: where the learner trains."""
 
     config: RunConfig
     probe: Probe
     num_parameters: int = 0
+    device: str = "cpu"
 
     @cached_property
     def cadence(self) -> Cadence:
@@ -100,12 +107,15 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         match cadence:
             case ReplayCadence():
                 capacity = math.ceil(cadence.capacity_steps / config.num_envs)
-                shape = num_actors, capacity, cadence.lookahead
-                replay = RingLayout(layout, *shape, has_observations=not cadence.on_gpu)
+                replay = RingLayout(layout, num_actors, capacity, cadence.lookahead)
+                if _is_on_gpu(run, cadence, replay):
+                    replay = replace(replay, has_observations=False)
             case QueueCadence():
                 stored = (cadence.pool_batches - 1) * per_version
-        in_flight = per_version * (lag_target(config) + 2) + num_actors * SPARE_SLOTS_PER_ACTOR
-        num_slots = stored + in_flight
+        in_flight = per_version * (lag_target(config) + 2)
+        if config.balance == "free":
+            in_flight = num_actors * _free_slots(layout.slot_bytes, num_actors)
+        num_slots = stored + in_flight + num_actors * SPARE_SLOTS_PER_ACTOR
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
     shared = SharedBytes(
@@ -117,6 +127,18 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     if config.engine == "local" and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
+
+
+def _free_slots(slot_bytes: int, num_actors: int) -> int:
+    """Return the slots of each actor with a free balance."""
+    affordable = FREE_SLOTS_BYTES // (slot_bytes * num_actors)
+    return max(FEWEST_FREE_SLOTS, min(MOST_FREE_SLOTS, affordable))
+
+
+def _is_on_gpu(run: Run, cadence: ReplayCadence, replay: RingLayout) -> bool:
+    if cadence.memory != "auto":
+        return cadence.memory == "gpu"
+    return fits_gpu_replay(run.config, run.device, replay.observation_bytes)
 
 
 def _unrolls_per_version(cadence: Cadence, steps_per_unroll: int) -> int:

@@ -55,6 +55,22 @@ def test_the_start_message_is_a_line_of_json_and_what_json_cannot_hold(tmp_path)
     assert program == program_for(spec.config, spec.plan)
 
 
+@pytest.mark.parametrize("shares_cores", [True, False])
+def test_threads_wait_asleep_where_they_share_cores(tmp_path, monkeypatch, shares_cores):
+    given, popen = [], subprocess.Popen
+
+    def start(*_, env, **__):
+        given.append(env)
+        return popen(["true"])
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    process = WorkerProcess.start(message(tmp_path, shares_cores=shares_cores))
+    finish(process)
+    process.close()
+    assert given[0].get("OMP_WAIT_POLICY") == ("passive" if shares_cores else None)
+
+
 def test_a_callable_environment_travels_by_value(tmp_path):
     answer = 42
     made = message(tmp_path, env=lambda: answer)

@@ -1,10 +1,15 @@
 """Where a run trains and infers."""
 
 import pytest
+import torch
 from gymnasium.spaces import Box, Discrete
 
 from tests.unit.planning.plans import GIB, config
+from tianji.channels.layout import Layout
 from tianji.config.machine import Machine
+from tianji.devices.nvml import Gpu
+from tianji.engines.assembly import model
+from tianji.engines.spec import RunSpec
 from tianji.envs.build import Probe
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
@@ -137,3 +142,56 @@ def test_training_on_images_on_the_cpu_gets_all_cores(no_gpu):
     assert {n: plan.learner_threads for n, plan in plans.items()} == {2: 2, 16: 16}
     numbers = resolve(config(PPO, num_actors=1), MACHINE, probe(NUMBERS))
     assert numbers.learner_threads == 4
+
+
+DQN = {
+    "name": "dqn", "replay_size": 10_000, "replay_on": "host", "unroll_length": 4,
+    "warmup_steps": 100,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "free_bytes", "is_there"),
+    [("host", 10**9, False), ("auto", 10**9, True), ("auto", 10**7, False)],
+)
+def test_replay_goes_to_the_gpu_if_it_fits(asked, free_bytes, is_there, gpu, monkeypatch):
+    one = Gpu(0, "one", 2 * 10**9, free_bytes)
+    monkeypatch.setattr(places, "list_gpus", lambda: [one])
+    wanted = config(num_envs=16, algorithm={**DQN, "replay_on": asked})
+    plan = resolve(wanted, MACHINE, probe(GAMES, has_threads=True))
+    assert plan.replay_on_gpu is is_there
+
+
+def test_without_a_gpu_replay_that_may_be_there_is_in_main_memory(no_gpu):
+    wanted = config(num_envs=16, algorithm={**DQN, "replay_on": "auto"})
+    assert not resolve(wanted, MACHINE, probe(GAMES)).replay_on_gpu
+
+
+def test_actors_that_never_wait_keep_their_cores(no_gpu):
+    """A learner of images has all cores while the actors wait for it."""
+    threads = [
+        resolve(
+            config(num_envs=16, num_actors=4, balance=balance, algorithm=DQN),
+            MACHINE,
+            probe(IMAGES),
+        ).learner_threads
+        for balance in ("paced", "free")
+    ]
+    assert threads == [16, 4]
+
+
+@pytest.mark.parametrize(("algorithm", "num_twins"), [(DQN, 0), (PPO, 1)])
+def test_only_unrolls_that_the_learner_reads_in_place_have_twins(
+    algorithm, num_twins, gpu, monkeypatch, tmp_path
+):
+    """A replay store copies the rows from the slots."""
+    wanted = config(num_envs=16, inference="learner", algorithm=algorithm)
+    plan = resolve(wanted, MACHINE, probe(GAMES, has_threads=True))
+    made = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(model, "pin", lambda memory: None)
+    monkeypatch.setattr(model.TWINS, "add", lambda slots, device: made.append(device))
+    spec = RunSpec(wanted, plan, GAMES, wanted.env, tmp_path)
+    arrays = Layout.from_json(plan.layout).arrays(bytearray(plan.slot_bytes), 1)
+    model.prepare_device(spec, arrays, arrays["reward"])
+    assert len(made) == num_twins

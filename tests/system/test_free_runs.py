@@ -1,0 +1,34 @@
+"""A run with a free balance on processes: any of them may die, and nobody waits in between."""
+
+import signal
+
+import pytest
+
+from tests.system.commands import FOREVER, Command
+
+WORDS = [
+    "--algorithm", "apex", "--env", "CartPole-v1", "--num-envs", "4", "--num-actors", "2",
+    "--unroll-length", "8", "--batch-size", "16", "--updates-per-version", "2",
+    "--warmup-steps", "64", "--replay-size", "2000", "--run", "run", "--observe.period-s", "0.05",
+    "--no-tensorboard", "--checkpoint.period-s", "0.2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("victim", ["actor-1", "learner"])
+def test_it_goes_on_when_a_process_dies(victim, tmp_path):
+    command = Command(tmp_path, "train", *WORDS, *FOREVER)
+    folder = command.run_dir / "checkpoints"
+    command.wait_for(lambda: any(folder.glob("v*[1-9]")), "checkpoint")
+    before = command.workers()
+    assert set(before) == {"actor-0", "actor-1", "learner"}
+    before[victim].kill()
+    command.wait_for(lambda: command.workers().get(victim) not in (None, before[victim]), "new one")
+    steps = command.records()[-1]["env_steps"]
+    command.wait_for(lambda: command.records()[-1]["env_steps"] > steps + 2000, "more steps")
+    command.wait_for_version(command.version() + 20)
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    assert f"{victim}: killed by SIGKILL. Restart 1 of 5." in err
+    last = command.records()[-1]
+    assert last["ratio"]["target"] is None and last["ratio"]["actual"] > 0
