@@ -42,7 +42,7 @@ class Autograd(Generic[Rows, Terms_contra, Found_co]):
     ) -> None:
         self._flat = flat
         self._loss = loss
-        self._run = recorded(flat.vector_P.device, self._differentiate)
+        self._run = recorded(flat.vector_P.device, self.differentiate)
 
     def prepare(self, batch: Rows, terms: Terms_contra) -> Rows:
         return batch
@@ -50,7 +50,8 @@ class Autograd(Generic[Rows, Terms_contra, Found_co]):
     def gradient(self, minibatch: Rows, terms: Terms_contra) -> Found_co:
         return self._run(minibatch, terms)
 
-    def _differentiate(self, minibatch: Rows, terms: Terms_contra) -> Found_co:
+    def differentiate(self, minibatch: Rows, terms: Terms_contra) -> Found_co:
+        """Do what gradient() does, as a part of a larger graph."""
         self._flat.gradient_P.zero_()
         loss, found = self._loss(minibatch, terms)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ environments make them, and the learner in the same process then reads the twin 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -21,14 +22,21 @@ class Twin:
     address: int
     stride: int
     tensor: Tensor
-    ready: dict[int, torch.cuda.Event] = field(default_factory=dict)
-    """When the rows of each slot have arrived."""
+    ready: dict[int, torch.cuda.Event | None] = field(default_factory=dict)
+    """When the rows of each slot have arrived; None where they had when this was noted."""
     num_rows: dict[int, int] = field(default_factory=dict)
     """How many rows of a slot have been uploaded, where that is not all."""
 
+    def complete(self, slot: int, part: Array, num_rows: int) -> None:
+        """Upload those of the first num_rows rows of a slot that are missing."""
+        begin = self.num_rows.get(slot, num_rows)
+        if begin < num_rows:
+            rows = torch.from_numpy(part[begin:num_rows])
+            self.tensor[slot, begin:num_rows].copy_(rows, non_blocking=True)
+
     def slot_of(self, part: Array) -> int | None:
         """Return the slot that this array is the whole of."""
-        slot, rest = divmod(part.ctypes.data - self.address, self.stride)
+        slot, rest = divmod(address_of(part) - self.address, self.stride)
         is_slot = rest == 0 and 0 <= slot < len(self.tensor)
         return slot if is_slot and part.shape == self.tensor.shape[1:] else None
 
@@ -43,7 +51,7 @@ class Twins:
         """Make the twin of a field of all slots."""
         kind = torch.from_numpy(slots[:0]).dtype
         tensor = torch.zeros(slots.shape, dtype=kind, device=device)
-        twin = Twin(slots.ctypes.data, slots.strides[0], tensor)
+        twin = Twin(address_of(slots), slots.strides[0], tensor)
         self._twins.append(twin)
         return twin
 
@@ -62,11 +70,38 @@ class Twins:
         if found is None or found[1] not in found[0].ready:
             return None
         twin, slot = found
-        torch.cuda.current_stream().wait_event(twin.ready[slot])
-        begin = twin.num_rows.get(slot, len(part))
-        if begin < len(part):
-            twin.tensor[slot, begin:].copy_(torch.from_numpy(part[begin:]), non_blocking=True)
+        _await([twin.ready[slot]])
+        twin.complete(slot, part, len(part))
         return twin.tensor[slot]
+
+    def find_all(self, parts: Sequence[Array], num_rows: int) -> tuple[Twin, list[int]] | None:
+        """Return the twin that mirrors all these slots, and their numbers, for work after their
+        first num_rows rows have arrived; None where that is not one twin."""
+        found = self.of(parts[0])
+        if found is None:
+            return None
+        twin = found[0]
+        numbers = [twin.slot_of(part) for part in parts]
+        slots = [slot for slot in numbers if slot is not None and slot in twin.ready]
+        if len(slots) < len(parts):
+            return None
+        _await([twin.ready[slot] for slot in slots])
+        for slot, part in zip(slots, parts, strict=True):
+            twin.complete(slot, part, num_rows)
+        return twin, slots
+
+
+def address_of(array: Array) -> int:
+    """Return where an array begins. `array.ctypes` takes longer."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _await(events: Iterable[torch.cuda.Event | None]) -> None:
+    """Let this thread's stream wait for these events."""
+    for event in events:
+        if event is not None:
+            torch.cuda.current_stream().wait_event(event)
 
 
 TWINS = Twins()

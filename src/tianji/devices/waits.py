@@ -116,9 +116,12 @@ class Figures:
         """Take these scalars; on a GPU, start one copy of all of them to the host."""
         import torch
 
-        self._names = list(values)
         joined = torch.stack([value.detach().float().reshape(()) for value in values.values()])
-        self._values = Download(joined)
+        self.start_joined(list(values), joined)
+
+    def start_joined(self, names: list[str], values: Tensor) -> None:
+        """Take the numbers of a vector."""
+        self._names, self._values = names, Download(values)
 
     def clear(self) -> None:
         """Forget what was taken."""

@@ -91,6 +91,8 @@ class Optimizer:
         self._flat = flat
         self._rule = rule
         self._max_grad_norm = max_grad_norm
+        self.norm_sum: float | Tensor = 0.0
+        """Sum of the norms since begin_batch(), of the updates that advance() has made."""
 
     def step(
         self, learning_rate: float, suspects: Callable[[], Mapping[str, Tensor]]
@@ -110,6 +112,14 @@ class Optimizer:
                 gradient_P.mul_(self._max_grad_norm / norm)
             self._rule.step(self._flat.vector_P, gradient_P, learning_rate)
         return norm
+
+    def begin_batch(self) -> None:
+        """Start a new sum of norms."""
+        self.norm_sum = 0.0
+
+    def advance(self, learning_rate: float, suspects: Callable[[], Mapping[str, Tensor]]) -> None:
+        """Do what step() does, and add the norm to norm_sum instead of returning it."""
+        self.norm_sum += self.step(learning_rate, suspects)
 
     def flags(self) -> dict[str, Tensor]:
         """Return what check() wants to know, on the device; nothing where step() checks."""
@@ -146,13 +156,17 @@ class GpuOptimizer(Optimizer):
         super().__init__(flat, rule, max_grad_norm)
         device = flat.vector_P.device
         self._learning_rate = torch.zeros((), device=device)
+        self._set_rate = 0.0
+        """The learning rate that the device has."""
         self._num_bad = torch.zeros((), device=device)
+        self._norm_sum = self.norm_sum = torch.zeros((), device=device)
         self._graph = recorded(device, self._move, self._changes)
 
     def _changes(self) -> list[Tensor]:
         moments = self._rule.moments.values()
         flat = self._flat
-        return [flat.vector_P, flat.gradient_P, *moments, self._rule.count, self._num_bad]
+        counts = [self._rule.count, self._num_bad, self._norm_sum]
+        return [flat.vector_P, flat.gradient_P, *moments, *counts]
 
     @torch.no_grad()
     def _move(self) -> Tensor:
@@ -160,6 +174,7 @@ class GpuOptimizer(Optimizer):
         norm = torch.linalg.vector_norm(gradient_P)
         is_bad = (~torch.isfinite(norm)).float()
         self._num_bad.add_(is_bad)
+        self._norm_sum.add_(norm)
         gradient_P.mul_((self._max_grad_norm / norm).clamp(max=1.0))
         self._rule.step(self._flat.vector_P, gradient_P, self._learning_rate, is_bad)
         found: Tensor = norm
@@ -168,8 +183,19 @@ class GpuOptimizer(Optimizer):
     def step(
         self, learning_rate: float, suspects: Callable[[], Mapping[str, Tensor]]
     ) -> float | Tensor:
-        self._learning_rate.fill_(learning_rate)
-        return self._graph().clone()
+        return self._launch(learning_rate).clone()
+
+    def advance(self, learning_rate: float, suspects: Callable[[], Mapping[str, Tensor]]) -> None:
+        self._launch(learning_rate)
+
+    def _launch(self, learning_rate: float) -> Tensor:
+        if learning_rate != self._set_rate:
+            self._learning_rate.fill_(learning_rate)
+            self._set_rate = learning_rate
+        return self._graph()
+
+    def begin_batch(self) -> None:
+        self._norm_sum.zero_()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)

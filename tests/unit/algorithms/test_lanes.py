@@ -5,8 +5,10 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from tests.fakes.graphs import Calls, FakeGraph, use_fake_graphs
 from tianji.algorithms.accelerators.inference import HostRows, Network, build_inference
 from tianji.algorithms.accelerators.lanes import GpuLanes, HostLanes
+from tianji.devices.twins import TWINS
 from tianji.envs.spaces import Frames, observation_leaves
 from tianji.models.networks.encoder import Encoder
 from tianji.models.networks.stacked import StackedNet
@@ -93,3 +95,42 @@ def test_what_an_actor_wrote_anew_is_seen():
     lanes.evaluate([(0, 2, 0)], out_LNA)
     expected = alone(network, FRAMES, slots, 2, 0)
     np.testing.assert_allclose(out_LNA[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("space", [FRAMES, MIXED, VECTOR], ids=["frames", "mixed", "vector"])
+def test_the_twin_gets_the_rows_that_were_asked_for_and_no_others(space, monkeypatch):
+    """Graphs have sizes of 1, 2 and 4: the rows that fill them up must not be written."""
+    use_fake_graphs(monkeypatch)
+    network, slots = make_network(space), make_slots(space)
+    lanes = make_lanes(GpuLanes, network, space, slots)
+    names = [leaf_name(OBS, leaf.key) for leaf in observation_leaves(space)]
+    twins = {name: TWINS.of(slots[name][0])[0] for name in names}
+    for twin in twins.values():
+        twin.tensor.fill_(77)
+    out_LNA = np.zeros((LANES, ENVS, OUTPUTS), np.float32)
+    wanted = {name: twin.tensor.clone() for name, twin in twins.items()}
+    for requests in ([(0, 3, 0), (1, 1, 2), (2, 4, 5)], [(1, 1, 3)], [(0, 3, 1), (2, 0, 0)]):
+        lanes.evaluate(requests, out_LNA)
+        for lane, slot, row in requests:
+            expected = alone(network, space, slots, slot, row)
+            np.testing.assert_allclose(out_LNA[lane], expected, rtol=1e-5, atol=1e-6)
+            for name, twin in twins.items():
+                end = slots[name].shape[1] - ROWS - 1 + row + 1
+                wanted[name][slot, :end] = torch.from_numpy(slots[name][slot, :end])
+                assert (twin.ready[slot], twin.num_rows[slot]) == (None, end)
+    for name, twin in twins.items():
+        assert torch.equal(twin.tensor, wanted[name])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_evaluation_is_a_copy_a_graph_and_a_copy(count, monkeypatch):
+    use_fake_graphs(monkeypatch)
+    network, slots = make_network(FRAMES), make_slots(FRAMES)
+    lanes = make_lanes(GpuLanes, network, FRAMES, slots)
+    out_LNA = np.zeros((LANES, ENVS, OUTPUTS), np.float32)
+    for row in range(2):
+        lanes.evaluate([(lane, lane, row) for lane in range(count)], out_LNA)
+    FakeGraph.num_launches = 0
+    with Calls() as calls:
+        lanes.evaluate([(lane, lane, 2) for lane in range(count)], out_LNA)
+    assert (FakeGraph.num_launches, calls.count) == (1, 2)

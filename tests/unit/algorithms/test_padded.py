@@ -8,7 +8,7 @@ import torch
 from gymnasium.spaces import Discrete
 
 from tianji.algorithms.actor_critic.experience import Preprocessor
-from tianji.algorithms.ppo.update import BatchLog
+from tianji.algorithms.ppo.recorded import RecordedPasses
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -95,13 +95,13 @@ class Judgements:
     """Counts how often the KL of an epoch is asked for."""
 
     def __init__(self, monkeypatch):
-        self.count, ask = 0, BatchLog.kl_of_epoch
+        self.count, ask = 0, RecordedPasses.kl_of_epoch
 
-        def counted(log):
+        def counted(passes, epoch):
             self.count += 1
-            return ask(log)
+            return ask(passes, epoch)
 
-        monkeypatch.setattr(BatchLog, "kl_of_epoch", counted)
+        monkeypatch.setattr(RecordedPasses, "kl_of_epoch", counted)
 
 
 def test_the_last_epoch_is_not_judged(monkeypatch):

@@ -13,7 +13,7 @@ import torch
 
 pytest.importorskip("ale_py", reason="the extra `atari` is not installed")
 
-from benchmarks.pong import bare, cpu_peers, learner_alone, pairs, serial_loop
+from benchmarks.pong import bare, cpu_peers, learner_alone, pairs, serial_loop, server, version
 from benchmarks.pong.ppo import FRAMES, PPO, Settings, advantages
 from benchmarks.pong.serial_loop import Progress, SerialLoop, train
 
@@ -147,7 +147,7 @@ def test_a_turn_that_failed_counts_as_no_steps():
     assert cpu_peers.median_rate([None, None, 300.0]) == 0.0
 
 
-@pytest.mark.parametrize("yardstick", [bare, serial_loop, learner_alone])
+@pytest.mark.parametrize("yardstick", [bare, serial_loop, learner_alone, server, version])
 def test_the_quick_form_prints_its_table(yardstick, capfd):
     assert yardstick.main(["--quick"]) == 0
     assert "| --" in capfd.readouterr().out.replace("|--", "| --")

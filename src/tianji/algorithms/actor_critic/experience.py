@@ -31,7 +31,7 @@ from tianji.models.tensors import (
 )
 from tianji.ops.frames import stack_rows
 from tianji.ops.means import mean
-from tianji.ops.returns import Bools, Floats, gae, gae_tensors
+from tianji.ops.returns import Bools, Floats, gae
 from tianji.types import AGE, FINAL_OBS, LIFE_LOST, OBS, Array, Batch, Observed, joined, leaf_name
 
 
@@ -146,8 +146,6 @@ class Experience:
         self, order: RowOrder, value_R: Tensor, final_value_C: Tensor, gamma: float, lam: float
     ) -> Tensor:
         """Return the advantages of the valid steps, [B], from the values of all rows."""
-        if self.is_padded:
-            return self._gae_on_device(value_R, final_value_C, gamma, lam)
         value_T1N = self.to_grid(order, value_R)
         advantage_TN = gae(
             self.reward_TN,
@@ -160,23 +158,6 @@ class Experience:
             lam,
         )
         return self.valid_rows(advantage_TN)
-
-    def _gae_on_device(
-        self, value_R: Tensor, final_value_C: Tensor, gamma: float, lam: float
-    ) -> Tensor:
-        value_T1N = value_R.view(len(self.valid_TN) + 1, -1)
-        next_value_TN = value_T1N[1:].clone()
-        if len(final_value_C):
-            is_cut = np.flatnonzero(self.truncated_TN & self.valid_TN)
-            next_value_TN.view(-1)[to_tensor(is_cut, self.device)] = final_value_C
-        masks = self.terminated_TN, self.truncated_TN, self.valid_TN
-        terminated_TN, truncated_TN, valid_TN = (to_tensor(mask, self.device) for mask in masks)
-        reward_TN = to_tensor(self.reward_TN, self.device)
-        found_TN = gae_tensors(
-            reward_TN, value_T1N[:-1], next_value_TN, terminated_TN, truncated_TN, valid_TN,
-            gamma, lam,
-        )  # fmt: skip
-        return found_TN.flatten()
 
     def final_value(self, evaluator: Evaluator) -> Tensor:
         """Return the values of truncated episodes' final observations where those are kept apart:

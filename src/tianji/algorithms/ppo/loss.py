@@ -110,11 +110,6 @@ class LossTerms:
     entropy: float
     minibatch_rows: float
 
-    def on(self, device: torch.device) -> TensorTerms:
-        """Return them as a CUDA graph takes them: what may change are tensors."""
-        numbers = torch.tensor([self.clip, self.minibatch_rows]).to(device, non_blocking=True)
-        return TensorTerms(numbers[0], self.value_clip, self.value_loss, self.entropy, numbers[1])
-
     @cached_property
     def value_slope(self) -> Tensor:
         """2 c_1 / m, as a tensor: torch would make one of a number in every update."""

@@ -11,7 +11,7 @@ minibatch, M: rows of all minibatches so far.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,27 +20,28 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_ppo
-from tianji.algorithms.actor_critic.experience import Preprocessor, approximate_kl
+from tianji.algorithms.actor_critic.experience import (
+    Experience,
+    Preprocessor,
+    approximate_kl,
+)
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.ppo.loss import (
     AnyColumns,
-    AnyTerms,
-    Columns,
     Diagnostics,
     EvaluatedBatch,
     LossTerms,
-    PaddedColumns,
-    clipped_surrogate,
     part_sizes,
 )
+from tianji.algorithms.ppo.recorded import RecordedPasses
+from tianji.algorithms.ppo.summary import batch_metrics, make_columns
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import Adam, build_optimizer, linear
-from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
-from tianji.ops.means import deviation, mean, variance
+from tianji.models.tensors import Tensors, add_prefix, flatten, with_prefix
 from tianji.types import Batch
 
 ADAM_EPSILON = 1e-5
@@ -50,12 +51,18 @@ class BatchLog:
     """Collects the diagnostics of every update; grows with the updates that are made."""
 
     def __init__(
-        self, batch: EvaluatedBatch[AnyColumns], terms: LossTerms, at_start: Tensors
+        self,
+        batch: EvaluatedBatch[AnyColumns],
+        terms: LossTerms,
+        at_start: Tensors,
+        flags: Callable[[], Tensors],
     ) -> None:
-        """at_start: metrics that are known before the first update."""
+        """at_start: metrics that are known before the first update. flags: those of the
+        optimiser, after the last."""
         self._batch = batch
         self._terms = terms
         self._at_start = at_start
+        self._flags = flags
         self._figures: Figures | None = None
         self._orders: list[Tensor] = []
         self._num_before_epoch = 0
@@ -69,8 +76,8 @@ class BatchLog:
         self._num_before_epoch = len(self._log_ratios)
 
     def add(self, diagnostics: Diagnostics) -> None:
-        self._log_ratios.append(kept(diagnostics.log_ratio_B))
-        self._value_errors.append(kept(diagnostics.value_error))
+        self._log_ratios.append(diagnostics.log_ratio_B)
+        self._value_errors.append(diagnostics.value_error)
 
     def suspects(self) -> Tensors:
         """Return what the gradients so far were computed from, first causes first."""
@@ -82,55 +89,31 @@ class BatchLog:
         }
 
     def kl_of_epoch(self) -> float:
-        """Return how far the policy has moved, on average over this epoch so far. On a GPU this
-        waits for the epoch."""
+        """Return how far the policy has moved, on average over this epoch so far."""
         log_ratio_M = torch.cat(self._log_ratios[self._num_before_epoch :])
-        weight_M = self._weights(self._orders[-1][: len(log_ratio_M)])
-        figures = Figures()
-        figures.start({"kl": approximate_kl(log_ratio_M, weight_M)})
-        return figures.read()["kl"]
+        return float(approximate_kl(log_ratio_M))
 
-    def close(self, flags: Tensors) -> None:
+    def close(self) -> None:
         """Compute means over all updates; explained variance from before the first."""
-        columns = self._batch.columns
         log_ratio_M = torch.cat(self._log_ratios)
         order_M = torch.cat(self._orders)[: len(log_ratio_M)]
-        ratio_M, weight_M = log_ratio_M.exp(), self._weights(order_M)
-        surrogate_M = clipped_surrogate(
-            ratio_M, columns.weighted_advantage_B[order_M], self._terms.clip
-        )
         value_error_M = torch.cat(self._value_errors, -1).reshape(-1)
-        is_clipped_M = (ratio_M - 1.0).abs() > self._terms.clip
+        values = batch_metrics(
+            self._batch.columns, log_ratio_M, value_error_M, order_M, None, self._terms.clip
+        )
         norm: float | Tensor = sum(self.norms) / len(self.norms)
-        values = {
-            "loss/policy": -mean(surrogate_M, weight_M),
-            "loss/value": mean(value_error_M.square(), weight_M),
-            "approx_kl": approximate_kl(log_ratio_M, weight_M),
-            "clip_fraction": mean(is_clipped_M.float(), weight_M),
-            "explained_variance": self._explained_variance(),
-            "grad_norm": torch.as_tensor(norm, device=log_ratio_M.device),
-        }
+        values["grad_norm"] = torch.as_tensor(norm)
         self._figures = Figures()
-        self._figures.start(values | self._at_start | flags)
+        self._figures.start(values | self._at_start | self._flags())
 
-    def metrics(self, flags: Tensors) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Return the means, of the updates so far where not all were made."""
         if not self.norms:
             return {}
         if self._figures is None:
-            self.close(flags)
+            self.close()
         assert self._figures is not None
         return self._figures.read()
-
-    def _explained_variance(self) -> Tensor:
-        """Return 1 for perfect values, 0 for values no better than a constant."""
-        columns = self._batch.columns
-        unexplained = variance(columns.target_B - columns.value_B, columns.weights)
-        return 1.0 - unexplained / variance(columns.target_B, columns.weights).clamp(1e-12)
-
-    def _weights(self, order_M: Tensor) -> Tensor | None:
-        weight_R = self._batch.columns.weights
-        return None if weight_R is None else weight_R[order_M]
 
 
 class PPOUpdate:
@@ -145,7 +128,10 @@ class PPOUpdate:
         adam = Adam(flat, ADAM_EPSILON)
         self._optimizer = build_optimizer(flat, adam, config.algorithm.max_grad_norm)
         self._generator = torch.Generator().manual_seed(config.seed)
-        self._log: BatchLog | None = None
+        self._model = model
+        self._passes: dict[tuple[int, ...], RecordedPasses] = {}
+        """Memory and graphs for each shape of batches, on a GPU."""
+        self._log: BatchLog | RecordedPasses | None = None
         self._learning_rate = 0.0
 
     def minibatch_steps(self, batch: Batch) -> int:
@@ -156,9 +142,7 @@ class PPOUpdate:
         self._log = None
         if not batch.arrays["valid"].any():
             return
-        learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
-        evaluated, at_start = self._evaluate(batch)
-        num_rows, num_parts = evaluated.num_rows, self._num_parts(batch)
+        num_parts = self._num_parts(batch)
         num_valid = int(np.count_nonzero(batch.arrays["valid"]))
         terms = LossTerms(
             linear(config.clip, config.clip_final, progress),
@@ -167,11 +151,21 @@ class PPOUpdate:
             config.entropy,
             num_valid / num_parts,
         )
-        self._learning_rate = learning_rate
-        self._log = log = BatchLog(evaluated, terms, at_start)
-        device = self._flat.vector_P.device
-        used = terms if device.type == "cpu" else terms.on(device)
-        prepared = self._gradient.prepare(evaluated, used)
+        self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
+        experience = self._preprocessor.process(batch)
+        if experience.is_padded:
+            yield from self._recorded_minibatches(experience, terms, num_parts)
+        else:
+            yield from self._plain_minibatches(experience, terms, num_parts)
+
+    def _plain_minibatches(
+        self, experience: Experience, terms: LossTerms, num_parts: int
+    ) -> Iterator[Minibatch]:
+        config = self._config
+        evaluated, at_start = self._evaluate(experience)
+        num_rows = evaluated.num_rows
+        self._log = log = BatchLog(evaluated, terms, at_start, self._optimizer.flags)
+        prepared = self._gradient.prepare(evaluated, terms)
         sizes = part_sizes(num_rows, num_parts)
         for epoch in range(config.epochs):
             order_R = self._order(num_rows, len(sizes))
@@ -179,80 +173,84 @@ class PPOUpdate:
             shuffled = prepared if len(sizes) == 1 else prepared.select(order_R)
             for minibatch in shuffled.split(sizes):
                 yield Minibatch(
-                    partial(self._differentiate, minibatch, used, log),
-                    partial(self._step, learning_rate, log),
+                    partial(self._differentiate, minibatch, terms, log),
+                    partial(self._step, self._learning_rate, log),
                 )
-            if epoch + 1 < config.epochs and self._has_gone_too_far(log):
+            if epoch + 1 < config.epochs and self._has_gone_too_far(log.kl_of_epoch):
                 break
-        log.close(self._optimizer.flags())
+        log.close()
+
+    def _recorded_minibatches(
+        self, experience: Experience, terms: LossTerms, num_parts: int
+    ) -> Iterator[Minibatch]:
+        config, passes = self._config, self._passes_for(experience, num_parts)
+        num_rows, num_sizes = experience.valid_TN.size, len(passes.sizes)
+        draw = partial(self._order, num_rows, num_sizes)
+        # An early stop leaves orders out, so that they are drawn one by one where there may be one.
+        num_known = 1 if config.target_kl is not None else config.epochs
+        passes.begin(experience, terms, [draw() for _ in range(num_known)])
+        self._log = passes
+        step = partial(passes.step, self._learning_rate)
+        for epoch in range(config.epochs):
+            if epoch >= num_known:
+                passes.set_orders(epoch, [draw()])
+            for size in passes.sizes:
+                yield Minibatch(partial(passes.gradient, size), step)
+            is_last = epoch + 1 == config.epochs
+            if not is_last and self._has_gone_too_far(partial(passes.kl_of_epoch, epoch)):
+                break
+        passes.close()
+
+    def _passes_for(self, experience: Experience, num_parts: int) -> RecordedPasses:
+        shape = experience.valid_TN.shape
+        passes = self._passes.get(shape)
+        if passes is None:
+            passes = self._passes[shape] = RecordedPasses(
+                self._model, self._config, self._optimizer, experience, num_parts
+            )
+        return passes
 
     def metrics(self) -> Mapping[str, float]:
         log = self._log
-        found = {} if log is None else log.metrics(self._optimizer.flags())
+        found = {} if log is None else log.metrics()
         if log is None or not found:
             return {}
         checked = self._optimizer.check(found, log.suspects)
         return checked | {"learning_rate": self._learning_rate}
 
-    def _has_gone_too_far(self, log: BatchLog) -> bool:
+    def _has_gone_too_far(self, kl_of_epoch: Callable[[], float]) -> bool:
         target_kl = self._config.target_kl
-        return target_kl is not None and log.kl_of_epoch() > target_kl
+        return target_kl is not None and kl_of_epoch() > target_kl
 
     def _num_parts(self, batch: Batch) -> int:
         """Count all rows, valid or not: every batch makes the same number of updates."""
         num_rows = int(batch.arrays["valid"].size)
         return math.ceil(num_rows / self._config.minibatch_size)
 
-    def _evaluate(self, batch: Batch) -> tuple[EvaluatedBatch[AnyColumns], Tensors]:
+    def _evaluate(self, experience: Experience) -> tuple[EvaluatedBatch[AnyColumns], Tensors]:
         """Evaluate the batch once; return its rows and the metrics known by now."""
         config, evaluator = self._config, self._evaluator
-        experience = self._preprocessor.process(batch)
         order = experience.row_order()
         inputs = evaluator.inputs(experience.obs_rows(order))
         action_KR = evaluator.actions(experience.action_rows())
         found = evaluator.evaluate(inputs, action_KR)
-
         final_value_C = experience.final_value(evaluator)
         advantage_R = experience.gae(
             order, found.value_R, final_value_C, config.gamma, config.gae_lambda
         )
-        value_R = found.value_R[: order.num_valid]
         behaviour_R = experience.valid_rows(experience.log_prob_TN)
-        counts_R = experience.weight_rows()
-        weight_R = (found.log_prob_B - behaviour_R).exp().clamp(max=config.max_behaviour_weight)
-        normalized_R = self._normalize(advantage_R, counts_R)
-        columns: Columns | PaddedColumns = Columns(
-            log_prob_B=found.log_prob_B if config.decoupled else behaviour_R,
-            weighted_advantage_B=normalized_R * weight_R if config.decoupled else normalized_R,
-            target_B=value_R + advantage_R,
-            value_B=value_R,
-        )
-        if counts_R is not None:
-            columns = PaddedColumns(**columns._asdict(), weight_B=counts_R)
+        columns, at_start = make_columns(config, found, advantage_R, behaviour_R, None)
         valid_inputs = {name: x[: order.num_valid] for name, x in inputs.items()}
-        at_start = {
-            "entropy": mean(found.entropy_B, counts_R),
-            "behaviour_weight": mean(weight_R, counts_R),
-        }
         return EvaluatedBatch(valid_inputs, action_KR, columns), at_start
-
-    def _normalize(self, advantage_R: Tensor, weight_R: Tensor | None) -> Tensor:
-        """Normalise over the whole batch: a row counts the same in whichever minibatch it is."""
-        if not self._config.normalize_advantage:
-            return advantage_R
-        spread = deviation(advantage_R, weight_R) + 1e-8
-        return (advantage_R - mean(advantage_R, weight_R)) / spread
 
     def _order(self, num_rows: int, num_parts: int) -> Tensor:
         """Return a new order for every epoch, where there is more than one minibatch."""
         if num_parts == 1:
-            order_R = torch.arange(num_rows)
-        else:
-            order_R = torch.randperm(num_rows, generator=self._generator)
-        return order_R.to(self._flat.vector_P.device, non_blocking=True)
+            return torch.arange(num_rows)
+        return torch.randperm(num_rows, generator=self._generator)
 
     def _differentiate(
-        self, minibatch: EvaluatedBatch[Any], terms: AnyTerms, log: BatchLog
+        self, minibatch: EvaluatedBatch[Any], terms: LossTerms, log: BatchLog
     ) -> Tensor:
         log.add(self._gradient.gradient(minibatch, terms))
         return self._flat.gradient_P

@@ -1,0 +1,267 @@
+"""PPO's updates on a GPU: a batch of a fixed shape, as a few CUDA graphs.
+
+    passes = RecordedPasses(model, config, optimizer, experience, num_parts)
+    passes.begin(experience, terms, orders_R)     # one upload, one graph: evaluation, advantages
+    for size in passes.sizes: ...                 # in every epoch
+        passes.gradient(size)                     # one graph: it takes the next rows of the order
+        passes.step(learning_rate)                # another
+    passes.metrics()                              # one graph, and one copy to the host
+
+Rows that are not valid are kept, with weight 0, so that shapes never change. What one graph leaves
+the next one reads where it lies. Launching the same kernels one by one took a slow core longer than
+the GPU needed to run them.
+
+T: time, N: environments, R: rows of the batch, B: rows of a minibatch, E: epochs, M: rows of all
+minibatches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tianji.algorithms.actor_critic.experience import Experience, approximate_kl
+from tianji.algorithms.actor_critic.model import ActorCritic, ModelEvaluator
+from tianji.algorithms.gradient import Autograd
+from tianji.algorithms.ppo.config import PPOConfig
+from tianji.algorithms.ppo.loss import (
+    AnyColumns,
+    AnyTerms,
+    Diagnostics,
+    EvaluatedBatch,
+    LossTerms,
+    TensorTerms,
+    part_sizes,
+    ppo_loss,
+)
+from tianji.algorithms.ppo.summary import batch_metrics, make_columns
+from tianji.devices.graphs import recorded
+from tianji.devices.joining import Joined
+from tianji.devices.staging import Staging
+from tianji.devices.waits import WAITS, Figures
+from tianji.models.optimizers import Optimizer
+from tianji.models.tensors import Tensors, flatten, to_tensor
+from tianji.ops.frames import stack_rows
+from tianji.ops.returns import gae_tensors
+from tianji.types import AGE, Array, leaf_name
+
+ORDER, NUMBERS, HAS_FINAL = "order", "numbers", "has_final"
+
+
+class _Evaluated(NamedTuple):
+    batch: EvaluatedBatch[AnyColumns]
+    at_start: Tensors
+
+
+class RecordedPasses:
+    """The memory and the graphs for batches of one shape."""
+
+    def __init__(
+        self,
+        model: ActorCritic,
+        config: PPOConfig,
+        optimizer: Optimizer,
+        like: Experience,
+        num_parts: int,
+    ) -> None:
+        """like: experience of the shape."""
+        self._config = config
+        self._optimizer = optimizer
+        self._flat = flatten(model)
+        self._device = device = like.device
+        self._evaluator = ModelEvaluator(model)
+        self._autograd: Autograd[EvaluatedBatch[AnyColumns], AnyTerms, Diagnostics] = Autograd(
+            self._flat, partial(ppo_loss, model)
+        )
+        self._num_rows = num_rows = like.valid_TN.size
+        self.sizes = part_sizes(num_rows, num_parts)
+        self._obs = {key: Joined(array, device) for key, array in like.obs.items()}
+        self._ages = {key: leaf_name(AGE, key) for key in like.age}
+        kinds = {name: (array.shape, array.dtype.name) for name, array in _fields(like).items()}
+        kinds |= {NUMBERS: ((2,), "float32"), ORDER: ((config.epochs, num_rows), "int64")}
+        self._staging = Staging(kinds, device)
+        self._order_M = self._staging.device[ORDER].view(-1)
+        clip, minibatch_rows = self._staging.device[NUMBERS].unbind()
+        self._terms = TensorTerms(
+            clip, config.value_clip, config.value_loss, config.entropy, minibatch_rows
+        )
+        self._final_value_TN = torch.zeros(like.valid_TN.shape, device=device)
+        self._place = torch.zeros((), dtype=torch.int64, device=device)
+        """How many rows of the order the updates have taken."""
+        self._num_updates = torch.zeros((), device=device)
+        self._log_ratio_M = torch.zeros(len(self._order_M), device=device)
+        self._value_error_M = torch.zeros(len(self._order_M), device=device)
+        self._evaluate = recorded(device, self._evaluate_all)
+        self._gradients: dict[int, Callable[[], None]] = {
+            size: recorded(device, partial(self._differentiate, size), self._logs)
+            for size in set(self.sizes)
+        }
+        self._summarize = recorded(device, self._summarize_all)
+        self._evaluated: _Evaluated | None = None
+        self._names: list[str] = []
+        self._num_made = 0
+        self._figures: Figures | None = None
+
+    def begin(self, experience: Experience, terms: LossTerms, orders: Sequence[Tensor]) -> None:
+        """Upload a batch and evaluate it. orders: those of the first epochs, [R] each."""
+        for key, joined in self._obs.items():
+            joined.fill(experience.obs[key])
+        staging = self._staging
+        staging.settle()
+        for name, array in _fields(experience).items():
+            staging.host[name][...] = array
+        staging.host[NUMBERS][:] = terms.clip, terms.minibatch_rows
+        self.set_orders(0, orders)
+        if HAS_FINAL in staging.host:
+            self._fill_final_values(experience)
+        self._num_made, self._figures = 0, None
+        self._optimizer.begin_batch()
+        self._evaluated = self._evaluate()
+
+    def set_orders(self, epoch: int, orders: Sequence[Tensor]) -> None:
+        """Upload the orders of some epochs, with what else was staged."""
+        for index, order_R in enumerate(orders, epoch):
+            self._staging.host[ORDER][index] = order_R.numpy()
+        self._staging.upload()
+        WAITS.uploaded_bytes += self._staging.nbytes
+
+    def _fill_final_values(self, experience: Experience) -> None:
+        final_value_C = experience.final_value(self._evaluator)
+        if len(final_value_C):
+            at_C = np.flatnonzero(self._staging.host[HAS_FINAL])
+            self._final_value_TN.view(-1)[to_tensor(at_C, self._device)] = final_value_C
+
+    def gradient(self, size: int) -> Tensor:
+        """Compute the gradient of the next rows; return it as one flat vector."""
+        self._gradients[size]()
+        return self._flat.gradient_P
+
+    def step(self, learning_rate: float) -> None:
+        """Move the parameters by the gradient."""
+        self._optimizer.advance(learning_rate, self.suspects)
+        self._num_made += 1
+
+    def kl_of_epoch(self, epoch: int) -> float:
+        """Return how far the policy has moved, on average over an epoch. On a GPU this waits."""
+        rows = slice(epoch * self._num_rows, (epoch + 1) * self._num_rows)
+        weight_M = self._weights(self._order_M[rows])
+        figures = Figures()
+        figures.start({"kl": approximate_kl(self._log_ratio_M[rows], weight_M)})
+        return figures.read()["kl"]
+
+    def close(self) -> None:
+        """Start to compute the metrics of the updates that were made."""
+        self._figures = Figures()
+        values = self._summarize()
+        self._figures.start_joined(self._names, values)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the means over all updates, and the optimiser's flags; nothing without updates."""
+        if not self._num_made:
+            return {}
+        if self._figures is None:
+            self.close()
+        assert self._figures is not None
+        return self._figures.read()
+
+    def suspects(self) -> Tensors:
+        """Return what the gradients so far were computed from, first causes first."""
+        assert self._evaluated is not None
+        batch, made = self._evaluated.batch, int(self._place)
+        return {
+            "observations": next(iter(batch.inputs.values())),
+            "rewards, in the targets of the values": batch.columns.target_B,
+            "policy outputs": self._log_ratio_M[:made],
+            "values": self._value_error_M[:made],
+        }
+
+    # ---------------------------------------------------------------------- inside the graphs
+
+    @torch.no_grad()
+    def _evaluate_all(self) -> _Evaluated:
+        config, fields = self._config, self._staging.device
+        self._place.zero_()
+        self._num_updates.zero_()
+        valid_TN, num_rows = fields["valid"], self._num_rows
+        inputs = self._evaluator.inputs({key: self._obs_rows(key) for key in self._obs})
+        action_KR = self._evaluator.actions(fields["action"].reshape(num_rows, -1))
+        found = self._evaluator.evaluate(inputs, action_KR)
+        value_T1N = found.value_R.view(len(valid_TN) + 1, -1)
+        next_value_TN = value_T1N[1:]
+        if HAS_FINAL in fields:
+            next_value_TN = torch.where(fields[HAS_FINAL], self._final_value_TN, next_value_TN)
+        advantage_TN = gae_tensors(
+            fields["reward"], value_T1N[:-1], next_value_TN, fields["terminated"],
+            fields["truncated"], valid_TN, config.gamma, config.gae_lambda,
+        )  # fmt: skip
+        columns, at_start = make_columns(
+            config, found, advantage_TN.flatten(), fields["log_prob"].flatten(),
+            valid_TN.flatten().float(),
+        )  # fmt: skip
+        inputs = {name: x[:num_rows] for name, x in inputs.items()}
+        return _Evaluated(EvaluatedBatch(inputs, action_KR, columns), at_start)
+
+    def _obs_rows(self, key: str) -> Tensor:
+        tensor = self._obs[key].tensor
+        if key not in self._ages:
+            return tensor.flatten(0, 1)
+        return stack_rows(tensor, self._staging.device[self._ages[key]], None)
+
+    def _logs(self) -> list[Tensor]:
+        """Return what an update changes beside the gradient."""
+        return [self._place, self._num_updates, self._log_ratio_M, self._value_error_M]
+
+    def _differentiate(self, size: int) -> None:
+        assert self._evaluated is not None
+        place_B = self._place + torch.arange(size, device=self._device)
+        place_B = place_B % len(self._order_M)  # a recording runs more often than there are updates
+        minibatch = self._evaluated.batch.select(self._order_M[place_B])
+        found = self._autograd.differentiate(minibatch, self._terms)
+        self._log_ratio_M.index_copy_(0, place_B, found.log_ratio_B)
+        self._value_error_M.index_copy_(0, place_B, found.value_error)
+        self._place.add_(size)
+        self._num_updates.add_(1.0)
+
+    @torch.no_grad()
+    def _summarize_all(self) -> Tensor:
+        assert self._evaluated is not None
+        is_made_M = torch.arange(len(self._order_M), device=self._device) < self._place
+        values = batch_metrics(
+            self._evaluated.batch.columns,
+            self._log_ratio_M,
+            self._value_error_M,
+            self._order_M,
+            self._weights(self._order_M) * is_made_M,
+            self._terms.clip,
+        )
+        values["grad_norm"] = torch.as_tensor(self._optimizer.norm_sum) / self._num_updates
+        values |= self._evaluated.at_start | self._optimizer.flags()
+        self._names = list(values)
+        return torch.stack([value.float() for value in values.values()])
+
+    def _weights(self, order_M: Tensor) -> Tensor:
+        assert self._evaluated is not None
+        weight_R = self._evaluated.batch.columns.weights
+        assert weight_R is not None, "the rows of a padded batch have weights"
+        return weight_R[order_M]
+
+
+def _fields(experience: Experience) -> dict[str, Array]:
+    """Return the arrays of one number or action for each step, by name."""
+    fields: dict[str, Array] = {
+        "action": experience.action,
+        "log_prob": experience.log_prob_TN,
+        "reward": experience.reward_TN,
+        "terminated": experience.terminated_TN,
+        "truncated": experience.truncated_TN,
+        "valid": experience.valid_TN,
+        **{leaf_name(AGE, key): age for key, age in experience.age.items()},
+    }
+    if experience.final_obs:
+        fields[HAS_FINAL] = experience.truncated_TN & experience.valid_TN
+    return fields

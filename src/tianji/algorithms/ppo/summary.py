@@ -1,0 +1,77 @@
+"""What PPO computes of a whole batch: its columns before the first update, metrics after the last.
+
+R: rows of the batch, M: rows of all minibatches.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from tianji.algorithms.actor_critic.experience import approximate_kl
+from tianji.algorithms.actor_critic.model import Evaluation
+from tianji.algorithms.ppo.config import PPOConfig
+from tianji.algorithms.ppo.loss import AnyColumns, Columns, PaddedColumns, clipped_surrogate
+from tianji.models.tensors import Tensors
+from tianji.ops.means import deviation, mean, variance
+
+
+def make_columns(
+    config: PPOConfig,
+    found: Evaluation,
+    advantage_R: Tensor,
+    behaviour_R: Tensor,
+    counts_R: Tensor | None,
+) -> tuple[AnyColumns, Tensors]:
+    """Return the columns of a batch that was evaluated once, and the metrics known by then.
+
+    behaviour_R: log pi_behaviour(a|s). counts_R: the weight of each row, where some do not count.
+    """
+    value_R = found.value_R[: len(advantage_R)]
+    weight_R = (found.log_prob_B - behaviour_R).exp().clamp(max=config.max_behaviour_weight)
+    normalized_R = advantage_R
+    if config.normalize_advantage:  # over the whole batch: minibatches do not matter to a row
+        spread = deviation(advantage_R, counts_R) + 1e-8
+        normalized_R = (advantage_R - mean(advantage_R, counts_R)) / spread
+    columns: AnyColumns = Columns(
+        log_prob_B=found.log_prob_B if config.decoupled else behaviour_R,
+        weighted_advantage_B=normalized_R * weight_R if config.decoupled else normalized_R,
+        target_B=value_R + advantage_R,
+        value_B=value_R,
+    )
+    if counts_R is not None:
+        columns = PaddedColumns(**columns._asdict(), weight_B=counts_R)
+    at_start = {
+        "entropy": mean(found.entropy_B, counts_R),
+        "behaviour_weight": mean(weight_R, counts_R),
+    }
+    return columns, at_start
+
+
+def batch_metrics(
+    columns: AnyColumns,
+    log_ratio_M: Tensor,
+    value_error_M: Tensor,
+    order_M: Tensor,
+    weight_M: Tensor | None,
+    clip: float | Tensor,
+) -> Tensors:
+    """Return means over all updates; explained variance from before the first.
+
+    order_M: the row of the batch of each number. weight_M: their weights, where some do not count.
+    """
+    ratio_M = log_ratio_M.exp()
+    surrogate_M = clipped_surrogate(ratio_M, columns.weighted_advantage_B[order_M], clip)
+    is_clipped_M = (ratio_M - 1.0).abs() > clip
+    return {
+        "loss/policy": -mean(surrogate_M, weight_M),
+        "loss/value": mean(value_error_M.square(), weight_M),
+        "approx_kl": approximate_kl(log_ratio_M, weight_M),
+        "clip_fraction": mean(is_clipped_M.float(), weight_M),
+        "explained_variance": _explained_variance(columns),
+    }
+
+
+def _explained_variance(columns: AnyColumns) -> Tensor:
+    """Return 1 for perfect values, 0 for values no better than a constant."""
+    unexplained = variance(columns.target_B - columns.value_B, columns.weights)
+    return 1.0 - unexplained / variance(columns.target_B, columns.weights).clamp(1e-12)
