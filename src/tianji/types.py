@@ -113,9 +113,9 @@ AGE = "age"
 LIFE_LOST = "life_lost"
 """A field of worlds that mark steps which lose a life: an end for the learner, not of a game."""
 PLACE = "place"
-"""A field of unrolls that are stored for long: the round in which the environments were reset, the
-rows made since then before this unroll, and the rows that are new in it. An unroll continues the
-one before if it begins where that one ended."""
+"""A field of unrolls that go on from one to the next: the round in which the environments were
+reset, the rows made since then before this unroll, and the rows that are new in it. An unroll
+continues the one before if it begins where that one ended."""
 PRIORITY = "priority"
 """A field of the steps that items begin with: how much is to be learned from each, where actors
 compute it."""

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.experience import STEP_FIELDS, empty_unroll, random_episodes
-from tianji.ops.returns import gae
+from tianji.ops.returns import gae, gae_tensors
 
 
 def literal_gae(r, v, next_v, terminated, truncated, valid, gamma, lam):
@@ -44,6 +45,31 @@ def test_gae_is_the_papers_sum(seed, gamma, lam):
     np.testing.assert_allclose(
         gae(*args, gamma, lam), literal_gae(*args, gamma, lam), rtol=1e-4, atol=1e-4
     )
+
+
+@given(seed=st.integers(0, 10_000), num_parts=st.sampled_from([1, 2, 3, 4, 6, 12]))
+def test_unrolls_that_are_cut_have_the_advantages_of_the_whole(seed, num_parts):
+    """Long columns in pieces, which lie side by side in any order."""
+    u, value, next_value = episodes(seed)
+    args = (u["reward"], value, next_value, u["terminated"], u["truncated"], u["valid"])
+    num_envs, length = value.shape[1], len(value) // num_parts
+    place = np.random.default_rng(seed).permutation(num_parts * num_envs)
+    next_N = np.full(num_parts * num_envs, -1)
+    next_N[place[:-num_envs]] = place[num_envs:]
+
+    def cut(whole):
+        pieces = whole.reshape(num_parts, length, num_envs).swapaxes(0, 1).reshape(length, -1)
+        laid = np.empty_like(pieces)
+        laid[:, place] = pieces
+        return laid
+
+    expected = cut(gae(*args, 0.9, 0.8))
+    pieces = [cut(array) for array in args]
+    found = gae(*pieces, 0.9, 0.8, next_N)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    tensors = map(torch.as_tensor, pieces)
+    by_torch = gae_tensors(*tensors, 0.9, 0.8, torch.as_tensor(next_N))
+    np.testing.assert_allclose(by_torch, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_rows_that_are_not_valid_may_hold_anything():

@@ -104,4 +104,4 @@ STANDARD_FIELDS: Sequence[Field] = (
 """The fields of every unroll beside observations and the algorithm's own fields. `episode_length`
 is 0 except in the row in which an episode ended; `row_ns` is when each row was finished."""
 PLACE_FIELD = Field(PLACE, "int64", (3,), "unroll")
-"""A field of unrolls that a replay store takes."""
+"""A field of unrolls that go on from one to the next."""

@@ -28,6 +28,7 @@ def gae(
     valid_TN: Bools,
     gamma: float,
     gae_lambda: float,
+    next_N: Indices | None = None,
 ) -> Floats:
     """Return the advantage of every valid step (Schulman et al. 2016, equation 16); 0 for others.
 
@@ -38,6 +39,9 @@ def gae(
     observation, never that of the next episode's first. A truncated step bootstraps from it and
     ends the recursion; a terminated one does neither. A step that is not valid adds nothing and
     lets nothing through. lambda 0 gives the TD error, lambda 1 the return minus the value.
+
+    next_N: the column in which the steps of each column go on, -1 where they do not; None: nowhere.
+    The recursion runs on from the last row of one to the first row of the other.
     """
     bootstrap_TN = np.where(terminated_TN, np.float32(0.0), next_value_TN)
     delta_TN = reward_TN + np.float32(gamma) * bootstrap_TN - value_TN
@@ -46,7 +50,26 @@ def gae(
     carry_TN = np.float32(gamma * gae_lambda) * goes_on_TN
     for t in range(len(advantage_TN) - 2, -1, -1):
         advantage_TN[t] += carry_TN[t] * advantage_TN[t + 1]
+    if next_N is not None:
+        share_TN = np.cumprod(carry_TN[::-1], 0)[::-1]
+        first_N = _first_rows(advantage_TN[0], share_TN[0], next_N)
+        advantage_TN += share_TN * np.where(next_N < 0, np.float32(0.0), first_N[next_N])
     return advantage_TN
+
+
+def _first_rows(alone_N: Floats, share_N: Floats, next_N: Indices) -> Floats:
+    """Return the first advantage of every column, with all columns that follow it.
+
+        first_n = alone_n + share_n * first_next(n)
+
+    Each turn puts the equation of the next column into that of this one, which doubles how far it
+    looks ahead.
+    """
+    first_N, share_N = alone_N, np.where(next_N < 0, np.float32(0.0), share_N)
+    while share_N.any():
+        first_N = first_N + share_N * first_N[next_N]
+        share_N, next_N = share_N * share_N[next_N], next_N[next_N]
+    return first_N
 
 
 def gae_tensors(
@@ -58,15 +81,22 @@ def gae_tensors(
     valid_TN: Tensor,
     gamma: float,
     gae_lambda: float,
+    next_N: Tensor,
 ) -> Tensor:
-    """Return what gae() returns, on any device."""
+    """Return what gae() returns, on any device and without a look at the values."""
     bootstrap_TN = next_value_TN.masked_fill(terminated_TN, 0.0)
     delta_TN = reward_TN + gamma * bootstrap_TN - value_TN
     advantage_TN = delta_TN.masked_fill(~valid_TN, 0.0)
     carry_TN = gamma * gae_lambda * (valid_TN & ~terminated_TN & ~truncated_TN)
     for t in range(len(advantage_TN) - 2, -1, -1):
         advantage_TN[t].addcmul_(carry_TN[t], advantage_TN[t + 1])
-    return advantage_TN
+    share_TN = carry_TN.flip(0).cumprod(0).flip(0)
+    goes_on_N, at_N = next_N >= 0, next_N.clamp(min=0)
+    first_N, share_N, ahead_N = advantage_TN[0], share_TN[0] * goes_on_N, at_N
+    for _ in range(len(next_N).bit_length()):  # see _first_rows
+        first_N = first_N + share_N * first_N[ahead_N]
+        share_N, ahead_N = share_N * share_N[ahead_N], ahead_N[ahead_N]
+    return advantage_TN + share_TN * (goes_on_N * first_N[at_N])
 
 
 class VTrace(NamedTuple):

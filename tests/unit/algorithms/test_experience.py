@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from tests.fakes.experience import Rig, queue_batch
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.experience import Preprocessor, following_columns
+from tianji.types import PLACE, Batch, Stamp
 
 
 def taken(valid, **config):
@@ -51,3 +52,18 @@ def test_some_of_the_environments(part):
     np.testing.assert_array_equal(some.reward_TN, experience.reward_TN[:, part])
     np.testing.assert_array_equal(some.obs[""], experience.obs[""][:, part])
     assert some.action_rows().shape == (3 * (part.stop - part.start), 1)
+
+
+def test_columns_go_on_in_the_next_unroll_of_the_same_actor():
+    """Two environments each. Actor 0 made three unrolls and died before the last of them; actor 1
+    handed over two, of which the first was cut short, in the other order."""
+    places = {
+        (0, 0): (0, 0, 8), (1, 1): (0, 3, 8), (0, 1): (0, 8, 8), (1, 0): (0, 0, 3),
+        (0, 2): (2, 0, 8),
+    }  # fmt: skip
+    stamps = tuple(Stamp(actor, made, 0, 0, 0, 0, 0) for actor, made in places)
+    batch = Batch({PLACE: np.repeat(list(places.values()), 2, 0)}, stamps, 5, 0)
+    assert following_columns(batch, 10).tolist() == [4, 5, -1, -1, -1, -1, 2, 3, -1, -1]
+    others = Batch(batch.arrays, stamps[:2], 2, 0)
+    assert following_columns(others, 4).tolist() == [-1] * 4, "one unroll of each actor"
+    assert following_columns(Batch({}, stamps, 5, 0), 10).tolist() == [-1] * 10

@@ -11,6 +11,7 @@ from tests.fakes.experience import Rig, queue_batch
 from tianji.algorithms.ppo.loss import part_sizes
 from tianji.models.tensors import flatten
 from tianji.ops.returns import gae
+from tianji.types import PLACE, Batch, Stamp
 
 SETTINGS = {
     "epochs": 1,
@@ -100,6 +101,31 @@ def test_later_updates_are_held_to_the_policy_and_values_of_when_the_batch_was_t
     metrics = rig.train(queue_batch(unroll))
     assert metrics["clip_fraction"] > 0.05
     torch.testing.assert_close(flatten(rig.model).gradient_P, expected, rtol=1e-3, atol=1e-5)
+
+
+def in_two(unroll, origins=(0, 0)):
+    """Return the unroll as two of half its length; origins: when their environments were reset."""
+    half = len(unroll["valid"]) // 2
+    arrays = {
+        name: np.concatenate([x[: half + len(x) % 2], x[half:]], 1)
+        for name, x in unroll.items()
+        if name != "row_ns"
+    }
+    places = [[origins[0], 0, half], [origins[1], half, half]]
+    arrays[PLACE] = np.repeat(places, unroll["valid"].shape[1], 0)
+    stamps = tuple(Stamp(0, round_, 0, 0, 0, 0, 0) for round_ in range(2))
+    return Batch(arrays, stamps, 2, int(np.count_nonzero(unroll["valid"])))
+
+
+def test_two_short_unrolls_are_worth_a_long_one():
+    rigs = [Rig("ppo", settings=SETTINGS) for _ in range(3)]
+    unroll = lagging_unroll(rigs[0])
+    given = [queue_batch(unroll), in_two(unroll), in_two(unroll, origins=(0, 1))]
+    for rig, batch in zip(rigs, given, strict=True):
+        rig.train(batch)
+    long, short, reset = (flatten(rig.model).gradient_P for rig in rigs)
+    torch.testing.assert_close(short, long, rtol=1e-3, atol=1e-5)
+    assert not torch.allclose(reset, long, rtol=1e-2), "an actor that began anew does not go on"
 
 
 def test_lag_is_corrected_by_weights_that_are_cut():

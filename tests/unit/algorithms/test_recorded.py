@@ -15,7 +15,7 @@ from tianji.config.run import RunConfig
 from tianji.errors import TrainingDiverged
 from tianji.models.optimizers import GpuOptimizer
 from tianji.models.tensors import flatten
-from tianji.types import Batch, Parts
+from tianji.types import PLACE, Batch, Parts, Stamp
 
 SETTINGS = {"epochs": 3, "minibatch_size": 7, "unroll_length": ROWS, "learning_rate": 3e-3}
 NUM_UPDATES = 3 * 4
@@ -78,6 +78,24 @@ def test_versions_are_those_of_plain_updates(is_in_parts, max_updates, request):
         flatten(model).vector_P, flatten(plain_model).vector_P, rtol=1e-2, atol=1e-4
     )
     assert torch.equal(update.state()["generator"], plain.state()["generator"]) or max_updates
+
+
+def test_advantages_go_on_from_one_unroll_to_the_next(request):
+    """Columns 2 and 3 are the first two environments, one unroll later."""
+    batch = make_batch(0, 1.0)
+    stamps = tuple(Stamp(0, round_, 0, 0, 0, 0, 0) for round_ in range(2))
+    place = np.repeat([[0, 0, ROWS], [0, ROWS, ROWS]], 2, 0)
+    joined = Batch({**batch.arrays, PLACE: place}, stamps, 2, batch.num_steps)
+    (alone,) = train(build()[1], [batch])
+    plain_model, plain = build()
+    (expected,) = train(plain, [joined])
+    assert expected != pytest.approx(alone, rel=1e-2, abs=1e-4)
+    request.getfixturevalue("on_gpu")
+    model, update = build()
+    assert train(update, [joined])[0] == pytest.approx(expected, rel=1e-2, abs=1e-4)
+    torch.testing.assert_close(
+        flatten(model).vector_P, flatten(plain_model).vector_P, rtol=1e-2, atol=1e-4
+    )
 
 
 def test_an_early_stop_draws_no_orders_that_are_not_used(request):

@@ -31,8 +31,19 @@ from tianji.models.tensors import (
 )
 from tianji.ops.frames import stack_rows
 from tianji.ops.means import mean
-from tianji.ops.returns import Bools, Floats, gae
-from tianji.types import AGE, FINAL_OBS, LIFE_LOST, OBS, Array, Batch, Observed, joined, leaf_name
+from tianji.ops.returns import Bools, Floats, Indices, gae
+from tianji.types import (
+    AGE,
+    FINAL_OBS,
+    LIFE_LOST,
+    OBS,
+    PLACE,
+    Array,
+    Batch,
+    Observed,
+    joined,
+    leaf_name,
+)
 
 
 class RowOrder(NamedTuple):
@@ -56,6 +67,7 @@ class Experience:
     age: [T + 1, N] by leaf key, for stacks of frames: their obs has a frame for each row, and K - 1
         more at the beginning
     final_obs: [T, N, ...] by leaf key, empty where obs[t + 1] is the true next observation
+    next_N: the column in which the steps of each column go on, -1 where they do not
     is_padded: steps that are not valid are kept, with weight 0, so that shapes never change
     """
 
@@ -68,11 +80,12 @@ class Experience:
     terminated_TN: Bools
     truncated_TN: Bools
     valid_TN: Bools
+    next_N: Indices
     device: torch.device
     is_padded: bool
 
     def select_envs(self, part: slice) -> Experience:
-        """Return some of the environments, over all steps."""
+        """Return some of the environments, over all steps, each for itself."""
         if part == slice(0, self.valid_TN.shape[1]):
             return self  # frames of several unrolls stay where they are
         return Experience(
@@ -85,6 +98,7 @@ class Experience:
             self.terminated_TN[:, part],
             self.truncated_TN[:, part],
             self.valid_TN[:, part],
+            np.full_like(self.next_N[part], -1),
             self.device,
             self.is_padded,
         )
@@ -156,6 +170,7 @@ class Experience:
             self.valid_TN,
             gamma,
             lam,
+            self.next_N if self.next_N.max() >= 0 else None,
         )
         return self.valid_rows(advantage_TN)
 
@@ -174,6 +189,25 @@ class Experience:
         if len(final_value_C):
             next_value_TN[self.truncated_TN & self.valid_TN] = final_value_C.numpy(force=True)
         return next_value_TN
+
+
+def following_columns(batch: Batch, num_columns: int) -> Indices:
+    """Return for each column of a batch the one in which the same environment goes on, where an
+    actor's next unroll is in the batch too; -1 for the others."""
+    next_N = np.full(num_columns, -1, np.int64)
+    actors = [stamp.actor for stamp in batch.stamps]
+    if PLACE not in batch.arrays or len(set(actors)) == len(actors):
+        return next_N
+    num_envs = num_columns // len(actors)
+    places = batch.arrays[PLACE][::num_envs].tolist()  # one row for each column
+    unrolls = list(zip(actors, places, strict=True))
+    index_of = {(actor, *place[:2]): index for index, (actor, place) in enumerate(unrolls)}
+    for index, (actor, (origin, before, made)) in enumerate(unrolls):
+        following = index_of.get((actor, origin, before + made))
+        if following is not None and made:  # a recording's unrolls are empty
+            begin, then = index * num_envs, following * num_envs
+            next_N[begin : begin + num_envs] = range(then, then + num_envs)
+    return next_N
 
 
 def approximate_kl(log_ratio: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -236,6 +270,7 @@ class Preprocessor:
             terminated_TN=terminated_TN,
             truncated_TN=truncated_TN,
             valid_TN=valid_TN,
+            next_N=following_columns(batch, valid_TN.shape[1]),
             device=self._device,
             is_padded=self._device.type != "cpu",
         )

@@ -12,12 +12,13 @@ from tianji.models.sizes import check_model
 from tianji.types import Field
 
 
-def cadence(config: RunConfig, epochs: int = 1) -> QueueCadence:
-    """Make one version for every round of all environments, from `epochs` passes over it."""
+def cadence(config: RunConfig, epochs: int = 1, rounds: int = 1) -> QueueCadence:
+    """Make one version for every so many rounds of all environments, from `epochs` passes over
+    them."""
     assert isinstance(config.algorithm, ActorCriticConfig)
     length = config.algorithm.unroll_length
     pool_batches = config.algorithm.pool_batches
-    steps = config.num_envs * length
+    steps = config.num_envs * length * rounds
     return QueueCadence(
         unroll_length=length,
         steps_per_version=steps,

@@ -17,6 +17,9 @@ class PPOConfig(settings.ActorCriticConfig):
     unroll_length: TriedCount = 256
     """Steps of every environment in one unroll; longer unrolls mean fewer hand-overs and more lag.
     auto: the shortest at full speed."""
+    unrolls_per_batch: Count = 1
+    """Unrolls of every environment in one batch. Advantages are estimated across them, so that two
+    short unrolls give the batch of a long one with less lag and less waiting."""
     learning_rate_final: float | None = Field(None, ge=0.0)
     """Learning rate at max_env_steps, reached linearly; none: it stays constant."""
     clip: Positive = 0.2

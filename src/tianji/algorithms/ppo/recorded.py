@@ -50,7 +50,7 @@ from tianji.ops.frames import stack_rows
 from tianji.ops.returns import gae_tensors
 from tianji.types import AGE, Array, leaf_name
 
-ORDER, NUMBERS, HAS_FINAL = "order", "numbers", "has_final"
+ORDER, NUMBERS, HAS_FINAL, NEXT = "order", "numbers", "has_final", "next"
 
 
 class _Evaluated(NamedTuple):
@@ -197,7 +197,7 @@ class RecordedPasses:
             next_value_TN = torch.where(fields[HAS_FINAL], self._final_value_TN, next_value_TN)
         advantage_TN = gae_tensors(
             fields["reward"], value_T1N[:-1], next_value_TN, fields["terminated"],
-            fields["truncated"], valid_TN, config.gamma, config.gae_lambda,
+            fields["truncated"], valid_TN, config.gamma, config.gae_lambda, fields[NEXT],
         )  # fmt: skip
         columns, at_start = make_columns(
             config, found, advantage_TN.flatten(), fields["log_prob"].flatten(),
@@ -252,7 +252,8 @@ class RecordedPasses:
 
 
 def _fields(experience: Experience) -> dict[str, Array]:
-    """Return the arrays of one number or action for each step, by name."""
+    """Return the arrays of one number or action for each step, and of one for each column, by
+    name."""
     fields: dict[str, Array] = {
         "action": experience.action,
         "log_prob": experience.log_prob_TN,
@@ -260,6 +261,7 @@ def _fields(experience: Experience) -> dict[str, Array]:
         "terminated": experience.terminated_TN,
         "truncated": experience.truncated_TN,
         "valid": experience.valid_TN,
+        NEXT: experience.next_N,
         **{leaf_name(AGE, key): age for key, age in experience.age.items()},
     }
     if experience.final_obs:

@@ -13,7 +13,7 @@ from tianji.config.run import RunConfig
 
 def cadence(config: RunConfig) -> QueueCadence:
     assert isinstance(config.algorithm, PPOConfig)
-    made = record.cadence(config, config.algorithm.epochs)
+    made = record.cadence(config, config.algorithm.epochs, config.algorithm.unrolls_per_batch)
     steps = min(config.algorithm.minibatch_size, made.steps_per_version)
     return replace(made, steps_per_update=steps)
 

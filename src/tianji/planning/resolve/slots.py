@@ -94,7 +94,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         *probe.more_fields,
         *load_algorithm(config.algorithm.name).fields(probe.spaces, config),
         *STANDARD_FIELDS,
-        *((PLACE_FIELD,) if isinstance(cadence, ReplayCadence) else ()),
+        *(() if isinstance(cadence, Gather) else (PLACE_FIELD,)),
     )
     num_rows = cadence.unroll_length + cadence.lookahead - 1
     layout = Layout(fields, num_rows, config.num_envs // num_actors)

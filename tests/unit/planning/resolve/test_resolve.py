@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.scripted import SPACES, scripted_layout
 from tests.unit.planning.plans import REPLAY, SCRIPTED, config, plan_for
 from tianji.buffer.stores.ring_layout import RingLayout
-from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import Control
 from tianji.channels.shm import lane_bytes
@@ -127,7 +127,7 @@ def test_a_warm_up_needs_no_slots():
 
 def test_bytes_are_those_of_the_layout_and_the_lanes():
     plan = plan_for(config(num_actors=2))
-    layout = scripted_layout(4, 4)
+    layout = scripted_layout(4, 4, more=(PLACE_FIELD,))
     assert Layout.from_json(plan.layout) == layout
     assert plan.slot_bytes == layout.slot_bytes
     lanes = 2 * lane_bytes(plan.num_slots)
@@ -154,7 +154,7 @@ def test_final_observations_have_fields_where_the_world_keeps_them_apart():
     assert plan.keeps_final
     assert Layout.from_json(plan.layout).fields == (
         Field("obs", "float32", (3,), "obs"), Field("final_obs", "float32", (3,)),
-        Field("action", "int64"), Field("finished", "int64"), *STANDARD_FIELDS,
+        Field("action", "int64"), Field("finished", "int64"), *STANDARD_FIELDS, PLACE_FIELD,
     )  # fmt: skip
 
 
