@@ -56,7 +56,7 @@ def test_a_script_gets_the_rate_of_each_place(capfd):
         {"inference": "actor-cpu", "steps_per_s": 0, "failure": "actor-0: too slow."},
     ]
     assert any(text.startswith("Inference: served 21,000 steps/s") for text in found["reasons"])
-    assert found["roles"]["actor"]["processes"] == found["num_actors"] / 2 > 1
+    assert found["roles"]["actor"]["processes"] == found["num_actors"] > 1
     assert found["roles"]["inference"]["processes"] == 0, "it is in the learner's process"
     assert found["memory_bytes"] == found["memory"]["total"] > 2**20
     assert found["memory"]["gpu"] > 2**20

@@ -31,8 +31,8 @@ class Places:
     device: str
     inference: Inference
     emulator_threads: int
-    turns: int | None
-    """How many actors take turns in one process; None: all of them."""
+    is_together: bool
+    """All actors take turns in one process; else each has its own."""
     reason: str
     trains_images_on_cpu: bool = False
 
@@ -58,14 +58,8 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
     else:
         threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
     on_cpu = has_images and device == "cpu"
-    return Places(device, inference, threads, _turns(inference, probe), reason, on_cpu)
-
-
-def _turns(inference: Inference, probe: Probe) -> int | None:
-    """Return how many actors take turns in one process."""
-    if inference == "served":
-        return 2  # one waits for its actions while the environments of the other step
-    return None if inference != "actor-cpu" and probe.has_threads else 1
+    is_together = inference in ("actor-gpu", "learner") and probe.has_threads
+    return Places(device, inference, threads, is_together, reason, on_cpu)
 
 
 def _on_the_cpu(config: RunConfig) -> Places:
@@ -82,7 +76,7 @@ def _on_the_cpu(config: RunConfig) -> Places:
             "--inference actor-cpu, or another algorithm."
         )
     threads = 1 if config.emulator_threads == "auto" else config.emulator_threads
-    return Places("cpu", "actor-cpu", threads, turns=1, reason="")
+    return Places("cpu", "actor-cpu", threads, is_together=False, reason="")
 
 
 def _inference(

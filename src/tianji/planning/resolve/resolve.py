@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tianji.planning.solve.solve import Solution
 
 MOST_LEARNER_THREADS = 4  # more only wait for each other at the sizes of these networks
+SERVED_ACTORS_PER_CORE = 2  # while one waits for its actions, another one steps
 FAR_MORE = 10  # times max_env_steps: nobody asked for a first version of this length
 
 
@@ -57,13 +58,7 @@ class _Shares:
 
     @property
     def actors_per_worker(self) -> int:
-        turns = self.places.turns
-        return self.num_actors if turns is None or turns > self.num_actors else turns
-
-    @property
-    def workers(self) -> int:
-        """Processes of actors."""
-        return -(-self.num_actors // self.actors_per_worker)
+        return self.num_actors if self.places.is_together else 1
 
     @property
     def processes(self) -> Processes:
@@ -247,8 +242,8 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
     num_actors = _set_actors(config)
-    if places.turns != 1 and num_actors is None:
-        most = 2 if places.turns is None else places.turns * len(machine.cores)
+    if num_actors is None and (places.is_together or places.inference == "served"):
+        most = 2 if places.is_together else SERVED_ACTORS_PER_CORE * len(machine.cores)
         num_actors = _groups(_possible_counts(run, len(machine.cores)), most)
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
     if solution is not None:
@@ -309,7 +304,7 @@ def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
     buffers = int(config.plan.buffer_worker == "buffer")
     servers = int(shares.places.inference == "served")
     others = evaluators + buffers + servers
-    threads = shares.workers * shares.actor_threads + shares.learner_threads + others
+    threads = shares.processes.actors * shares.actor_threads + shares.learner_threads + others
     return config.engine == "local" and threads > len(machine.cores)
 
 
@@ -321,7 +316,7 @@ def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tu
         return (
             {}
             if shares.places.device == "cpu"
-            else keep_core_for_server(machine, shares.workers, shares.learner_threads)
+            else keep_core_for_server(machine, shares.num_actors, shares.learner_threads)
         )
     if shares.places.emulator_threads > 1:
         return {}  # emulators spread their threads themselves

@@ -120,7 +120,7 @@ def pin_cores(
 
 
 def keep_core_for_server(
-    machine: Machine, num_workers: int, learner_threads: int
+    machine: Machine, num_actors: int, learner_threads: int
 ) -> dict[str, tuple[int, ...]]:
     """Return the cores of each worker where a server on the GPU infers for all actors.
 
@@ -128,11 +128,11 @@ def keep_core_for_server(
     answers, and on a core that is busy a thread wakes up milliseconds late. The actors share the
     other cores.
     """
-    if machine.is_shared or num_workers < 2 or learner_threads >= len(machine.cores):
+    if machine.is_shared or num_actors < 2 or learner_threads >= len(machine.cores):
         return {}
     order = tuple(_core_order(machine))
     own, others = order[:learner_threads], order[learner_threads:]
-    return {"learner": own, **{f"actors-{n}": others for n in range(num_workers)}}
+    return {"learner": own, **{f"actor-{n}": others for n in range(num_actors)}}
 
 
 def _learner_cores(machine: Machine, order: Sequence[int], threads: int) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ def test_on_a_machine_with_a_gpu(seen, device, inference, threads, gpu):
 
 def test_without_a_gpu_everything_is_on_the_cpu(no_gpu):
     found = choose_places(config(PPO), MACHINE, probe(GAMES, has_threads=True))
-    assert (found.device, found.inference, found.turns) == ("cpu", "actor-cpu", 1)
+    assert (found.device, found.inference, found.is_together) == ("cpu", "actor-cpu", False)
 
 
 @pytest.mark.parametrize("asked", ["actor-gpu", "learner"])
@@ -94,13 +94,13 @@ def test_games_on_a_gpu_are_two_actors_on_the_second_thread_of_the_learner(gpu):
 
 
 @pytest.mark.parametrize("seen", [probe(GAMES, has_threads=True), probe(IMAGES)])
-def test_a_server_has_a_core_and_the_actors_share_the_others_in_pairs(seen, gpu):
+def test_a_server_has_a_core_and_two_actors_for_each_core_share_the_others(seen, gpu):
     asked = config(PPO, num_envs=64)
     plan = resolve(asked, MACHINE, seen)
-    assert (plan.num_actors, plan.actors_per_worker, plan.emulator_threads) == (32, 2, 1)
+    assert (plan.num_actors, plan.actors_per_worker, plan.emulator_threads) == (32, 1, 1)
     program = program_for(asked, plan)
     workers = [role.worker for role in program.of_kind("actor")]
-    assert workers == [f"actors-{index // 2}" for index in range(32)]
+    assert workers == [f"actor-{index}" for index in range(32)]
     (server,) = program.of_kind("inference")
     assert (server.worker, server.thread) == ("learner", 1)
     cores = {worker.name: worker.cores for worker in program.workers}
@@ -183,7 +183,7 @@ def test_memory_is_counted_for_processes_and_not_for_actors(gpu):
         place: actors_bytes(config(PPO, num_envs=64, num_actors=16, inference=place), games)
         for place in ("learner", "actor-gpu", "served", "actor-cpu")
     }
-    assert [workers for _, workers in found.values()] == [0, 1, 8, 16]
+    assert [workers for _, workers in found.values()] == [0, 1, 16, 16]
     alone, _ = found["learner"]
     assert [size - alone for size, _ in found.values()] == [
         workers * WORKER_BYTES for _, workers in found.values()
@@ -195,9 +195,9 @@ def test_a_server_on_the_cpu_takes_the_memory_of_a_process(no_gpu):
         actors_bytes(config(PPO, num_envs=64, num_actors=16, inference=place), probe(NUMBERS))
         for place in ("served", "actor-cpu")
     )
-    assert (served[1], own[1]) == (8 + 1, 16)
+    assert (served[1], own[1]) == (16 + 1, 16)
     network = 2 * FLOAT_BYTES * most_parameters(NUMBERS, config(PPO))
-    assert own[0] - served[0] == (16 - 9) * WORKER_BYTES - network
+    assert served[0] - own[0] == WORKER_BYTES + network
 
 
 def test_without_a_gpu_replay_that_may_be_there_is_in_main_memory(no_gpu):
@@ -239,6 +239,6 @@ def test_the_learner_beside_a_server_has_a_core_for_each_of_its_threads(gpu):
     asked = config(PPO, num_envs=64, num_actors=4, learner_threads=3)
     plan = resolve(asked, MACHINE, probe(GAMES, has_threads=True))
     assert plan.cores["learner"] == (0, 1, 2)
-    assert plan.cores["actors-0"] == tuple(range(3, 16))
+    assert plan.cores["actor-0"] == tuple(range(3, 16))
     by_rule = resolve(config(PPO, num_envs=64, num_actors=4), MACHINE, probe(IMAGES))
     assert (by_rule.learner_threads, by_rule.cores["learner"]) == (1, (0,))
