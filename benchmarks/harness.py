@@ -215,6 +215,16 @@ def parser(description: str) -> argparse.ArgumentParser:
     return made
 
 
+def command_line(module: str, words: Sequence[str] | None = None) -> str:
+    """Return the command for a report, without the folders of this machine."""
+    given = sys.argv[1:] if words is None else words
+    kept = [
+        Path(word).name if before in ("--out", "--folder") else word
+        for before, word in zip(["", *given], given, strict=False)
+    ]
+    return " ".join(["python", "-m", module, *kept])
+
+
 class Report:
     """Collects one run, prints it for people and keeps it as JSON."""
 
@@ -223,7 +233,7 @@ class Report:
         self._out = args.out or (None if args.quick else _default_out(question))
         self._content: dict[str, Any] = {
             "question": question,
-            "command": f"python -m benchmarks.{question}.bench {' '.join(sys.argv[1:])}".strip(),
+            "command": command_line(f"benchmarks.{question}.bench"),
             "commit": commit(),
             "machine": machine_facts(),
             "versions": versions((*OUR_PACKAGES, *packages)),

@@ -26,6 +26,7 @@ from typing import Any
 
 from benchmarks.harness import (
     ROOT,
+    command_line,
     commit,
     format_table,
     machine_facts,
@@ -126,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         out = ROOT / "benchmarks" / "pong" / "results" / f"dqn-{stamp}.json"
     facts = {
         "figure": "tianji-4",
-        "command": f"python -m benchmarks.pong.dqn {' '.join(argv or sys.argv[1:])}".strip(),
+        "command": command_line("benchmarks.pong.dqn", argv),
         "commit": commit(),
         "machine": machine_facts(),
         "versions": versions(PACKAGES),

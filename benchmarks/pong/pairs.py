@@ -59,7 +59,7 @@ def _ours(contestant: str, seed: int, args: argparse.Namespace) -> dict[str, Any
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         _call("tianji", words, scratch)
         summary = json.loads((Path(scratch) / "runs" / "race" / "summary.json").read_text())
-    reached = summary["stopped_because"] == "target_return"
+    reached = summary["time_to_target_s"] is not None
     lag = summary["lag_versions"]["mean"]
     return {
         "env_steps": summary["env_steps"],

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import UTC, datetime
 
-from benchmarks.harness import ROOT, Report
+from benchmarks.harness import ROOT, Report, command_line
 
 PACKAGES = ("ale-py", "envpool")
 
@@ -21,7 +20,7 @@ def make_report(yardstick: str, args: argparse.Namespace) -> Report:
     report = Report("pong", args, PACKAGES)
     report.note(
         yardstick=yardstick,
-        command=f"python -m benchmarks.pong.{yardstick} {' '.join(sys.argv[1:])}".strip(),
+        command=command_line(f"benchmarks.pong.{yardstick}"),
         gpu=cuda.get_device_name() if cuda.is_available() else None,
     )
     return report

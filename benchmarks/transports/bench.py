@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.harness import Report, alternate, parser, say
+from benchmarks.harness import Report, alternate, command_line, parser, say
 from benchmarks.transports.contestant import TRANSPORTS
 from benchmarks.transports.jobs import (
     CHECKED_REPEATS,
@@ -122,7 +122,7 @@ def main() -> int:
     show(report, results, args.part, points(args.part, args.quick))
     check(report, results)
     if args.figures:
-        command = f"python -m benchmarks.transports.bench {' '.join(sys.argv[1:])}"
+        command = command_line("benchmarks.transports.bench")
         for path in write_figure_data(results, command, peers):
             say(f"written: {path.name}")
     return report.finish()
