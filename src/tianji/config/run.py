@@ -171,9 +171,13 @@ class RunConfig(Strict):
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
     normalize: NormalizeConfig = NormalizeConfig()
-    engine: Literal["local", "inline", "virtual"] = "local"
-    """`local`: processes on this machine; `inline`: serial, one process, bit-reproducible;
-    `virtual`: asynchronous in simulated time, one process, bit-reproducible."""
+    engine: Literal["local", "inline", "virtual", "ray"] = "local"
+    """`local`: processes on this machine; `ray`: the same on a node of a Ray cluster; `inline`:
+    serial, one process, bit-reproducible; `virtual`: asynchronous in simulated time, one process,
+    bit-reproducible."""
+    ray_address: str = "auto"
+    """Address of the Ray cluster, HOST:PORT. auto: one that runs on this machine, else a new one
+    for this run."""
     seed: int = Field(1, ge=0, lt=SEED_LIMIT)
     """Seed of all random numbers."""
     num_envs: TriedCount = 8
@@ -221,6 +225,11 @@ class RunConfig(Strict):
     def tasks(self) -> tuple[str, ...]:
         """Return the names of the environments; actor i has number i modulo their count."""
         return self.envs or (self.env,)
+
+    @property
+    def has_processes(self) -> bool:
+        """Return whether roles are processes, on this machine or on others."""
+        return self.engine in ("local", "ray")
 
     @property
     def env_name(self) -> str:

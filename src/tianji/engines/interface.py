@@ -66,6 +66,7 @@ def _engine(module: str, name: str) -> Callable[..., Engine]:
 ENGINES = {
     "inline": _engine("inline", "InlineEngine"),
     "local": _engine("local", "LocalEngine"),
+    "ray": _engine("ray_engine", "RayEngine"),
     "virtual": _engine("virtual", "VirtualEngine"),
 }
 """Called with the spec, the program and the observer; `local` also takes a replan, `virtual` a

@@ -36,6 +36,10 @@ class StopRequest:
         the kernel and again from the shell, and nobody is there who could want it more urgently."""
         self._raise_to(max(self.level, Stop.FINISH))
 
+    def ask_for(self, level: Stop) -> None:
+        """Ask as urgently as this, or more if somebody has done so before."""
+        self._raise_to(max(self.level, level))
+
     def _raise_to(self, level: Stop) -> None:
         self.level = level
         os.write(self._write_fd, b"!")

@@ -101,7 +101,7 @@ def trials(
         if profile is None:
             limit_s = ONE_OF_SEVERAL_S if others else LIMIT_S
             profile = measure(settled, env, machine, probe, tell, values, limit_s)
-            is_complete = settled.engine != "local" or bool(profile.rehearsals)
+            is_complete = not settled.has_processes or bool(profile.rehearsals)
             if env == settled.env and is_complete:  # a callable has no name to keep it under
                 save(key_of(settled, machine), profile)
         made.append(Trial(values, profile, machine, demand_of(settled, probe)))

@@ -56,7 +56,7 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
     asks for a measurement."""
     note = _nothing_to_measure(config)
     if note is not None:
-        is_open = config.engine == "local" and config.num_actors == "auto"
+        is_open = config.has_processes and config.num_actors == "auto"
         return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
     are_set = "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose
     is_free = config.balance == "free"
@@ -125,7 +125,7 @@ def measured_plan(
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
-    if config.engine != "local":
+    if not config.has_processes:
         raise UsageError(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
             "`tianji plan` needs --engine local."
@@ -189,7 +189,7 @@ def _probe(config: RunConfig, env: EnvSources, tell: Tell, timed: bool = False) 
 
 def _nothing_to_measure(config: RunConfig) -> str | None:
     """Return why a profile cannot help; None if it can."""
-    if config.engine != "local":
+    if not config.has_processes:
         return ""
     if gathers(config):
         return GATHERS

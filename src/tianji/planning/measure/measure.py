@@ -62,7 +62,7 @@ def measure(
         is_disturbed=is_disturbed(points),
         warnings=remarks(points, [*(a.unroll for a in actors), *(x.version for x in learners)]),
     )
-    if config.engine == "local":
+    if config.has_processes:
         auditions = Auditions(spec, machine, probe, began_s + limit_s, costs.start_up_s, tell)
         profile = auditions.hold(profile)
     return profile.model_copy(update={"profiling_s": time.monotonic() - began_s})

@@ -83,7 +83,7 @@ def _inference(
     config: RunConfig, machine: Machine, probe: Probe, device: str, has_images: bool
 ) -> tuple[Inference, str]:
     asked = config.inference
-    if asked == "served" and config.engine != "local":
+    if asked == "served" and not config.has_processes:
         raise UsageError(
             f"inference is 'served', which takes processes, and engine is '{config.engine}'. Use "
             "--engine local, or another --inference."
@@ -97,9 +97,9 @@ def _inference(
         return asked, ""
     if device == "cpu" or not has_images:
         return "actor-cpu", ""
-    if config.engine == "local" and len(machine.cores) >= CORES_FOR_A_SERVER:
+    if config.has_processes and len(machine.cores) >= CORES_FOR_A_SERVER:
         inference: Inference = "served"
-    elif probe.has_threads and config.engine == "local":
+    elif probe.has_threads and config.has_processes:
         inference = "learner"
     else:
         inference = "actor-gpu"

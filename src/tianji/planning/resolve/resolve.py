@@ -281,7 +281,7 @@ def _actors_by_rule(run: Run, machine: Machine, places: Places) -> int:
     memory = (estimated_memory(run, n, _Shares(n, 1, 1, places).processes) for n in possible)
     fitting = [found.num_actors for found in memory if found.fits(machine.memory_bytes)]
     counts = fitting or possible[:1]
-    if not gathers and run.probe.times is not None and config.engine == "local":
+    if not gathers and run.probe.times is not None and config.has_processes:
         return choose_actors(run, num_cores, counts)
     # The learner has one core, unless the actors compute the gradients: then it has little to do.
     most = max(1, num_cores - (not gathers))
@@ -305,12 +305,12 @@ def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:
     servers = int(shares.places.inference == "served")
     others = evaluators + buffers + servers
     threads = shares.processes.actors * shares.actor_threads + shares.learner_threads + others
-    return config.engine == "local" and threads > len(machine.cores)
+    return config.has_processes and threads > len(machine.cores)
 
 
 def _cores(config: RunConfig, machine: Machine, shares: _Shares) -> dict[str, tuple[int, ...]]:
     has_others = config.evaluate.period_s > 0 or config.plan.buffer_worker == "buffer"
-    if config.engine != "local" or has_others or not config.plan.pin:
+    if not config.has_processes or has_others or not config.plan.pin:
         return {}
     if shares.places.inference == "served":
         return (

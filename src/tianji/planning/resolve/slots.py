@@ -127,7 +127,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
     slots = Slots(layout, per_version, warmup, replay, num_slots, shared)
-    if config.engine == "local" and config.plan.buffer_worker == "buffer":
+    if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
 
@@ -199,7 +199,7 @@ def count_processes(
 def estimated_memory(run: Run, num_actors: int, processes: Processes) -> RunMemory:
     config, probe, cadence = run.config, run.probe, run.cadence
     slots = plan_slots(run, num_actors)
-    is_local = config.engine == "local"  # in the other engines one process holds all roles
+    is_local = config.has_processes  # in the other engines one process holds all roles
     policy = FLOAT_BYTES * run.num_parameters
     boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     more_envs = config.num_envs // num_actors - 1

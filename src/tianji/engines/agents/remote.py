@@ -1,0 +1,106 @@
+"""A group that an agent runs, as its head sees it: an engine like the local one."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from tianji.channels.gauges import Gauges
+from tianji.channels.orders import Stop
+from tianji.checkpoint.load import list_checkpoints
+from tianji.engines.agents.messages import Answer, GroupOrder, copy_gauges
+from tianji.engines.interface import Observer, Outcome
+from tianji.engines.signals import StopRequest
+from tianji.engines.spec import RunSpec
+from tianji.errors import TianjiError
+from tianji.programs.program import Program
+from tianji.records import Event
+
+POLL_S = 0.25
+
+
+class HostLost(TianjiError):
+    """An agent does not answer any more: its process or its host is gone."""
+
+
+class AgentHandle(Protocol):
+    """An agent, wherever it is. Every call may raise HostLost."""
+
+    @property
+    def host(self) -> str:
+        """Return the name of its host, for people."""
+        ...
+
+    def start(self, order: str) -> None: ...
+
+    def poll(self, timeout_s: float) -> Answer: ...
+
+    def stop(self, level: int) -> None: ...
+
+    def close(self) -> None:
+        """End the agent and everything that it has started."""
+        ...
+
+
+class Agents(Protocol):
+    """Starts agents on hosts that are free."""
+
+    def start(self) -> AgentHandle: ...
+
+
+class RemoteEngine:
+    """Runs a group by an agent; starts another one if its host is lost."""
+
+    def __init__(
+        self, spec: RunSpec, program: Program, observer: Observer, agents: Agents
+    ) -> None:
+        self._spec = spec
+        self._observer = observer
+        self._agents = agents
+        self._gauges = Gauges(program.kinds())
+        self._restarts = 0
+
+    def run(self, stop: StopRequest, resume: bool) -> Outcome:
+        self._observer.watch(self._gauges)
+        while True:
+            agent = self._agents.start()
+            try:
+                outcome = self._follow(agent, stop, resume)
+                return {**outcome, "restarts": outcome["restarts"] + self._restarts}
+            except HostLost as lost:
+                if (failed := self._after_loss(lost)) is not None:
+                    return failed
+                resume = bool(list_checkpoints(self._spec.run_dir))
+            finally:
+                agent.close()
+
+    def _follow(self, agent: AgentHandle, stop: StopRequest, resume: bool) -> Outcome:
+        """Follow a group to its end."""
+        agent.start(GroupOrder.of(self._spec, resume).encode())
+        told = Stop.NO
+        while True:
+            answer = agent.poll(POLL_S if told == stop.level else 0.0)
+            for report in answer.reports:
+                self._observer.report(report)
+            if answer.gauges:
+                # An answer that had to wait was given at the end of the wait.
+                offset_ns = time.monotonic_ns() - answer.now_ns
+                copy_gauges(answer.gauges, self._gauges, offset_ns)
+            self._observer.tick()
+            if answer.outcome is not None:
+                return answer.outcome
+            if stop.level > told:
+                told = stop.level
+                agent.stop(told)
+
+    def _after_loss(self, lost: HostLost) -> Outcome | None:
+        """Report it; return how the run ends, where it cannot go on."""
+        self._restarts += 1
+        most = self._spec.config.supervise.max_restarts
+        text = f"{lost} Restart {self._restarts} of {most}, from the last checkpoint."
+        if self._restarts > most:
+            return Outcome(
+                because="failed", record=None, restarts=self._restarts - 1, first_cause=str(lost)
+            )
+        self._observer.report(Event(kind="restart", role="supervisor", text=text))
+        return None

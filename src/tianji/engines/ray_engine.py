@@ -1,0 +1,185 @@
+"""The Ray engine: an agent on a Ray node runs the group, and this process is its head.
+
+It uses the cluster at `ray_address`, or one that was started on this machine before, or starts a
+Ray of its own. Ray carries orders, reports and gauges; experience and policies stay in the shared
+memory of the agent's host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from tianji.config.machine import read_machine
+from tianji.config.run import RunConfig
+from tianji.engines.agents.agent import Agent
+from tianji.engines.agents.messages import Answer, check_source
+from tianji.engines.agents.remote import HostLost, RemoteEngine
+from tianji.engines.interface import Observer, Outcome
+from tianji.engines.signals import StopRequest
+from tianji.engines.spec import RunSpec
+from tianji.errors import UsageError
+from tianji.programs.program import Program
+
+AUTO = "auto"
+LOOPBACK = "127.0.0.1"
+"""A Ray that was started for one run listens to this machine alone."""
+PLACE_S = 60.0
+"""Longest time to wait for a place on the cluster."""
+SILENCE_S = 30.0
+"""An agent that does not answer for this long is given up; a cable may be out for some seconds."""
+NO_TOKEN = (
+    "The Ray cluster asks for its token. Set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH to a file that "
+    "holds it, to the same value on every host, with RAY_AUTH_MODE=token."
+)
+
+
+class RayEngine:
+    """Runs a program on one node of a Ray cluster."""
+
+    def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
+        check_source(spec)
+        self._spec = spec
+        self._program = program
+        self._observer = observer
+
+    def run(self, stop: StopRequest, resume: bool) -> Outcome:
+        spec = self._spec
+        with Cluster(spec.config) as cluster:
+            agents = RayAgents(cluster, spec)
+            return RemoteEngine(spec, self._program, self._observer, agents).run(stop, resume)
+
+
+class Cluster:
+    """The connection to a Ray cluster, which is ended if it was started here."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._address = config.ray_address
+        self.ray: Any = import_ray()
+
+    def __enter__(self) -> Self:
+        with _signals_kept():
+            self._connect()
+        return self
+
+    def _connect(self) -> None:
+        ray = self.ray
+        quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+        try:
+            ray.init(address=self._address, **quiet)
+        except ConnectionError as error:
+            if self._address != AUTO:
+                raise UsageError(
+                    f"There is no Ray cluster at ray_address '{self._address}'. Start one there "
+                    f"with `ray start --head`, or leave --ray-address out. Ray says: {error}"
+                ) from error
+            cores = len(read_machine().cores)
+            ray.init(num_cpus=cores, include_dashboard=False, _node_ip_address=LOOPBACK, **quiet)
+        except ray.exceptions.AuthenticationError as error:
+            raise UsageError(NO_TOKEN) from error
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.ray.shutdown()
+
+
+class RayAgents:
+    """See Agents: one agent for each node, which has all of its cores."""
+
+    def __init__(self, cluster: Cluster, spec: RunSpec) -> None:
+        self._ray = cluster.ray
+        self._num_cpus = min(len(read_machine().cores), int(self._largest_node()))
+
+    def _largest_node(self) -> float:
+        nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        return max((node["Resources"].get("CPU", 0.0) for node in nodes), default=0.0)
+
+    def start(self) -> RayAgent:
+        ray = self._ray
+        group = ray.util.placement_group([{"CPU": self._num_cpus}])
+        try:
+            ray.get(group.ready(), timeout=PLACE_S)
+        except ray.exceptions.GetTimeoutError as error:
+            ray.util.remove_placement_group(group)
+            raise UsageError(
+                f"No node of the Ray cluster had {self._num_cpus} free CPUs for {PLACE_S:g} s. "
+                f"`ray status` shows what uses them; free ones now: {ray.available_resources()}."
+            ) from error
+        return RayAgent(ray, group, self._num_cpus)
+
+
+class RayAgent:
+    """See AgentHandle."""
+
+    def __init__(self, ray: Any, group: Any, num_cpus: int) -> None:
+        self._ray = ray
+        self._group = group
+        place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(group)
+        # One call waits for news while another one stops the group.
+        options = {"num_cpus": num_cpus, "max_concurrency": 4, "scheduling_strategy": place}
+        self._actor = ray.remote(Agent).options(**options).remote()
+        self.host = "the agent's host"
+
+    def _ask(self, reply: Any, timeout_s: float = 0.0) -> Any:
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(reply, timeout=timeout_s + SILENCE_S)
+        except errors.GetTimeoutError as error:
+            raise HostLost(f"{self.host} has not answered for {SILENCE_S:g} s.") from error
+        except errors.RayTaskError as error:
+            raise error.cause from error
+        except errors.RayActorError as error:
+            raise HostLost(f"{self.host} was lost: {_first_line(error)}") from error
+
+    def start(self, order: str) -> None:
+        self._ask(self._actor.start.remote(order))
+
+    def poll(self, timeout_s: float) -> Answer:
+        return Answer.decode(*self._ask(self._actor.poll.remote(timeout_s), timeout_s))
+
+    def stop(self, level: int) -> None:
+        self._ask(self._actor.stop.remote(level))
+
+    def close(self) -> None:
+        self._ray.kill(self._actor)
+        self._ray.util.remove_placement_group(self._group)
+
+
+def import_ray() -> Any:
+    """Return the package; raise UsageError where it is not installed."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError as error:
+        raise UsageError(
+            "engine is 'ray', and Ray is not installed. Install it with `pip install "
+            "'tianji[ray]'`, on every host, or use --engine local."
+        ) from error
+    return ray
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Put back the handlers of signals, which Ray replaces."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # not in the main thread, where Ray installs none
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
