@@ -22,7 +22,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
-from tianji.engines.interface import ENGINES, Outcome
+from tianji.engines.interface import ENGINES, Outcome, begin
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
@@ -68,6 +68,7 @@ def train_config(
     person asked (CLOCK_MONOTONIC), for the start-up time.
     """
     started_ns = started_ns or time.monotonic_ns()
+    begin(config.engine)
     source = env or config.envs or config.env
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:

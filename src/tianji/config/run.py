@@ -171,10 +171,10 @@ class RunConfig(Strict):
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
     normalize: NormalizeConfig = NormalizeConfig()
-    engine: Literal["local", "inline", "virtual", "ray"] = "local"
-    """`local`: processes on this machine; `ray`: the same on a node of a Ray cluster; `inline`:
-    serial, one process, bit-reproducible; `virtual`: asynchronous in simulated time, one process,
-    bit-reproducible."""
+    engine: Literal["local", "inline", "virtual", "ray", "mpi"] = "local"
+    """`local`: processes on this machine; `ray`: on the nodes of a Ray cluster; `mpi`: on the hosts
+    of an MPI job; `inline`: serial, one process, bit-reproducible; `virtual`: asynchronous in
+    simulated time, one process, bit-reproducible."""
     ray_address: str = "auto"
     """Address of the Ray cluster, HOST:PORT. auto: one that runs on this machine, else a new one
     for this run."""
@@ -229,7 +229,7 @@ class RunConfig(Strict):
     @property
     def has_processes(self) -> bool:
         """Return whether roles are processes, on this machine or on others."""
-        return self.engine in ("local", "ray")
+        return self.engine in ("local", "ray", "mpi")
 
     @property
     def env_name(self) -> str:

@@ -1,0 +1,203 @@
+"""The MPI engine: one rank for each host, started by `mpirun` or `srun`.
+
+Rank 0 is the head. Every rank is the agent of its host, rank 0 too. Messages are bytes with a tag:
+the head asks and an agent answers, so that a rank never waits for a message that nobody sends.
+MPI is neither authenticated nor encrypted: it needs a network that can be trusted.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import socket
+import sys
+import time
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from tianji.engines.agents.agent import Agent
+from tianji.engines.agents.messages import Answer, check_source
+from tianji.engines.agents.remote import AgentHandle, RemoteEngine
+from tianji.engines.interface import Observer, Outcome
+from tianji.engines.signals import StopRequest
+from tianji.engines.spec import RunSpec
+from tianji.errors import TianjiError, UsageError
+from tianji.programs.program import Program
+from tianji.types import Array
+
+HEAD = 0
+SHORTEST_NAP_S, LONGEST_NAP_S = 0.0002, 0.02
+"""MPI has no wait that sleeps, so an agent looks for messages, less and less often."""
+
+
+class Tag(IntEnum):
+    """What a message is about. Answers have the tag of their question."""
+
+    START = 1
+    POLL = 2
+    STOP = 3
+    END = 4
+
+
+class MpiEngine:
+    """Runs a program on the hosts of an MPI job."""
+
+    def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
+        check_source(spec)
+        self._spec = spec
+        self._program = program
+        self._observer = observer
+
+    def run(self, stop: StopRequest, resume: bool) -> Outcome:
+        spec = self._spec
+        engine = RemoteEngine(spec, self._program, self._observer, MpiAgents())
+        return engine.run(stop, resume)
+
+
+def begin() -> None:
+    """Begin as a rank of an MPI job. Ranks other than 0 serve the head, and end with it."""
+    world = _world()
+    if world.rank != HEAD:
+        _serve(world)
+    atexit.register(_end_all, world)
+
+
+class MpiAgents:
+    """See Agents: the first one is that of the head's own host."""
+
+    def start(self) -> AgentHandle:
+        return OwnAgent()
+
+
+class OwnAgent:
+    """The agent of the head's host, in the head's process."""
+
+    def __init__(self) -> None:
+        self._agent = Agent()
+        self.host = socket.gethostname()
+
+    def start(self, order: str) -> None:
+        self._agent.start(order)
+
+    def poll(self, timeout_s: float) -> Answer:
+        return Answer.decode(*self._agent.poll(timeout_s))
+
+    def stop(self, level: int) -> None:
+        self._agent.stop(level)
+
+    def close(self) -> None:
+        """The group has ended, or ends with this process."""
+
+
+class RankAgent:
+    """The agent of another rank, as the head sees it."""
+
+    def __init__(self, world: Any, rank: int) -> None:
+        self._world = world
+        self._rank = rank
+        self.host = f"the host of rank {rank}"
+
+    def start(self, order: str) -> None:
+        self._ask(Tag.START, order.encode())
+
+    def poll(self, timeout_s: float) -> Answer:
+        answer = self._ask(Tag.POLL, json.dumps(timeout_s).encode())
+        size = int.from_bytes(answer[:8], "little")
+        return Answer.decode(answer[8 : 8 + size].decode(), answer[8 + size :])
+
+    def stop(self, level: int) -> None:
+        self._ask(Tag.STOP, json.dumps(level).encode())
+
+    def close(self) -> None:
+        """The rank stays, ready for another group."""
+
+    def _ask(self, tag: Tag, words: bytes) -> bytes:
+        _send(self._world, self._rank, tag, words)
+        found = _receive(self._world, self._rank)
+        if not found.words.startswith(OK):
+            raise TianjiError(f"On {self.host}: {found.words[len(FAILED) :].decode()}")
+        return found.words[len(OK) :]
+
+
+OK, FAILED = b"+", b"-"
+"""First byte of an answer: what was asked was done, or the error follows."""
+
+
+class _Message(NamedTuple):
+    tag: Tag
+    words: bytes
+
+
+def _serve(world: Any) -> NoReturn:
+    """Do what the head asks until it ends."""
+    agent = Agent()
+    while (asked := _receive(world, HEAD)).tag != Tag.END:
+        if asked.tag == Tag.START:
+            agent = Agent()
+        try:
+            answer = OK + _answers(agent)[asked.tag](asked.words)
+        except Exception as error:  # noqa: BLE001 - the head hears of it
+            answer = FAILED + f"{type(error).__name__}: {error}".encode()
+        _send(world, HEAD, asked.tag, answer)
+    sys.exit(0)
+
+
+def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
+    def start(words: bytes) -> bytes:
+        agent.start(words.decode())
+        return b""
+
+    def poll(words: bytes) -> bytes:
+        facts, gauges = agent.poll(json.loads(words))
+        encoded = facts.encode()
+        return len(encoded).to_bytes(8, "little") + encoded + gauges
+
+    def stop(words: bytes) -> bytes:
+        agent.stop(json.loads(words))
+        return b""
+
+    return {Tag.START: start, Tag.POLL: poll, Tag.STOP: stop}
+
+
+def _send(world: Any, rank: int, tag: Tag, words: bytes) -> None:
+    request = world.Isend([np.frombuffer(words, np.uint8), _mpi().BYTE], rank, int(tag))
+    _nap_until(request.Test)
+
+
+def _receive(world: Any, rank: int) -> _Message:
+    mpi = _mpi()
+    status = mpi.Status()
+    _nap_until(lambda: bool(world.Iprobe(rank, mpi.ANY_TAG, status)))
+    words: Array = np.empty(status.Get_count(mpi.BYTE), np.uint8)
+    world.Recv([words, mpi.BYTE], rank, status.Get_tag())
+    return _Message(Tag(status.Get_tag()), words.tobytes())
+
+
+def _nap_until(is_done: Callable[[], bool]) -> None:
+    nap_s = SHORTEST_NAP_S
+    while not is_done():
+        time.sleep(nap_s)
+        nap_s = min(LONGEST_NAP_S, 1.5 * nap_s)
+
+
+def _end_all(world: Any) -> None:
+    for rank in range(1, world.size):
+        _send(world, rank, Tag.END, b"")
+
+
+def _mpi() -> Any:
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise UsageError(
+            "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install both "
+            "with `pip install 'tianji[mpi]'`, or use --engine local."
+        ) from error
+    return MPI
+
+
+def _world() -> Any:
+    return _mpi().COMM_WORLD
