@@ -79,11 +79,11 @@ class OwnAgent:
         self._agent = Agent()
         self.host = socket.gethostname()
 
-    def start(self, order: str) -> None:
+    def start(self, order: bytes) -> None:
         self._agent.start(order)
 
     def poll(self, timeout_s: float) -> Answer:
-        return Answer.decode(*self._agent.poll(timeout_s))
+        return Answer.decode(self._agent.poll(timeout_s))
 
     def stop(self, level: int) -> None:
         self._agent.stop(level)
@@ -100,13 +100,11 @@ class RankAgent:
         self._rank = rank
         self.host = f"the host of rank {rank}"
 
-    def start(self, order: str) -> None:
-        self._ask(Tag.START, order.encode())
+    def start(self, order: bytes) -> None:
+        self._ask(Tag.START, order)
 
     def poll(self, timeout_s: float) -> Answer:
-        answer = self._ask(Tag.POLL, json.dumps(timeout_s).encode())
-        size = int.from_bytes(answer[:8], "little")
-        return Answer.decode(answer[8 : 8 + size].decode(), answer[8 + size :])
+        return Answer.decode(self._ask(Tag.POLL, json.dumps(timeout_s).encode()))
 
     def stop(self, level: int) -> None:
         self._ask(Tag.STOP, json.dumps(level).encode())
@@ -147,13 +145,11 @@ def _serve(world: Any) -> NoReturn:
 
 def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def start(words: bytes) -> bytes:
-        agent.start(words.decode())
+        agent.start(words)
         return b""
 
     def poll(words: bytes) -> bytes:
-        facts, gauges = agent.poll(json.loads(words))
-        encoded = facts.encode()
-        return len(encoded).to_bytes(8, "little") + encoded + gauges
+        return agent.poll(json.loads(words))
 
     def stop(words: bytes) -> bytes:
         agent.stop(json.loads(words))

@@ -140,11 +140,11 @@ class RayAgent:
         except errors.RayActorError as error:
             raise HostLost(f"{self.host} was lost: {_first_line(error)}") from error
 
-    def start(self, order: str) -> None:
+    def start(self, order: bytes) -> None:
         self._ask(self._actor.start.remote(order))
 
     def poll(self, timeout_s: float) -> Answer:
-        return Answer.decode(*self._ask(self._actor.poll.remote(timeout_s), timeout_s))
+        return Answer.decode(self._ask(self._actor.poll.remote(timeout_s), timeout_s))
 
     def stop(self, level: int) -> None:
         self._ask(self._actor.stop.remote(level))

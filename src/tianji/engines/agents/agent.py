@@ -1,20 +1,25 @@
 """Agent: runs a group on its host, as the local engine does, and tells its head about it.
 
 Takes      an order with config and plan, stops
-Gives      reports, gauges, and how the group ended, when it is asked
+Gives      reports, gauges, checkpoints, and how the group ended, when it is asked
 Waits for  nothing
 Stops      with its group, or with its process
 """
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from tianji.channels.gauges import Gauges
 from tianji.channels.orders import Stop
-from tianji.engines.agents.messages import Answer, GroupOrder, to_bytes
+from tianji.checkpoint.load import list_checkpoints
+from tianji.checkpoint.schema import checkpoints_folder
+from tianji.engines.agents.files import pack, sees, unpack
+from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, to_bytes
 from tianji.engines.interface import Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
@@ -32,14 +37,23 @@ class Agent:
         self._outcome: Outcome | None = None
         self._gauges: Gauges | None = None
         self._stop = StopRequest()
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        """Stands in for the run folder of the head, where this host does not have it."""
+        self._last_shipped = ""
 
-    def start(self, order: str) -> None:
-        """Start the group of a GroupOrder; return when its engine is built."""
-        given = GroupOrder.decode(order)
-        spec = given.to_spec()
+    def start(self, words: bytes) -> None:
+        """Start the group of an encoded GroupOrder; return when its engine is built."""
+        order, checkpoint = GroupOrder.decode(words)
+        run_dir = Path(order.run_dir)
+        if not sees(run_dir, order.mark):
+            self._scratch = tempfile.TemporaryDirectory(prefix="tianji-")
+            run_dir = Path(self._scratch.name)
+            if checkpoint is not None:
+                self._last_shipped = checkpoint.name
+                unpack(checkpoint.data, checkpoints_folder(run_dir) / checkpoint.name)
+        spec = order.to_spec(run_dir)
         engine = LocalEngine(spec, program_for(spec.config, spec.plan), self)
-        run = threading.Thread(target=self._run, args=(engine, given.resume), daemon=True)
-        run.start()
+        threading.Thread(target=self._run, args=(engine, order.resume), daemon=True).start()
 
     def _run(self, engine: LocalEngine, resume: bool) -> None:
         try:
@@ -51,13 +65,24 @@ class Agent:
             self._outcome = outcome
             self._news.notify_all()
 
-    def poll(self, timeout_s: float) -> tuple[str, bytes]:
+    def poll(self, timeout_s: float) -> bytes:
         """Return an encoded Answer, at the latest after so many seconds."""
         with self._news:
             self._news.wait_for(lambda: self._reports or self._outcome, timeout_s)
             reports, self._reports = self._reports, []
             gauges = b"" if self._gauges is None else to_bytes(self._gauges)
-            return Answer(reports, gauges, time.monotonic_ns(), self._outcome).encode()
+            now_ns, outcome = time.monotonic_ns(), self._outcome
+        return Answer(reports, gauges, now_ns, outcome, self._ship()).encode()
+
+    def _ship(self) -> Shipped | None:
+        """Return the newest checkpoint, if the head does not have it."""
+        if self._scratch is None:
+            return None
+        found = list_checkpoints(Path(self._scratch.name))
+        if not found or found[-1].name == self._last_shipped:
+            return None
+        self._last_shipped = found[-1].name
+        return Shipped(found[-1].name, pack(found[-1]))
 
     def stop(self, level: int) -> None:
         """Ask the group to end, as urgently as this Stop says."""

@@ -8,7 +8,10 @@ from typing import Protocol
 from tianji.channels.gauges import Gauges
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
-from tianji.engines.agents.messages import Answer, GroupOrder, copy_gauges
+from tianji.checkpoint.save import rotate
+from tianji.checkpoint.schema import checkpoints_folder
+from tianji.engines.agents.files import mark, pack, unpack
+from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, copy_gauges
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
@@ -31,7 +34,7 @@ class AgentHandle(Protocol):
         """Return the name of its host, for people."""
         ...
 
-    def start(self, order: str) -> None: ...
+    def start(self, order: bytes) -> None: ...
 
     def poll(self, timeout_s: float) -> Answer: ...
 
@@ -76,7 +79,8 @@ class RemoteEngine:
 
     def _follow(self, agent: AgentHandle, stop: StopRequest, resume: bool) -> Outcome:
         """Follow a group to its end."""
-        agent.start(GroupOrder.of(self._spec, resume).encode())
+        order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume)
+        agent.start(order.encode(self._newest() if resume else None))
         told = Stop.NO
         while True:
             answer = agent.poll(POLL_S if told == stop.level else 0.0)
@@ -86,12 +90,25 @@ class RemoteEngine:
                 # An answer that had to wait was given at the end of the wait.
                 offset_ns = time.monotonic_ns() - answer.now_ns
                 copy_gauges(answer.gauges, self._gauges, offset_ns)
+            if answer.checkpoint is not None:
+                self._keep(answer.checkpoint)
             self._observer.tick()
             if answer.outcome is not None:
                 return answer.outcome
             if stop.level > told:
                 told = stop.level
                 agent.stop(told)
+
+    def _newest(self) -> Shipped | None:
+        """Return the newest checkpoint, for a host that does not have the run folder."""
+        found = list_checkpoints(self._spec.run_dir)
+        return Shipped(found[-1].name, pack(found[-1])) if found else None
+
+    def _keep(self, checkpoint: Shipped) -> None:
+        """Write a checkpoint of a host that does not have the run folder."""
+        run_dir = self._spec.run_dir
+        unpack(checkpoint.data, checkpoints_folder(run_dir) / checkpoint.name)
+        rotate(run_dir, self._spec.config.checkpoint.keep_last)
 
     def _after_loss(self, lost: HostLost) -> Outcome | None:
         """Report it; return how the run ends, where it cannot go on."""
