@@ -22,7 +22,8 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
-from tianji.engines.interface import ENGINES, Outcome, begin
+from tianji.engines.agents.hosts import Hosts, open_hosts
+from tianji.engines.interface import ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
@@ -41,7 +42,6 @@ from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
-    from tianji.costs.profile import Profile
     from tianji.planning.replan import Replanner
 
 REPLAN: Final = "replan"
@@ -68,16 +68,16 @@ def train_config(
     person asked (CLOCK_MONOTONIC), for the start-up time.
     """
     started_ns = started_ns or time.monotonic_ns()
-    begin(config.engine)
     source = env or config.envs or config.env
-    machine = read_machine()
-    with tell_progress(config.observe.display) as tell:
-        planned = plan_run(config, source, machine, tell)
-    _check_network(planned, machine)
-    run_dir = new_run_dir(planned.config, base)
-    with RunFolder(run_dir) as folder:
-        run = _Run(planned, source, machine, folder, run_dir, started_ns)
-        return run.to_end(resume=False)
+    with open_hosts(config) as hosts:
+        machine = read_machine() if hosts is None else hosts.machine
+        with tell_progress(config.observe.display) as tell:
+            planned = plan_run(config, source, machine, tell)
+        _check_network(planned, machine)
+        run_dir = new_run_dir(planned.config, base)
+        with RunFolder(run_dir) as folder:
+            run = _Run(planned, source, machine, folder, run_dir, started_ns, hosts)
+            return run.to_end(resume=False)
 
 
 def resume_run(
@@ -97,14 +97,15 @@ def resume_run(
         config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
         checkpoint = newest_sound(run_dir)
         _check_not_over(config, run_dir, read_manifest(checkpoint).facts.get("env_steps") or 0)
-        source = env or config.envs or config.env
-        machine, before = read_machine(), read_plan(run_dir)
-        with tell_progress(config.observe.display) as tell:
-            planned = plan_again(config, changes, source, machine, before, tell)
-        _check_network(planned, machine)
-        check_fits(checkpoint, before, planned.plan, planned.config, planned.probe.spaces)
-        run = _Run(planned, source, machine, folder, run_dir, started_ns)
-        return run.to_end(resume=True)
+        source, before = env or config.envs or config.env, read_plan(run_dir)
+        with open_hosts(config) as hosts:
+            machine = read_machine() if hosts is None else hosts.machine
+            with tell_progress(config.observe.display) as tell:
+                planned = plan_again(config, changes, source, machine, before, tell)
+            _check_network(planned, machine)
+            check_fits(checkpoint, before, planned.plan, planned.config, planned.probe.spaces)
+            run = _Run(planned, source, machine, folder, run_dir, started_ns, hosts)
+            return run.to_end(resume=True)
 
 
 def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
@@ -144,6 +145,7 @@ class _Run:
         folder: RunFolder,
         run_dir: Path,
         started_ns: int,
+        hosts: Hosts | None = None,
     ) -> None:
         config, plan = planned.config, planned.plan
         save_config(config, run_dir / CONFIG_FILE)
@@ -152,6 +154,7 @@ class _Run:
         self._planned = planned
         self._folder = folder
         self._started_ns = started_ns
+        self._hosts = hosts
         self._spec = RunSpec(config, plan, planned.probe.spaces, env, run_dir)
         self._replanner: Replanner | None = None
         if _may_replan(config):
@@ -230,8 +233,10 @@ class _Run:
         self._note("planner", self._replanner.note)
         self._spec = replace(self._spec, plan=plan)
 
-    def _extra(self) -> dict[str, Replanner | Profile | None]:
+    def _extra(self) -> dict[str, Any]:
         """Return what the engine gets beside the spec, the program and the observer."""
+        if self._hosts is not None:
+            return {"start_agent": self._hosts.start}
         if self._spec.config.engine == "virtual":
             from tianji.planning.planner import virtual_costs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,18 @@ class Machine:
     """Usable cores of each NUMA node; empty: one node."""
     siblings: tuple[tuple[int, ...], ...] = ()
     """Usable hyper-threads of each core that has several; empty: no core has."""
+
+
+def machine_from_json(text: str) -> Machine:
+    """Return a Machine of another host, which has sent its fields as JSON."""
+    facts = json.loads(text)
+    return Machine(
+        cores=tuple(facts["cores"]),
+        memory_bytes=facts["memory_bytes"],
+        is_shared=facts["is_shared"],
+        nodes=tuple(map(tuple, facts["nodes"])),
+        siblings=tuple(map(tuple, facts["siblings"])),
+    )
 
 
 def read_machine() -> Machine:

@@ -66,16 +66,9 @@ def _engine(module: str, name: str) -> Callable[..., Engine]:
 ENGINES = {
     "inline": _engine("inline", "InlineEngine"),
     "local": _engine("local", "LocalEngine"),
-    "ray": _engine("ray_engine", "RayEngine"),
-    "mpi": _engine("mpi_engine", "MpiEngine"),
+    "ray": _engine("agents.remote", "RemoteEngine"),
+    "mpi": _engine("agents.remote", "RemoteEngine"),
     "virtual": _engine("virtual", "VirtualEngine"),
 }
 """Called with the spec, the program and the observer; `local` also takes a replan, `virtual` a
-profile."""
-
-
-def begin(engine: str) -> None:
-    """Begin as one of the processes in which a person has started the command. Under MPI there are
-    several: those that are not the head's serve it and do not return."""
-    if engine == "mpi":
-        import_module("tianji.engines.mpi_engine").begin()
+profile, `ray` and `mpi` what starts an agent."""

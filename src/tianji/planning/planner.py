@@ -195,6 +195,8 @@ def _nothing_to_measure(config: RunConfig) -> str | None:
         return GATHERS
     if config.plan.source == "rule":
         return "Cores are shared by rule (plan.source = rule)."
+    if config.engine != "local":
+        return "Cores are shared by rule: test runs on other hosts are not made."
     return None
 
 

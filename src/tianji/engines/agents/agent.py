@@ -8,16 +8,19 @@ Stops      with its group, or with its process
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from tianji.channels.gauges import Gauges
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.schema import checkpoints_folder
+from tianji.config.machine import read_machine
 from tianji.engines.agents.files import pack, sees, unpack
 from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, to_bytes
 from tianji.engines.interface import Outcome
@@ -64,6 +67,10 @@ class Agent:
         with self._news:
             self._outcome = outcome
             self._news.notify_all()
+
+    def machine(self) -> str:
+        """Return this host's Machine as JSON."""
+        return json.dumps(asdict(read_machine()))
 
     def poll(self, timeout_s: float) -> bytes:
         """Return an encoded Answer, at the latest after so many seconds."""

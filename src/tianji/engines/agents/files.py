@@ -1,7 +1,7 @@
 """Checkpoints that cross between hosts without a common disk: one folder as one string of bytes.
 
-    data = pack(folder)                   # names and sizes as JSON, then the contents
-    unpack(data, parent / folder.name)    # there, or complete after the rename
+data = pack(folder)                   # names and sizes as JSON, then the contents
+unpack(data, parent / folder.name)    # there, or complete after the rename
 """
 
 from __future__ import annotations

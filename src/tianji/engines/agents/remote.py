@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from tianji.channels.gauges import Gauges
@@ -10,8 +11,9 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import rotate
 from tianji.checkpoint.schema import checkpoints_folder
+from tianji.config.machine import Machine
 from tianji.engines.agents.files import mark, pack, unpack
-from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, copy_gauges
+from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, check_source, copy_gauges
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
@@ -36,6 +38,10 @@ class AgentHandle(Protocol):
 
     def start(self, order: bytes) -> None: ...
 
+    def machine(self) -> Machine:
+        """Return the cores and the memory of its host."""
+        ...
+
     def poll(self, timeout_s: float) -> Answer: ...
 
     def stop(self, level: int) -> None: ...
@@ -45,28 +51,28 @@ class AgentHandle(Protocol):
         ...
 
 
-class Agents(Protocol):
-    """Starts agents on hosts that are free."""
-
-    def start(self) -> AgentHandle: ...
-
-
 class RemoteEngine:
     """Runs a group by an agent; starts another one if its host is lost."""
 
     def __init__(
-        self, spec: RunSpec, program: Program, observer: Observer, agents: Agents
+        self,
+        spec: RunSpec,
+        program: Program,
+        observer: Observer,
+        start_agent: Callable[[], AgentHandle],
     ) -> None:
+        """start_agent: starts an agent, on another host where the last one was lost."""
+        check_source(spec)
         self._spec = spec
         self._observer = observer
-        self._agents = agents
+        self._start_agent = start_agent
         self._gauges = Gauges(program.kinds())
         self._restarts = 0
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         self._observer.watch(self._gauges)
         while True:
-            agent = self._agents.start()
+            agent = self._start_agent()
             try:
                 outcome = self._follow(agent, stop, resume)
                 return {**outcome, "restarts": outcome["restarts"] + self._restarts}

@@ -1,4 +1,4 @@
-"""The MPI engine: one rank for each host, started by `mpirun` or `srun`.
+"""The hosts of the MPI engine: one rank for each host, started by `mpirun` or `srun`.
 
 Rank 0 is the head. Every rank is the agent of its host, rank 0 too. Messages are bytes with a tag:
 the head asks and an agent answers, so that a rank never waits for a message that nobody sends.
@@ -18,14 +18,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.messages import Answer, check_source
-from tianji.engines.agents.remote import AgentHandle, RemoteEngine
-from tianji.engines.interface import Observer, Outcome
-from tianji.engines.signals import StopRequest
-from tianji.engines.spec import RunSpec
+from tianji.engines.agents.messages import Answer
+from tianji.engines.agents.remote import AgentHandle
 from tianji.errors import TianjiError, UsageError
-from tianji.programs.program import Program
 from tianji.types import Array
 
 HEAD = 0
@@ -39,22 +36,8 @@ class Tag(IntEnum):
     START = 1
     POLL = 2
     STOP = 3
-    END = 4
-
-
-class MpiEngine:
-    """Runs a program on the hosts of an MPI job."""
-
-    def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
-        check_source(spec)
-        self._spec = spec
-        self._program = program
-        self._observer = observer
-
-    def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        spec = self._spec
-        engine = RemoteEngine(spec, self._program, self._observer, MpiAgents())
-        return engine.run(stop, resume)
+    MACHINE = 4
+    END = 5
 
 
 def begin() -> None:
@@ -65,8 +48,12 @@ def begin() -> None:
     atexit.register(_end_all, world)
 
 
-class MpiAgents:
-    """See Agents: the first one is that of the head's own host."""
+class MpiHosts:
+    """The hosts of all ranks; the group runs on that of the head."""
+
+    @property
+    def machine(self) -> Machine:
+        return read_machine()
 
     def start(self) -> AgentHandle:
         return OwnAgent()
@@ -81,6 +68,9 @@ class OwnAgent:
 
     def start(self, order: bytes) -> None:
         self._agent.start(order)
+
+    def machine(self) -> Machine:
+        return read_machine()
 
     def poll(self, timeout_s: float) -> Answer:
         return Answer.decode(self._agent.poll(timeout_s))
@@ -102,6 +92,9 @@ class RankAgent:
 
     def start(self, order: bytes) -> None:
         self._ask(Tag.START, order)
+
+    def machine(self) -> Machine:
+        return machine_from_json(self._ask(Tag.MACHINE, b"").decode())
 
     def poll(self, timeout_s: float) -> Answer:
         return Answer.decode(self._ask(Tag.POLL, json.dumps(timeout_s).encode()))
@@ -155,7 +148,10 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
         agent.stop(json.loads(words))
         return b""
 
-    return {Tag.START: start, Tag.POLL: poll, Tag.STOP: stop}
+    def machine(words: bytes) -> bytes:
+        return agent.machine().encode()
+
+    return {Tag.START: start, Tag.POLL: poll, Tag.STOP: stop, Tag.MACHINE: machine}
 
 
 def _send(world: Any, rank: int, tag: Tag, words: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The Ray engine: an agent on a Ray node runs the group, and this process is its head.
+"""The hosts of the Ray engine: an agent on a node runs the group, and this process is its head.
 
 It uses the cluster at `ray_address`, or one that was started on this machine before, or starts a
 Ray of its own. Ray carries orders, reports and gauges; experience and policies stay in the shared
@@ -15,16 +15,11 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
-from tianji.config.machine import read_machine
-from tianji.config.run import RunConfig
+from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.messages import Answer, check_source
-from tianji.engines.agents.remote import HostLost, RemoteEngine
-from tianji.engines.interface import Observer, Outcome
-from tianji.engines.signals import StopRequest
-from tianji.engines.spec import RunSpec
+from tianji.engines.agents.messages import Answer
+from tianji.engines.agents.remote import HostLost
 from tianji.errors import UsageError
-from tianji.programs.program import Program
 
 AUTO = "auto"
 LOOPBACK = "127.0.0.1"
@@ -39,28 +34,15 @@ NO_TOKEN = (
 )
 
 
-class RayEngine:
-    """Runs a program on one node of a Ray cluster."""
+class RayHosts:
+    """The nodes of a Ray cluster, which is ended if it was started here. An agent has all cores of
+    its node."""
 
-    def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
-        check_source(spec)
-        self._spec = spec
-        self._program = program
-        self._observer = observer
-
-    def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        spec = self._spec
-        with Cluster(spec.config) as cluster:
-            agents = RayAgents(cluster, spec)
-            return RemoteEngine(spec, self._program, self._observer, agents).run(stop, resume)
-
-
-class Cluster:
-    """The connection to a Ray cluster, which is ended if it was started here."""
-
-    def __init__(self, config: RunConfig) -> None:
-        self._address = config.ray_address
-        self.ray: Any = import_ray()
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._ray = import_ray()
+        self._first: RayAgent | None = None
+        """Started to look at its host; it is the first one that start() returns."""
 
     def __enter__(self) -> Self:
         with _signals_kept():
@@ -68,7 +50,7 @@ class Cluster:
         return self
 
     def _connect(self) -> None:
-        ray = self.ray
+        ray = self._ray
         quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
         try:
             ray.init(address=self._address, **quiet)
@@ -89,38 +71,40 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.ray.shutdown()
+        self._ray.shutdown()
 
-
-class RayAgents:
-    """See Agents: one agent for each node, which has all of its cores."""
-
-    def __init__(self, cluster: Cluster, spec: RunSpec) -> None:
-        self._ray = cluster.ray
-        self._num_cpus = min(len(read_machine().cores), int(self._largest_node()))
-
-    def _largest_node(self) -> float:
-        nodes = [node for node in self._ray.nodes() if node["Alive"]]
-        return max((node["Resources"].get("CPU", 0.0) for node in nodes), default=0.0)
+    @property
+    def machine(self) -> Machine:
+        if self._first is None:
+            self._first = self._place()
+        return self._first.machine()
 
     def start(self) -> RayAgent:
+        agent, self._first = self._first or self._place(), None
+        return agent
+
+    def _place(self) -> RayAgent:
         ray = self._ray
-        group = ray.util.placement_group([{"CPU": self._num_cpus}])
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        cpus = max((node["Resources"].get("CPU", 0.0) for node in nodes), default=0.0)
+        if not cpus:
+            raise UsageError("The Ray cluster has no node with CPUs. `ray status` shows its nodes.")
+        group = ray.util.placement_group([{"CPU": cpus}])
         try:
             ray.get(group.ready(), timeout=PLACE_S)
         except ray.exceptions.GetTimeoutError as error:
             ray.util.remove_placement_group(group)
             raise UsageError(
-                f"No node of the Ray cluster had {self._num_cpus} free CPUs for {PLACE_S:g} s. "
+                f"No node of the Ray cluster had {cpus:g} free CPUs for {PLACE_S:g} s. "
                 f"`ray status` shows what uses them; free ones now: {ray.available_resources()}."
             ) from error
-        return RayAgent(ray, group, self._num_cpus)
+        return RayAgent(ray, group, cpus)
 
 
 class RayAgent:
     """See AgentHandle."""
 
-    def __init__(self, ray: Any, group: Any, num_cpus: int) -> None:
+    def __init__(self, ray: Any, group: Any, num_cpus: float) -> None:
         self._ray = ray
         self._group = group
         place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(group)
@@ -142,6 +126,9 @@ class RayAgent:
 
     def start(self, order: bytes) -> None:
         self._ask(self._actor.start.remote(order))
+
+    def machine(self) -> Machine:
+        return machine_from_json(self._ask(self._actor.machine.remote()))
 
     def poll(self, timeout_s: float) -> Answer:
         return Answer.decode(self._ask(self._actor.poll.remote(timeout_s), timeout_s))

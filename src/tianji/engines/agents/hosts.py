@@ -1,0 +1,46 @@
+"""The hosts of a run: where its groups may run, and the agents on them.
+
+with open_hosts(config) as hosts:     # None where the run stays on this machine
+    hosts.machine                     # what the run is planned for
+    agent = hosts.start()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from tianji.config.machine import Machine
+from tianji.config.run import RunConfig
+from tianji.engines.agents.remote import AgentHandle
+
+
+class Hosts(Protocol):
+    """Hosts that agents can be started on. Whoever opened them closes them."""
+
+    @property
+    def machine(self) -> Machine:
+        """Return the host that the next agent runs on."""
+        ...
+
+    def start(self) -> AgentHandle:
+        """Start an agent; after a loss, on another host if there is one."""
+        ...
+
+
+@contextmanager
+def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
+    """Open the hosts of a run. Under MPI, ranks that are not the head serve it and never return."""
+    if config.engine == "ray":
+        from tianji.engines.agents.ray_hosts import RayHosts
+
+        with RayHosts(config.ray_address) as hosts:
+            yield hosts
+    elif config.engine == "mpi":
+        from tianji.engines.agents.mpi_hosts import MpiHosts, begin
+
+        begin()
+        yield MpiHosts()
+    else:
+        yield None
