@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +29,12 @@ PLACE_S = 60.0
 """Longest time to wait for a place on the cluster."""
 SILENCE_S = 30.0
 """An agent that does not answer for this long is given up; a cable may be out for some seconds."""
+ANSWERS_S = 5.0
+"""A cluster is there if its port answers within this time; Ray itself tries for minutes."""
+NO_CLUSTER = (
+    "There is no Ray cluster at ray_address '{}' ({}). Start one there with `ray start --head`, or "
+    "leave --ray-address out: a Ray is then started on this machine."
+)
 NO_TOKEN = (
     "The Ray cluster asks for its token. Set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH to a file that "
     "holds it, to the same value on every host, with RAY_AUTH_MODE=token."
@@ -52,14 +59,13 @@ class RayHosts:
     def _connect(self) -> None:
         ray = self._ray
         quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+        if self._address != AUTO:
+            _check_address(self._address)
         try:
             ray.init(address=self._address, **quiet)
         except ConnectionError as error:
             if self._address != AUTO:
-                raise UsageError(
-                    f"There is no Ray cluster at ray_address '{self._address}'. Start one there "
-                    f"with `ray start --head`, or leave --ray-address out. Ray says: {error}"
-                ) from error
+                raise UsageError(NO_CLUSTER.format(self._address, error)) from error
             cores = len(read_machine().cores)
             ray.init(num_cpus=cores, include_dashboard=False, _node_ip_address=LOOPBACK, **quiet)
         except ray.exceptions.AuthenticationError as error:
@@ -153,6 +159,16 @@ def import_ray() -> Any:
             "'tianji[ray]'`, on every host, or use --engine local."
         ) from error
     return ray
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"ray_address is '{address}'; it must be auto or HOST:PORT.")
+    try:
+        socket.create_connection((host, int(port)), ANSWERS_S).close()
+    except OSError as error:
+        raise UsageError(NO_CLUSTER.format(address, error.strerror or error)) from error
 
 
 @contextlib.contextmanager

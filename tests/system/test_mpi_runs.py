@@ -1,0 +1,56 @@
+"""Runs under mpirun: all ranks end together, whichever of them ends first."""
+
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.system.commands import FOREVER, SMALL, Command
+
+pytest.importorskip("mpi4py", reason="needs mpi4py")
+MPIRUN = shutil.which("mpirun") or shutil.which("mpirun", path=str(Path(sys.executable).parent))
+pytestmark = pytest.mark.skipif(MPIRUN is None, reason="needs mpirun")
+PREFIX = (str(MPIRUN), "--allow-run-as-root", "--oversubscribe", "-n", "2")
+ON_MPI = ["--engine", "mpi", "--env", "CartPole-v1"]
+ENDS_S = 15
+
+
+def ranks_of(command):
+    found = psutil.Process(command.process.pid).children(recursive=True)
+    return [rank for rank in found if rank.cmdline()[1:3] == ["-m", "tianji"]]
+
+
+def test_a_run_ends_at_its_limit_on_all_ranks(tmp_path):
+    words = [*SMALL, *ON_MPI, "--max-env-steps", "4000"]
+    command = Command(tmp_path, "train", *words, prefix=PREFIX)
+    code, _, err = command.finish()
+    assert code == 0, err
+    summary = command.summary()
+    assert (summary["engine"], summary["stopped_because"]) == ("mpi", "max_env_steps")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_dies_ends_the_job_and_resume_goes_on(rank, tmp_path):
+    command = Command(tmp_path, "train", *SMALL, *FOREVER, *ON_MPI, prefix=PREFIX)
+    folder = command.run_dir / "checkpoints"
+    command.wait_for(lambda: any(folder.glob("v*[1-9]")), "checkpoint")
+    ranks = sorted(ranks_of(command), key=lambda process: len(process.children()))
+    victim = ranks[1 - rank]  # the head has started the workers
+    victim.send_signal(signal.SIGKILL)
+    code, _, _ = command.finish(after_s=ENDS_S)
+    assert code != 0
+    more = ["--max-env-steps", "200000"]
+    again = Command(tmp_path, "resume", "run", *more, prefix=PREFIX)
+    code, _, err = again.finish()
+    assert code == 0, err
+    assert again.summary()["env_steps"] >= 200_000
+
+
+def test_a_setting_that_is_refused_ends_all_ranks(tmp_path):
+    command = Command(tmp_path, "train", *SMALL, *ON_MPI, "--env", "Nowhere-v1", prefix=PREFIX)
+    code, _, err = command.finish()
+    assert code != 0
+    assert "Nowhere-v1" in err

@@ -1,0 +1,57 @@
+"""Orders, answers and gauges that cross between hosts."""
+
+import pytest
+
+from tests.fakes.specs import make_spec
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.engines.agents.messages import (
+    Answer,
+    GroupOrder,
+    Shipped,
+    check_source,
+    copy_gauges,
+    to_bytes,
+)
+from tianji.errors import UsageError
+
+KINDS = {"actor-0": "actor", "buffer": "buffer", "learner": "learner"}
+
+
+@pytest.mark.parametrize("shipped", [None, Shipped("v00000003", b"\x00\xff{}")])
+@pytest.mark.parametrize("gauges", [b"", b"\x01" * 16])
+def test_an_answer_arrives_as_it_was(gauges, shipped):
+    report = {"kind": "note", "role": "learner", "text": "It is “here”."}
+    outcome = {"because": "max_wall", "record": None, "restarts": 1, "first_cause": None}
+    answer = Answer([report], gauges, 12, outcome, shipped)
+    assert Answer.decode(answer.encode()) == answer
+
+
+def test_an_order_makes_the_same_spec(tmp_path):
+    spec = make_spec(tmp_path, num_envs=4, num_actors=2)
+    order = GroupOrder.of(spec, "mark", resume=True)
+    found, shipped = GroupOrder.decode(order.encode(Shipped("v00000003", b"123")))
+    assert (found, shipped) == (order, Shipped("v00000003", b"123"))
+    assert found.to_spec(tmp_path) == spec
+    assert GroupOrder.decode(order.encode(None)) == (order, None)
+
+
+def test_gauges_are_copied_and_their_times_are_of_this_clock():
+    there, here = Gauges(KINDS), Gauges(KINDS)
+    there.rows["learner"][Gauge.HEARTBEAT_NS] = 1_000
+    there.rows["learner"][Gauge.BUSY_NS] = 70
+    there.rows["actor-0"][Gauge.FIRST_STEP_NS] = 2_000
+    there.rows["actor-0"][Gauge.STEPS] = 5
+    copy_gauges(to_bytes(there), here, offset_ns=-300)
+    assert here.rows["learner"][Gauge.HEARTBEAT_NS] == 700
+    assert here.rows["learner"][Gauge.BUSY_NS] == 70, "durations are as they are"
+    assert here.rows["actor-0"][Gauge.FIRST_STEP_NS] == 1_700
+    assert here.rows["actor-0"][Gauge.STEPS] == 5
+    assert here.rows["buffer"][Gauge.HEARTBEAT_NS] == 0, "no time stays none"
+
+
+def test_an_environment_without_a_name_is_refused(tmp_path):
+    spec = make_spec(tmp_path)
+    check_source(spec)
+    object.__setattr__(spec, "env", lambda: None)
+    with pytest.raises(UsageError, match="module:factory"):
+        check_source(spec)
