@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +20,11 @@ from tianji.errors import UsageError
 from tianji.observe.run_log import METRICS_FILE, all_metrics, last_metrics
 from tianji.records import (
     NOTHING_DONE,
+    GroupFigures,
+    HostFigures,
     LearnerMetrics,
     Metrics,
+    Rates,
     Summary,
     SummaryFacts,
     with_defaults,
@@ -57,6 +61,25 @@ def build_summary(
         "run_dir": str(run_dir),
     }
     return cast("Summary", to_plain(summary))
+
+
+def only_group(record: LearnerMetrics, rates: Rates, restarts: int) -> GroupFigures:
+    """Return the figures of the only group of a run."""
+    return GroupFigures(
+        group=0,
+        env_steps=record["env_steps"],
+        rates_per_s=rates,
+        lag_versions=record["lag_versions"],
+        updates=record["updates"],
+        version=record["version"],
+        restarts=restarts,
+    )
+
+
+def this_host(num_groups: int, usable_cores: int) -> HostFigures:
+    """Return the figures of this machine, which runs all groups."""
+    name = socket.gethostname()
+    return HostFigures(host=name, groups=list(range(num_groups)), usable_cores=usable_cores)
 
 
 def write_summary(run_dir: Path, summary: Summary) -> None:
