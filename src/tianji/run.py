@@ -40,7 +40,6 @@ from tianji.learner.resumable import check_fits, newest_sound
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import (
     build_summary,
-    only_group,
     read_summary,
     this_host,
     write_summary,
@@ -50,7 +49,6 @@ from tianji.planning.planner import gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.program import program_for
 from tianji.records import (
-    NO_RATES,
     Event,
     GatherRule,
     Metrics,
@@ -325,9 +323,6 @@ class _Run:
         }
         record = outcome["record"] or self._observer.last_record
         facts["hosts"] = [this_host(self._num_groups, len(self._machine.cores))]
-        if not self._has_groups and record is not None:
-            rates = outcome["record"]["rates_per_s"] if outcome["record"] else NO_RATES
-            facts["groups"] = [only_group(record, rates, outcome["restarts"])]
         return build_summary(spec.config, spec.run_dir, facts, record)
 
 

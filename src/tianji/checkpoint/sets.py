@@ -80,7 +80,7 @@ def newest_set(run_dir: Path) -> SavedGroups:
     for found in reversed(_read(run_dir)):
         paths = tuple(run_dir / path for path in found.checkpoints)
         try:
-            steps = tuple(verify(path).facts["env_steps"] or 0 for path in paths)
+            steps = tuple(verify(path).facts.get("env_steps") or 0 for path in paths)
         except CheckpointError as error:
             problems.append(str(error))
         else:
@@ -93,8 +93,9 @@ def newest_set(run_dir: Path) -> SavedGroups:
 def as_set(checkpoint: Path, run_dir: Path) -> SavedGroups:
     """Return the checkpoint of a run with one group as a set."""
     manifest = read_manifest(checkpoint)
-    progress = unflatten(manifest.state["progress"], TensorReader(checkpoint / STATE))
-    steps = manifest.facts["env_steps"] or 0
+    tree = manifest.state.get("progress", {})
+    progress = unflatten(tree, TensorReader(checkpoint / STATE))
+    steps = manifest.facts.get("env_steps") or 0
     name = str(checkpoint.relative_to(run_dir))
     found = CheckpointSet((name,), manifest.version, steps, progress)
     return SavedGroups((checkpoint,), (steps,), found)

@@ -24,7 +24,6 @@ from tianji.records import (
     HostFigures,
     LearnerMetrics,
     Metrics,
-    Rates,
     Summary,
     SummaryFacts,
     with_defaults,
@@ -50,6 +49,7 @@ def build_summary(
     whole = with_defaults({**done, **facts}, NOTHING_DONE)
     cause = whole.pop("first_cause", "unknown")
     whole |= {"first_cause": cause} if whole["stopped_because"] == "failed" else {}
+    whole["groups"] = whole["groups"] or [_only_group(whole)]
     summary = {
         "env": config.env_name,
         "algorithm": config.algorithm.name,
@@ -63,16 +63,16 @@ def build_summary(
     return cast("Summary", to_plain(summary))
 
 
-def only_group(record: LearnerMetrics, rates: Rates, restarts: int) -> GroupFigures:
-    """Return the figures of the only group of a run."""
+def _only_group(whole: Mapping[str, Any]) -> GroupFigures:
+    """Return the figures of a run with one group as those of this group."""
     return GroupFigures(
         group=0,
-        env_steps=record["env_steps"],
-        rates_per_s=rates,
-        lag_versions=record["lag_versions"],
-        updates=record["updates"],
-        version=record["version"],
-        restarts=restarts,
+        env_steps=whole["env_steps"],
+        rates_per_s=whole["rates_per_s"],
+        lag_versions=whole["lag_versions"],
+        updates=whole["updates"],
+        version=whole["version"],
+        restarts=whole["restarts"],
     )
 
 

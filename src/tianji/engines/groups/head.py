@@ -115,7 +115,7 @@ class Head:
         self._joined: Gauges | None = None
         self._records: dict[int, LearnerMetrics] = {}
         self._restarts = [0] * num_groups
-        self._next_record_ns = 0
+        self._last_record_ns = self._next_record_ns = 0
 
     # What the groups tell.
 
@@ -138,6 +138,7 @@ class Head:
         """Take a report of a group's role."""
         if report["kind"] == "metrics":
             self._records[group] = report["record"]
+            self._last_record_ns = self._now_ns()
         elif report["kind"] == "episodes":
             record = report["record"]
             episodes = [Episode(*episode) for episode in record["episodes"]]
@@ -244,7 +245,7 @@ class Head:
 
     def outcome(self, because: StoppedBecause, ended: Mapping[int, Outcome]) -> Outcome:
         """Return the end of the run. because: why it was stopped."""
-        now_ns = self._now_ns()
+        now_ns = self._last_record_ns or self._now_ns()  # ending the processes is no training
         self._count(self._episodes.rest())
         records = {group: end["record"] for group, end in sorted(ended.items())}
         known: dict[int, SessionMetrics] = {g: r for g, r in records.items() if r is not None}
