@@ -77,6 +77,9 @@ class Gauge(IntEnum):
     """The system's number of the thread that runs the role."""
     ANSWER_NS = 30
     """Actor: time asleep while a server evaluated its observations, a part of WAIT_NS."""
+    ENV_STEPS = 31
+    """Learner of one group of several: environment steps that it counts, those of earlier sessions
+    included."""
 
 
 CARRIED = {

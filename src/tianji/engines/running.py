@@ -223,7 +223,8 @@ class WorkerRun:
         ends, reports = self._ends, self._reports
         training = self._roles.training(role, lambda: None, self._open_buffer)
         highest = ends.highest_version
-        if resume or (is_restart and list_checkpoints(self._spec.run_dir)):
+        has_saved = self._spec.start_from is not None or list_checkpoints(self._spec.run_dir)
+        if resume or (is_restart and has_saved):
             training.resume(highest)
         else:
             training.group.continue_at(highest + 1)  # 0, unless one died before any checkpoint

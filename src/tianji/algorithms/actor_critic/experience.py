@@ -20,7 +20,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.sizes import reward_clip
-from tianji.models.statistics import ObservationStatistics, RewardScale
+from tianji.models.statistics import ObservationStatistics, RewardScale, Statistics
 from tianji.models.tensors import (
     Tensors,
     add_prefix,
@@ -274,6 +274,12 @@ class Preprocessor:
             device=self._device,
             is_padded=self._device.type != "cpu",
         )
+
+    def statistics(self) -> list[Statistics]:
+        """Return the running statistics in use, which groups mix."""
+        scale = self._reward_scale
+        observations = [self._statistics] if self._statistics.is_used else []
+        return [*observations, *([] if scale is None else [scale])]
 
     def state(self) -> Tensors:
         state = add_prefix("observations", self._statistics.state())

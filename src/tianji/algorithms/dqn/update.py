@@ -24,7 +24,7 @@ from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.optimizers import Adam, build_optimizer, linear
-from tianji.models.statistics import ObservationStatistics
+from tianji.models.statistics import ObservationStatistics, Statistics
 from tianji.models.tensors import (
     Tensors,
     add_prefix,
@@ -185,6 +185,9 @@ class DQNUpdate:
             found["learning_rate"] = self._learning_rate
         self._transitions, self._suspects = None, dict
         return found
+
+    def statistics(self) -> list[Statistics]:
+        return [self._statistics] if self._statistics.is_used else []
 
     def state(self) -> Tensors:
         return {

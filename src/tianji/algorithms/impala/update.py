@@ -22,6 +22,7 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import Adam, RMSProp, build_optimizer, linear
+from tianji.models.statistics import Statistics
 from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
 from tianji.ops.means import mean, variance
 from tianji.types import Batch
@@ -126,6 +127,9 @@ class ImpalaUpdate:
             found["learning_rate"] = self._learning_rate
         self._experience, self._suspects = None, dict
         return found
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
 
     def state(self) -> dict[str, Tensor]:
         return {**add_prefix("optimizer", self._optimizer.state()), **self._preprocessor.state()}

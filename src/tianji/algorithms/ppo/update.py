@@ -41,6 +41,7 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import Adam, build_optimizer, linear
+from tianji.models.statistics import Statistics
 from tianji.models.tensors import Tensors, add_prefix, flatten, with_prefix
 from tianji.types import Batch
 
@@ -257,6 +258,9 @@ class PPOUpdate:
 
     def _step(self, learning_rate: float, log: BatchLog) -> None:
         log.norms.append(self._optimizer.step(learning_rate, log.suspects))
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
 
     def state(self) -> dict[str, Tensor]:
         return {

@@ -93,7 +93,7 @@ class Agent:
 
     def stop(self, level: int) -> None:
         """Ask the group to end, as urgently as this Stop says."""
-        self._stop.ask_for(Stop(level))
+        self._stop.raise_to(max(self._stop.level, Stop(level)))
 
     # The observer of the engine.
 

@@ -1,0 +1,310 @@
+"""Head: makes one run out of several groups.
+
+Takes      reports and gauges of every group
+Gives      the run's records to the observer, sets of checkpoints, and when the run is over
+Waits for  nothing: a group that is slow or silent is left behind
+Unblocked  by the engines of the groups, which call it from one thread
+Stops      when the run has reached a target or a limit; the engines then end their groups
+
+Progress, targets, limits and schedules are those of the whole run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from tianji.channels.gauges import Gauge, Gauges
+from tianji.checkpoint.schema import version_of
+from tianji.checkpoint.sets import (
+    CheckpointSet,
+    SavedGroups,
+    add_set,
+    group_folder,
+    newest_of_groups,
+)
+from tianji.config.plan import RunPlan
+from tianji.config.run import EvaluateConfig, RunConfig
+from tianji.engines.groups.merge import joined_gauges, merge_records, merge_sessions, prefixed
+from tianji.engines.groups.progress import EpisodeMerge, RunSteps
+from tianji.engines.interface import Observer, Outcome
+from tianji.engines.spec import RunSpec
+from tianji.learner.progress import Progress
+from tianji.observe.watch import Watch
+from tianji.programs.program import SUPERVISOR, in_group
+from tianji.records import (
+    NO_RATES,
+    Event,
+    GroupFigures,
+    LearnerMetrics,
+    MetricsReport,
+    Rates,
+    Report,
+    RestoredReport,
+    RestorePoint,
+    RunMetrics,
+    SessionMetrics,
+    StoppedBecause,
+)
+from tianji.types import Clock, Episode
+
+
+def group_specs(
+    spec: RunSpec, plans: Sequence[RunPlan], saved: SavedGroups | None
+) -> list[RunSpec]:
+    """Return the spec of every group, and make its folder.
+
+    saved: where the run continues; group g continues from saved group g modulo their number.
+    """
+    specs = []
+    for group, plan in enumerate(plans):
+        folder = group_folder(spec.run_dir, group)
+        folder.mkdir(parents=True, exist_ok=True)
+        specs.append(
+            replace(
+                spec,
+                config=_config_of(spec.config, group),
+                plan=plan,
+                run_dir=folder,
+                group=group,
+                has_head=True,
+                start_from=None if saved is None else saved.paths[group % len(saved.paths)],
+            )
+        )
+    return specs
+
+
+def _config_of(config: RunConfig, group: int) -> RunConfig:
+    """Leave out what the head decides, and evaluations in all groups but the first."""
+    ends = {"target_return": None, "max_wall_s": None}
+    return config.model_copy(update=ends if group == 0 else {**ends, "evaluate": EvaluateConfig()})
+
+
+class Head:
+    """`take` and `watch` are called for what the engines of the groups tell, `look` often."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        saved: SavedGroups | None,
+        observer: Observer,
+        now_ns: Clock = time.monotonic_ns,
+    ) -> None:
+        """saved: where the run continues; None: it is new."""
+        self._run_dir = spec.run_dir
+        self._num_groups = num_groups = spec.config.num_groups
+        self._observer = observer
+        self._now_ns = now_ns
+        self._period_ns = int(spec.config.observe.period_s * 1e9)
+        self.progress = Progress(spec.config)
+        self.steps = RunSteps([0] * num_groups, 0)
+        if saved is not None:
+            self.progress.load_state(saved.found.progress)
+            restored = [
+                saved.group_steps[group % len(saved.group_steps)] for group in range(num_groups)
+            ]
+            self.steps = RunSteps(restored, saved.found.env_steps)
+            self._tell_restored(saved)
+        self._episodes = EpisodeMerge(num_groups, now_ns())
+        self._gauges: dict[int, Gauges] = {}
+        self._pids: dict[int, dict[str, int]] = {}
+        self._watches: dict[int, Watch] = {}
+        self._joined: Gauges | None = None
+        self._records: dict[int, LearnerMetrics] = {}
+        self._restarts = [0] * num_groups
+        self._last_record_ns = self._next_record_ns = 0
+
+    # What the groups tell.
+
+    def observer_of(self, group: int) -> GroupObserver:
+        """Return an observer whose calls come straight here."""
+        return GroupObserver(partial(self.take, group), partial(self.watch, group))
+
+    def watch(self, group: int, gauges: Gauges, pids: Mapping[str, int]) -> None:
+        """Take the gauges of a group and the processes of its workers, at every change."""
+        self._pids[group] = dict(pids)
+        if self._gauges.get(group) is not gauges:
+            self._gauges[group] = gauges
+            self._watches[group] = Watch(gauges, self._now_ns)
+            if len(self._gauges) == self._num_groups:
+                self._joined = joined_gauges(dict(sorted(self._gauges.items())))
+        if self._joined is not None:
+            self._observer.watch(self._joined, prefixed(self._pids), self._now_ns)
+
+    def take(self, group: int, report: Report) -> None:
+        """Take a report of a group's role."""
+        if report["kind"] == "metrics":
+            self._records[group] = report["record"]
+            self._last_record_ns = self._now_ns()
+        elif report["kind"] == "episodes":
+            record = report["record"]
+            episodes = [Episode(*episode) for episode in record["episodes"]]
+            self._episodes.add(group, record["until_ns"], episodes, self._now_ns())
+        elif report["kind"] == "built":
+            if group == 0:
+                self._observer.report(report)
+        elif report["kind"] == "restored":
+            self._note(group, report.get("role", ""), report["text"])
+        elif report["kind"] != "done":
+            self._pass_on(group, report)
+            if report["kind"] == "restart":
+                self._restarts[group] += 1
+            elif report["kind"] == "checkpoint_written":
+                self._save_set()
+
+    def _pass_on(self, group: int, report: Report) -> None:
+        report["role"] = in_group(group, report.get("role", ""))
+        self._observer.report(report)
+
+    def _note(self, group: int, role: str, text: str) -> None:
+        self._pass_on(group, Event(kind="note", role=role, text=text))
+
+    def tell(self, text: str) -> None:
+        """Show a sentence about the run as a whole."""
+        self._observer.report(Event(kind="note", role=SUPERVISOR, text=text))
+
+    # What the run is told.
+
+    def look(self) -> StoppedBecause | None:
+        """Bring the run's figures up to date; return why the run is over, if it is."""
+        now_ns = self._now_ns()
+        self._count(self._episodes.ready(now_ns))
+        if self._joined is not None and self._records and now_ns >= self._next_record_ns:
+            self._next_record_ns = now_ns + self._period_ns
+            self._report(now_ns)
+        self._observer.tick()
+        return self.progress.stop_reason(now_ns)
+
+    def _count(self, episodes: list[Episode]) -> None:
+        rows = {group: gauges.the("learner") for group, gauges in self._gauges.items()}
+        self.steps.see(
+            [rows[g][Gauge.ENV_STEPS] if g in rows else 0 for g in range(self._num_groups)]
+        )
+        self.progress.add(episodes, self.steps.total - self.progress.env_steps)
+        if not self.progress.started_ns:
+            begun = [watch.first_step_ns() for watch in self._watches.values()]
+            self.progress.started_ns = min(filter(None, begun), default=0)
+
+    def _report(self, now_ns: int) -> None:
+        for watch in self._watches.values():
+            watch.look()
+        rates = {g: watch.now().measured["rates_per_s"] for g, watch in self._watches.items()}
+        record: RunMetrics = {
+            **self.progress.record(now_ns),
+            **merge_records([self._records[group] for group in sorted(self._records)]),
+            "groups": self._figures(self._records, rates),
+        }
+        self._observer.report(MetricsReport(kind="metrics", role=SUPERVISOR, record=record))
+
+    def _figures(
+        self, records: Mapping[int, LearnerMetrics], rates: Mapping[int, Rates]
+    ) -> list[GroupFigures]:
+        return [
+            GroupFigures(
+                group=group,
+                env_steps=self.steps.by_group[group],
+                rates_per_s=rates.get(group, NO_RATES),
+                lag_versions=records[group]["lag_versions"],
+                updates=records[group]["updates"],
+                version=records[group]["version"],
+                restarts=self._restarts[group],
+            )
+            for group in sorted(records)
+        ]
+
+    def _save_set(self) -> None:
+        """Write which checkpoints belong together: the newest of each group, once all have one."""
+        newest = newest_of_groups(self._run_dir, self._num_groups)
+        if newest is None:
+            return
+        now_ns = self._now_ns()
+        self._count(self._episodes.ready(now_ns))
+        names = tuple(str(path.relative_to(self._run_dir)) for path in newest)
+        version = max(version_of(path.name) or 0 for path in newest)
+        state = self.progress.state(now_ns)
+        try:
+            add_set(self._run_dir, CheckpointSet(names, version, self.steps.total, state))
+        except OSError as error:
+            text = f"The set of checkpoints could not be written: {error}"
+            self._observer.report(Event(kind="checkpoint_failed", role=SUPERVISOR, text=text))
+
+    def _tell_restored(self, saved: SavedGroups) -> None:
+        found = saved.found
+        text = f"{saved.note} {restored_words(len(saved.paths), self._num_groups)}".strip()
+        self._observer.report(
+            RestoredReport(
+                kind="restored",
+                role=SUPERVISOR,
+                text=text,
+                record=RestorePoint(version=found.version, env_steps=found.env_steps),
+            )
+        )
+
+    def outcome(self, because: StoppedBecause, ended: Mapping[int, Outcome]) -> Outcome:
+        """Return the end of the run. because: why it was stopped."""
+        now_ns = self._last_record_ns or self._now_ns()  # ending the processes is no training
+        self._count(self._episodes.rest())
+        records = {group: end["record"] for group, end in sorted(ended.items())}
+        known: dict[int, SessionMetrics] = {g: r for g, r in records.items() if r is not None}
+        rates = {group: record["rates_per_s"] for group, record in known.items()}
+        whole: SessionMetrics | None = None
+        if known:
+            figures = self._figures(known, rates)
+            whole = merge_sessions(self.progress.record(now_ns), known, figures)
+            self._observer.report(MetricsReport(kind="metrics", role=SUPERVISOR, record=whole))
+        causes = [in_group(g, end["first_cause"]) for g, end in ended.items() if end["first_cause"]]
+        return Outcome(
+            because=because,
+            record=whole,
+            restarts=sum(end["restarts"] for end in ended.values()),
+            first_cause=causes[0] if causes else None,
+        )
+
+
+def restored_words(num_saved: int, num_groups: int) -> str:
+    """Say which group continues from which."""
+    if num_saved == num_groups:
+        return "Every group continues from its checkpoint."
+    if num_groups < num_saved:
+        return (
+            f"The run was saved with {num_saved} groups and continues with {num_groups}: the "
+            f"checkpoints of groups {num_groups} to {num_saved - 1} are not used."
+        )
+    copies = ", ".join(
+        f"group {g} from group {g % num_saved}" for g in range(num_saved, num_groups)
+    )
+    return (
+        f"The run was saved with {num_saved} group{'s' if num_saved > 1 else ''} and continues "
+        f"with {num_groups}: {copies}."
+    )
+
+
+Take: TypeAlias = Callable[[Report], None]
+WatchGroup: TypeAlias = Callable[[Gauges, Mapping[str, int]], None]
+
+
+class GroupObserver:
+    """Passes on what the engine of one group tells. The head looks by itself, so that a tick
+    needs nothing."""
+
+    def __init__(self, report: Take, watch: WatchGroup) -> None:
+        self._report = report
+        self._watch = watch
+
+    def report(self, report: Report) -> None:
+        self._report(report)
+
+    def watch(
+        self,
+        gauges: Gauges,
+        pids: dict[str, int] | None = None,
+        now_ns: Clock = time.monotonic_ns,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
+        self._watch(gauges, pids or {})
+
+    def tick(self) -> None:
+        """Do nothing."""

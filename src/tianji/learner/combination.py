@@ -1,0 +1,146 @@
+"""Combination: mixes the parameters of a learner with those of other groups, every few updates.
+
+Takes      the latest parameters and statistics of its peers (Boards)
+Gives      its own, before it mixes (Board)
+Waits for  nothing: a peer that has posted nothing yet is left out, and one that restarts counts
+           with its last post
+Unblocked  by its learner's updates
+Stops      with its learner
+
+`average` reads all other groups, `gossip` the group before it in a ring (Assran et al. 2019, GALA):
+
+    own <- mean(own, peers that have posted)
+
+The running statistics of observations and rewards are mixed in the same way. The optimiser's state
+stays the group's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tianji.channels.interface import BoardReader, BoardWriter, Bytes
+from tianji.models.statistics import RunningMoments, Statistics
+from tianji.models.tensors import FlatParameters
+from tianji.ops.returns import Floats
+
+
+class MixedState:
+    """What groups mix, as bytes: the moments of all statistics (float64), then the parameters."""
+
+    def __init__(self, parameters: FlatParameters, statistics: Sequence[Statistics]) -> None:
+        self._vector_P = parameters.vector_P
+        self._statistics = statistics
+        self._sizes = [len(statistic.moments.mean_F) for statistic in statistics]
+        self._num_moments = sum(1 + 2 * size for size in self._sizes)
+        self.nbytes = 8 * self._num_moments + 4 * len(self._vector_P)
+
+    def write_to(self, buffer: Bytes) -> None:
+        """Copy the present state out."""
+        moments_M, vector_P = self._split(buffer)
+        parts = [
+            part
+            for statistic in self._statistics
+            for part in (
+                [statistic.moments.count],
+                statistic.moments.mean_F,
+                statistic.moments.m2_F,
+            )
+        ]
+        if parts:
+            moments_M[:] = np.concatenate(parts)
+        torch.from_numpy(vector_P).copy_(self._vector_P)
+
+    def take_mean(self, buffers: Sequence[Bytes]) -> None:
+        """Become the mean of these states, in place: every view of the parameters sees it.
+
+        Groups that take the mean of the same buffers in the same order are equal to the bit.
+        """
+        split = [self._split(buffer) for buffer in buffers]
+        mean_P = split[0][1].copy()
+        for _, vector_P in split[1:]:
+            mean_P += vector_P
+        mean_P /= np.float32(len(buffers))
+        self._vector_P.copy_(torch.from_numpy(mean_P))
+        everybody = [self._moments(moments_M) for moments_M, _ in split]
+        for i, statistic in enumerate(self._statistics):
+            statistic.moments.take_mean([moments[i] for moments in everybody])
+            statistic.use_moments()
+
+    def _split(self, buffer: Bytes) -> tuple[NDArray[np.float64], Floats]:
+        border = 8 * self._num_moments
+        return buffer[:border].view(np.float64), buffer[border:].view(np.float32)
+
+    def _moments(self, moments_M: NDArray[np.float64]) -> list[RunningMoments]:
+        found, begin = [], 0
+        for size in self._sizes:
+            count, mean_F, m2_F = np.split(moments_M[begin : begin + 1 + 2 * size], [1, 1 + size])
+            found.append(RunningMoments(float(count[0]), mean_F, m2_F))
+            begin += 1 + 2 * size
+        return found
+
+
+class Combination:
+    """`after_update` posts when a mix is due; `mix` is then the learner's next tick. Between the
+    two every group can read what the others have posted: groups that take turns in one process
+    mix the same states."""
+
+    def __init__(
+        self,
+        group: int,
+        state: MixedState,
+        board: BoardWriter,
+        peers: Mapping[int, BoardReader],
+        every: int,
+        posted: int = 0,
+    ) -> None:
+        """board: where this group posts. peers: the boards that it reads, by group. every: updates
+        between two mixes. posted: posts on the board by a learner before this one."""
+        self._group = group
+        self._state = state
+        self._board = board
+        self._peers = peers
+        self._every = every
+        self._posted = posted
+        self._updates = 0
+        self._latest: dict[int, Bytes] = {
+            known: np.zeros(state.nbytes, np.uint8) for known in (group, *peers)
+        }
+        """The latest state of each group, its own included."""
+        self._read = dict.fromkeys(peers, -1)
+        """The post that was read last, by group."""
+        self.is_due = False
+
+    def after_update(self) -> None:
+        """Count an update; post the state if it is to be mixed now."""
+        self._updates += 1
+        if self._updates % self._every == 0:
+            self._state.write_to(self._latest[self._group])
+            self._board.post(self._posted, self._write)
+            self._posted += 1
+            self.is_due = True
+
+    def _write(self, payload: Bytes) -> None:
+        payload[:] = self._latest[self._group]
+
+    def mix(self) -> None:
+        """Become the mean of the state that was posted and the latest of the peers."""
+        self.is_due = False
+        present = [self._group]
+        for peer, board in self._peers.items():
+            version = board.version()
+            if version < 0:
+                continue
+            if version != self._read[peer]:
+                self._read[peer] = board.latest(partial(self._keep, peer))
+            present.append(peer)
+        if len(present) > 1:
+            self._state.take_mean([self._latest[group] for group in sorted(present)])
+
+    def _keep(self, peer: int, payload: Bytes) -> None:
+        self._latest[peer][:] = payload
