@@ -92,10 +92,10 @@ def train_config(
     source = env or config.envs or config.env
     check_groups(config)
     with open_hosts(config) as hosts:
-        machine = read_machine() if hosts is None else hosts.machine
+        machine, num_hosts = _place_of(hosts)
         with tell_progress(config.observe.display) as tell:
             groups = plan_groups(
-                config, machine, lambda one, share: plan_run(one, source, share, tell)
+                config, machine, lambda one, share: plan_run(one, source, share, tell), num_hosts
             )
         _check_network(groups)
         run_dir = new_run_dir(groups.planned.config, base)
@@ -123,18 +123,24 @@ def resume_run(
         saved = _newest_saved(run_dir)
         _check_not_over(config, run_dir, saved.found.env_steps)
         source, before = env or config.envs or config.env, read_plan(run_dir)
-        machine = read_machine() if hosts is None else hosts.machine
+        machine, num_hosts = _place_of(hosts)
         with tell_progress(config.observe.display) as tell:
             groups = plan_groups(
                 config,
                 machine,
                 lambda one, share: plan_again(one, changes, source, share, before, tell),
+                num_hosts,
             )
         _check_network(groups)
         planned = groups.planned
         check_fits(saved.paths[0], before, planned.plan, planned.config, planned.probe.spaces)
         run = _Run(groups, source, machine, folder, run_dir, started_ns, saved, hosts)
         return run.to_end(resume=True)
+
+
+def _place_of(hosts: Hosts | None) -> tuple[Machine, int]:
+    """Return the machine that the run is planned for, and how many there are."""
+    return (read_machine(), 1) if hosts is None else (hosts.machine, hosts.count)
 
 
 def _newest_saved(run_dir: Path) -> SavedGroups:
@@ -255,7 +261,7 @@ class _Run:
     def _run_engines(self, extra: Mapping[str, Any], stop: StopRequest, resume: bool) -> Outcome:
         if self._has_groups:
             build = GROUP_ENGINES[self._spec.config.engine]
-            groups = build(self._spec, self._groups.plans, self._saved, self._observer)
+            groups = build(self._spec, self._groups.plans, self._saved, self._observer, **extra)
             return groups.run(stop, resume)
         restarts = 0
         while True:

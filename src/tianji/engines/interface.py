@@ -86,6 +86,9 @@ profile, `ray` and `mpi` what starts an agent."""
 GROUP_ENGINES = {
     "inline": _engine("groups.inline", "InlineGroups"),
     "local": _engine("groups.local", "LocalGroups"),
+    "ray": _engine("groups.local", "LocalGroups"),
+    "mpi": _engine("groups.local", "LocalGroups"),
 }
 """Engines for several groups, called with the spec, the plan of each group, the set of checkpoints
-that the run continues from (None for a new run), and the observer."""
+that the run continues from (None for a new run), and the observer; `ray` and `mpi` also with what
+starts an agent."""

@@ -20,7 +20,7 @@ from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.planning.planned import Planned
 
-ENGINES_WITH_GROUPS = ("local", "inline")
+ENGINES_WITH_GROUPS = ("local", "inline", "ray", "mpi")
 
 
 def check_groups(config: RunConfig, had_groups: bool = False) -> None:
@@ -117,12 +117,19 @@ class PlannedGroups:
 
 
 def plan_groups(
-    config: RunConfig, machine: Machine, plan: Callable[[RunConfig, Machine], Planned]
+    config: RunConfig,
+    machine: Machine,
+    plan: Callable[[RunConfig, Machine], Planned],
+    num_hosts: int = 1,
 ) -> PlannedGroups:
-    """Plan a run: one group on its share of the machine, and the others alike.
+    """Plan a run: one group on its share of a machine, and the others alike.
 
-    plan: plans a run of one group on a machine."""
-    shares = divide(machine, config.num_groups)
+    plan: plans a run of one group on a machine. num_hosts: machines like this one."""
+    each = -(-config.num_groups // num_hosts)
+    dealt = divide(machine, each)
+    if num_hosts > 1 and each > 1:  # which groups meet on a host is not known
+        dealt = tuple(replace(share, is_shared=True) for share in dealt)
+    shares = tuple(dealt[group // num_hosts] for group in range(config.num_groups))
     planned = plan(config.model_copy(update={"num_groups": 1}), shares[0])
     whole = planned.config.model_copy(update={"num_groups": config.num_groups})
     plans = tuple(_moved(planned.plan, shares[0].cores, share.cores) for share in shares)

@@ -22,11 +22,13 @@ from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.schema import checkpoints_folder
 from tianji.config.machine import read_machine
 from tianji.engines.agents.files import pack, sees, unpack
-from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, to_bytes
-from tianji.engines.interface import Outcome
+from tianji.engines.agents.messages import Answer, GroupOrder, Question, Shipped, to_bytes
+from tianji.engines.agents.peers import PeerBoards
+from tianji.engines.assembly.wiring import open_peer_boards
+from tianji.engines.interface import Neighbours, Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
-from tianji.programs.program import program_for
+from tianji.programs.program import peer_name, program_for
 from tianji.records import Report
 from tianji.types import Clock
 
@@ -43,10 +45,14 @@ class Agent:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """Stands in for the run folder of the head, where this host does not have it."""
         self._last_shipped = ""
+        self._boards = PeerBoards({})
+        self._board: str | None = None
+        """The board that this group posts on, where there are several."""
+        self._other_steps = 0
 
     def start(self, words: bytes) -> None:
         """Start the group of an encoded GroupOrder; return when its engine is built."""
-        order, checkpoint = GroupOrder.decode(words)
+        order, checkpoint, posts = GroupOrder.decode(words)
         run_dir = Path(order.run_dir)
         if not sees(run_dir, order.mark):
             self._scratch = tempfile.TemporaryDirectory(prefix="tianji-")
@@ -55,7 +61,15 @@ class Agent:
                 self._last_shipped = checkpoint.name
                 unpack(checkpoint.data, checkpoints_folder(run_dir) / checkpoint.name)
         spec = order.to_spec(run_dir)
-        engine = LocalEngine(spec, program_for(spec.config, spec.plan), self)
+        fds = open_peer_boards(spec.config.num_groups) if order.has_head else {}
+        self._boards = PeerBoards(fds)
+        self._board = peer_name(spec.group) if order.has_head else None
+        self._boards.put(posts)
+        if self._board is not None:
+            self._boards.leave(self._board)  # the learner writes it
+        neighbours = Neighbours(fds, lambda: self._other_steps) if order.has_head else None
+        program = program_for(spec.config, spec.plan, spec.group)
+        engine = LocalEngine(spec, program, self, neighbours=neighbours)
         threading.Thread(target=self._run, args=(engine, order.resume), daemon=True).start()
 
     def _run(self, engine: LocalEngine, resume: bool) -> None:
@@ -72,14 +86,18 @@ class Agent:
         """Return this host's Machine as JSON."""
         return json.dumps(asdict(read_machine()))
 
-    def poll(self, timeout_s: float) -> bytes:
-        """Return an encoded Answer, at the latest after so many seconds."""
+    def poll(self, words: bytes) -> bytes:
+        """Answer an encoded Question when there is news, or when its time is over."""
+        asked = Question.decode(words)
+        self._other_steps = asked.other_steps
+        self._boards.put(asked.posts)
         with self._news:
-            self._news.wait_for(lambda: self._reports or self._outcome, timeout_s)
+            self._news.wait_for(lambda: self._reports or self._outcome, asked.timeout_s)
             reports, self._reports = self._reports, []
             gauges = b"" if self._gauges is None else to_bytes(self._gauges)
             now_ns, outcome = time.monotonic_ns(), self._outcome
-        return Answer(reports, gauges, now_ns, outcome, self._ship()).encode()
+        posts = [] if self._board is None else self._boards.take_new([self._board])
+        return Answer(reports, gauges, now_ns, outcome, self._ship(), posts).encode()
 
     def _ship(self) -> Shipped | None:
         """Return the newest checkpoint, if the head does not have it."""

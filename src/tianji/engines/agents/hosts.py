@@ -2,7 +2,7 @@
 
 with open_hosts(config) as hosts:     # None where the run stays on this machine
     hosts.machine                     # what the run is planned for
-    agent = hosts.start()
+    agent = hosts.start(group)
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ class Hosts(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """Return the host that the next agent runs on."""
+        """Return a host that agents run on; the others are taken to be like it."""
         ...
 
-    def start(self) -> AgentHandle:
-        """Start an agent; after a loss, on another host if there is one."""
+    @property
+    def count(self) -> int:
+        """Return the number of hosts."""
+        ...
+
+    def start(self, group: int) -> AgentHandle:
+        """Start an agent for a group; after a loss, on another host if there is one."""
         ...
 
 
@@ -35,7 +40,7 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     if config.engine == "ray":
         from tianji.engines.agents.ray_hosts import RayHosts
 
-        with RayHosts(config.ray_address) as hosts:
+        with RayHosts(config.ray_address, config.num_groups) as hosts:
             yield hosts
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.engines.agents.peers import Post
 from tianji.engines.interface import Outcome
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe_all
@@ -28,6 +30,26 @@ class Shipped(NamedTuple):
     data: bytes
 
 
+class Question(NamedTuple):
+    """What a head tells an agent when it asks for news."""
+
+    timeout_s: float
+    """Longest time to wait for news."""
+    other_steps: int
+    """Environment steps of the run that this group does not count."""
+    posts: list[Post]
+    """New parameters of other groups."""
+
+    def encode(self) -> bytes:
+        facts = {"timeout_s": self.timeout_s, "other_steps": self.other_steps}
+        return _with_parts(facts | _headers(self.posts), [post.data for post in self.posts])
+
+    @staticmethod
+    def decode(words: bytes) -> Question:
+        facts, parts = _without_parts(words)
+        return Question(facts["timeout_s"], facts["other_steps"], _posts(facts, parts))
+
+
 class Answer(NamedTuple):
     """What an agent has to tell since it was asked last."""
 
@@ -38,8 +60,10 @@ class Answer(NamedTuple):
     """The host's clock when it answered."""
     outcome: Outcome | None
     """How the group ended; None while it runs."""
-    checkpoint: Shipped | None
+    checkpoint: Shipped | None = None
     """The newest one, where the host does not have the run folder."""
+    posts: list[Post] = []
+    """New parameters of this group, for others."""
 
     def encode(self) -> bytes:
         name, data = self.checkpoint or ("", b"")
@@ -48,16 +72,16 @@ class Answer(NamedTuple):
             "now_ns": self.now_ns,
             "outcome": self.outcome,
             "checkpoint": name,
-            "num_gauge_bytes": len(self.gauges),
+            **_headers(self.posts),
         }
-        return _with_head(facts, self.gauges + data)
+        return _with_parts(facts, [self.gauges, data, *(post.data for post in self.posts)])
 
     @staticmethod
     def decode(words: bytes) -> Answer:
-        facts, rest = _without_head(words)
-        gauges, data = rest[: facts["num_gauge_bytes"]], rest[facts["num_gauge_bytes"] :]
+        facts, (gauges, data, *rest) = _without_parts(words)
         shipped = Shipped(facts["checkpoint"], data) if facts["checkpoint"] else None
-        return Answer(facts["reports"], gauges, facts["now_ns"], facts["outcome"], shipped)
+        posts = _posts(facts, rest)
+        return Answer(facts["reports"], gauges, facts["now_ns"], facts["outcome"], shipped, posts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +91,9 @@ class GroupOrder:
     config: dict[str, Any]
     plan: dict[str, Any]
     run_dir: str
+    group: int
+    has_head: bool
+    start_from: str | None
     mark: str
     """Content of the head's mark in the run folder (files.py)."""
     resume: bool
@@ -74,37 +101,62 @@ class GroupOrder:
     @staticmethod
     def of(spec: RunSpec, mark: str, resume: bool) -> GroupOrder:
         config, plan = (part.model_dump(mode="json") for part in (spec.config, spec.plan))
-        return GroupOrder(config, plan, str(spec.run_dir.resolve()), mark, resume)
+        start_from = None if spec.start_from is None else str(spec.start_from.resolve())
+        run_dir = str(spec.run_dir.resolve())
+        return GroupOrder(
+            config, plan, run_dir, spec.group, spec.has_head, start_from, mark, resume
+        )
 
-    def encode(self, checkpoint: Shipped | None) -> bytes:
-        """checkpoint: the one to continue from, for a host that does not have the run folder."""
+    def encode(self, checkpoint: Shipped | None, posts: Sequence[Post] = ()) -> bytes:
+        """checkpoint: the one to continue from, for a host that does not have the run folder.
+        posts: what all groups have posted so far."""
         name, data = checkpoint or ("", b"")
-        return _with_head({**asdict(self), "checkpoint": name}, data)
+        facts = {**asdict(self), "checkpoint": name, **_headers(posts)}
+        return _with_parts(facts, [data, *(post.data for post in posts)])
 
     @staticmethod
-    def decode(words: bytes) -> tuple[GroupOrder, Shipped | None]:
-        facts, data = _without_head(words)
-        name = facts.pop("checkpoint")
-        return GroupOrder(**facts), Shipped(name, data) if name else None
+    def decode(words: bytes) -> tuple[GroupOrder, Shipped | None, list[Post]]:
+        facts, (data, *rest) = _without_parts(words)
+        posts, name = _posts(facts, rest), facts.pop("checkpoint")
+        del facts["posts"]
+        return GroupOrder(**facts), Shipped(name, data) if name else None, posts
 
     def to_spec(self, run_dir: Path) -> RunSpec:
         """Build the spec on this host. The spaces are those of the environment that is made here,
-        because spaces are no JSON."""
+        because spaces are no JSON.
+
+        run_dir: the folder of the group here; a checkpoint that was shipped lies there."""
         config, plan = RunConfig.model_validate(self.config), RunPlan.model_validate(self.plan)
         source = config.envs or config.env
         spaces = probe_all(source, config.env_kwargs).spaces
-        return RunSpec(config, plan, spaces, source, run_dir)
+        is_ours = self.start_from is not None and str(run_dir) == self.run_dir
+        start_from = Path(self.start_from) if is_ours and self.start_from else None
+        return RunSpec(config, plan, spaces, source, run_dir, self.group, self.has_head, start_from)
 
 
-def _with_head(facts: dict[str, Any], rest: bytes) -> bytes:
-    head = json.dumps(facts).encode()
-    return len(head).to_bytes(LENGTH_BYTES, "little") + head + rest
+def _headers(posts: Sequence[Post]) -> dict[str, Any]:
+    return {"posts": [[post.board, post.version] for post in posts]}
 
 
-def _without_head(words: bytes) -> tuple[dict[str, Any], bytes]:
-    end = LENGTH_BYTES + int.from_bytes(words[:LENGTH_BYTES], "little")
-    facts: dict[str, Any] = json.loads(words[LENGTH_BYTES:end])
-    return facts, words[end:]
+def _posts(facts: dict[str, Any], parts: Sequence[bytes]) -> list[Post]:
+    headers = zip(facts["posts"], parts, strict=True)
+    return [Post(board, version, data) for (board, version), data in headers]
+
+
+def _with_parts(facts: dict[str, Any], parts: Sequence[bytes]) -> bytes:
+    """Return facts as JSON and parts of bytes as one string of bytes."""
+    head = json.dumps({"facts": facts, "sizes": [len(part) for part in parts]}).encode()
+    return b"".join([len(head).to_bytes(LENGTH_BYTES, "little"), head, *parts])
+
+
+def _without_parts(words: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    at = LENGTH_BYTES + int.from_bytes(words[:LENGTH_BYTES], "little")
+    head = json.loads(words[LENGTH_BYTES:at])
+    parts = []
+    for size in head["sizes"]:
+        parts.append(words[at : at + size])
+        at += size
+    return head["facts"], parts
 
 
 def to_bytes(gauges: Gauges) -> bytes:

@@ -11,6 +11,7 @@ import atexit
 import json
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from enum import IntEnum
@@ -20,7 +21,7 @@ import numpy as np
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.messages import Answer
+from tianji.engines.agents.messages import Answer, Question
 from tianji.engines.agents.remote import AgentHandle
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
@@ -49,14 +50,19 @@ def begin() -> None:
 
 
 class MpiHosts:
-    """The hosts of all ranks; the group runs on that of the head."""
+    """The hosts of all ranks; groups are dealt out to them in turn."""
 
     @property
     def machine(self) -> Machine:
         return read_machine()
 
-    def start(self) -> AgentHandle:
-        return OwnAgent()
+    @property
+    def count(self) -> int:
+        return int(_world().size)
+
+    def start(self, group: int) -> AgentHandle:
+        rank = group % self.count
+        return OwnAgent() if rank == HEAD else RankAgent(_world(), rank)
 
 
 class OwnAgent:
@@ -72,8 +78,8 @@ class OwnAgent:
     def machine(self) -> Machine:
         return read_machine()
 
-    def poll(self, timeout_s: float) -> Answer:
-        return Answer.decode(self._agent.poll(timeout_s))
+    def poll(self, question: Question) -> Answer:
+        return Answer.decode(self._agent.poll(question.encode()))
 
     def stop(self, level: int) -> None:
         self._agent.stop(level)
@@ -96,8 +102,8 @@ class RankAgent:
     def machine(self) -> Machine:
         return machine_from_json(self._ask(Tag.MACHINE, b"").decode())
 
-    def poll(self, timeout_s: float) -> Answer:
-        return Answer.decode(self._ask(Tag.POLL, json.dumps(timeout_s).encode()))
+    def poll(self, question: Question) -> Answer:
+        return Answer.decode(self._ask(Tag.POLL, question.encode()))
 
     def stop(self, level: int) -> None:
         self._ask(Tag.STOP, json.dumps(level).encode())
@@ -142,7 +148,7 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
         return b""
 
     def poll(words: bytes) -> bytes:
-        return agent.poll(json.loads(words))
+        return agent.poll(words)
 
     def stop(words: bytes) -> bytes:
         agent.stop(json.loads(words))
@@ -154,8 +160,13 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     return {Tag.START: start, Tag.POLL: poll, Tag.STOP: stop, Tag.MACHINE: machine}
 
 
+_CALLS = threading.Lock()
+"""The head follows each group on a thread of its own, and MPI may allow one call at a time."""
+
+
 def _send(world: Any, rank: int, tag: Tag, words: bytes) -> None:
-    request = world.Isend([np.frombuffer(words, np.uint8), _mpi().BYTE], rank, int(tag))
+    with _CALLS:
+        request = world.Isend([np.frombuffer(words, np.uint8), _mpi().BYTE], rank, int(tag))
     _nap_until(request.Test)
 
 
@@ -164,13 +175,17 @@ def _receive(world: Any, rank: int) -> _Message:
     status = mpi.Status()
     _nap_until(lambda: bool(world.Iprobe(rank, mpi.ANY_TAG, status)))
     words: Array = np.empty(status.Get_count(mpi.BYTE), np.uint8)
-    world.Recv([words, mpi.BYTE], rank, status.Get_tag())
+    with _CALLS:
+        world.Recv([words, mpi.BYTE], rank, status.Get_tag())
     return _Message(Tag(status.Get_tag()), words.tobytes())
 
 
 def _nap_until(is_done: Callable[[], bool]) -> None:
     nap_s = SHORTEST_NAP_S
-    while not is_done():
+    while True:
+        with _CALLS:
+            if is_done():
+                return
         time.sleep(nap_s)
         nap_s = min(LONGEST_NAP_S, 1.5 * nap_s)
 

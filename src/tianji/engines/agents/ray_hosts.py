@@ -12,13 +12,14 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.messages import Answer
+from tianji.engines.agents.messages import Answer, Question
 from tianji.engines.agents.remote import HostLost
 from tianji.errors import UsageError
 
@@ -42,12 +43,14 @@ NO_TOKEN = (
 
 
 class RayHosts:
-    """The nodes of a Ray cluster, which is ended if it was started here. An agent has all cores of
-    its node."""
+    """The nodes of a Ray cluster, which is ended if it was started here. The agents of a node share
+    its cores."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, num_groups: int = 1) -> None:
         self._address = address
+        self._num_groups = num_groups
         self._ray = import_ray()
+        self._lock = threading.Lock()
         self._first: RayAgent | None = None
         """Started to look at its host; it is the first one that start() returns."""
 
@@ -81,20 +84,29 @@ class RayHosts:
 
     @property
     def machine(self) -> Machine:
-        if self._first is None:
-            self._first = self._place()
-        return self._first.machine()
+        with self._lock:
+            self._first = self._first or self._place()
+            return self._first.machine()
 
-    def start(self) -> RayAgent:
-        agent, self._first = self._first or self._place(), None
+    @property
+    def count(self) -> int:
+        return len(self._cpus())
+
+    def _cpus(self) -> list[float]:
+        """Return the CPUs of each node that has some."""
+        alive = [node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]]
+        return [cpus for cpus in alive if cpus]
+
+    def start(self, group: int) -> RayAgent:
+        with self._lock:
+            agent, self._first = self._first or self._place(), None
         return agent
 
     def _place(self) -> RayAgent:
-        ray = self._ray
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        cpus = max((node["Resources"].get("CPU", 0.0) for node in nodes), default=0.0)
-        if not cpus:
+        ray, nodes = self._ray, self._cpus()
+        if not nodes:
             raise UsageError("The Ray cluster has no node with CPUs. `ray status` shows its nodes.")
+        cpus = max(nodes) / -(-self._num_groups // len(nodes))
         group = ray.util.placement_group([{"CPU": cpus}])
         try:
             ray.get(group.ready(), timeout=PLACE_S)
@@ -136,8 +148,9 @@ class RayAgent:
     def machine(self) -> Machine:
         return machine_from_json(self._ask(self._actor.machine.remote()))
 
-    def poll(self, timeout_s: float) -> Answer:
-        return Answer.decode(self._ask(self._actor.poll.remote(timeout_s), timeout_s))
+    def poll(self, question: Question) -> Answer:
+        reply = self._actor.poll.remote(question.encode())
+        return Answer.decode(self._ask(reply, question.timeout_s))
 
     def stop(self, level: int) -> None:
         self._ask(self._actor.stop.remote(level))

@@ -12,13 +12,22 @@ from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import rotate
 from tianji.checkpoint.schema import checkpoints_folder
 from tianji.config.machine import Machine
+from tianji.config.run import peers_of
 from tianji.engines.agents.files import mark, pack, unpack
-from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, check_source, copy_gauges
-from tianji.engines.interface import Observer, Outcome
+from tianji.engines.agents.messages import (
+    Answer,
+    GroupOrder,
+    Question,
+    Shipped,
+    check_source,
+    copy_gauges,
+)
+from tianji.engines.agents.peers import PeerBoards, Post
+from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.errors import TianjiError
-from tianji.programs.program import Program
+from tianji.programs.program import Program, peer_name
 from tianji.records import Event
 
 POLL_S = 0.25
@@ -42,7 +51,7 @@ class AgentHandle(Protocol):
         """Return the cores and the memory of its host."""
         ...
 
-    def poll(self, timeout_s: float) -> Answer: ...
+    def poll(self, question: Question) -> Answer: ...
 
     def stop(self, level: int) -> None: ...
 
@@ -59,37 +68,48 @@ class RemoteEngine:
         spec: RunSpec,
         program: Program,
         observer: Observer,
-        start_agent: Callable[[], AgentHandle],
+        start_agent: Callable[[int], AgentHandle],
+        neighbours: Neighbours | None = None,
     ) -> None:
-        """start_agent: starts an agent, on another host where the last one was lost."""
+        """start_agent: starts an agent for a group, on another host where the last one was lost.
+        neighbours: the other groups, where there are several."""
         check_source(spec)
         self._spec = spec
         self._observer = observer
         self._start_agent = start_agent
+        self._neighbours = neighbours = neighbours or Neighbours({}, lambda: 0)
+        self._boards = PeerBoards(neighbours.boards)
+        config, group = spec.config, spec.group
+        self._peers = [peer_name(g) for g in peers_of(group, config.num_groups, config.combine)]
+        self._posts: dict[str, Post] = {}
+        """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
         self._restarts = 0
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         self._observer.watch(self._gauges)
         while True:
-            agent = self._start_agent()
+            agent = self._start_agent(self._spec.group)
             try:
                 outcome = self._follow(agent, stop, resume)
                 return {**outcome, "restarts": outcome["restarts"] + self._restarts}
             except HostLost as lost:
                 if (failed := self._after_loss(lost)) is not None:
                     return failed
-                resume = bool(list_checkpoints(self._spec.run_dir))
+                resume = resume or bool(list_checkpoints(self._spec.run_dir))
             finally:
                 agent.close()
 
     def _follow(self, agent: AgentHandle, stop: StopRequest, resume: bool) -> Outcome:
         """Follow a group to its end."""
         order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume)
-        agent.start(order.encode(self._newest() if resume else None))
+        posts = list(self._posts.values())
+        agent.start(order.encode(self._newest() if resume else None, posts))
         told = Stop.NO
         while True:
-            answer = agent.poll(POLL_S if told == stop.level else 0.0)
+            answer = agent.poll(self._question(POLL_S if told == stop.level else 0.0))
+            self._boards.put(answer.posts)
+            self._posts |= {post.board: post for post in answer.posts}
             for report in answer.reports:
                 self._observer.report(report)
             if answer.gauges:
@@ -105,10 +125,16 @@ class RemoteEngine:
                 told = stop.level
                 agent.stop(told)
 
+    def _question(self, timeout_s: float) -> Question:
+        posts = self._boards.take_new(self._peers)
+        self._posts |= {post.board: post for post in posts}
+        return Question(timeout_s, self._neighbours.other_steps(), posts)
+
     def _newest(self) -> Shipped | None:
-        """Return the newest checkpoint, for a host that does not have the run folder."""
+        """Return the checkpoint to continue from, for a host that does not have the run folder."""
         found = list_checkpoints(self._spec.run_dir)
-        return Shipped(found[-1].name, pack(found[-1])) if found else None
+        newest = found[-1] if found else self._spec.start_from
+        return None if newest is None else Shipped(newest.name, pack(newest))
 
     def _keep(self, checkpoint: Shipped) -> None:
         """Write a checkpoint of a host that does not have the run folder."""

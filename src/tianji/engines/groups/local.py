@@ -1,4 +1,4 @@
-"""Several groups on this machine: a local engine for each, on a thread of this process.
+"""Several groups, on this machine or on others: an engine for each, on a thread of this process.
 
 The threads sleep until a worker reports. Everything they tell goes through one queue to the thread
 that runs the head, so that logs and display have one writer. A group whose worker dies recovers by
@@ -16,9 +16,10 @@ from functools import partial
 from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
+from tianji.engines.agents.remote import AgentHandle, RemoteEngine
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.groups.head import GroupObserver, Head, group_specs
-from tianji.engines.interface import Neighbours, Observer, Outcome
+from tianji.engines.interface import Engine, Neighbours, Observer, Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
@@ -38,7 +39,10 @@ class LocalGroups:
         plans: Sequence[RunPlan],
         saved: SavedGroups | None,
         observer: Observer,
+        start_agent: Callable[[int], AgentHandle] | None = None,
     ) -> None:
+        """start_agent: starts an agent for a group; None: all groups run on this machine."""
+        self._start_agent = start_agent
         self._head = Head(spec, saved, observer)
         self._boards = open_peer_boards(len(plans))
         self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -47,7 +51,7 @@ class LocalGroups:
         self._stops = [StopRequest(note="") for _ in plans]
         self._ended: dict[int, Outcome] = {}
 
-    def _build(self, spec: RunSpec) -> LocalEngine:
+    def _build(self, spec: RunSpec) -> Engine:
         head, group = self._head, spec.group
         observer = GroupObserver(
             lambda report: self._told.put(partial(head.take, group, report)),
@@ -55,7 +59,9 @@ class LocalGroups:
         )
         neighbours = Neighbours(self._boards, partial(head.steps.others, group))
         program = program_for(spec.config, spec.plan, group)
-        return LocalEngine(spec, program, observer, neighbours=neighbours)
+        if self._start_agent is None:
+            return LocalEngine(spec, program, observer, neighbours=neighbours)
+        return RemoteEngine(spec, program, observer, self._start_agent, neighbours)
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         threads = [
