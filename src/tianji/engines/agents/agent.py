@@ -41,7 +41,7 @@ class Agent:
         self._reports: list[Report] = []
         self._outcome: Outcome | None = None
         self._gauges: Gauges | None = None
-        self._stop = StopRequest()
+        self._stop = StopRequest(note="")  # the head tells a person
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """Stands in for the run folder of the head, where this host does not have it."""
         self._last_shipped = ""

@@ -2,12 +2,12 @@
 
 with open_hosts(config) as hosts:     # None where the run stays on this machine
     hosts.machine                     # what the run is planned for
-    agent = hosts.start(group)
+    agent = hosts.start(group, is_wanted)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -29,8 +29,9 @@ class Hosts(Protocol):
         """Return the number of hosts."""
         ...
 
-    def start(self, group: int) -> AgentHandle:
-        """Start an agent for a group; after a loss, on another host if there is one."""
+    def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle | None:
+        """Start an agent for a group, when a host is free; return None if it is not wanted any more
+        by then."""
         ...
 
 

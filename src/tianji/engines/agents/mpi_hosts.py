@@ -60,7 +60,7 @@ class MpiHosts:
     def count(self) -> int:
         return int(_world().size)
 
-    def start(self, group: int) -> AgentHandle:
+    def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle:
         rank = group % self.count
         return OwnAgent() if rank == HEAD else RankAgent(_world(), rank)
 

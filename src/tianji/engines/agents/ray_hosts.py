@@ -13,7 +13,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ LOOPBACK = "127.0.0.1"
 """A Ray that was started for one run listens to this machine alone."""
 PLACE_S = 60.0
 """Longest time to wait for a place on the cluster."""
+LOOK_S = 0.5
 SILENCE_S = 30.0
 """An agent that does not answer for this long is given up; a cable may be out for some seconds."""
 ANSWERS_S = 5.0
@@ -84,9 +86,15 @@ class RayHosts:
 
     @property
     def machine(self) -> Machine:
-        with self._lock:
-            self._first = self._first or self._place()
-            return self._first.machine()
+        until_s = time.monotonic() + PLACE_S
+        if self._first is None:
+            self._first = self._place(lambda: time.monotonic() < until_s)
+        if self._first is None:
+            raise UsageError(
+                f"No node of the Ray cluster had enough free CPUs for {PLACE_S:g} s. `ray status` "
+                f"shows what uses them; free ones now: {self._ray.available_resources()}."
+            )
+        return self._first.machine()
 
     @property
     def count(self) -> int:
@@ -97,25 +105,22 @@ class RayHosts:
         alive = [node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]]
         return [cpus for cpus in alive if cpus]
 
-    def start(self, group: int) -> RayAgent:
+    def start(self, group: int, is_wanted: Callable[[], bool]) -> RayAgent | None:
         with self._lock:
-            agent, self._first = self._first or self._place(), None
-        return agent
+            first, self._first = self._first, None
+        return first or self._place(is_wanted)
 
-    def _place(self) -> RayAgent:
+    def _place(self, is_wanted: Callable[[], bool]) -> RayAgent | None:
+        """Wait for a free place and start an agent there, as long as it is wanted."""
         ray, nodes = self._ray, self._cpus()
         if not nodes:
             raise UsageError("The Ray cluster has no node with CPUs. `ray status` shows its nodes.")
         cpus = max(nodes) / -(-self._num_groups // len(nodes))
         group = ray.util.placement_group([{"CPU": cpus}])
-        try:
-            ray.get(group.ready(), timeout=PLACE_S)
-        except ray.exceptions.GetTimeoutError as error:
-            ray.util.remove_placement_group(group)
-            raise UsageError(
-                f"No node of the Ray cluster had {cpus:g} free CPUs for {PLACE_S:g} s. "
-                f"`ray status` shows what uses them; free ones now: {ray.available_resources()}."
-            ) from error
+        while not group.wait(LOOK_S):
+            if not is_wanted():
+                ray.util.remove_placement_group(group)
+                return None
         return RayAgent(ray, group, cpus)
 
 

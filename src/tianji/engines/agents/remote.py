@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tianji.channels.gauges import Gauges
 from tianji.channels.orders import Stop
@@ -28,9 +28,11 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.errors import TianjiError
 from tianji.programs.program import Program, peer_name
-from tianji.records import Event
+from tianji.records import Event, StoppedBecause
 
 POLL_S = 0.25
+MIX_S = 0.05
+"""Time between two exchanges of parameters with other groups."""
 
 
 class HostLost(TianjiError):
@@ -60,6 +62,10 @@ class AgentHandle(Protocol):
         ...
 
 
+StartAgent: TypeAlias = Callable[[int, Callable[[], bool]], AgentHandle | None]
+"""Starts an agent for a group when a host is free, unless it is not wanted any more by then."""
+
+
 class RemoteEngine:
     """Runs a group by an agent; starts another one if its host is lost."""
 
@@ -68,10 +74,10 @@ class RemoteEngine:
         spec: RunSpec,
         program: Program,
         observer: Observer,
-        start_agent: Callable[[int], AgentHandle],
+        start_agent: StartAgent,
         neighbours: Neighbours | None = None,
     ) -> None:
-        """start_agent: starts an agent for a group, on another host where the last one was lost.
+        """start_agent: see Hosts.start.
         neighbours: the other groups, where there are several."""
         check_source(spec)
         self._spec = spec
@@ -81,6 +87,7 @@ class RemoteEngine:
         self._boards = PeerBoards(neighbours.boards)
         config, group = spec.config, spec.group
         self._peers = [peer_name(g) for g in peers_of(group, config.num_groups, config.combine)]
+        self._poll_s = MIX_S if self._peers else POLL_S
         self._posts: dict[str, Post] = {}
         """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
@@ -89,7 +96,9 @@ class RemoteEngine:
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         self._observer.watch(self._gauges)
         while True:
-            agent = self._start_agent(self._spec.group)
+            agent = self._start_agent(self._spec.group, lambda: stop.level == Stop.NO)
+            if agent is None:
+                return self._without_host("interrupted", None)
             try:
                 outcome = self._follow(agent, stop, resume)
                 return {**outcome, "restarts": outcome["restarts"] + self._restarts}
@@ -107,7 +116,7 @@ class RemoteEngine:
         agent.start(order.encode(self._newest() if resume else None, posts))
         told = Stop.NO
         while True:
-            answer = agent.poll(self._question(POLL_S if told == stop.level else 0.0))
+            answer = agent.poll(self._question(self._poll_s if told == stop.level else 0.0))
             self._boards.put(answer.posts)
             self._posts |= {post.board: post for post in answer.posts}
             for report in answer.reports:
@@ -142,14 +151,16 @@ class RemoteEngine:
         unpack(checkpoint.data, checkpoints_folder(run_dir) / checkpoint.name)
         rotate(run_dir, self._spec.config.checkpoint.keep_last)
 
+    def _without_host(self, because: StoppedBecause, cause: str | None) -> Outcome:
+        restarts = self._restarts - (because == "failed")
+        return Outcome(because=because, record=None, restarts=restarts, first_cause=cause)
+
     def _after_loss(self, lost: HostLost) -> Outcome | None:
         """Report it; return how the run ends, where it cannot go on."""
         self._restarts += 1
         most = self._spec.config.supervise.max_restarts
         text = f"{lost} Restart {self._restarts} of {most}, from the last checkpoint."
         if self._restarts > most:
-            return Outcome(
-                because="failed", record=None, restarts=self._restarts - 1, first_cause=str(lost)
-            )
+            return self._without_host("failed", str(lost))
         self._observer.report(Event(kind="restart", role="supervisor", text=text))
         return None

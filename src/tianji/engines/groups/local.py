@@ -16,7 +16,7 @@ from functools import partial
 from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
-from tianji.engines.agents.remote import AgentHandle, RemoteEngine
+from tianji.engines.agents.remote import RemoteEngine, StartAgent
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.groups.head import GroupObserver, Head, group_specs
 from tianji.engines.interface import Engine, Neighbours, Observer, Outcome
@@ -39,7 +39,7 @@ class LocalGroups:
         plans: Sequence[RunPlan],
         saved: SavedGroups | None,
         observer: Observer,
-        start_agent: Callable[[int], AgentHandle] | None = None,
+        start_agent: StartAgent | None = None,
     ) -> None:
         """start_agent: starts an agent for a group; None: all groups run on this machine."""
         self._start_agent = start_agent

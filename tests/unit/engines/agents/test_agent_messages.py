@@ -1,5 +1,7 @@
 """Orders, answers and gauges that cross between hosts."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.fakes.specs import make_spec
@@ -7,11 +9,13 @@ from tianji.channels.gauges import Gauge, Gauges
 from tianji.engines.agents.messages import (
     Answer,
     GroupOrder,
+    Question,
     Shipped,
     check_source,
     copy_gauges,
     to_bytes,
 )
+from tianji.engines.agents.peers import Post
 from tianji.errors import UsageError
 
 KINDS = {"actor-0": "actor", "buffer": "buffer", "learner": "learner"}
@@ -22,17 +26,34 @@ KINDS = {"actor-0": "actor", "buffer": "buffer", "learner": "learner"}
 def test_an_answer_arrives_as_it_was(gauges, shipped):
     report = {"kind": "note", "role": "learner", "text": "It is “here”."}
     outcome = {"because": "max_wall", "record": None, "restarts": 1, "first_cause": None}
-    answer = Answer([report], gauges, 12, outcome, shipped)
+    posts = [Post("peer-1", 7, b"\x00\x01")]
+    answer = Answer([report], gauges, 12, outcome, shipped, posts)
     assert Answer.decode(answer.encode()) == answer
 
 
 def test_an_order_makes_the_same_spec(tmp_path):
     spec = make_spec(tmp_path, num_envs=4, num_actors=2)
     order = GroupOrder.of(spec, "mark", resume=True)
-    found, shipped = GroupOrder.decode(order.encode(Shipped("v00000003", b"123")))
-    assert (found, shipped) == (order, Shipped("v00000003", b"123"))
-    assert found.to_spec(tmp_path) == spec
-    assert GroupOrder.decode(order.encode(None)) == (order, None)
+    shipped, posts = Shipped("v00000003", b"123"), [Post("peer-0", 3, b"45"), Post("b", 0, b"")]
+    assert GroupOrder.decode(order.encode(shipped, posts)) == (order, shipped, posts)
+    assert GroupOrder.decode(order.encode(None)) == (order, None, [])
+    assert order.to_spec(tmp_path) == spec
+
+
+def test_a_group_of_several_continues_where_it_is_told(tmp_path):
+    """A host that has the run folder reads the checkpoint there; another one gets it shipped."""
+    spec = make_spec(tmp_path, num_envs=4, num_actors=2)
+    start_from = tmp_path / "groups" / "0" / "checkpoints" / "v00000002"
+    grouped = replace(spec, group=2, has_head=True, start_from=start_from)
+    order = GroupOrder.of(grouped, "mark", resume=True)
+    assert order.to_spec(tmp_path) == grouped
+    elsewhere = tmp_path / "elsewhere"
+    assert order.to_spec(elsewhere) == replace(grouped, run_dir=elsewhere, start_from=None)
+
+
+def test_a_question_arrives_as_it_was():
+    question = Question(0.25, 12, [Post("peer-1", 7, b"\x00\x01")])
+    assert Question.decode(question.encode()) == question
 
 
 def test_gauges_are_copied_and_their_times_are_of_this_clock():

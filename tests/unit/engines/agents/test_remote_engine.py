@@ -33,7 +33,7 @@ class ScriptedAgent:
     def machine(self):
         return read_machine()
 
-    def poll(self, timeout_s):
+    def poll(self, question):
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -58,7 +58,7 @@ def spec(tmp_path):
 def follow(spec, *agents, stop=None):
     waiting, watcher = list(agents), Watcher()
     program = program_for(spec.config, spec.plan)
-    engine = RemoteEngine(spec, program, watcher, lambda: waiting.pop(0))
+    engine = RemoteEngine(spec, program, watcher, lambda group, is_wanted: waiting.pop(0))
     outcome = engine.run(stop or StopRequest(), resume=False)
     assert all(agent.is_closed for agent in agents[: len(agents) - len(waiting)])
     return outcome, watcher
@@ -73,8 +73,8 @@ def test_reports_and_gauges_reach_the_observer(spec):
     assert outcome == DONE
     assert watcher.texts("note") == ["hello"]
     assert watcher.gauges.rows["learner"][Gauge.UPDATES] == 11
-    ((order, shipped),) = agent.orders
-    assert (order.resume, shipped) == (False, None)
+    ((order, shipped, posts),) = agent.orders
+    assert (order.resume, shipped, posts) == (False, None, [])
 
 
 def test_a_stop_is_passed_on_once(spec):
@@ -99,7 +99,7 @@ def test_a_lost_host_costs_what_was_not_saved(spec):
     third = ScriptedAgent(answer(DONE))
     outcome, watcher = follow(spec, first, second, third)
     assert outcome["restarts"] == DONE["restarts"] + 2
-    assert [order.resume for agent in (first, second, third) for order, _ in agent.orders] == [
+    assert [order.resume for agent in (first, second, third) for order, *_ in agent.orders] == [
         False, False, True,
     ]  # fmt: skip
     assert third.orders[0][1] == shipped
