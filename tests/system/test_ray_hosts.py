@@ -1,0 +1,103 @@
+"""Ray over hosts of their own: groups train together, hosts are cut off, lost, and join."""
+
+import secrets
+import sys
+import time
+
+import pytest
+
+from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.namespaces import Network, why_not
+
+pytest.importorskip("ray", reason="needs Ray")
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+RAY = (sys.executable, "-m", "ray.scripts.scripts")
+GROUPS = ["--engine", "ray", "--env", "CartPole-v1", "--combine", "average"]
+BACK_S = 15
+
+
+class Cluster:
+    """A Ray node on each host. The first one is the head's, without CPUs for groups."""
+
+    def __init__(self, network, folder):
+        self.network = network
+        self._folder = folder
+        self.address = f"{network.addresses[0]}:6379"
+        self._start(0, "--head", "--port", "6379", "--include-dashboard", "false", cpus=0)
+
+    def join(self, host):
+        self._start(host, "--address", self.address)
+
+    def _start(self, host, *words, cpus=2):
+        self.network.run(
+            host, *RAY, "start", *words, "--num-cpus", str(cpus),
+            "--node-ip-address", self.network.addresses[host],
+            "--temp-dir", str(self._folder / f"ray{host}"), "--disable-usage-stats",
+        )  # fmt: skip
+
+    def train(self, *words):
+        prefix = self.network.prefix(0)
+        return Command(self._folder, "train", *SMALL, *GROUPS, "--ray-address", self.address,
+                       *words, prefix=prefix)  # fmt: skip
+
+
+@pytest.fixture
+def cluster(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    folder = tmp_path_factory.mktemp("r")  # the paths of Ray's sockets must be short
+    with Network(3) as network:
+        yield Cluster(network, folder)
+
+
+def groups_that_work(command):
+    """The groups that have made steps between the last two records."""
+    records = command.records()
+    if len(records) < 2:
+        return set()
+    before, after = (
+        {figures["group"]: figures["env_steps"] for figures in record["groups"]}
+        for record in records[-2:]
+    )
+    return {group for group, steps in after.items() if steps > before.get(group, 0)}
+
+
+def test_groups_on_other_hosts_reach_a_target_together(cluster):
+    cluster.join(1)
+    cluster.join(2)
+    command = cluster.train("--num-groups", "2", "--target-return", "60")
+    code, _, err = command.finish()
+    assert code == 0, err
+    summary = command.summary()
+    assert summary["stopped_because"] == "target_reached"
+    assert [group["group"] for group in summary["groups"]] == [0, 1]
+    assert all(group["env_steps"] > 0 for group in summary["groups"])
+
+
+def test_a_run_outlives_a_cut_cable_and_a_lost_host(cluster):
+    cluster.join(1)
+    command = cluster.train("--num-groups", "2", *FOREVER)
+    command.wait_for(lambda: groups_that_work(command) == {0, 1}, "both groups")
+    cluster.network.set_cable(1, "down")
+    time.sleep(5)
+    cluster.network.set_cable(1, "up")
+    seen = command.version()
+    command.wait_for_version(seen + 20)
+    assert command.events() and not [e for e in command.events() if e["kind"] == "restart"]
+    cluster.network.kill(1)
+    cluster.join(2)
+    restarted = ("restart", "0/supervisor"), ("restart", "1/supervisor")
+    command.wait_for(
+        lambda: {(e["kind"], e["role"]) for e in command.events()}.issuperset(restarted), "losses"
+    )
+    steps = command.records()[-1]["env_steps"]
+    command.wait_for(
+        lambda: (
+            command.records()[-1]["env_steps"] > steps + 2000
+            and groups_that_work(command) == {0, 1}
+        ),
+        "groups on the other host",
+    )
+    command.process.terminate()
+    code, _, err = command.finish()
+    assert code == 130, err
