@@ -30,7 +30,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
-from tianji.engines.agents.hosts import Hosts, open_hosts
+from tianji.engines.agents.hosts import Hosts, host_figures, open_hosts
 from tianji.engines.interface import ENGINES, GROUP_ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
@@ -335,7 +335,11 @@ class _Run:
             "can_be_filmed": planned.probe.can_be_filmed,
         }
         record = outcome["record"] or self._observer.last_record
-        facts["hosts"] = [this_host(self._num_groups, len(self._machine.cores))]
+        facts["hosts"] = (
+            [this_host(self._num_groups, len(self._machine.cores))]
+            if self._hosts is None
+            else host_figures(self._hosts)
+        )
         return build_summary(spec.config, spec.run_dir, facts, record)
 
 

@@ -72,6 +72,9 @@ def test_groups_on_other_hosts_reach_a_target_together(cluster):
     assert summary["stopped_because"] == "target_reached"
     assert [group["group"] for group in summary["groups"]] == [0, 1]
     assert all(group["env_steps"] > 0 for group in summary["groups"])
+    hosts = {host["host"]: host["groups"] for host in summary["hosts"]}
+    assert sorted(hosts) == cluster.network.addresses[1:]
+    assert sorted(hosts.values()) == [[0], [1]]
 
 
 def test_a_run_outlives_a_cut_cable_and_a_lost_host(cluster):

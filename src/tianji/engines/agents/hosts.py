@@ -7,13 +7,14 @@ with open_hosts(config) as hosts:     # None where the run stays on this machine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.engines.agents.remote import AgentHandle
+from tianji.records import HostFigures
 
 
 class Hosts(Protocol):
@@ -27,6 +28,11 @@ class Hosts(Protocol):
     @property
     def count(self) -> int:
         """Return the number of hosts."""
+        ...
+
+    @property
+    def places(self) -> Mapping[int, str]:
+        """Return the name of the host that each group was started on last."""
         ...
 
     def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle | None:
@@ -50,3 +56,16 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
         yield MpiHosts()
     else:
         yield None
+
+
+def host_figures(hosts: Hosts) -> list[HostFigures]:
+    """Return the figures of the hosts that groups were started on."""
+    names, cores = dict.fromkeys(hosts.places.values()), len(hosts.machine.cores)
+    return [
+        HostFigures(
+            host=name,
+            groups=sorted(group for group, place in hosts.places.items() if place == name),
+            usable_cores=cores,
+        )
+        for name in names
+    ]

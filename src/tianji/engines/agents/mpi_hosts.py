@@ -52,6 +52,9 @@ def begin() -> None:
 class MpiHosts:
     """The hosts of all ranks; groups are dealt out to them in turn."""
 
+    def __init__(self) -> None:
+        self.places: dict[int, str] = {}
+
     @property
     def machine(self) -> Machine:
         return read_machine()
@@ -62,7 +65,9 @@ class MpiHosts:
 
     def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle:
         rank = group % self.count
-        return OwnAgent() if rank == HEAD else RankAgent(_world(), rank)
+        agent = OwnAgent() if rank == HEAD else RankAgent(_world(), rank)
+        self.places[group] = agent.host
+        return agent
 
 
 class OwnAgent:
@@ -70,7 +75,7 @@ class OwnAgent:
 
     def __init__(self) -> None:
         self._agent = Agent()
-        self.host = socket.gethostname()
+        self.host = f"rank 0 ({socket.gethostname()})"
 
     def start(self, order: bytes) -> None:
         self._agent.start(order)
@@ -94,7 +99,7 @@ class RankAgent:
     def __init__(self, world: Any, rank: int) -> None:
         self._world = world
         self._rank = rank
-        self.host = f"the host of rank {rank}"
+        self.host = f"rank {rank}"
 
     def start(self, order: bytes) -> None:
         self._ask(Tag.START, order)

@@ -55,6 +55,8 @@ class RayHosts:
         self._lock = threading.Lock()
         self._first: RayAgent | None = None
         """Started to look at its host; it is the first one that start() returns."""
+        self._machine: Machine | None = None
+        self.places: dict[int, str] = {}
 
     def __enter__(self) -> Self:
         with _signals_kept():
@@ -86,15 +88,17 @@ class RayHosts:
 
     @property
     def machine(self) -> Machine:
+        if self._machine is not None:
+            return self._machine
         until_s = time.monotonic() + PLACE_S
-        if self._first is None:
-            self._first = self._place(lambda: time.monotonic() < until_s)
+        self._first = self._place(lambda: time.monotonic() < until_s)
         if self._first is None:
             raise UsageError(
                 f"No node of the Ray cluster had enough free CPUs for {PLACE_S:g} s. `ray status` "
                 f"shows what uses them; free ones now: {self._ray.available_resources()}."
             )
-        return self._first.machine()
+        self._machine = self._first.machine()
+        return self._machine
 
     @property
     def count(self) -> int:
@@ -108,7 +112,10 @@ class RayHosts:
     def start(self, group: int, is_wanted: Callable[[], bool]) -> RayAgent | None:
         with self._lock:
             first, self._first = self._first, None
-        return first or self._place(is_wanted)
+        agent = first or self._place(is_wanted)
+        if agent is not None:
+            self.places[group] = agent.host
+        return agent
 
     def _place(self, is_wanted: Callable[[], bool]) -> RayAgent | None:
         """Wait for a free place and start an agent there, as long as it is wanted."""
@@ -134,18 +141,25 @@ class RayAgent:
         # One call waits for news while another one stops the group.
         options = {"num_cpus": num_cpus, "max_concurrency": 4, "scheduling_strategy": place}
         self._actor = ray.remote(Agent).options(**options).remote()
-        self.host = "the agent's host"
+        self.host = self._address()
+
+    def _address(self) -> str:
+        (node_id,) = self._ray.util.placement_group_table(self._group)[
+            "bundles_to_node_id"
+        ].values()
+        addresses = {node["NodeID"]: node["NodeManagerAddress"] for node in self._ray.nodes()}
+        return str(addresses.get(node_id, node_id))
 
     def _ask(self, reply: Any, timeout_s: float = 0.0) -> Any:
         errors = self._ray.exceptions
         try:
             return self._ray.get(reply, timeout=timeout_s + SILENCE_S)
         except errors.GetTimeoutError as error:
-            raise HostLost(f"{self.host} has not answered for {SILENCE_S:g} s.") from error
+            raise HostLost(f"Host {self.host} has not answered for {SILENCE_S:g} s.") from error
         except errors.RayTaskError as error:
             raise error.cause from error
         except errors.RayActorError as error:
-            raise HostLost(f"{self.host} was lost: {_first_line(error)}") from error
+            raise HostLost(f"Host {self.host} was lost: {_first_line(error)}") from error
 
     def start(self, order: bytes) -> None:
         self._ask(self._actor.start.remote(order))
