@@ -84,6 +84,10 @@ class Learner:
             self._combination.after_update()
         return True
 
+    def catch_up(self) -> bool:
+        """Continue with the parameters of other groups; return whether there are any."""
+        return self._combination is not None and self._combination.catch_up()
+
     def cut_short(self) -> None:
         """Leave out the updates that are left of the version in work: the next tick publishes it.
 
