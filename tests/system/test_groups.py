@@ -38,7 +38,7 @@ def test_two_groups_train_cartpole_to_the_target_of_the_run(tmp_path, monkeypatc
     assert steps and steps == sorted(steps)
     # Groups that were never mixed are as far apart as two networks trained apart.
     one, other = weights_of(run_dir, 0), weights_of(run_dir, 1)
-    assert np.abs(one - other).mean() < 0.25 * np.abs(one).mean()
+    assert np.abs(one - other).mean() < 0.02 * np.abs(one).mean()
     assert summary["checkpoint"].startswith(str(group_folder(run_dir, 0).relative_to(tmp_path)))
     load_policy(run_dir)
 

@@ -235,7 +235,8 @@ class WorkerRun:
         row = ends.gauges.rows[role.name]
         if is_restart:
             self._tell_kept(is_restart)
-            if training.group.learner.catch_up():
+            combination = training.group.learner.combination
+            if combination is not None and combination.catch_up():
                 reports(Event(kind="note", text=CAUGHT_UP))
             training.progress.wall_before_s = row[Gauge.WALL_BEFORE_NS] / 1e9
         row[Gauge.WALL_BEFORE_NS] = int(training.progress.wall_before_s * 1e9)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tests.unit.planning.plans import config, plan_for
+from tianji.programs.groups import group_program
 from tianji.programs.program import SUPERVISOR, program_for
 
 
@@ -83,7 +84,7 @@ def test_workers_have_the_threads_and_cores_of_the_plan():
 
 def peer_wires(group, **values):
     asked = config(num_actors=1, num_groups=3, **values)
-    made = program_for(asked, plan_for(asked), group)
+    made = group_program(asked, plan_for(asked), group)
     assert {role.group for role in made.roles} == {group}
     return {w.name: (w.sources, w.targets) for w in made.wires if w.name.startswith("peer")}
 
@@ -104,5 +105,6 @@ def test_groups_that_gossip_have_two_boards_each():
 
 
 def test_one_group_has_no_peer_lane():
-    made, _ = program(combine="average")
+    asked = config(combine="average", num_actors=2)
+    made = group_program(asked, plan_for(asked), 0)
     assert not any(wire.name.startswith("peer") for wire in made.wires)

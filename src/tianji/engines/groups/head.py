@@ -34,7 +34,8 @@ from tianji.engines.interface import Observer, Outcome
 from tianji.engines.spec import RunSpec
 from tianji.learner.progress import Progress
 from tianji.observe.watch import Watch
-from tianji.programs.program import SUPERVISOR, in_group
+from tianji.programs.groups import in_group
+from tianji.programs.program import SUPERVISOR
 from tianji.records import (
     NO_RATES,
     Event,
