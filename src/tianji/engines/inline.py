@@ -46,8 +46,7 @@ class InlineEngine:
                 return because
 
     def turn(self, stop: Stop) -> StoppedBecause | None:
-        """Do what is next: let buffer and learner tick, and the actors if those had nothing to do.
-        Return why the run is over, if it is. stop: how urgently it is asked to stop."""
+        """Do what is next; return why the run is over, if it is."""
         training = self.roles.side
         if self._is_free and training.group.learner.is_between_versions:
             self._make_round()

@@ -25,7 +25,8 @@ from tianji.engines.supervise.imbalance import Imbalances, Replan
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
-from tianji.programs.program import Program, in_group
+from tianji.programs.groups import in_group
+from tianji.programs.program import Program
 from tianji.records import DoneReport, Event, Report, StoppedBecause
 
 TICK_S = 0.25

@@ -235,6 +235,9 @@ class WorkerRun:
         row = ends.gauges.rows[role.name]
         if is_restart:
             self._tell_kept(is_restart)
+            combination = training.group.learner.combination
+            if combination is not None and combination.catch_up():
+                reports(Event(kind="note", text=CAUGHT_UP))
             training.progress.wall_before_s = row[Gauge.WALL_BEFORE_NS] / 1e9
         row[Gauge.WALL_BEFORE_NS] = int(training.progress.wall_before_s * 1e9)
         training.start()
@@ -264,6 +267,7 @@ class WorkerRun:
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."
+CAUGHT_UP = "Its parameters are those of the other groups now; its optimiser's state is its own."
 LOST_STORE = (
     "The replay store lay on the GPU and is gone with the learner's process: it is filled again."
 )

@@ -3,7 +3,7 @@
 Takes      the latest parameters and statistics of its peers (Boards)
 Gives      its own, before it mixes (Board)
 Waits for  nothing: a peer that has posted nothing yet is left out, and one that restarts counts
-           with its last post
+           with its last post and comes back with the parameters of its peers
 Unblocked  by its learner's updates
 Stops      with its learner
 
@@ -131,7 +131,20 @@ class Combination:
     def mix(self) -> None:
         """Become the mean of the state that was posted and the latest of the peers."""
         self.is_due = False
-        present = [self._group]
+        if peers := self._read_peers():
+            self._take_mean([self._group, *peers])
+
+    def catch_up(self) -> bool:
+        """Become the mean of the peers alone: a learner that was restarted comes from an old
+        checkpoint and would pull them back. Return whether there were any."""
+        peers = self._read_peers()
+        if peers:
+            self._take_mean(peers)
+        return bool(peers)
+
+    def _read_peers(self) -> list[int]:
+        """Read the latest posts; return the groups that have posted."""
+        present = []
         for peer, board in self._peers.items():
             version = board.version()
             if version < 0:
@@ -139,8 +152,10 @@ class Combination:
             if version != self._read[peer]:
                 self._read[peer] = board.latest(partial(self._keep, peer))
             present.append(peer)
-        if len(present) > 1:
-            self._state.take_mean([self._latest[group] for group in sorted(present)])
+        return present
+
+    def _take_mean(self, groups: list[int]) -> None:
+        self._state.take_mean([self._latest[group] for group in sorted(groups)])
 
     def _keep(self, peer: int, payload: Bytes) -> None:
         self._latest[peer][:] = payload

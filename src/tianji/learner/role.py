@@ -45,7 +45,7 @@ class Learner:
         self._progress = progress
         self._gauges = gauges
         self._now_ns = now_ns
-        self._combination = combination
+        self.combination = combination
         self._priorities: Callable[[], Array | None] = getattr(update, "priorities", lambda: None)
         self._batch: Batch | None = None
         self._minibatches: Iterator[Minibatch] = iter(())
@@ -69,8 +69,8 @@ class Learner:
     def tick(self) -> bool:
         if self._batch is None and not self._begin():
             return False
-        if self._combination is not None and self._combination.is_due:
-            self._combination.mix()
+        if self.combination is not None and self.combination.is_due:
+            self.combination.mix()
             return True
         minibatch = next(self._minibatches, None)
         if minibatch is None:
@@ -80,8 +80,8 @@ class Learner:
         minibatch.step()
         self._gauges[Gauge.UPDATES] += 1
         self._gauges[Gauge.STEPS] += self._minibatch_steps
-        if self._combination is not None:
-            self._combination.after_update()
+        if self.combination is not None:
+            self.combination.after_update()
         return True
 
     def cut_short(self) -> None:

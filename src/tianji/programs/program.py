@@ -9,10 +9,6 @@ envs --> actor --(Stream: item)--> buffer --(Stream: batch)--> learner
 every role --(Board: gauges)--> buffer, supervisor                           telemetry
 every role --(Stream: reports)--> supervisor --(Board: supervision)--> every role
 
-Learners of several groups mix their parameters; each posts on a board of its own:
-
-          learner --(Board: parameters, statistics)--> learners of other groups      peer lane
-
 A server may infer for actors in other processes:
 
           actor --(Board: rows)--> inference <--(Board: policy)-- learner
@@ -31,13 +27,13 @@ boards then serve actors that join late, and hold the sums of actors that died.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig, peers_of
+from tianji.config.run import RunConfig
 from tianji.types import RoleKind
 
 EXPERIENCE = "experience"
@@ -47,8 +43,6 @@ BATCHES = "batches"
 FEEDBACK = "feedback"
 ANSWERS = "answers"
 POLICY = "policy"
-PEER = "peer"
-"""Name of the wires by which learners of several groups read each other's parameters."""
 TOTAL = "total"
 """Name of the wire by which actors and learner add up their sums, where that is an all-reduce."""
 FEEDBACK_SLOTS = 4
@@ -133,8 +127,8 @@ class Program:
         return len({workers.get(end) for end in (*wire.sources, *wire.targets)}) > 1
 
 
-def program_for(config: RunConfig, plan: RunPlan, group: int = 0) -> Program:
-    """Return the program of a run, or of one of its groups.
+def program_for(config: RunConfig, plan: RunPlan) -> Program:
+    """Return the program of a run with one group.
 
     The buffer lives in the learner's worker, unless plan.buffer_worker says otherwise. Each actor
     has a worker of its own, unless actors take turns in one; where inference is in the learner's
@@ -148,15 +142,13 @@ def program_for(config: RunConfig, plan: RunPlan, group: int = 0) -> Program:
     evaluators = (
         (Role("evaluator", "evaluator", 0, "evaluator"),) if config.evaluate.period_s > 0 else ()
     )
-    roles = tuple(
-        replace(role, group=group) for role in (*actors, *servers, buffer, learner, *evaluators)
-    )
+    roles = (*actors, *servers, buffer, learner, *evaluators)
     threads = {learner.worker: plan.learner_threads}
     workers = tuple(
         Worker(name, threads.get(name, plan.actor_threads), cores=plan.cores.get(name, ()))
         for name in dict.fromkeys(role.worker for role in roles)
     )
-    return Program(roles, workers, (*wires_for(config, plan, roles), *_peer_wires(config, group)))
+    return Program(roles, workers, wires_for(config, plan, roles))
 
 
 def _actor(plan: RunPlan, index: int) -> Role:
@@ -200,43 +192,6 @@ def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tupl
         Wire("reports", "stream", "report", everybody, (SUPERVISOR,)),
         Wire("supervision", "board", "desired state", (SUPERVISOR,), everybody),
     )
-
-
-def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
-    """Return the boards of all groups that this one posts on or reads."""
-    readers = {
-        source: [
-            reader
-            for reader in range(config.num_groups)
-            if source in peers_of(reader, config.num_groups, config.combine)
-        ]
-        for source in range(config.num_groups)
-    }
-    return tuple(
-        Wire(
-            peer_name(source),
-            "board",
-            "parameters, statistics",
-            (_learner_seen_from(group, source),),
-            tuple(_learner_seen_from(group, reader) for reader in readers[source]),
-        )
-        for source in readers
-        if readers[source] and group in (source, *readers[source])
-    )
-
-
-def _learner_seen_from(group: int, other: int) -> str:
-    return "learner" if other == group else in_group(other, "learner")
-
-
-def in_group(group: int, name: str) -> str:
-    """Return the name of a role or worker of a group, as the whole run knows it."""
-    return f"{group}/{name}"
-
-
-def peer_name(group: int) -> str:
-    """Return the name of the board that the learner of a group posts its parameters on."""
-    return f"{PEER}-{group}"
 
 
 def sum_name(actor: int) -> str:

@@ -28,7 +28,7 @@ from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.interface import Neighbours, Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
-from tianji.programs.program import peer_name, program_for
+from tianji.programs.groups import group_program, peer_name
 from tianji.records import Report
 from tianji.types import Clock
 
@@ -68,7 +68,7 @@ class Agent:
         if self._board is not None:
             self._boards.leave(self._board)  # the learner writes it
         neighbours = Neighbours(fds, lambda: self._other_steps) if order.has_head else None
-        program = program_for(spec.config, spec.plan, spec.group)
+        program = group_program(spec.config, spec.plan, spec.group)
         engine = LocalEngine(spec, program, self, neighbours=neighbours)
         threading.Thread(target=self._run, args=(engine, order.resume), daemon=True).start()
 

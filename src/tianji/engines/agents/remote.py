@@ -27,7 +27,8 @@ from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.errors import TianjiError
-from tianji.programs.program import Program, peer_name
+from tianji.programs.groups import peer_name
+from tianji.programs.program import Program
 from tianji.records import Event, StoppedBecause
 
 POLL_S = 0.25

@@ -26,17 +26,16 @@ from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
+from tianji.programs.groups import PEER, peer_name
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
     FEEDBACK,
-    PEER,
     POLICY,
     ROWS,
     TOTAL,
     Program,
     Role,
-    peer_name,
     sum_name,
 )
 from tianji.types import Array

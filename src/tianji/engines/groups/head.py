@@ -34,7 +34,8 @@ from tianji.engines.interface import Observer, Outcome
 from tianji.engines.spec import RunSpec
 from tianji.learner.progress import Progress
 from tianji.observe.watch import Watch
-from tianji.programs.program import SUPERVISOR, in_group
+from tianji.programs.groups import in_group
+from tianji.programs.program import SUPERVISOR
 from tianji.records import (
     NO_RATES,
     Event,
@@ -153,7 +154,9 @@ class Head:
             if report["kind"] == "restart":
                 self._restarts[group] += 1
             elif report["kind"] == "checkpoint_written":
-                self._save_set()
+                now_ns = self._now_ns()
+                self._count(self._episodes.ready(now_ns))
+                self._save_set(now_ns)
 
     def _pass_on(self, group: int, report: Report) -> None:
         report["role"] = in_group(group, report.get("role", ""))
@@ -215,13 +218,11 @@ class Head:
             for group in sorted(records)
         ]
 
-    def _save_set(self) -> None:
+    def _save_set(self, now_ns: int) -> None:
         """Write which checkpoints belong together: the newest of each group, once all have one."""
         newest = newest_of_groups(self._run_dir, self._num_groups)
         if newest is None:
             return
-        now_ns = self._now_ns()
-        self._count(self._episodes.ready(now_ns))
         names = tuple(str(path.relative_to(self._run_dir)) for path in newest)
         version = max(version_of(path.name) or 0 for path in newest)
         state = self.progress.state(now_ns)
@@ -247,6 +248,7 @@ class Head:
         """Return the end of the run. because: why it was stopped."""
         now_ns = self._last_record_ns or self._now_ns()  # ending the processes is no training
         self._count(self._episodes.rest())
+        self._save_set(now_ns)
         records = {group: end["record"] for group, end in sorted(ended.items())}
         known: dict[int, SessionMetrics] = {g: r for g, r in records.items() if r is not None}
         rates = {group: record["rates_per_s"] for group, record in known.items()}
@@ -269,9 +271,10 @@ def restored_words(num_saved: int, num_groups: int) -> str:
     if num_saved == num_groups:
         return "Every group continues from its checkpoint."
     if num_groups < num_saved:
+        unused = ", ".join(str(group) for group in range(num_groups, num_saved))
         return (
-            f"The run was saved with {num_saved} groups and continues with {num_groups}: the "
-            f"checkpoints of groups {num_groups} to {num_saved - 1} are not used."
+            f"The run was saved with {num_saved} groups and continues with {num_groups}. Not used: "
+            f"the checkpoints of group {unused}."
         )
     copies = ", ".join(
         f"group {g} from group {g % num_saved}" for g in range(num_saved, num_groups)

@@ -18,7 +18,7 @@ from tianji.engines.inline import InlineEngine
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.programs.program import program_for
+from tianji.programs.groups import group_program
 from tianji.records import StoppedBecause
 
 
@@ -37,7 +37,7 @@ class InlineGroups:
         self.groups = [
             InlineEngine(
                 group_spec,
-                program_for(group_spec.config, group_spec.plan, group_spec.group),
+                group_program(group_spec.config, group_spec.plan, group_spec.group),
                 self._head.observer_of(group_spec.group),
                 peers,
             )

@@ -23,7 +23,7 @@ from tianji.engines.interface import Engine, Neighbours, Observer, Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.programs.program import program_for
+from tianji.programs.groups import group_program
 from tianji.records import StoppedBecause
 
 LOOK_S = 0.1
@@ -58,7 +58,7 @@ class LocalGroups:
             lambda gauges, pids: self._told.put(partial(head.watch, group, gauges, pids)),
         )
         neighbours = Neighbours(self._boards, partial(head.steps.others, group))
-        program = program_for(spec.config, spec.plan, group)
+        program = group_program(spec.config, spec.plan, group)
         if self._start_agent is None:
             return LocalEngine(spec, program, observer, neighbours=neighbours)
         return RemoteEngine(spec, program, observer, self._start_agent, neighbours)

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from tianji.channels.gauges import Gauges
-from tianji.programs.program import in_group
+from tianji.programs.groups import in_group
 from tianji.records import (
     GroupFigures,
     GroupRecord,
