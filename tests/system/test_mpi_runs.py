@@ -13,7 +13,7 @@ from tests.system.commands import FOREVER, SMALL, Command
 pytest.importorskip("mpi4py", reason="needs mpi4py")
 MPIRUN = shutil.which("mpirun") or shutil.which("mpirun", path=str(Path(sys.executable).parent))
 pytestmark = pytest.mark.skipif(MPIRUN is None, reason="needs mpirun")
-PREFIX = (str(MPIRUN), "--allow-run-as-root", "--oversubscribe", "-n", "2")
+PREFIX = (str(MPIRUN), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2")
 ON_MPI = ["--engine", "mpi", "--env", "CartPole-v1"]
 ENDS_S = 15
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import socket
 import sys
 import threading
@@ -44,9 +45,21 @@ class Tag(IntEnum):
 def begin() -> None:
     """Begin as a rank of an MPI job. Ranks other than 0 serve the head, and end with it."""
     world = _world()
+    if remark := _bound(world.rank, len(os.sched_getaffinity(0)), os.cpu_count() or 1):
+        print(remark, file=sys.stderr)
     if world.rank != HEAD:
         _serve(world)
     atexit.register(_end_all, world)
+
+
+def _bound(rank: int, usable: int, cores: int) -> str:
+    """Return a sentence where a rank may use a part of its host; "" where it may use all."""
+    if usable == cores:
+        return ""
+    return (
+        f"Rank {rank} may use {usable} of {cores} cores. If that is not meant, start mpirun with "
+        "--bind-to none, or srun with --cpus-per-task: a rank is a whole host here."
+    )
 
 
 class MpiHosts:

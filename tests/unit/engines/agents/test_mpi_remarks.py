@@ -1,0 +1,7 @@
+from tianji.engines.agents.mpi_hosts import _bound
+
+
+def test_a_rank_that_was_bound_to_a_part_of_its_host_says_so():
+    assert _bound(0, usable=16, cores=16) == ""
+    assert _bound(3, usable=1, cores=16).startswith("Rank 3 may use 1 of 16 cores.")
+    assert "--bind-to none" in _bound(3, usable=1, cores=16)
