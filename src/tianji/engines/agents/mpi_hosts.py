@@ -46,7 +46,7 @@ def begin() -> None:
     """Begin as a rank of an MPI job. Ranks other than 0 serve the head, and end with it."""
     world = _world()
     if remark := _bound(world.rank, len(os.sched_getaffinity(0)), os.cpu_count() or 1):
-        print(remark, file=sys.stderr)
+        sys.stderr.write(f"{remark}\n")
     if world.rank != HEAD:
         _serve(world)
     atexit.register(_end_all, world)
