@@ -77,6 +77,7 @@ def test_groups_on_other_hosts_reach_a_target_together(cluster):
     assert sorted(hosts.values()) == [[0], [1]]
 
 
+@pytest.mark.slow
 def test_a_run_outlives_a_cut_cable_and_a_lost_host(cluster):
     cluster.join(1)
     command = cluster.train("--num-groups", "2", *FOREVER)
