@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.engines.agents.modules import own_modules
 from tianji.engines.agents.remote import AgentHandle
 from tianji.records import HostFigures
 
@@ -47,7 +48,7 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     if config.engine == "ray":
         from tianji.engines.agents.ray_hosts import RayHosts
 
-        with RayHosts(config.ray_address, config.num_groups) as hosts:
+        with RayHosts(config.ray_address, config.num_groups, own_modules(config)) as hosts:
             yield hosts
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin

@@ -12,15 +12,18 @@ import logging
 import os
 import signal
 import socket
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
 from tianji.engines.agents.messages import Answer, Question
+from tianji.engines.agents.modules import copy_modules
 from tianji.engines.agents.remote import HostLost
 from tianji.errors import UsageError
 
@@ -48,9 +51,12 @@ class RayHosts:
     """The nodes of a Ray cluster, which is ended if it was started here. The agents of a node share
     its cores."""
 
-    def __init__(self, address: str, num_groups: int = 1) -> None:
+    def __init__(self, address: str, num_groups: int = 1, modules: Sequence[Path] = ()) -> None:
+        """modules: the person's own, which every host gets a copy of."""
         self._address = address
         self._num_groups = num_groups
+        self._modules = modules
+        self._shipped = contextlib.ExitStack()
         self._ray = import_ray()
         self._lock = threading.Lock()
         self._first: RayAgent | None = None
@@ -65,7 +71,11 @@ class RayHosts:
 
     def _connect(self) -> None:
         ray = self._ray
-        quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+        quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+        if self._modules:
+            folder = self._shipped.enter_context(tempfile.TemporaryDirectory(prefix="tianji-"))
+            copy_modules(self._modules, Path(folder))
+            quiet["runtime_env"] = {"working_dir": folder}
         if self._address != AUTO:
             _check_address(self._address)
         try:
@@ -85,6 +95,7 @@ class RayHosts:
         trace: TracebackType | None,
     ) -> None:
         self._ray.shutdown()
+        self._shipped.close()
 
     @property
     def machine(self) -> Machine:
