@@ -20,7 +20,7 @@ from tianji.gateways.links.dialer import Dialer
 from tianji.gateways.links.keys import LinkKeys
 from tianji.gateways.links.link import NEVER_NS, Link, LinkLimits, LinkReport
 from tianji.gateways.links.listener import LOOPBACK, Listener
-from tianji.gateways.links.refusals import Refusals
+from tianji.gateways.refusals import Refusals
 from tianji.gateways.watch import BellRelay, Watch
 
 MAX_WAIT_S = 0.25

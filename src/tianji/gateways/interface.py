@@ -40,6 +40,8 @@ class Outlet(Protocol):
 class Port(Protocol):
     """One end of a forwarded channel. All calls come from the gateway's thread."""
 
+    wiring: str
+    """What the channel is; the same at both ends, or they are refused."""
     max_body_bytes: int
 
     def open(self, outlet: Outlet) -> None:

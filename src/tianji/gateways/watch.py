@@ -74,5 +74,8 @@ class BellRelay:
                 self._watch.wake()
 
     def close(self) -> None:
+        """End the thread; the gateway's thread has ended before."""
         self._is_over = True
+        self._bell.arm()
+        self._bell.wake()
         self._thread.join()

@@ -29,6 +29,7 @@ class CountingPort:
 
     def __init__(self, total=0, body_bytes=0, max_body_bytes=1 << 20):
         self.total = total
+        self.wiring = "numbers"
         self.max_body_bytes = max_body_bytes
         self._body_bytes = body_bytes
         self._next = 0

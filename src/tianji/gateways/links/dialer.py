@@ -10,7 +10,7 @@ from tianji.gateways.links.greeting import ConnectorGreeting
 from tianji.gateways.links.keys import LinkKeys
 from tianji.gateways.links.link import NEVER_NS, Link
 from tianji.gateways.links.meeting import TIME_LIMIT_NS, Meeting
-from tianji.gateways.links.refusals import Refusal, Refused
+from tianji.gateways.refusals import Refusal, Refused
 from tianji.gateways.watch import Watch
 
 _MIN_DELAY_NS, _MAX_DELAY_NS = 20_000_000, 1_000_000_000

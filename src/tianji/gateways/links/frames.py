@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import Enum, IntEnum
 from typing import NamedTuple, Protocol
 
-from tianji.gateways.links.refusals import Refusal, Refused
+from tianji.gateways.refusals import Refusal, Refused
 
 _HEADER = struct.Struct("!BBHIQQ")
 HEADER_BYTES = _HEADER.size

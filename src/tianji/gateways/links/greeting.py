@@ -18,8 +18,8 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tianji.gateways.links.refusals import Refusal, Refused
 from tianji.gateways.links.session import Hello
+from tianji.gateways.refusals import Refusal, Refused
 
 MAGIC = b"tianji01"
 _RANDOM_BYTES = _PROOF_BYTES = 32

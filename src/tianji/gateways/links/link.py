@@ -9,6 +9,7 @@ comes back later, both begin anew.
 from __future__ import annotations
 
 import struct
+import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -20,8 +21,8 @@ from tianji.gateways.clock import ClockOffset
 from tianji.gateways.interface import Port, Settled
 from tianji.gateways.links.connection import Connection
 from tianji.gateways.links.frames import FrameReader, Header, Kind, Progress
-from tianji.gateways.links.refusals import Refusal, Refusals, Refused
 from tianji.gateways.links.session import NOBODY, Message, Session
+from tianji.gateways.refusals import Refusal, Refusals, Refused
 
 NEVER_NS = 1 << 62
 _ONE_TIME, _THREE_TIMES = struct.Struct("!q"), struct.Struct("!3q")
@@ -114,9 +115,9 @@ class Link:
 
     @property
     def wiring(self) -> int:
-        """Equal at two ends whose channels are of the same kinds and sizes."""
-        kinds = [f"{port.max_body_bytes}" for port in self._ports]
-        return zlib.crc32(" ".join(kinds).encode())
+        """Equal at two ends whose channels are the same."""
+        channels = [f"{port.wiring} {port.max_body_bytes}" for port in self._ports]
+        return zlib.crc32("\n".join([sys.byteorder, *channels]).encode())
 
     # --------------------------------------------------------------- connections
 
@@ -197,6 +198,9 @@ class Link:
                 connection.queue(body)
 
     def queue_loose(self, channel: int, note: bytes, body: bytes) -> None:
+        """Queue a message that may be lost, unless the socket is behind already."""
+        if self.connection is None or self.connection.waiting_bytes > _FILL_BYTES:
+            return
         self._queue(Kind.LOOSE, channel, 0, note, body)
 
     def ready(self, events: int) -> None:

@@ -10,8 +10,8 @@ from tianji.gateways.links.greeting import ListenerGreeting, Visitor
 from tianji.gateways.links.keys import LinkKeys
 from tianji.gateways.links.link import NEVER_NS, Link
 from tianji.gateways.links.meeting import TIME_LIMIT_NS, Meeting
-from tianji.gateways.links.refusals import Refusal, Refusals
 from tianji.gateways.links.session import Hello
+from tianji.gateways.refusals import Refusal, Refusals
 from tianji.gateways.watch import Watch
 
 LOOPBACK = "127.0.0.1"

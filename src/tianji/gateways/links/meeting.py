@@ -8,7 +8,7 @@ from selectors import EVENT_READ, EVENT_WRITE
 from typing import Protocol
 
 from tianji.gateways.links.connection import Connection
-from tianji.gateways.links.refusals import Refusal, Refused
+from tianji.gateways.refusals import Refusal, Refused
 from tianji.gateways.watch import Watch
 
 TIME_LIMIT_NS = 5_000_000_000

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tianji.gateways.links.refusals import Refusal, Refused
+from tianji.gateways.refusals import Refusal, Refused
 
 NOBODY = 0
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tianji.gateways.links.frames import BUFFER_BYTES, FrameReader, Header, Kind, Progress
-from tianji.gateways.links.refusals import Refused
+from tianji.gateways.refusals import Refused
 
 
 class Collected:

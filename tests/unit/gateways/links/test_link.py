@@ -10,7 +10,7 @@ from tianji.gateways.gateway import Gateway
 from tianji.gateways.links.frames import HEADER_BYTES, Header, Kind
 from tianji.gateways.links.keys import LinkKeys
 from tianji.gateways.links.link import LinkLimits, LinkState
-from tianji.gateways.links.refusals import Refusal
+from tianji.gateways.refusals import Refusal
 
 
 @pytest.fixture(scope="module")

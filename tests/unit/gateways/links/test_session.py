@@ -5,8 +5,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tianji.gateways.links.refusals import Refused
 from tianji.gateways.links.session import Hello, Message, Session
+from tianji.gateways.refusals import Refused
 
 
 def make(max_messages=4, max_bytes=1000):
