@@ -125,7 +125,7 @@ class ActorsElsewhere:
         if not isinstance(content, Item):
             return None
         lane = self._lane_of(content)
-        if nbytes != self._memory.layout.slot_bytes:
+        if nbytes != self.max_body_bytes:
             raise Refused(Refusal.GARBAGE)
         if not (lane.has_joined and lane.epoch == content.epoch and lane.granted):
             return None
