@@ -23,7 +23,7 @@ SIZES = {"4 KB": 4 << 10, "64 KB": 64 << 10, "512 KB": 512 << 10, "2 MB": 2 << 2
 LARGE = ("512 KB", "2 MB")
 LIMITS_GBIT = (None, 1.0, 5.0)
 CONTESTANTS = ("bare", "link", "tls", "link-tls", "zmq", "curve")
-NUM_TURNS = 5
+NUM_TURNS = 3
 SECONDS = 1.5
 START_S = 30.0
 

@@ -17,10 +17,11 @@ from enum import Enum
 from selectors import EVENT_READ
 from typing import NamedTuple
 
+from tianji.errors import ChannelError
 from tianji.gateways.clock import ClockOffset
 from tianji.gateways.interface import Port, Settled
 from tianji.gateways.links.connection import Connection
-from tianji.gateways.links.frames import FrameReader, Header, Kind, Progress
+from tianji.gateways.links.frames import MAX_NOTE_BYTES, FrameReader, Header, Kind, Progress
 from tianji.gateways.links.session import NOBODY, Message, Session
 from tianji.gateways.refusals import Refusal, Refusals, Refused
 
@@ -66,8 +67,8 @@ class LinkReport(NamedTuple):
 class _Channel:
     """A port's way out."""
 
-    def __init__(self, link: Link, number: int) -> None:
-        self._link, self._number = link, number
+    def __init__(self, link: Link, number: int, max_body_bytes: int) -> None:
+        self._link, self._number, self._max_body_bytes = link, number, max_body_bytes
         self.clock = link.clock
 
     def has_room(self, nbytes: int) -> bool:
@@ -76,6 +77,11 @@ class _Channel:
     def send(
         self, note: bytes, body: memoryview | bytes = b"", settled: Settled | None = None
     ) -> None:
+        if len(body) > self._max_body_bytes or len(note) > MAX_NOTE_BYTES:
+            raise ChannelError(
+                f"A message of {len(body)} bytes does not fit its channel to {self._link.peer}, "
+                f"which was made for {self._max_body_bytes}. Start both hosts from one plan."
+            )
         self._link.session.send(Message(self._number, note, body, settled))
 
     def send_loose(self, note: bytes, body: bytes = b"") -> None:
@@ -111,7 +117,7 @@ class Link:
         self._num_connections = self._pings_left = 0
         self._bytes_sent = self._bytes_received = 0
         for number, port in enumerate(ports):
-            port.open(_Channel(self, number))
+            port.open(_Channel(self, number, port.max_body_bytes))
 
     @property
     def wiring(self) -> int:

@@ -21,10 +21,10 @@ from tianji.gateways.interface import Outlet
 from tianji.gateways.ports.boards import BoardSource
 from tianji.gateways.ports.stream_notes import (
     Came,
-    Epoch,
     Granted,
     Item,
     Lost,
+    Renewed,
     StreamNote,
     pack,
     unpack,
@@ -42,9 +42,10 @@ class _Lane:
 
     sender: ShmSender | None = None
     life: int = 0
-    epoch: int = 0
+    generation: int = 0
+    """How often a sender has joined the lane."""
     has_joined: bool = False
-    """The present generation of the lane is the present epoch."""
+    """The sender has joined the lane since either of them was renewed."""
     reserved: deque[Grant] = field(default_factory=deque)
     """Grants that were not forwarded yet."""
     granted: deque[Grant] = field(default_factory=deque)
@@ -95,10 +96,10 @@ class ActorsElsewhere:
                 return
         if not lane.has_joined:
             lane.has_joined = True
-            lane.epoch += 1
+            lane.generation += 1
             lane.reserved.clear()
             lane.granted.clear()
-            self._outlet.send(pack(Epoch(actor, lane.life, lane.epoch)))
+            self._outlet.send(pack(Renewed(actor, lane.life, lane.generation)))
         while (grant := sender.reserve()) is not None:
             lane.reserved.append(grant)
 
@@ -127,7 +128,7 @@ class ActorsElsewhere:
         lane = self._lane_of(content)
         if nbytes != self.max_body_bytes:
             raise Refused(Refusal.GARBAGE)
-        if not (lane.has_joined and lane.epoch == content.epoch and lane.granted):
+        if not (lane.has_joined and lane.generation == content.generation and lane.granted):
             return None
         lane.is_arriving = True
         at = lane.granted[0].slot * nbytes

@@ -17,10 +17,10 @@ from tianji.gateways.interface import Outlet
 from tianji.gateways.ports.stream_notes import (
     ITEM_NOTE_BYTES,
     Came,
-    Epoch,
     Granted,
     Item,
     Lost,
+    Renewed,
     pack,
     unpack,
 )
@@ -37,7 +37,7 @@ class _Lane:
     resets_done: int
     life: int = 0
     has_come: bool = False
-    epoch: int = 0
+    generation: int = 0
     wanted: deque[tuple[int, int]] = field(default_factory=deque)
     """Grants that have arrived and found no slot yet: round and count."""
     num_held: int = 0
@@ -101,7 +101,7 @@ class BufferElsewhere:
             self._receiver.release(slot)
 
         body = self._slots[at : at + self._slot_bytes]
-        self._outlet.send(pack(Item(lane.actor, lane.epoch, stamp)), body, settled)
+        self._outlet.send(pack(Item(lane.actor, lane.generation, stamp)), body, settled)
 
     def _lose(self, index: int, lane: _Lane) -> None:
         """Forward what the dead actor had sent, whatever the window says: it lies in slots."""
@@ -127,14 +127,14 @@ class BufferElsewhere:
     def receive(self, note: bytes, body: memoryview | None) -> None:
         content = unpack(note)
         index = self._index.get(content.actor)
-        if index is None or not isinstance(content, Epoch | Granted):
+        if index is None or not isinstance(content, Renewed | Granted):
             raise Refused(Refusal.GARBAGE)
         lane = self._lanes[index]
         if content.life != lane.life or not lane.has_come:
             return  # meant for an actor that is dead
-        if isinstance(content, Epoch):
+        if isinstance(content, Renewed):
             self._begin(index, lane)
-            lane.epoch = content.epoch
+            lane.generation = content.generation
         else:
             lane.wanted.append((content.round, content.num_rounds))
             self._grant(index, lane)

@@ -1,13 +1,13 @@
 """What the two ends of a forwarded stream tell each other.
 
-    actors' host                       buffer's host
-    Came(actor, life)            ->    a sender joins the lane
-                                 <-    Epoch(actor, life, epoch): earlier grants are void
-                                 <-    Granted(actor, life, round, num_rounds)
-    Item(actor, epoch, stamp)    ->    the unroll, if its epoch is still the lane's
-    Lost(actor, life, resets)    ->    the sender has died, after all its items
+    actors' host                            buffer's host
+    Came(actor, life)                 ->    a sender joins the lane
+                                      <-    Renewed(actor, life, generation): older grants are void
+                                      <-    Granted(actor, life, round, num_rounds)
+    Item(actor, generation, stamp)    ->    the unroll, if the lane is still of this generation
+    Lost(actor, life, resets)         ->    the sender has died, after all its items
 
-A life is one sender at the actors' host, an epoch one generation of the lane at the buffer's host.
+A life is one sender at the actors' host; the generation is that of the lane at the buffer's host.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Came(NamedTuple):
     life: int
 
 
-class Epoch(NamedTuple):
+class Renewed(NamedTuple):
     """The lane begins anew; grants and items of before are void."""
 
     actor: int
     life: int
-    epoch: int
+    generation: int
 
 
 class Granted(NamedTuple):
@@ -55,14 +55,14 @@ class Item(NamedTuple):
     """An unroll; its slot is the body of the message."""
 
     actor: int
-    epoch: int
+    generation: int
     stamp: Stamp
 
 
-StreamNote: TypeAlias = Came | Epoch | Granted | Lost | Item
-_SHORT: dict[int, type[Came] | type[Epoch] | type[Granted] | type[Lost]] = {
+StreamNote: TypeAlias = Came | Renewed | Granted | Lost | Item
+_SHORT: dict[int, type[Came] | type[Renewed] | type[Granted] | type[Lost]] = {
     1: Came,
-    2: Epoch,
+    2: Renewed,
     3: Granted,
     4: Lost,
 }
@@ -75,7 +75,7 @@ ITEM_NOTE_BYTES = _ITEM.size
 def pack(note: StreamNote) -> bytes:
     kind = _KINDS[type(note)]
     if isinstance(note, Item):
-        return _ITEM.pack(kind, note.actor, note.epoch, *note.stamp)
+        return _ITEM.pack(kind, note.actor, note.generation, *note.stamp)
     return _STRUCTS[kind].pack(kind, *note)
 
 
@@ -83,8 +83,8 @@ def unpack(note: bytes) -> StreamNote:
     kind = note[0] if note else 0
     try:
         if kind == _KINDS[Item]:
-            _, actor, epoch, *stamp = _ITEM.unpack(note)
-            return Item(actor, epoch, Stamp._make(stamp))
+            _, actor, generation, *stamp = _ITEM.unpack(note)
+            return Item(actor, generation, Stamp._make(stamp))
         return _SHORT[kind]._make(_STRUCTS[kind].unpack(note)[1:])
     except (KeyError, struct.error):
         raise Refused(Refusal.GARBAGE) from None

@@ -1,11 +1,14 @@
 """Two gateways over real sockets, turned by hand."""
 
+import contextlib
 import os
 import socket
+import ssl
 
 import pytest
 
 from tests.unit.gateways.ends import CLEAR, CountingPort, TwoEnds
+from tianji.errors import ChannelError
 from tianji.gateways.gateway import Gateway
 from tianji.gateways.links.frames import HEADER_BYTES, Header, Kind
 from tianji.gateways.links.keys import LinkKeys
@@ -170,6 +173,58 @@ def test_a_stranger_without_the_key_is_refused_and_the_link_goes_on(keys, tls):
         stranger.close()
 
 
+def test_the_secret_without_the_certificate_is_not_enough(tls):
+    b, a = CountingPort(), CountingPort(10)
+    with TwoEnds(b, a, tls) as ends:
+        half = LinkKeys(tls.secret, LinkKeys.make().pem)
+        stranger = Gateway("a", half, now_ns=ends.clock)
+        at_stranger = stranger.link("b", [CountingPort(9)], ends.to)
+
+        def is_turned_away():
+            stranger.turn(0.0)
+            return stranger.refusals.counts[Refusal.STRANGER] and ends.b.refusals.total
+
+        ends.turn_until(is_turned_away)
+        ends.turn_until(lambda: len(b.received) == 10)
+        assert at_stranger.state is LinkState.EXPECTED
+        stranger.close()
+
+
+def test_a_stranger_that_shows_no_certificate_is_refused(tls):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with TwoEnds(CountingPort(), CountingPort(), tls) as ends:
+        raw = send_raw(ends.to, b"")
+        raw.setblocking(False)
+        stranger = context.wrap_socket(raw, do_handshake_on_connect=False)
+
+        def is_turned_away():
+            with contextlib.suppress(ssl.SSLWantReadError, OSError):
+                stranger.do_handshake()
+            return ends.b.refusals.counts[Refusal.STRANGER]
+
+        ends.turn_until(is_turned_away)
+        stranger.close()
+
+
+def test_a_new_connection_of_a_peer_ends_its_old_one():
+    b, a = CountingPort(), CountingPort(10)
+    with TwoEnds(b, a) as ends:
+        ends.turn_until(lambda: len(b.received) == 10)
+        ((near, far),) = ends.cable._pairs
+        ends.cable._pairs.clear()  # the old connection is never closed, only silent
+        ends.at_a.drop()
+        a.total = 20
+        ends.turn_until(lambda: len(b.received) == 20)
+        assert b.received == numbers(20)
+        assert b.num_interrupted == 1
+        far.setblocking(True)
+        while far.recv(1 << 16):
+            pass
+        for end in (near, far):
+            end.close()
+
+
 def test_a_stranger_that_skips_the_check_of_our_proof_is_still_refused():
     b = CountingPort()
     with TwoEnds(b, CountingPort(3)) as ends:
@@ -265,6 +320,15 @@ def test_a_message_that_is_repeated_is_dropped_and_counted_and_the_connection_go
         assert ends.b.refusals.counts[Refusal.REPLAYED] == 1
         assert b.received == numbers(20)
         assert ends.at_b.report().num_connections == 1
+
+
+def test_a_message_that_the_other_end_would_refuse_is_not_sent():
+    b, a = CountingPort(), CountingPort()
+    with TwoEnds(b, a) as ends:
+        ends.turn(5)
+        with pytest.raises(ChannelError, match="one plan"):
+            a.outlet.send(b"", bytes(a.max_body_bytes + 1))
+        assert not ends.at_a.session.kept()
 
 
 def test_ends_with_other_channels_are_refused():

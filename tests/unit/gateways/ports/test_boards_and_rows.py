@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.unit.gateways.hosts import TwoHosts, rows
+from tests.unit.gateways.hosts import ActorsHost, TwoHosts, rows
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import GAUGE_WORDS, Gauge
 from tianji.channels.layout import STANDARD_FIELDS, Layout
@@ -115,6 +115,15 @@ def test_orders_arrive_when_they_change_with_times_of_the_local_clock(hosts):
     sent = hosts.b.link.session.acked
     hosts.settle()
     assert hosts.b.link.session.acked == sent, "orders that did not change crossed again"
+
+
+def test_a_new_peer_gets_all_orders_that_stand(hosts):
+    Poster(hosts.b.orders).post(0, Order.STOP, 1)
+    hosts.turn_until(lambda: hosts.a.orders[0][Order.STOP])
+    hosts.a.gateway.close()
+    hosts.a = ActorsHost(LAYOUT, 2, 2, hosts.b.address)
+    hosts.turn_until(lambda: hosts.a.orders[0][Order.STOP])
+    assert hosts.a.orders[1][Order.NUMBER] == 0
 
 
 def test_gauges_arrive_with_times_of_the_local_clock(hosts):

@@ -9,6 +9,7 @@ from tests.unit.gateways.ends import Cable
 from tests.unit.gateways.hosts import ActorsHost, TwoHosts
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.gateways.links.link import LinkState
+from tianji.gateways.ports.stream_notes import Item, pack
 from tianji.types import Field, Stamp
 
 LAYOUT = Layout((Field("obs", "float32", (3,), "obs"), *STANDARD_FIELDS), num_rows=4, num_envs=2)
@@ -167,6 +168,46 @@ def test_a_reborn_buffer_voids_what_was_granted_before_and_both_go_on(hosts):
     send_one(hosts, 0)
     hosts.settle()
     assert take_all(hosts) == [(0, 5)]
+
+
+def test_an_item_of_an_older_generation_finds_no_slot(hosts):
+    hosts.settle()
+    hosts.b.receiver.grant(0, 0, 2)
+    hosts.settle()
+    hosts.b.receiver.reset_lane(0)
+    hosts.settle()
+    hosts.a.senders[0].attach()
+    hosts.b.receiver.grant(0, 2, 2)
+    hosts.settle()
+    port, nbytes = hosts.b.actors, LAYOUT.slot_bytes
+    old, new = (pack(Item(0, generation, stamp(0, 2))) for generation in (1, 2))
+    assert port.place(old, nbytes) is None
+    port.receive(old, None)
+    assert port.num_void == 1
+    assert port.place(new, nbytes) is not None
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_lane_is_not_joined_anew_while_an_item_is_received_into_its_slot(hosts, is_interrupted):
+    hosts.settle()
+    hosts.b.receiver.grant(0, 0)
+    hosts.settle()
+    port, note = hosts.b.actors, pack(Item(0, 1, stamp(0, 0)))
+    body = port.place(note, LAYOUT.slot_bytes)
+    hosts.b.start_buffer(2)
+    port.pump()
+    assert not hosts.b.receiver.is_attached(0)
+    assert hosts.b.receiver.is_attached(1)
+    granted = hosts.b.receiver.grant(1, 0, 9)
+    assert granted == 3, "the slot that is being written was granted"
+    if is_interrupted:
+        port.interrupted()
+    else:
+        body[:] = bytes(len(body))
+        port.receive(note, body)
+    port.pump()
+    assert hosts.b.receiver.is_attached(0)
+    assert hosts.b.receiver.take() is None
 
 
 def test_the_actors_host_may_be_lost_and_another_takes_its_place(hosts):
