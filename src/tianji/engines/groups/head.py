@@ -177,9 +177,17 @@ class Head:
         self._count(self._episodes.ready(now_ns))
         if self._joined is not None and self._records and now_ns >= self._next_record_ns:
             self._next_record_ns = now_ns + self._period_ns
+            self._keep_folders()
             self._report(now_ns)
         self._observer.tick()
         return self.progress.stop_reason(now_ns)
+
+    def _keep_folders(self) -> None:
+        """Make the groups' folders again, where the run's folder was deleted and made again."""
+        for group in range(self._num_groups):
+            folder = group_folder(self._run_dir, group)
+            if not folder.is_dir() and self._run_dir.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
 
     def _count(self, episodes: list[Episode]) -> None:
         rows = {group: gauges.the("learner") for group, gauges in self._gauges.items()}
