@@ -17,7 +17,9 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
 from tianji.engines.assembly.wiring import open_peer_boards
-from tianji.engines.groups.head import GroupObserver, Head, group_specs
+from tianji.engines.groups.head import Head
+from tianji.engines.groups.observer import GroupObserver
+from tianji.engines.groups.specs import group_specs
 from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest

@@ -10,6 +10,7 @@ from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.orders import Stop
 from tianji.engines.groups import local
 from tianji.engines.groups.local import LocalGroups
+from tianji.engines.groups.specs import group_specs
 from tianji.engines.interface import Outcome
 from tianji.engines.signals import StopRequest
 from tianji.records import SessionMetrics, nothing
@@ -144,8 +145,6 @@ def test_events_are_named_by_their_group_and_only_the_first_tells_the_size_of_th
 
 
 def test_only_the_first_group_evaluates_and_no_group_knows_the_target(tmp_path):
-    from tianji.engines.groups.head import group_specs
-
     spec = make_spec(
         tmp_path, num_groups=2, combine="average", target_return=5.0, max_wall_s=9.0,
         evaluate={"period_s": 3.0},
