@@ -17,11 +17,9 @@ from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.schema import folder_name
 from tianji.checkpoint.sets import (
     SavedGroups,
-    as_set,
     group_folder,
     has_groups,
     main_folder,
-    newest_set,
 )
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
@@ -35,9 +33,9 @@ from tianji.engines.interface import ENGINES, GROUP_ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
-from tianji.errors import CheckpointError, UsageError
-from tianji.explain.explain import explain, prediction_error
-from tianji.learner.resumable import check_fits, newest_sound
+from tianji.errors import UsageError
+from tianji.explain.explain import speed_facts
+from tianji.learner.resumable import check_fits, check_not_over, newest_saved
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import (
     build_summary,
@@ -46,16 +44,15 @@ from tianji.observe.summary import (
     write_summary,
 )
 from tianji.planning.groups import PlannedGroups, check_groups, plan_groups
+from tianji.planning.planned import Planned
 from tianji.planning.planner import gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.program import program_for
 from tianji.records import (
     Event,
     GatherRule,
-    Metrics,
     Summary,
     SummaryFacts,
-    without_open_round,
 )
 from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
@@ -117,20 +114,22 @@ def resume_run(
     started_ns = started_ns or time.monotonic_ns()
     if not list_checkpoints(main_folder(run_dir)):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
-    config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
+    loaded = load_config(run_dir / CONFIG_FILE)
+    config = with_changes(loaded, changes)
     with open_hosts(config) as hosts, RunFolder(run_dir) as folder:
         check_groups(config, had_groups=has_groups(run_dir))
-        saved = _newest_saved(run_dir)
-        _check_not_over(config, run_dir, saved.found.env_steps)
+        saved = newest_saved(run_dir)
+        check_not_over(config, run_dir, saved.found.env_steps)
         source, before = env or config.envs or config.env, read_plan(run_dir)
         machine, num_hosts = _place_of(hosts)
         with tell_progress(config.observe.display) as tell:
-            groups = plan_groups(
-                config,
-                machine,
-                lambda one, share: plan_again(one, changes, source, share, before, tell),
-                num_hosts,
-            )
+
+            def plan(one: RunConfig, share: Machine) -> Planned:
+                if config.num_groups != loaded.num_groups:  # each has another share now
+                    return plan_run(one, source, share, tell)
+                return plan_again(one, changes, source, share, before, tell)
+
+            groups = plan_groups(config, machine, plan, num_hosts)
         _check_network(groups)
         planned = groups.planned
         check_fits(saved.paths[0], before, planned.plan, planned.config, planned.probe.spaces)
@@ -141,33 +140,6 @@ def resume_run(
 def _place_of(hosts: Hosts | None) -> tuple[Machine, int]:
     """Return the machine that the run is planned for, and how many there are."""
     return (read_machine(), 1) if hosts is None else (hosts.machine, hosts.count)
-
-
-def _newest_saved(run_dir: Path) -> SavedGroups:
-    """Return where a run continues; UsageError where no checkpoint can be continued."""
-    if not has_groups(run_dir):
-        return as_set(newest_sound(run_dir), run_dir)
-    try:
-        return newest_set(run_dir)
-    except CheckpointError as error:
-        raise UsageError(f"Run {run_dir} cannot be continued. {error}") from error
-
-
-def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
-    """Refuse to continue a run that has reached its limit or its target. done: the environment
-    steps of the checkpoint that it would continue from."""
-    if done >= config.max_env_steps:
-        raise UsageError(
-            f"Run {run_dir} has done {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
-            f"Raise the limit: --max-env-steps {2 * done}"
-        )
-    summary = read_summary(run_dir)
-    reached = summary is not None and summary["stopped_because"] == "target_reached"
-    if summary is not None and reached and config.target_return == summary.get("target_return"):
-        raise UsageError(
-            f"Run {run_dir} has reached target_return = {config.target_return:g}. Set a higher "
-            "--target-return, or start a new run."
-        )
 
 
 def _check_network(groups: PlannedGroups) -> None:
@@ -325,7 +297,7 @@ class _Run:
             return build_summary(spec.config, spec.run_dir, facts, before)
         saved = list_checkpoints(main_folder(spec.run_dir))
         run_plan = self._groups.for_run if self._has_groups else spec.plan
-        facts |= _speed_facts(self._observer.whole_run(), spec.config.engine, run_plan)
+        facts |= speed_facts(self._observer.whole_run(), run_plan, spec.config.engine)
         facts |= {
             "planning_s": planned.planning_s,
             "start_up_s": (first_ns - self._started_ns) / 1e9 if first_ns else None,
@@ -341,25 +313,6 @@ class _Run:
             else host_figures(self._hosts)
         )
         return build_summary(spec.config, spec.run_dir, facts, record)
-
-
-def _speed_facts(whole: Metrics, engine: str, plan: RunPlan) -> SummaryFacts:
-    """Explain why the run was as fast as it was."""
-    found, prediction = explain(whole, plan, engine), plan.prediction
-    facts: SummaryFacts = {
-        "critical_path": found.critical_path,
-        "explanation": list(found.sentences),
-        "waited_s": whole["waited_s"],
-        "device": plan.device,
-        "inference": plan.inference,
-        "gpu": whole["gpu"],
-    }
-    if "gather" in whole:
-        facts["gather"] = without_open_round(whole["gather"])
-    if prediction is not None:
-        facts["predicted"] = prediction.model_dump()
-        facts["prediction_error"] = prediction_error(prediction, whole["rates_per_s"])
-    return facts
 
 
 def _gather_rule(config: RunConfig) -> GatherRule | None:

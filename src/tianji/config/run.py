@@ -191,7 +191,7 @@ class RunConfig(Strict):
     combine_every: Count = 1
     """Updates between two mixes, with `average` and `gossip`; many make the groups drift apart."""
     num_envs: TriedCount = 8
-    """Total number of environments of all actors. auto: the fewest at full speed."""
+    """Total number of environments of all actors, of one group. auto: the fewest at full speed."""
     num_actors: Count | Auto = "auto"
     """Number of actor processes; auto: as many as help, by how long the environment's steps take;
     one for each core if the actors compute the gradients."""

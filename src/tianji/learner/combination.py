@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -30,51 +31,58 @@ from tianji.models.tensors import FlatParameters
 from tianji.ops.returns import Floats
 
 
+class Copy(NamedTuple):
+    """A copy of what groups mix, as bytes and as the numbers in them."""
+
+    payload: Bytes
+    moments_M: NDArray[np.float64]
+    """The moments of all statistics."""
+    vector_P: Floats
+    """The parameters."""
+
+
 class MixedState:
-    """What groups mix, as bytes: the moments of all statistics (float64), then the parameters."""
+    """What groups mix: the moments of all running statistics, and the parameters."""
 
     def __init__(self, parameters: FlatParameters, statistics: Sequence[Statistics]) -> None:
         self._vector_P = parameters.vector_P
+        self._sum_P = np.empty(len(self._vector_P), np.float32)
         self._statistics = statistics
         self._sizes = [len(statistic.moments.mean_F) for statistic in statistics]
         self._num_moments = sum(1 + 2 * size for size in self._sizes)
         self.nbytes = 8 * self._num_moments + 4 * len(self._vector_P)
 
-    def write_to(self, buffer: Bytes) -> None:
-        """Copy the present state out."""
-        moments_M, vector_P = self._split(buffer)
-        parts = [
-            part
-            for statistic in self._statistics
-            for part in (
-                [statistic.moments.count],
-                statistic.moments.mean_F,
-                statistic.moments.m2_F,
-            )
-        ]
-        if parts:
-            moments_M[:] = np.concatenate(parts)
-        torch.from_numpy(vector_P).copy_(self._vector_P)
+    def new_copy(self) -> Copy:
+        """Return memory for a copy."""
+        payload, border = np.zeros(self.nbytes, np.uint8), 8 * self._num_moments
+        return Copy(payload, payload[:border].view(np.float64), payload[border:].view(np.float32))
 
-    def take_mean(self, buffers: Sequence[Bytes]) -> None:
+    def write_to(self, copy: Copy) -> None:
+        """Copy the present state out."""
+        moments = [statistic.moments for statistic in self._statistics]
+        if moments:
+            parts = [part for m in moments for part in ([m.count], m.mean_F, m.m2_F)]
+            np.concatenate(parts, out=copy.moments_M)
+        torch.from_numpy(copy.vector_P).copy_(self._vector_P)
+
+    def take_mean(self, copies: Sequence[Copy]) -> None:
         """Become the mean of these states, in place: every view of the parameters sees it.
 
-        Groups that take the mean of the same buffers in the same order are equal to the bit.
+        Groups that take the mean of the same states in the same order are equal to the bit.
         """
-        split = [self._split(buffer) for buffer in buffers]
-        mean_P = split[0][1].copy()
-        for _, vector_P in split[1:]:
-            mean_P += vector_P
-        mean_P /= np.float32(len(buffers))
-        self._vector_P.copy_(torch.from_numpy(mean_P))
-        everybody = [self._moments(moments_M) for moments_M, _ in split]
+        first, *others = copies
+        self._sum_P[:] = first.vector_P
+        for other in others:
+            self._sum_P += other.vector_P
+        self._sum_P /= np.float32(len(copies))
+        self._vector_P.copy_(torch.from_numpy(self._sum_P))
+        if self._statistics:
+            self._take_mean_moments([self._moments(copy.moments_M) for copy in copies])
+
+    def _take_mean_moments(self, everybody: Sequence[Sequence[RunningMoments]]) -> None:
         for i, statistic in enumerate(self._statistics):
             statistic.moments.take_mean([moments[i] for moments in everybody])
             statistic.use_moments()
-
-    def _split(self, buffer: Bytes) -> tuple[NDArray[np.float64], Floats]:
-        border = 8 * self._num_moments
-        return buffer[:border].view(np.float64), buffer[border:].view(np.float32)
 
     def _moments(self, moments_M: NDArray[np.float64]) -> list[RunningMoments]:
         found, begin = [], 0
@@ -108,9 +116,7 @@ class Combination:
         self._every = every
         self._posted = posted
         self._updates = 0
-        self._latest: dict[int, Bytes] = {
-            known: np.zeros(state.nbytes, np.uint8) for known in (group, *peers)
-        }
+        self._latest = {known: state.new_copy() for known in (group, *peers)}
         """The latest state of each group, its own included."""
         self._read = dict.fromkeys(peers, -1)
         """The post that was read last, by group."""
@@ -126,7 +132,7 @@ class Combination:
             self.is_due = True
 
     def _write(self, payload: Bytes) -> None:
-        payload[:] = self._latest[self._group]
+        payload[:] = self._latest[self._group].payload
 
     def mix(self) -> None:
         """Become the mean of the state that was posted and the latest of the peers."""
@@ -158,4 +164,4 @@ class Combination:
         self._state.take_mean([self._latest[group] for group in sorted(groups)])
 
     def _keep(self, peer: int, payload: Bytes) -> None:
-        self._latest[peer][:] = payload
+        self._latest[peer].payload[:] = payload

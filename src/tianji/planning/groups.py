@@ -19,6 +19,7 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.planning.planned import Planned
+from tianji.planning.resolve.gpu_memory import check_groups_fit
 
 ENGINES_WITH_GROUPS = ("local", "inline", "ray", "mpi")
 
@@ -131,6 +132,7 @@ def plan_groups(
         dealt = tuple(replace(share, is_shared=True) for share in dealt)
     shares = tuple(dealt[group // num_hosts] for group in range(config.num_groups))
     planned = plan(config.model_copy(update={"num_groups": 1}), shares[0])
+    check_groups_fit(planned.plan, config.num_groups)
     whole = planned.config.model_copy(update={"num_groups": config.num_groups})
     plans = tuple(_moved(planned.plan, shares[0].cores, share.cores) for share in shares)
     return PlannedGroups(replace(planned, config=whole), plans, shares)

@@ -6,10 +6,12 @@ from tests.fakes.scripted import SPACES
 from tests.unit.planning.plans import config, plan_for
 from tianji.config.machine import Machine
 from tianji.config.plan import Prediction
+from tianji.devices.nvml import Gpu
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
 from tianji.planning.groups import check_groups, divide, plan_groups
 from tianji.planning.planned import Planned
+from tianji.planning.resolve import gpu_memory
 
 
 def machine(cores, **values):
@@ -72,6 +74,17 @@ def test_each_group_has_the_same_plan_on_cores_of_its_own():
     assert [plan.cores["actor-0"] for plan in groups.plans] == [(1,), (3,)]
     assert groups.for_run.prediction.received == 18
     assert groups.for_run.prediction.lag_versions == 1
+
+
+def test_groups_that_do_not_fit_on_a_gpu_together_are_refused(monkeypatch):
+    gpu = Gpu(0, "H200", total_bytes=10 << 30, free_bytes=10 << 30)
+    monkeypatch.setattr(gpu_memory, "list_gpus", lambda: [gpu])
+    update = {"device": "cuda:0", "gpu_bytes": {"context": 4 << 30}}
+    plan = plan_for(config()).model_copy(update=update)
+    gpu_memory.check_groups_fit(plan, 2)
+    with pytest.raises(UsageError, match="12,288 MiB in all"):
+        gpu_memory.check_groups_fit(plan, 3)
+    gpu_memory.check_groups_fit(plan.model_copy(update={"device": "cpu"}), 3)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,8 @@ Progress, targets, limits and schedules are those of the whole run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
-from typing import TypeAlias
 
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.checkpoint.schema import version_of
@@ -26,10 +24,10 @@ from tianji.checkpoint.sets import (
     group_folder,
     newest_of_groups,
 )
-from tianji.config.plan import RunPlan
-from tianji.config.run import EvaluateConfig, RunConfig
 from tianji.engines.groups.merge import joined_gauges, merge_records, merge_sessions, prefixed
+from tianji.engines.groups.observer import GroupObserver
 from tianji.engines.groups.progress import EpisodeMerge, RunSteps
+from tianji.engines.groups.specs import restored_words
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.spec import RunSpec
 from tianji.learner.progress import Progress
@@ -51,37 +49,6 @@ from tianji.records import (
     StoppedBecause,
 )
 from tianji.types import Clock, Episode
-
-
-def group_specs(
-    spec: RunSpec, plans: Sequence[RunPlan], saved: SavedGroups | None
-) -> list[RunSpec]:
-    """Return the spec of every group, and make its folder.
-
-    saved: where the run continues; group g continues from saved group g modulo their number.
-    """
-    specs = []
-    for group, plan in enumerate(plans):
-        folder = group_folder(spec.run_dir, group)
-        folder.mkdir(parents=True, exist_ok=True)
-        specs.append(
-            replace(
-                spec,
-                config=_config_of(spec.config, group),
-                plan=plan,
-                run_dir=folder,
-                group=group,
-                has_head=True,
-                start_from=None if saved is None else saved.paths[group % len(saved.paths)],
-            )
-        )
-    return specs
-
-
-def _config_of(config: RunConfig, group: int) -> RunConfig:
-    """Leave out what the head decides, and evaluations in all groups but the first."""
-    ends = {"target_return": None, "max_wall_s": None}
-    return config.model_copy(update=ends if group == 0 else {**ends, "evaluate": EvaluateConfig()})
 
 
 class Head:
@@ -177,9 +144,17 @@ class Head:
         self._count(self._episodes.ready(now_ns))
         if self._joined is not None and self._records and now_ns >= self._next_record_ns:
             self._next_record_ns = now_ns + self._period_ns
+            self._keep_folders()
             self._report(now_ns)
         self._observer.tick()
         return self.progress.stop_reason(now_ns)
+
+    def _keep_folders(self) -> None:
+        """Make the groups' folders again, where the run's folder was deleted and made again."""
+        for group in range(self._num_groups):
+            folder = group_folder(self._run_dir, group)
+            if not folder.is_dir() and self._run_dir.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
 
     def _count(self, episodes: list[Episode]) -> None:
         rows = {group: gauges.the("learner") for group, gauges in self._gauges.items()}
@@ -264,50 +239,3 @@ class Head:
             restarts=sum(end["restarts"] for end in ended.values()),
             first_cause=causes[0] if causes else None,
         )
-
-
-def restored_words(num_saved: int, num_groups: int) -> str:
-    """Say which group continues from which."""
-    if num_saved == num_groups:
-        return "Every group continues from its checkpoint."
-    if num_groups < num_saved:
-        unused = ", ".join(str(group) for group in range(num_groups, num_saved))
-        return (
-            f"The run was saved with {num_saved} groups and continues with {num_groups}. Not used: "
-            f"the checkpoints of group {unused}."
-        )
-    copies = ", ".join(
-        f"group {g} from group {g % num_saved}" for g in range(num_saved, num_groups)
-    )
-    return (
-        f"The run was saved with {num_saved} group{'s' if num_saved > 1 else ''} and continues "
-        f"with {num_groups}: {copies}."
-    )
-
-
-Take: TypeAlias = Callable[[Report], None]
-WatchGroup: TypeAlias = Callable[[Gauges, Mapping[str, int]], None]
-
-
-class GroupObserver:
-    """Passes on what the engine of one group tells. The head looks by itself, so that a tick
-    needs nothing."""
-
-    def __init__(self, report: Take, watch: WatchGroup) -> None:
-        self._report = report
-        self._watch = watch
-
-    def report(self, report: Report) -> None:
-        self._report(report)
-
-    def watch(
-        self,
-        gauges: Gauges,
-        pids: dict[str, int] | None = None,
-        now_ns: Clock = time.monotonic_ns,
-        settle: Callable[[], None] | None = None,
-    ) -> None:
-        self._watch(gauges, pids or {})
-
-    def tick(self) -> None:
-        """Do nothing."""

@@ -13,7 +13,8 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
 from tianji.engines.arithmetic import arithmetic_of_a_run
-from tianji.engines.groups.head import Head, group_specs
+from tianji.engines.groups.head import Head
+from tianji.engines.groups.specs import group_specs
 from tianji.engines.inline import InlineEngine
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest

@@ -18,7 +18,9 @@ from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
 from tianji.engines.agents.remote import RemoteEngine, StartAgent
 from tianji.engines.assembly.wiring import open_peer_boards
-from tianji.engines.groups.head import GroupObserver, Head, group_specs
+from tianji.engines.groups.head import Head
+from tianji.engines.groups.observer import GroupObserver
+from tianji.engines.groups.specs import group_specs
 from tianji.engines.interface import Engine, Neighbours, Observer, Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest

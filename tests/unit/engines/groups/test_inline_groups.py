@@ -1,5 +1,7 @@
 """Several groups in one process, and the head that makes one run of them."""
 
+from shutil import rmtree
+
 import numpy as np
 import pytest
 
@@ -147,6 +149,20 @@ def test_a_stop_ends_all_groups_between_two_versions_and_saves_them(tmp_path):
     versions = [figures["version"] for figures in outcome["record"]["groups"]]
     assert [int(path.name[1:]) for path in saved.paths] == versions
     assert saved.found.env_steps == outcome["record"]["env_steps"]
+
+
+def test_groups_whose_folders_are_deleted_save_again(tmp_path):
+    class Deletes(Watcher):
+        has_deleted = False
+
+        def report(self, report):
+            super().report(report)
+            if report["kind"] == "metrics" and not self.has_deleted:
+                rmtree(tmp_path / "groups")
+                self.has_deleted = True
+
+    run(tmp_path, watcher=Deletes())
+    assert len(newest_set(tmp_path).paths) == 2
 
 
 @pytest.mark.parametrize("num_groups", [1, 2, 3])
