@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tianji.types import Clock, RoleKind
 
-GAUGE_WORDS = 32
+GAUGE_WORDS = 40
 
 
 class Gauge(IntEnum):
@@ -77,6 +77,11 @@ class Gauge(IntEnum):
     """The system's number of the thread that runs the role."""
     ANSWER_NS = 30
     """Actor: time asleep while a server evaluated its observations, a part of WAIT_NS."""
+    COMBINE_NS = 31
+    """Learner: time in reductions with the learners of other groups, a part of BUSY_NS. The group
+    that the others wait for has the least."""
+    REDUCED_BYTES = 32
+    """Learner: bytes that it has given to those reductions."""
 
 
 CARRIED = {
@@ -104,6 +109,8 @@ class Activity(IntEnum):
     """The server evaluates the policy for actors."""
     ASKING = 11
     """An actor waits for the server's answer."""
+    COMBINING = 12
+    """The learner adds up gradients with those of other groups, or waits for them."""
 
 
 def rows_by_name(
