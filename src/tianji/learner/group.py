@@ -16,8 +16,11 @@ import torch
 from tianji.algorithms.interface import Update
 from tianji.buffer.interface import BufferEnd
 from tianji.channels.gauges import CARRIED, Gauge, timed_tick
+from tianji.channels.peers.interface import gathered
 from tianji.devices.waits import to_host
+from tianji.learner.meeting import check_same
 from tianji.learner.role import Learner
+from tianji.models.tensors import flatten
 from tianji.records import GroupRecord, Ratio
 from tianji.types import Clock
 
@@ -67,6 +70,16 @@ class Group:
 
     def tick_learner(self) -> bool:
         return timed_tick(self.learner, self.gauges.learner, self._now_ns)
+
+    def start(self) -> None:
+        """Publish the first version. Learners that make updates together make sure first that all
+        of them have the same parameters, and begin at the same version."""
+        if (meeting := self.learner.meeting) is not None:
+            check_same(meeting.peers, flatten(self._model).vector_P)
+            highest = max(version for (version,) in gathered(meeting.peers, [self.learner.version]))
+            if highest > self.learner.version:
+                self.continue_at(int(highest))
+        self.learner.publish()
 
     def continue_at(self, version: int) -> None:
         """Set the next version to publish; versions never fall."""

@@ -60,6 +60,14 @@ class Training:
         self._steps_before = group.steps()
         self._patience = Patience()  # a person waits, so this is never on a virtual clock
         self._is_cut_short = False
+        self._meeting = group.learner.meeting
+        self._has_loss = False
+        """A checkpoint was deleted, and all groups shall save."""
+        if self._meeting is not None:
+            self._meeting.ask(lambda: progress.env_steps, self._wants_to_save)
+
+    def _wants_to_save(self) -> bool:
+        return self._has_loss or self._checkpoints.is_due(self._now_ns())
 
     def resume(self, highest_version: int) -> dict[str, Any] | None:
         """Continue from the newest intact checkpoint; return the actors' saved states, if any.
@@ -72,7 +80,7 @@ class Training:
         """Publish the first version, which starts the actors, and save it, so that there is always
         a checkpoint to go back to."""
         self._steps_before = self.group.steps()
-        self.group.learner.publish()
+        self.group.start()
         now_ns = self._now_ns()
         self._checkpoints.save(now_ns)
         self._next_report_ns = now_ns
@@ -95,7 +103,8 @@ class Training:
     def _learn(self) -> bool:
         if not self.group.tick_learner():
             return False
-        if self.group.learner.is_between_versions:
+        learner = self.group.learner
+        if learner.is_between_versions and not learner.waits_for_others:
             self._after_version(self._now_ns())
         return True
 
@@ -114,10 +123,25 @@ class Training:
     def _after_version(self, now_ns: int) -> None:
         is_report_due = now_ns >= self._next_report_ns
         # Looking at the disk may take a while, and there may be thousands of versions a second.
-        if self._checkpoints.is_due(now_ns) or (is_report_due and self._checkpoints.finds_loss()):
+        if self._is_save_due(now_ns) or (is_report_due and self._finds_loss()):
             self._checkpoints.save(now_ns)
+            self._has_loss = False
         if is_report_due:
             self._report(now_ns)
+
+    def _is_save_due(self, now_ns: int) -> bool:
+        """Learners that make updates together save the same versions."""
+        if self._meeting is None:
+            return self._checkpoints.is_due(now_ns)
+        return self._meeting.agreed.is_save_due
+
+    def _finds_loss(self) -> bool:
+        """Return whether to save now because a checkpoint was deleted."""
+        has_loss = self._checkpoints.finds_loss()
+        if self._meeting is None:
+            return has_loss
+        self._has_loss = has_loss
+        return False
 
     def _report(self, now_ns: int) -> None:
         self._next_report_ns = now_ns + self._report_period_ns
@@ -134,8 +158,19 @@ class Training:
         because = self.progress.stop_reason(self._now_ns())
         if stop > Stop.NO:
             because = "interrupted"
-        is_settled = because is None or stop == Stop.NOW or self.group.buffer.withdraw()
-        return because if is_settled else None
+        if because is None and self._meeting is not None:
+            because = self._meeting.agreed.because
+        if because is None or stop == Stop.NOW:
+            return because
+        return self._end(because) if self.group.buffer.withdraw() else None
+
+    def _end(self, because: StoppedBecause) -> StoppedBecause | None:
+        """Return why the run is over. Learners that make updates together end it together."""
+        if self._meeting is None:
+            return because
+        if self._meeting.agreed.because is None:
+            self.group.learner.end_together(because)
+        return self._meeting.agreed.because
 
     def _cut_short(self) -> None:
         """End the version in work with the updates that were made: a stop cannot wait for it."""

@@ -227,6 +227,7 @@ class PPOUpdate:
                 yield Minibatch(
                     gradient if size else self._no_gradient,
                     partial(self._step, self._learning_rate, log),
+                    size,
                 )
             is_last = epoch + 1 == config.epochs
             if not is_last and self._has_gone_too_far(extent, log.kl_of_epoch):
@@ -248,7 +249,8 @@ class PPOUpdate:
             if epoch >= num_known:
                 passes.set_orders(epoch, [draw()])
             for size in passes.sizes:
-                yield Minibatch(partial(passes.gradient, size), step)
+                num_steps = extent.num_here // extent.num_parts
+                yield Minibatch(partial(passes.gradient, size), step, num_steps)
             is_last = epoch + 1 == config.epochs
             kl_of_epoch = partial(passes.kl_of_epoch, epoch)
             if not is_last and self._has_gone_too_far(extent, kl_of_epoch):

@@ -31,6 +31,18 @@ class Peers(Protocol):
         """Replace a contiguous tensor of floats by the sum of those of all ranks, in place."""
 
 
+class Joins(Protocol):
+    """An update that several learners can make together (Algorithm.adds_gradients)."""
+
+    def join(self, peers: Peers) -> None:
+        """Make the updates of one learner with the batches of all ranks from now on.
+
+        Whatever depends on the whole batch is then computed over all ranks, and every rank makes
+        the same number of updates. Each minibatch's gradient is this rank's part of a sum, by which
+        the learner replaces it before it calls step().
+        """
+
+
 class Alone:
     """The only rank: sums are what they were."""
 
