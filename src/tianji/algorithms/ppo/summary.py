@@ -6,7 +6,6 @@ R: rows of the batch, M: rows of all minibatches.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -16,8 +15,8 @@ from tianji.algorithms.actor_critic.experience import approximate_kl
 from tianji.algorithms.actor_critic.model import Evaluation
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.ppo.loss import AnyColumns, Columns, PaddedColumns, clipped_surrogate
-from tianji.channels.peers.interface import Peers, total
-from tianji.models.statistics import RunningMoments, merged
+from tianji.algorithms.ranks import merged_moments, moments_of
+from tianji.channels.peers.interface import Peers
 from tianji.models.tensors import Tensors
 from tianji.ops.means import deviation, mean, variance
 
@@ -92,18 +91,13 @@ def start_moments(
     advantages, targets, entropies and weights, [3, 4] in float64: what whole_batch() needs."""
     target_R = found.value_R[: len(advantage_R)] + advantage_R
     weight_R = behaviour_weights(config, found, behaviour_R)
-    x_4R = torch.stack([advantage_R, target_R, found.entropy_B, weight_R]).double()
-    counts_R = torch.ones_like(advantage_R) if counts_R is None else counts_R
-    num_rows = counts_R.double().sum()
-    mean_4 = (x_4R * counts_R).sum(1) / num_rows.clamp(min=1.0)
-    m2_4 = ((x_4R - mean_4[:, None]).square() * counts_R).sum(1)
-    return torch.stack([num_rows.expand(4), mean_4, m2_4])
+    x_4R = torch.stack([advantage_R, target_R, found.entropy_B, weight_R])
+    return moments_of(x_4R, counts_R)
 
 
 def whole_batch(peers: Peers, moments_34: Tensor) -> WholeBatch:
     """Return the figures of all ranks from the start_moments() of each."""
-    count_4, mean_4, m2_4 = moments_34.numpy(force=True)
-    (whole,) = merged(peers, [RunningMoments(float(count_4[0]), mean_4, m2_4)])
+    whole = merged_moments(peers, moments_34)
     advantage, _, entropy, weight = whole.mean_F.tolist()
     # The target of a value is the value and the advantage: the advantage is what it leaves open.
     unexplained, targets, *_ = whole.variance_F.tolist()
@@ -113,16 +107,6 @@ def whole_batch(peers: Peers, moments_34: Tensor) -> WholeBatch:
         "explained_variance": 1.0 - unexplained / max(targets, 1e-12),
     }
     return WholeBatch(Spread(advantage, math.sqrt(unexplained)), metrics)
-
-
-def over_ranks(
-    peers: Peers, figures: Mapping[str, float], num_rows: float, whole: WholeBatch
-) -> dict[str, float]:
-    """Return the metrics of all ranks from those of one. num_rows: the rows of its updates."""
-    mine = [num_rows * figures[name] if num_rows else 0.0 for name in ROW_MEANS]
-    count, *sums = total(peers, [num_rows, *mine])
-    means = {name: x / max(count, 1.0) for name, x in zip(ROW_MEANS, sums, strict=True)}
-    return {**figures, **means, **whole.metrics}
 
 
 def batch_metrics(

@@ -44,10 +44,10 @@ from tianji.algorithms.ppo.summary import (
     WholeBatch,
     batch_metrics,
     make_columns,
-    over_ranks,
     start_moments,
     whole_batch,
 )
+from tianji.algorithms.ranks import means_over_ranks
 from tianji.channels.peers.interface import ALONE, Peers, gathered, total
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
@@ -279,7 +279,8 @@ class PPOUpdate:
             return {}
         checked = self._optimizer.check(found, log.suspects)
         if self._whole is not None:
-            checked = over_ranks(self._peers, checked, log.num_rows, self._whole)
+            checked |= means_over_ranks(self._peers, checked, ROW_MEANS, log.num_rows)
+            checked |= self._whole.metrics
         return checked | {"learning_rate": self._learning_rate}
 
     def _has_gone_too_far(self, extent: Extent, kl_of_epoch: Callable[[], float]) -> bool:
