@@ -53,16 +53,29 @@ def in_processes(program, num_ranks, timeout_s=LONG_S):
     pipes = [FORK.Pipe(duplex=False) for _ in range(num_ranks)]
 
     def run(rank):
+        for other in set(range(num_ranks)) - {rank}:
+            pipes[other][1].close()
         peers = GlooPeers(open_store(fd, timeout_s), "test", rank, num_ranks, timeout_s)
         pipes[rank][1].send(program(peers))
 
     children = [FORK.Process(target=run, args=(rank,)) for rank in range(num_ranks)]
     for child in children:
         child.start()
+    for _, theirs in pipes:
+        theirs.close()  # so that a child's end closes with it
+    found = [_received(mine) for mine, _ in pipes]
     for child in children:
         child.join(LONG_S)
     os.close(fd)
-    return [mine.recv() if mine.poll() else None for mine, _ in pipes]
+    return found
+
+
+def _received(pipe):
+    assert pipe.poll(LONG_S), "a rank hangs"
+    try:
+        return pipe.recv()
+    except EOFError:
+        return None
 
 
 def seconds_to_fail(peers):

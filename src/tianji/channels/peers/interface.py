@@ -12,7 +12,7 @@ does not come in time, breaks the reduction for all others (ReduceBroken).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:  # torch takes a second to load, and supervisors do without it
     from torch import Tensor
@@ -31,6 +31,7 @@ class Peers(Protocol):
         """Replace a contiguous tensor of floats by the sum of those of all ranks, in place."""
 
 
+@runtime_checkable
 class Joins(Protocol):
     """An update that several learners can make together (Algorithm.adds_gradients)."""
 
