@@ -18,6 +18,7 @@ from tianji.buffer.interface import BufferEnd
 from tianji.channels.gauges import CARRIED, Gauge, timed_tick
 from tianji.channels.peers.interface import gathered
 from tianji.devices.waits import to_host
+from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import check_same
 from tianji.learner.role import Learner
 from tianji.models.tensors import flatten
@@ -74,9 +75,10 @@ class Group:
     def start(self) -> None:
         """Publish the first version. Learners that make updates together make sure first that all
         of them have the same parameters, and begin at the same version."""
-        if (meeting := self.learner.meeting) is not None:
-            check_same(meeting.peers, flatten(self._model).vector_P)
-            highest = max(version for (version,) in gathered(meeting.peers, [self.learner.version]))
+        if isinstance(self.learner, JoinedLearner):
+            peers = self.learner.meeting.peers
+            check_same(peers, flatten(self._model).vector_P)
+            highest = max(version for (version,) in gathered(peers, [self.learner.version]))
             if highest > self.learner.version:
                 self.continue_at(int(highest))
         self.learner.publish()

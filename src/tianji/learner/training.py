@@ -18,6 +18,7 @@ from tianji.channels.orders import Stop
 from tianji.channels.reports import Reports
 from tianji.learner.checkpoints import Checkpoints
 from tianji.learner.group import Group
+from tianji.learner.joined import JoinedLearner
 from tianji.learner.progress import Progress
 from tianji.records import (
     Event,
@@ -60,11 +61,11 @@ class Training:
         self._steps_before = group.steps()
         self._patience = Patience()  # a person waits, so this is never on a virtual clock
         self._is_cut_short = False
-        self._meeting = group.learner.meeting
+        self._joined = group.learner if isinstance(group.learner, JoinedLearner) else None
         self._has_loss = False
         """A checkpoint was deleted, and all groups shall save."""
-        if self._meeting is not None:
-            self._meeting.ask(lambda: progress.env_steps, self._wants_to_save)
+        if self._joined is not None:
+            self._joined.meeting.ask(lambda: progress.env_steps, self._wants_to_save)
 
     def _wants_to_save(self) -> bool:
         return self._has_loss or self._checkpoints.is_due(self._now_ns())
@@ -103,8 +104,9 @@ class Training:
     def _learn(self) -> bool:
         if not self.group.tick_learner():
             return False
-        learner = self.group.learner
-        if learner.is_between_versions and not learner.waits_for_others:
+        if self._joined is not None and self._joined.waits_for_others:
+            return True
+        if self.group.learner.is_between_versions:
             self._after_version(self._now_ns())
         return True
 
@@ -131,14 +133,14 @@ class Training:
 
     def _is_save_due(self, now_ns: int) -> bool:
         """Learners that make updates together save the same versions."""
-        if self._meeting is None:
+        if self._joined is None:
             return self._checkpoints.is_due(now_ns)
-        return self._meeting.agreed.is_save_due
+        return self._joined.meeting.agreed.is_save_due
 
     def _finds_loss(self) -> bool:
         """Return whether to save now because a checkpoint was deleted."""
         has_loss = self._checkpoints.finds_loss()
-        if self._meeting is None:
+        if self._joined is None:
             return has_loss
         self._has_loss = has_loss
         return False
@@ -158,19 +160,15 @@ class Training:
         because = self.progress.stop_reason(self._now_ns())
         if stop > Stop.NO:
             because = "interrupted"
-        if because is None and self._meeting is not None:
-            because = self._meeting.agreed.because
+        if because is None and self._joined is not None:
+            because = self._joined.meeting.agreed.because
         if because is None or stop == Stop.NOW:
             return because
         return self._end(because) if self.group.buffer.withdraw() else None
 
     def _end(self, because: StoppedBecause) -> StoppedBecause | None:
         """Return why the run is over. Learners that make updates together end it together."""
-        if self._meeting is None:
-            return because
-        if self._meeting.agreed.because is None:
-            self.group.learner.end_together(because)
-        return self._meeting.agreed.because
+        return because if self._joined is None else self._joined.end_together(because)
 
     def _cut_short(self) -> None:
         """End the version in work with the updates that were made: a stop cannot wait for it."""

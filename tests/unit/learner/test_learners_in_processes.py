@@ -18,8 +18,8 @@ from tianji.channels.peers.inproc import InprocTeam
 from tianji.channels.peers.interface import Joins
 from tianji.channels.peers.timed import TimedPeers
 from tianji.errors import ReduceBroken
+from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import Meeting
-from tianji.learner.role import Learner
 from tianji.models.tensors import Snapshot, flatten
 from tianji.types import Batch, Stamp
 
@@ -71,14 +71,14 @@ def learn(name, rig, peers, die_at=None):
     assert load_algorithm(name).adds_gradients and isinstance(rig.update, Joins)
     rig.update.join(timed)
     snapshot = Snapshot(rig.model)
-    learner = Learner(
+    learner = JoinedLearner(
+        Meeting(timed),
         rig.update,
         Batches(rig, peers.rank),
         InprocBoard(snapshot.nbytes),
         snapshot.write_to,
         lambda: 0.5,
         gauges,
-        meeting=Meeting(timed),
     )
     while learner.version < VERSIONS:
         learner.tick()

@@ -10,8 +10,8 @@ from tianji.algorithms.interface import Minibatch
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.errors import ReduceBroken
+from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import LOOK_S, MEET_S, Meeting, check_same
-from tianji.learner.role import Learner
 from tianji.types import Batch
 
 UPDATES = 6
@@ -66,14 +66,14 @@ class Rank:
         self.is_save_due = False
         self.update, self.batches = Update(peers.rank), Batches(given)
         self.gauges = gauge_row()
-        self.learner = Learner(
+        self.learner = JoinedLearner(
+            self.meeting,
             self.update,
             self.batches,
             InprocBoard(PAYLOAD_BYTES),
             lambda payload: payload.view(np.int64).fill(0),
             lambda: progress,
             self.gauges,
-            meeting=self.meeting,
         )
 
     def run(self, num_versions, most=1000):

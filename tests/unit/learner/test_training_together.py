@@ -10,6 +10,7 @@ from tests.unit.learner.test_training import STEPS, UPDATES, Rig, versions_saved
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
 from tianji.errors import ReduceBroken
+from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import Meeting
 from tianji.learner.training import Training
 
@@ -20,10 +21,19 @@ class Rank(Rig):
     def __init__(self, run_dir, peers, **values):
         super().__init__(run_dir, **values)
         self.peers = peers
-        before = self.training
-        self.learner.meeting = self.meeting = Meeting(peers)
+        before, group, alone = self.training, self.training.group, self.learner
+        self.meeting = Meeting(peers)
+        self.learner = group.learner = JoinedLearner(
+            self.meeting,
+            alone._update,
+            alone._batches,
+            alone._policy,
+            alone._write_policy,
+            alone._progress,
+            group.gauges.learner,
+        )
         self.training = Training(
-            before.group, before.progress, before._checkpoints, self.gauges, self._report, 1e6
+            group, before.progress, before._checkpoints, self.gauges, self._report, 1e6
         )
 
     def run(self, num_versions):

@@ -93,12 +93,6 @@ def part_sizes(num_rows: int, num_parts: int) -> list[int]:
     return [size + 1] * rest + ([size] * (num_parts - rest) if size else [])
 
 
-def padded_sizes(num_rows: int, num_parts: int) -> list[int]:
-    """Return the sizes of nearly equal parts, largest first; some are 0 where rows are few."""
-    sizes = part_sizes(num_rows, num_parts)
-    return sizes + [0] * (num_parts - len(sizes))
-
-
 @dataclass(frozen=True)
 class LossTerms:
     """Coefficients of the loss, the same for all minibatches of a batch.

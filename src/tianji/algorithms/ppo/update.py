@@ -34,7 +34,6 @@ from tianji.algorithms.ppo.loss import (
     Diagnostics,
     EvaluatedBatch,
     LossTerms,
-    padded_sizes,
     part_sizes,
 )
 from tianji.algorithms.ppo.recorded import RecordedPasses
@@ -356,6 +355,12 @@ class PPOUpdate:
         self._generator.set_state(state["generator"])
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+
+def padded_sizes(num_rows: int, num_parts: int) -> list[int]:
+    """Return the sizes of nearly equal parts, largest first; some are 0 where rows are few."""
+    sizes = part_sizes(num_rows, num_parts)
+    return sizes + [0] * (num_parts - len(sizes))
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
