@@ -32,6 +32,10 @@ class TrainingDiverged(TianjiError):
     """A loss or a gradient is no longer a finite number."""
 
 
+class ReduceBroken(TianjiError):
+    """A collective has failed: one of the ranks is gone, or did not come in time."""
+
+
 class CheckpointError(TianjiError):
     """A checkpoint is missing, incomplete, altered, or does not fit this run."""
 

@@ -142,8 +142,8 @@ class Batch:
 
     Queue stores give unrolls side by side: arrays [num_rows(+1), N_total, ...] named as the fields.
     Replay stores give minibatches: arrays [num_updates, minibatch, ...] named `obs`, `action`,
-    `reward` (n-step sum), `discount` (gamma^m, 0 after a termination), `next_obs`, and `weight`
-    where items are drawn by priority. Observations that lie on a GPU are tensors.
+    `reward` (n-step sum), `discount` (gamma^m, 0 after a termination), `next_obs`; with priorities,
+    `weight` and [num_updates] `largest_weight`, its divisor. Observations on a GPU are tensors.
 
     >>> Batch({"obs": obs, "reward": reward}, (stamp,), num_items=1, num_steps=256)
     """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.unit.channels.ends import FORK, LONG_S
-from tianji.channels.reduce import GlooReduce, ReduceBroken, Team
-from tianji.errors import UsageError
+from tianji.channels.reduce import GlooReduce, Team
+from tianji.errors import ReduceBroken, UsageError
 
 SIZE = 1000
 

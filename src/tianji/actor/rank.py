@@ -28,7 +28,8 @@ from tianji.channels.contributions import ContributionWriter
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Bytes, Total, Totals
 from tianji.channels.orders import ActorRows
-from tianji.channels.reduce import Call, GlooReduce, ReduceBroken, Team
+from tianji.channels.reduce import Call, GlooReduce, Team
+from tianji.errors import ReduceBroken
 from tianji.models.tensors import Snapshot
 from tianji.types import Array, Batch
 

@@ -212,6 +212,8 @@ class Minibatch(NamedTuple):
     """Compute the gradient, and return it as one flat vector."""
     step: Callable[[], None]
     """Move the parameters by that vector, with whatever was written into it since."""
+    num_steps: int = 0
+    """Environment steps of this rank in it, where several ranks make one update together."""
 
 
 class Update(Protocol):
@@ -269,3 +271,6 @@ class Algorithm:
     it learns none. The mapping is Update.state() where rewards were normalised, else empty."""
     build_estimator: Callable[[torch.nn.Module, Spaces, RunConfig], Estimator] | None = None
     """In actors, where items are gradients (cadence: Gather)."""
+    adds_gradients: bool = False
+    """Its update can join those of other learners (channels/peers/interface.py, Joins): `combine:
+    gradients` works with it."""

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tianji.types import Clock, RoleKind
 
-GAUGE_WORDS = 32
+GAUGE_WORDS = 40
 
 
 class Gauge(IntEnum):
@@ -80,6 +80,11 @@ class Gauge(IntEnum):
     ENV_STEPS = 31
     """Learner of one group of several: environment steps that it counts, those of earlier sessions
     included."""
+    COMBINE_NS = 32
+    """Learner: time in reductions with the learners of other groups, a part of BUSY_NS. The group
+    that the others wait for has the least."""
+    REDUCED_BYTES = 33
+    """Learner: bytes that it has given to those reductions."""
 
 
 CARRIED = {
@@ -107,6 +112,8 @@ class Activity(IntEnum):
     """The server evaluates the policy for actors."""
     ASKING = 11
     """An actor waits for the server's answer."""
+    COMBINING = 12
+    """The learner adds up gradients with those of other groups, or waits for them."""
 
 
 def rows_by_name(

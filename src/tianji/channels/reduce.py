@@ -16,31 +16,19 @@ on its bell, which the thread rings.
 from __future__ import annotations
 
 import json
-import re
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from torch import distributed
 
-from tianji.errors import TianjiError, UsageError
+from tianji.channels.peers.gloo import NETWORK_ERRORS, form_group, has_gloo, in_short, open_store
+from tianji.errors import ReduceBroken, UsageError
 from tianji.types import Array
 
-_torch: Any = distributed
-"""Untyped: the library's type stubs lack half of what is used here."""
-
 CLOSE_S = 1.0
-NETWORK_ERRORS = (RuntimeError, OSError, EOFError, ValueError)
-"""Errors of gloo, its store and its sockets when a rank is gone or unreachable. Any other error is
-a bug."""
-
-
-class ReduceBroken(TianjiError):
-    """A collective has failed: one of the ranks is gone, or did not come in time."""
 
 
 class Team(NamedTuple):
@@ -76,14 +64,13 @@ class GlooReduce:
         timeout_s: the longest time that one rank may make the others wait.
         wake: called from another thread when there is a result.
         """
-        if not _torch.is_available() or not _torch.is_gloo_available():
+        if not has_gloo():
             raise UsageError(
                 "This build of torch has no gloo, which algorithm.realisation 'all-reduce' needs. "
                 "Use --algorithm.realisation server, or install torch from PyPI."
             )
-        self._store = _torch.FileStore(f"/proc/self/fd/{fd}", -1)
-        self._timeout = timedelta(seconds=timeout_s)
-        self._store.set_timeout(self._timeout)
+        self._store = open_store(fd, timeout_s)
+        self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._wake = wake
         self._attempt: _Attempt | None = None
@@ -136,12 +123,8 @@ class GlooReduce:
             attempt.join(max(0.0, deadline_s - time.monotonic()))
 
     def _form(self, team: Team, rank: int) -> Any:
-        options = _torch.ProcessGroupGloo._Options()
-        options._devices = [_torch.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
-        options._timeout = self._timeout
-        options._threads = 1
-        store = _torch.PrefixStore(f"group-{team.number}", self._store)
-        return _torch.ProcessGroupGloo(store, rank, team.size, options)
+        name = f"group-{team.number}"
+        return form_group(self._store, name, rank, team.size, self._timeout_s)
 
 
 class _Attempt:
@@ -179,9 +162,9 @@ class _Attempt:
             group.allreduce([torch.from_numpy(self.values)]).wait()
             self._group = group
         except NETWORK_ERRORS as error:
-            self.error = _in_short(error)
+            self.error = in_short(error)
         except BaseException as error:  # noqa: BLE001 - the role raises it in its own thread
-            self.error, self.fault = _in_short(error), error
+            self.error, self.fault = in_short(error), error
         finally:
             self._before = None
             self.is_done = True
@@ -194,9 +177,3 @@ class _Attempt:
         if group is None:
             raise RuntimeError(self.error)
         return group
-
-
-def _in_short(error: BaseException) -> str:
-    """Return the library's message without its source line and its advice."""
-    text = re.sub(r"^\[[^]]*\] ", "", str(error)).strip() or type(error).__name__
-    return text.splitlines()[0].split(". ")[0]

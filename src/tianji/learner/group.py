@@ -16,8 +16,12 @@ import torch
 from tianji.algorithms.interface import Update
 from tianji.buffer.interface import BufferEnd
 from tianji.channels.gauges import CARRIED, Gauge, timed_tick
+from tianji.channels.peers.interface import gathered
 from tianji.devices.waits import to_host
+from tianji.learner.joined import JoinedLearner
+from tianji.learner.meeting import check_same
 from tianji.learner.role import Learner
+from tianji.models.tensors import flatten
 from tianji.records import GroupRecord, Ratio
 from tianji.types import Clock
 
@@ -67,6 +71,17 @@ class Group:
 
     def tick_learner(self) -> bool:
         return timed_tick(self.learner, self.gauges.learner, self._now_ns)
+
+    def start(self) -> None:
+        """Publish the first version. Learners that make updates together make sure first that all
+        of them have the same parameters, and begin at the same version."""
+        if isinstance(self.learner, JoinedLearner):
+            peers = self.learner.meeting.peers
+            check_same(peers, flatten(self._model).vector_P)
+            highest = max(version for (version,) in gathered(peers, [self.learner.version]))
+            if highest > self.learner.version:
+                self.continue_at(int(highest))
+        self.learner.publish()
 
     def continue_at(self, version: int) -> None:
         """Set the next version to publish; versions never fall."""

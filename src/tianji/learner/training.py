@@ -19,6 +19,7 @@ from tianji.channels.reports import Reports
 from tianji.learner.checkpoints import Checkpoints
 from tianji.learner.episodes import EpisodeReports
 from tianji.learner.group import Group
+from tianji.learner.joined import JoinedLearner
 from tianji.learner.progress import Progress
 from tianji.records import (
     Event,
@@ -64,6 +65,14 @@ class Training:
         self._steps_before = group.steps()
         self._patience = Patience()  # a person waits, so this is never on a virtual clock
         self._is_cut_short = False
+        self._joined = group.learner if isinstance(group.learner, JoinedLearner) else None
+        self._has_loss = False
+        """A checkpoint was deleted, and all groups shall save."""
+        if self._joined is not None:
+            self._joined.meeting.ask(lambda: progress.env_steps, self._wants_to_save)
+
+    def _wants_to_save(self) -> bool:
+        return self._has_loss or self._checkpoints.is_due(self._now_ns())
 
     def resume(self, highest_version: int) -> dict[str, Any] | None:
         """Continue from the newest intact checkpoint; return the actors' saved states, if any.
@@ -77,7 +86,7 @@ class Training:
         a checkpoint to go back to."""
         self._steps_before = self.group.steps()
         self._show_steps()
-        self.group.learner.publish()
+        self.group.start()
         now_ns = self._now_ns()
         self._checkpoints.save(now_ns)
         self._next_report_ns = now_ns
@@ -100,6 +109,8 @@ class Training:
     def _learn(self) -> bool:
         if not self.group.tick_learner():
             return False
+        if self._joined is not None and self._joined.waits_for_others:
+            return True
         if self.group.learner.is_between_versions:
             self._after_version(self._now_ns())
         return True
@@ -127,10 +138,25 @@ class Training:
         self._show_steps()
         is_report_due = now_ns >= self._next_report_ns
         # Looking at the disk may take a while, and there may be thousands of versions a second.
-        if self._checkpoints.is_due(now_ns) or (is_report_due and self._checkpoints.finds_loss()):
+        if self._is_save_due(now_ns) or (is_report_due and self._finds_loss()):
             self._checkpoints.save(now_ns)
+            self._has_loss = False
         if is_report_due:
             self._report(now_ns)
+
+    def _is_save_due(self, now_ns: int) -> bool:
+        """Learners that make updates together save the same versions."""
+        if self._joined is None:
+            return self._checkpoints.is_due(now_ns)
+        return self._joined.meeting.agreed.is_save_due
+
+    def _finds_loss(self) -> bool:
+        """Return whether to save now because a checkpoint was deleted."""
+        has_loss = self._checkpoints.finds_loss()
+        if self._joined is None:
+            return has_loss
+        self._has_loss = has_loss
+        return False
 
     def _report(self, now_ns: int) -> None:
         self._next_report_ns = now_ns + self._report_period_ns
@@ -147,8 +173,15 @@ class Training:
         because = self.progress.stop_reason(self._now_ns())
         if stop > Stop.NO:
             because = "interrupted"
-        is_settled = because is None or stop == Stop.NOW or self.group.buffer.withdraw()
-        return because if is_settled else None
+        if because is None and self._joined is not None:
+            because = self._joined.meeting.agreed.because
+        if because is None or stop == Stop.NOW:
+            return because
+        return self._end(because) if self.group.buffer.withdraw() else None
+
+    def _end(self, because: StoppedBecause) -> StoppedBecause | None:
+        """Return why the run is over. Learners that make updates together end it together."""
+        return because if self._joined is None else self._joined.end_together(because)
 
     def _cut_short(self) -> None:
         """End the version in work with the updates that were made: a stop cannot wait for it."""

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tianji.channels.peers.interface import Peers
 from tianji.models.networks.encoder import EPSILON
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors
@@ -45,21 +46,27 @@ class RunningMoments:
     def zeros(cls, num_features: int) -> RunningMoments:
         return cls(0.0, np.zeros(num_features), np.zeros(num_features))
 
-    def update(self, values_BF: Array) -> None:
-        """Count a batch; an empty one changes nothing."""
-        num_values = len(values_BF)
-        if not num_values:
-            return
+    @classmethod
+    def of(cls, values_BF: Array) -> RunningMoments:
+        """Return the moments of a batch alone."""
+        if not len(values_BF):
+            return cls.zeros(values_BF.shape[1])
         values_BF = values_BF.astype(np.float64)
         mean_F = values_BF.mean(0)
-        delta_F = mean_F - self.mean_F
-        total = self.count + num_values
-        self.mean_F = self.mean_F + delta_F * (num_values / total)
-        self.m2_F = (
-            self.m2_F
-            + np.square(values_BF - mean_F).sum(0)
-            + np.square(delta_F) * (self.count * num_values / total)
-        )
+        return cls(len(values_BF), mean_F, np.square(values_BF - mean_F).sum(0))
+
+    def update(self, values_BF: Array) -> None:
+        """Count a batch; an empty one changes nothing."""
+        self.merge(RunningMoments.of(values_BF))
+
+    def merge(self, other: RunningMoments) -> None:
+        """Count all values that the other has counted."""
+        if not other.count:
+            return
+        delta_F = other.mean_F - self.mean_F
+        total = self.count + other.count
+        self.mean_F = self.mean_F + delta_F * (other.count / total)
+        self.m2_F = self.m2_F + other.m2_F + np.square(delta_F) * (self.count * other.count / total)
         self.count = total
 
     def take_mean(self, everybody: Sequence[RunningMoments]) -> None:
@@ -100,6 +107,28 @@ class Statistics(Protocol):
         ...
 
 
+def merged(peers: Peers, parts: Sequence[RunningMoments]) -> list[RunningMoments]:
+    """Return the moments of what all ranks have counted, each in two sums over the ranks:
+
+    n = sum(count_i),  mean = sum(count_i * mean_i) / n
+    m2 = sum(m2_i + count_i * (mean_i - mean)^2)
+    """
+    if not parts:
+        return []
+    borders = np.cumsum([len(part.mean_F) for part in parts])[:-1]
+    count_F = np.concatenate([np.full(len(part.mean_F), float(part.count)) for part in parts])
+    mine_F = np.concatenate([part.mean_F for part in parts])
+    sums_2F = torch.from_numpy(np.stack([count_F, count_F * mine_F]))
+    peers.add(sums_2F)
+    total_F, weighted_F = sums_2F.numpy()
+    mean_F = weighted_F / np.maximum(total_F, 1.0)
+    m2_F = np.concatenate([part.m2_F for part in parts])
+    m2_F += count_F * np.square(mine_F - mean_F)
+    peers.add(torch.from_numpy(m2_F))
+    split = (np.split(x_F, borders) for x_F in (total_F, mean_F, m2_F))
+    return [RunningMoments(float(n[0]), mean, m2) for n, mean, m2 in zip(*split, strict=True)]
+
+
 class ObservationStatistics:
     """The learner's side of a network's Normalizer; does nothing for networks without one."""
 
@@ -112,9 +141,21 @@ class ObservationStatistics:
 
     def update(self, obs: Tensors) -> None:
         """Count these rows, all of them valid, and let the module use the new statistics."""
-        if self._encoder is not None and self._normalizer is not None:
-            self._moments.update(self._encoder.numbers(obs).numpy(force=True))
-            self.use_moments()
+        if self.is_used:
+            self.merge(self.moments_of(obs))
+
+    def moments_of(self, obs: Tensors) -> RunningMoments:
+        """Return the moments of these rows alone, all of them valid."""
+        assert self._encoder is not None
+        if not len(next(iter(obs.values()))):
+            return RunningMoments.zeros(len(self._moments.mean_F))
+        return RunningMoments.of(self._encoder.numbers(obs).numpy(force=True))
+
+    def merge(self, moments: RunningMoments) -> None:
+        """Count rows by their moments, and let the module use the new statistics."""
+        assert self._normalizer is not None
+        self._moments.merge(moments)
+        self.use_moments()
 
     @property
     def moments(self) -> RunningMoments:
@@ -152,6 +193,29 @@ class RewardScale:
         self, reward_TN: Floats, done_TN: Bools, valid_TN: Bools, stamps: Sequence[Stamp]
     ) -> Floats:
         """Count a batch of unrolls that lie side by side in the order of their stamps; scale it."""
+        self._count(self._moments, reward_TN, done_TN, valid_TN, stamps)
+        return self.scaled(reward_TN, valid_TN)
+
+    def moments_of(
+        self, reward_TN: Floats, done_TN: Bools, valid_TN: Bools, stamps: Sequence[Stamp]
+    ) -> RunningMoments:
+        """Return the moments of a batch alone, as scale() would count them."""
+        moments = RunningMoments.zeros(1)
+        self._count(moments, reward_TN, done_TN, valid_TN, stamps)
+        return moments
+
+    def merge(self, moments: RunningMoments) -> None:
+        """Count returns by their moments."""
+        self._moments.merge(moments)
+
+    def _count(
+        self,
+        moments: RunningMoments,
+        reward_TN: Floats,
+        done_TN: Bools,
+        valid_TN: Bools,
+        stamps: Sequence[Stamp],
+    ) -> None:
         num_envs, rest = divmod(reward_TN.shape[1], len(stamps))
         assert not rest, "every actor steps the same number of environments"
         returns_TN = np.empty(reward_TN.shape)
@@ -161,7 +225,10 @@ class RewardScale:
             returns_TN[part] = self._follow(actors, reward_TN[part], done_TN[part], valid_TN[part])
         for i in range(len(stamps)):
             part = np.s_[:, i * num_envs : (i + 1) * num_envs]
-            self._moments.update(returns_TN[part][valid_TN[part]][:, None])
+            moments.update(returns_TN[part][valid_TN[part]][:, None])
+
+    def scaled(self, reward_TN: Floats, valid_TN: Bools) -> Floats:
+        """Return these rewards divided by the present deviation; 0 in rows that are not valid."""
         scaled_TN = np.where(valid_TN, reward_TN, np.float32(0.0)) / self.deviation
         return np.clip(scaled_TN, -self._clip, self._clip)
 

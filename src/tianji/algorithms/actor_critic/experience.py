@@ -6,7 +6,7 @@ C: valid steps that ended with a truncation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,11 +16,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
+from tianji.channels.peers.interface import ALONE, Peers
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.sizes import reward_clip
-from tianji.models.statistics import ObservationStatistics, RewardScale, Statistics
+from tianji.models.statistics import (
+    ObservationStatistics,
+    RewardScale,
+    RunningMoments,
+    Statistics,
+    merged,
+)
 from tianji.models.tensors import (
     Tensors,
     add_prefix,
@@ -41,6 +48,7 @@ from tianji.types import (
     Array,
     Batch,
     Observed,
+    Stamp,
     joined,
     leaf_name,
 )
@@ -239,6 +247,11 @@ class Preprocessor:
         self._reward_scale: RewardScale | None = None
         if config.normalize.rewards:
             self._reward_scale = RewardScale(config.algorithm.gamma, config.normalize.bound)
+        self._peers: Peers = ALONE
+
+    def join(self, peers: Peers) -> None:
+        """Count the batches of all ranks from now on, so that all have the same statistics."""
+        self._peers = peers
 
     def process(self, batch: Batch) -> Experience:
         """Count the batch in the statistics, which the policy uses from now on."""
@@ -251,14 +264,9 @@ class Preprocessor:
         reward_TN = arrays["reward"].astype(np.float32, copy=False)
         if self._clip is not None:
             reward_TN = reward_TN.clip(-self._clip, self._clip)
-        if self._reward_scale is not None:
-            done_TN = terminated_TN | truncated_TN
-            reward_TN = self._reward_scale.scale(reward_TN, done_TN, valid_TN, batch.stamps)
         obs = {key: arrays[name] for key, name in self._obs_names.items()}
-        if self._statistics.is_used:
-            numbers = {key: joined(x) for key, x in obs.items() if key not in self._stacked}
-            seen = {key: array[:-1][valid_TN] for key, array in numbers.items()}
-            self._statistics.update(to_tensors(seen, self._device))
+        done_TN = terminated_TN | truncated_TN
+        reward_TN = self._count(obs, reward_TN, done_TN, valid_TN, batch.stamps)
         final_names = self._final_names.items()
         return Experience(
             obs=obs,
@@ -280,6 +288,39 @@ class Preprocessor:
         scale = self._reward_scale
         observations = [self._statistics] if self._statistics.is_used else []
         return [*observations, *([] if scale is None else [scale])]
+
+    def _count(
+        self,
+        obs: Mapping[str, Observed],
+        reward_TN: Floats,
+        done_TN: Bools,
+        valid_TN: Bools,
+        stamps: Sequence[Stamp],
+    ) -> Floats:
+        """Count observations and rewards in the statistics; return the rewards in their scale."""
+        statistics, scale = self._statistics, self._reward_scale
+        if self._peers.num_ranks == 1:
+            if statistics.is_used:
+                statistics.update(self._numbers(obs, valid_TN))
+            return reward_TN if scale is None else scale.scale(reward_TN, done_TN, valid_TN, stamps)
+        parts: list[RunningMoments] = []
+        if statistics.is_used:
+            parts.append(statistics.moments_of(self._numbers(obs, valid_TN)))
+        if scale is not None:
+            parts.append(scale.moments_of(reward_TN, done_TN, valid_TN, stamps))
+        parts = merged(self._peers, parts)
+        if statistics.is_used:
+            statistics.merge(parts[0])
+        if scale is None:
+            return reward_TN
+        scale.merge(parts[-1])
+        return scale.scaled(reward_TN, valid_TN)
+
+    def _numbers(self, obs: Mapping[str, Observed], valid_TN: Bools) -> Tensors:
+        """Return the observations that valid steps begin with, but for stacks of frames."""
+        numbers = {key: joined(x) for key, x in obs.items() if key not in self._stacked}
+        seen = {key: array[:-1][valid_TN] for key, array in numbers.items()}
+        return to_tensors(seen, self._device)
 
     def state(self) -> Tensors:
         state = add_prefix("observations", self._statistics.state())

@@ -105,4 +105,5 @@ ALGORITHM = Algorithm(
     build_update=later("dqn.update", "DQNUpdate"),
     export=later("dqn.model", "export"),
     build_value=later("dqn.policy", "build_value"),
+    adds_gradients=True,
 )

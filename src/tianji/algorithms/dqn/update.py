@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,13 +19,15 @@ from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.loss import Diagnostics, Transitions, td_loss
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.interface import Minibatch
+from tianji.algorithms.ranks import means_over_ranks
+from tianji.channels.peers.interface import ALONE, Peers, gathered
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.optimizers import Adam, build_optimizer, linear
-from tianji.models.statistics import ObservationStatistics, Statistics
+from tianji.models.statistics import ObservationStatistics, Statistics, merged
 from tianji.models.tensors import (
     Tensors,
     add_prefix,
@@ -37,6 +40,9 @@ from tianji.models.tensors import (
 from tianji.types import NEXT_OBS, OBS, Array, Batch, leaf_name
 
 ADAM_EPSILON = 1e-8
+ROW_MEANS = ("loss/td", "q_mean", "target_mean", "td_error_abs")
+"""Metrics that are means over the transitions of all updates."""
+Q_MAX = "q_max"
 
 
 class TargetNetwork:
@@ -104,6 +110,13 @@ class DQNUpdate:
         self._transitions: Transitions | None = None
         self._suspects: Callable[[], Tensors] = dict
         """Returns what the gradients of the last batch were computed from."""
+        self._peers: Peers = ALONE
+        self._num_rows = 0
+        """Transitions of the updates that the figures are about."""
+
+    def join(self, peers: Peers) -> None:
+        """Make the updates of one learner with the batches of all ranks from now on."""
+        self._peers = peers
 
     def minibatch_steps(self, batch: Batch) -> int:
         return int(batch.arrays["reward"].shape[1])
@@ -115,13 +128,42 @@ class DQNUpdate:
         self._figures.clear()
         self._errors = None
         self._transitions = transitions = self._read(batch.arrays)
+        num_here, num_rows = transitions.reward.shape
+        num_updates = num_here
+        if self._peers.num_ranks > 1:
+            factors = self._factors(batch.arrays, num_here, num_rows)
+            num_updates = len(factors)
+            factor_U = torch.tensor(factors[:num_here], device=transitions.weight.device)
+            transitions = transitions._replace(weight=transitions.weight * factor_U[:, None])
         prepared = self._gradient.prepare(transitions, config)
-        for u in range(len(transitions.reward)):
+        for u in range(num_here):
             one = prepared.update(u)
-            yield Minibatch(partial(self._differentiate, one), partial(self._step, one))
+            yield Minibatch(partial(self._differentiate, one), partial(self._step, one), num_rows)
+        for _ in range(num_here, num_updates):
+            yield Minibatch(self._no_gradient, self._step_with_others)
         error_UB = self._close()
         if config.sampling == "prioritized":
             self._errors = Download(error_UB.abs())
+
+    def _factors(self, arrays: Mapping[str, Array], num_here: int, num_rows: int) -> list[float]:
+        """Return for each update what turns a mean over this rank's transitions, with weights in
+        the scale of its own store, into its part of the mean over those of all ranks.
+
+        A rank with fewer updates than others has no transitions in their last ones.
+        """
+        ranks = gathered(self._peers, [num_here, num_rows])
+        num_updates = int(max(updates for updates, _ in ranks))
+        shares = [
+            num_rows / sum(rows for updates, rows in ranks if updates > u)
+            for u in range(num_updates)
+        ]
+        if self._config.sampling != "prioritized":
+            return shares
+        largest_U = np.zeros(num_updates)
+        largest_U[:num_here] = arrays.get("largest_weight", 1.0)
+        of_all_U = np.max(gathered(self._peers, largest_U.tolist()), 0)
+        scaled: list[float] = (np.array(shares) * largest_U / of_all_U).tolist()
+        return scaled
 
     def _read(self, arrays: Mapping[str, Array]) -> Transitions:
         """Count the observations in the statistics, and move everything to the device."""
@@ -130,13 +172,28 @@ class DQNUpdate:
             to_tensors({key: arrays[leaf_name(prefix, key)] for key in self._keys}, device)
             for prefix in (OBS, NEXT_OBS)
         )
-        self._statistics.update({key: x_UB.flatten(0, 1) for key, x_UB in obs.items()})
+        self._count({key: x_UB.flatten(0, 1) for key, x_UB in obs.items()})
         action, reward, discount = (
             to_tensor(arrays[name], device) for name in ("action", "reward", "discount")
         )
         has_weight = "weight" in arrays
         weight = to_tensor(arrays["weight"], device) if has_weight else torch.ones_like(reward)
         return Transitions(obs, next_obs, action, reward, discount, weight)
+
+    def _count(self, obs: Tensors) -> None:
+        """Count observations in the statistics, those of all ranks on each."""
+        if self._peers.num_ranks == 1:
+            self._statistics.update(obs)
+        elif self._statistics.is_used:
+            self._statistics.merge(*merged(self._peers, [self._statistics.moments_of(obs)]))
+
+    def _no_gradient(self) -> Tensor:
+        """Return the gradient of no transitions, where only other ranks have some."""
+        return self._flat.gradient_P.zero_()
+
+    def _step_with_others(self) -> None:
+        self._norms.append(self._optimizer.step(self._learning_rate, dict))
+        self._target.follow()
 
     def _differentiate(self, minibatch: Transitions) -> Tensor:
         found = self._gradient.gradient(minibatch, self._config)
@@ -158,7 +215,7 @@ class DQNUpdate:
             {
                 "loss/td": td_loss(error_UB, self._config.loss).mean(),
                 "q_mean": q_UB.mean(),
-                "q_max": q_UB.max(),
+                Q_MAX: q_UB.max(),
                 "target_mean": target_UB.mean(),
                 "td_error_abs": error_UB.abs().mean(),
                 "grad_norm": torch.as_tensor(norm),
@@ -168,6 +225,7 @@ class DQNUpdate:
         assert self._transitions is not None, "something was found in them"
         self._suspects = partial(_suspects, self._transitions, q_UB, target_UB)
         self._found = []
+        self._num_rows = q_UB.numel()
         return error_UB
 
     def priorities(self) -> Array | None:
@@ -182,12 +240,20 @@ class DQNUpdate:
         found = self._figures.read()
         if found:
             found = self._optimizer.check(found, self._suspects)
+            if self._peers.num_ranks > 1:
+                found |= self._over_ranks(found)
             found["learning_rate"] = self._learning_rate
         self._transitions, self._suspects = None, dict
         return found
 
     def statistics(self) -> list[Statistics]:
         return [self._statistics] if self._statistics.is_used else []
+
+    def _over_ranks(self, found: Mapping[str, float]) -> dict[str, float]:
+        """Return the metrics of the updates of all ranks: each has transitions in the first."""
+        largest = max(q_max for (q_max,) in gathered(self._peers, [found[Q_MAX]]))
+        means = means_over_ranks(self._peers, found, ROW_MEANS, self._num_rows)
+        return means | {Q_MAX: largest}
 
     def state(self) -> Tensors:
         return {

@@ -42,4 +42,5 @@ ALGORITHM = Algorithm(
     build_update=later("impala.update", "ImpalaUpdate"),
     export=record.export,
     build_value=record.build_value,
+    adds_gradients=True,
 )

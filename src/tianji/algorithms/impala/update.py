@@ -18,8 +18,10 @@ from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import PaddedPart, TracedSteps, UnrollPart, padded_part
 from tianji.algorithms.interface import Minibatch
+from tianji.algorithms.ranks import means_over_ranks, merged_moments, moments_of
+from tianji.channels.peers.interface import ALONE, Peers, total
 from tianji.config.run import RunConfig
-from tianji.devices.waits import Figures
+from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import Adam, RMSProp, build_optimizer, linear
 from tianji.models.statistics import Statistics
@@ -31,6 +33,11 @@ TINY = 1e-30
 """Ratios are not smaller; those of steps that do not count are 0."""
 ROUNDING = 1.0 + 1e-4
 """Ratios of 1 are not exactly 1: actors and learners add in different orders."""
+
+
+ROW_MEANS = ("loss/policy", "loss/value", "approx_kl", "entropy", "rho", "rho_clipped")
+"""Metrics that are means over all valid steps."""
+EXPLAINED = "explained_variance"
 
 
 class ImpalaUpdate:
@@ -57,6 +64,14 @@ class ImpalaUpdate:
         self._experience: Experience | None = None
         self._suspects: Callable[[], Tensors] = dict
         """Returns what the gradients of the last batch were computed from."""
+        self._peers: Peers = ALONE
+        self._moments: Download | None = None
+        """Of errors and targets, [3, 2], where there are several ranks."""
+
+    def join(self, peers: Peers) -> None:
+        """Make the updates of one learner with the batches of all ranks from now on."""
+        self._peers = peers
+        self._preprocessor.join(peers)
 
     def minibatch_steps(self, batch: Batch) -> int:
         return batch.num_steps // self._config.minibatches
@@ -66,14 +81,42 @@ class ImpalaUpdate:
         self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
         self._found, self._weights, self._norms = [], [], []
         self._figures.clear()
+        self._moments = None
         self._experience = experience = self._preprocessor.process(batch)
         ends = np.linspace(0, experience.valid_TN.shape[1], config.minibatches + 1).astype(int)
-        for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            some = experience.select_envs(slice(begin, end))
-            if some.valid_TN.any():
-                yield Minibatch(partial(self._differentiate, some), partial(self._step, some))
+        parts = [
+            experience.select_envs(slice(begin, end))
+            for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        ]
+        yield from self._minibatches_of(parts)
         if self._found:
             self._close()
+
+    def _minibatches_of(self, parts: list[Experience]) -> Iterator[Minibatch]:
+        if self._peers.num_ranks == 1:
+            for some in parts:
+                if some.valid_TN.any():
+                    yield Minibatch(partial(self._differentiate, some), partial(self._step, some))
+            return
+        counts = [int(np.count_nonzero(some.valid_TN)) for some in parts]
+        counts_of_all = total(self._peers, counts)
+        for some, count, of_all in zip(parts, counts, counts_of_all, strict=True):
+            if count:
+                differentiate = partial(self._differentiate_part, some, count / of_all)
+                yield Minibatch(differentiate, partial(self._step, some), count)
+            elif of_all:
+                yield Minibatch(self._no_gradient, self._step_with_others)
+
+    def _differentiate_part(self, some: Experience, share: float) -> Tensor:
+        """Compute a mean over this rank's steps, as a part of the mean over those of all ranks."""
+        return self._differentiate(some).mul_(share)
+
+    def _no_gradient(self) -> Tensor:
+        """Return the gradient of no steps, where only other ranks have some."""
+        return self._flat.gradient_P.zero_()
+
+    def _step_with_others(self) -> None:
+        self._norms.append(self._optimizer.step(self._learning_rate, dict))
 
     def _differentiate(self, some: Experience) -> Tensor:
         order = some.row_order()
@@ -107,13 +150,16 @@ class ImpalaUpdate:
                 "loss/value": 0.5 * mean(error_B.square(), weight_B),
                 "approx_kl": approximate_kl(every.ratio_B.clamp_min(TINY).log(), weight_B),
                 "entropy": mean(every.entropy_B, weight_B),
-                "explained_variance": 1.0 - variance(error_B, weight_B) / spread,
+                EXPLAINED: 1.0 - variance(error_B, weight_B) / spread,
                 "rho": mean(every.ratio_B, weight_B),
                 "rho_clipped": mean(is_clipped_B.float(), weight_B),
                 "grad_norm": torch.as_tensor(norm),
             }
             | self._optimizer.flags()
         )
+        if self._peers.num_ranks > 1:
+            errors_and_targets = torch.stack([error_B, every.target_B])
+            self._moments = Download(moments_of(errors_and_targets, weight_B))
         assert self._experience is not None, "something was found in it"
         self._suspects = partial(_suspects, self._experience, every)
         self._found, self._weights = [], []
@@ -124,12 +170,25 @@ class ImpalaUpdate:
         found = self._figures.read()
         if found:
             found = self._optimizer.check(found, self._suspects)
+        if self._peers.num_ranks > 1 and self._norms:
+            found |= self._over_ranks(found)
+        if found:
             found["learning_rate"] = self._learning_rate
         self._experience, self._suspects = None, dict
         return found
 
     def statistics(self) -> list[Statistics]:
         return self._preprocessor.statistics()
+
+    def _over_ranks(self, found: Mapping[str, float]) -> dict[str, float]:
+        """Return the metrics of the batches of all ranks; this one may have no steps."""
+        mine = torch.zeros(3, 2, dtype=torch.float64)
+        mine = mine if self._moments is None else self._moments.tensor()
+        whole = merged_moments(self._peers, mine)
+        unexplained, targets = whole.variance_F.tolist()
+        means = means_over_ranks(self._peers, found, ROW_MEANS, float(mine[0, 0]))
+        norm = float(sum(self._norms) / len(self._norms))
+        return means | {EXPLAINED: 1.0 - unexplained / max(targets, 1e-12), "grad_norm": norm}
 
     def state(self) -> dict[str, Tensor]:
         return {**add_prefix("optimizer", self._optimizer.state()), **self._preprocessor.state()}

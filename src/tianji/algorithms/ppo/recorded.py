@@ -1,6 +1,6 @@
 """PPO's updates on a GPU: a batch of a fixed shape, as a few CUDA graphs.
 
-    passes = RecordedPasses(model, config, optimizer, experience, num_parts)
+    passes = RecordedPasses(model, config, optimizer, experience, sizes)
     passes.begin(experience, terms, orders_R)     # one upload, one graph: evaluation, advantages
     for size in passes.sizes: ...                 # in every epoch
         passes.gradient(size)                     # one graph: it takes the next rows of the order
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.experience import Experience, approximate_kl
-from tianji.algorithms.actor_critic.model import ActorCritic, ModelEvaluator
+from tianji.algorithms.actor_critic.model import ActorCritic, Evaluation, ModelEvaluator
 from tianji.algorithms.gradient import Autograd
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.ppo.loss import (
@@ -36,14 +36,21 @@ from tianji.algorithms.ppo.loss import (
     EvaluatedBatch,
     LossTerms,
     TensorTerms,
-    part_sizes,
     ppo_loss,
 )
-from tianji.algorithms.ppo.summary import batch_metrics, make_columns
+from tianji.algorithms.ppo.summary import (
+    Spread,
+    WholeBatch,
+    batch_metrics,
+    make_columns,
+    start_moments,
+    whole_batch,
+)
+from tianji.channels.peers.interface import ALONE, Peers
 from tianji.devices.graphs import recorded
 from tianji.devices.joining import Joined
 from tianji.devices.staging import Staging
-from tianji.devices.waits import WAITS, Figures
+from tianji.devices.waits import WAITS, Download, Figures
 from tianji.models.optimizers import Optimizer
 from tianji.models.tensors import Tensors, flatten, to_tensor
 from tianji.ops.frames import stack_rows
@@ -51,6 +58,20 @@ from tianji.ops.returns import gae_tensors
 from tianji.types import AGE, Array, leaf_name
 
 ORDER, NUMBERS, HAS_FINAL, NEXT = "order", "numbers", "has_final", "next"
+ROWS = "rows"
+"""A figure beside the metrics: the rows of all updates."""
+
+
+class _Rows(NamedTuple):
+    """The rows of this rank, evaluated. moments_34: see start_moments(); empty with one rank."""
+
+    inputs: Tensors
+    action_KR: Tensor
+    found: Evaluation
+    advantage_R: Tensor
+    behaviour_R: Tensor
+    weight_R: Tensor
+    moments_34: Tensor
 
 
 class _Evaluated(NamedTuple):
@@ -67,9 +88,11 @@ class RecordedPasses:
         config: PPOConfig,
         optimizer: Optimizer,
         like: Experience,
-        num_parts: int,
+        sizes: list[int],
+        peers: Peers = ALONE,
     ) -> None:
-        """like: experience of the shape."""
+        """like: experience of the shape. sizes: rows of each minibatch. peers: the ranks whose
+        batches make one batch."""
         self._config = config
         self._optimizer = optimizer
         self._flat = flatten(model)
@@ -79,7 +102,8 @@ class RecordedPasses:
             self._flat, partial(ppo_loss, model)
         )
         self._num_rows = num_rows = like.valid_TN.size
-        self.sizes = part_sizes(num_rows, num_parts)
+        self.sizes = sizes
+        self._peers = peers
         self._obs = {key: Joined(array, device) for key, array in like.obs.items()}
         self._ages = {key: leaf_name(AGE, key) for key in like.age}
         kinds = {name: (array.shape, array.dtype.name) for name, array in _fields(like).items()}
@@ -97,9 +121,16 @@ class RecordedPasses:
         self._log_ratio_M = torch.zeros(len(self._order_M), device=device)
         self._value_error_M = torch.zeros(len(self._order_M), device=device)
         self._evaluate = recorded(device, self._evaluate_all)
+        self._evaluate_apart = recorded(device, self._evaluate_here)
+        self._make_columns = recorded(device, self._columns_of_ranks)
+        self._spread = torch.zeros(2, device=device)
+        """Mean and deviation of the advantages of all ranks."""
+        self._rows: _Rows | None = None
+        self.num_rows = 0.0
+        """Number of rows of all updates, after metrics(), where there are several ranks."""
         self._gradients: dict[int, Callable[[], None]] = {
             size: recorded(device, partial(self._differentiate, size), self._logs)
-            for size in set(self.sizes)
+            for size in set(self.sizes) - {0}
         }
         self._summarize = recorded(device, self._summarize_all)
         self._evaluated: _Evaluated | None = None
@@ -107,8 +138,11 @@ class RecordedPasses:
         self._num_made = 0
         self._figures: Figures | None = None
 
-    def begin(self, experience: Experience, terms: LossTerms, orders: Sequence[Tensor]) -> None:
-        """Upload a batch and evaluate it. orders: those of the first epochs, [R] each."""
+    def begin(
+        self, experience: Experience, terms: LossTerms, orders: Sequence[Tensor]
+    ) -> WholeBatch | None:
+        """Upload a batch and evaluate it. orders: those of the first epochs, [R] each. Return what
+        is known of the batches of all ranks, where there are several; on a GPU that waits."""
         for key, joined in self._obs.items():
             joined.fill(experience.obs[key])
         staging = self._staging
@@ -121,7 +155,14 @@ class RecordedPasses:
             self._fill_final_values(experience)
         self._num_made, self._figures = 0, None
         self._optimizer.begin_batch()
-        self._evaluated = self._evaluate()
+        if self._peers.num_ranks == 1:
+            self._evaluated = self._evaluate()
+            return None
+        self._rows = self._evaluate_apart()
+        whole = whole_batch(self._peers, Download(self._rows.moments_34).tensor())
+        self._spread.copy_(torch.tensor(whole.spread))
+        self._evaluated = self._make_columns()
+        return whole
 
     def set_orders(self, epoch: int, orders: Sequence[Tensor]) -> None:
         """Upload the orders of some epochs, with what else was staged."""
@@ -138,7 +179,11 @@ class RecordedPasses:
 
     def gradient(self, size: int) -> Tensor:
         """Compute the gradient of the next rows; return it as one flat vector."""
-        self._gradients[size]()
+        if size:
+            self._gradients[size]()
+        else:  # only other ranks have rows
+            self._flat.gradient_P.zero_()
+            self._num_updates.add_(1.0)
         return self._flat.gradient_P
 
     def step(self, learning_rate: float) -> None:
@@ -167,7 +212,9 @@ class RecordedPasses:
         if self._figures is None:
             self.close()
         assert self._figures is not None
-        return self._figures.read()
+        found = self._figures.read()
+        self.num_rows = found.pop(ROWS, 0.0)
+        return found
 
     def suspects(self) -> Tensors:
         """Return what the gradients so far were computed from, first causes first."""
@@ -182,8 +229,30 @@ class RecordedPasses:
 
     # ---------------------------------------------------------------------- inside the graphs
 
-    @torch.no_grad()
     def _evaluate_all(self) -> _Evaluated:
+        return self._columns(self._evaluate_rows(), None)
+
+    def _evaluate_here(self) -> _Rows:
+        """Evaluate this rank's rows, up to what depends on those of others."""
+        rows = self._evaluate_rows()
+        moments_34 = start_moments(
+            self._config, rows.found, rows.advantage_R, rows.behaviour_R, rows.weight_R
+        )
+        return rows._replace(moments_34=moments_34)
+
+    def _columns_of_ranks(self) -> _Evaluated:
+        assert self._rows is not None
+        return self._columns(self._rows, Spread(*self._spread.unbind()))
+
+    @torch.no_grad()
+    def _columns(self, rows: _Rows, spread: Spread | None) -> _Evaluated:
+        columns, at_start = make_columns(
+            self._config, rows.found, rows.advantage_R, rows.behaviour_R, rows.weight_R, spread
+        )
+        return _Evaluated(EvaluatedBatch(rows.inputs, rows.action_KR, columns), at_start)
+
+    @torch.no_grad()
+    def _evaluate_rows(self) -> _Rows:
         config, fields = self._config, self._staging.device
         self._place.zero_()
         self._num_updates.zero_()
@@ -199,12 +268,11 @@ class RecordedPasses:
             fields["reward"], value_T1N[:-1], next_value_TN, fields["terminated"],
             fields["truncated"], valid_TN, config.gamma, config.gae_lambda, fields[NEXT],
         )  # fmt: skip
-        columns, at_start = make_columns(
-            config, found, advantage_TN.flatten(), fields["log_prob"].flatten(),
-            valid_TN.flatten().float(),
-        )  # fmt: skip
         inputs = {name: x[:num_rows] for name, x in inputs.items()}
-        return _Evaluated(EvaluatedBatch(inputs, action_KR, columns), at_start)
+        return _Rows(
+            inputs, action_KR, found, advantage_TN.flatten(), fields["log_prob"].flatten(),
+            valid_TN.flatten().float(), torch.empty(0),
+        )  # fmt: skip
 
     def _obs_rows(self, key: str) -> Tensor:
         tensor = self._obs[key].tensor
@@ -240,6 +308,8 @@ class RecordedPasses:
             self._terms.clip,
         )
         values["grad_norm"] = torch.as_tensor(self._optimizer.norm_sum) / self._num_updates
+        if self._peers.num_ranks > 1:
+            values[ROWS] = (self._weights(self._order_M) * is_made_M).sum()
         values |= self._evaluated.at_start | self._optimizer.flags()
         self._names = list(values)
         return torch.stack([value.float() for value in values.values()])

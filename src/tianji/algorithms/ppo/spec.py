@@ -29,4 +29,5 @@ ALGORITHM = Algorithm(
     build_update=later("ppo.update", "PPOUpdate"),
     export=record.export,
     build_value=record.build_value,
+    adds_gradients=True,
 )

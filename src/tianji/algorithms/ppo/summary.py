@@ -5,14 +5,44 @@ R: rows of the batch, M: rows of all minibatches.
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
+import torch
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.experience import approximate_kl
 from tianji.algorithms.actor_critic.model import Evaluation
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.ppo.loss import AnyColumns, Columns, PaddedColumns, clipped_surrogate
+from tianji.algorithms.ranks import merged_moments, moments_of
+from tianji.channels.peers.interface import Peers
 from tianji.models.tensors import Tensors
 from tianji.ops.means import deviation, mean, variance
+
+TINY = 1e-8
+"""Added to the deviation of advantages, which may be 0."""
+ROW_MEANS = ("loss/policy", "loss/value", "approx_kl", "clip_fraction")
+"""Metrics that are means over the rows of all updates."""
+
+
+class Spread(NamedTuple):
+    """Mean and deviation of the advantages of all ranks."""
+
+    mean: float | Tensor
+    deviation: float | Tensor
+
+
+class WholeBatch(NamedTuple):
+    """What is known of the batches of all ranks before the first update."""
+
+    spread: Spread
+    metrics: dict[str, float]
+
+
+def behaviour_weights(config: PPOConfig, found: Evaluation, behaviour_R: Tensor) -> Tensor:
+    """Return w of every row (see ppo_loss)."""
+    return (found.log_prob_B - behaviour_R).exp().clamp(max=config.max_behaviour_weight)
 
 
 def make_columns(
@@ -21,17 +51,20 @@ def make_columns(
     advantage_R: Tensor,
     behaviour_R: Tensor,
     counts_R: Tensor | None,
+    spread: Spread | None = None,
 ) -> tuple[AnyColumns, Tensors]:
     """Return the columns of a batch that was evaluated once, and the metrics known by then.
 
     behaviour_R: log pi_behaviour(a|s). counts_R: the weight of each row, where some do not count.
+    spread: of the advantages of all ranks; None: these are all.
     """
     value_R = found.value_R[: len(advantage_R)]
-    weight_R = (found.log_prob_B - behaviour_R).exp().clamp(max=config.max_behaviour_weight)
+    weight_R = behaviour_weights(config, found, behaviour_R)
     normalized_R = advantage_R
     if config.normalize_advantage:  # over the whole batch: minibatches do not matter to a row
-        spread = deviation(advantage_R, counts_R) + 1e-8
-        normalized_R = (advantage_R - mean(advantage_R, counts_R)) / spread
+        if spread is None:
+            spread = Spread(mean(advantage_R, counts_R), deviation(advantage_R, counts_R))
+        normalized_R = (advantage_R - spread.mean) / (spread.deviation + TINY)
     columns: AnyColumns = Columns(
         log_prob_B=found.log_prob_B if config.decoupled else behaviour_R,
         weighted_advantage_B=normalized_R * weight_R if config.decoupled else normalized_R,
@@ -45,6 +78,35 @@ def make_columns(
         "behaviour_weight": mean(weight_R, counts_R),
     }
     return columns, at_start
+
+
+def start_moments(
+    config: PPOConfig,
+    found: Evaluation,
+    advantage_R: Tensor,
+    behaviour_R: Tensor,
+    counts_R: Tensor | None,
+) -> Tensor:
+    """Return the number of rows of one rank, and means and sums of squared deviations of their
+    advantages, targets, entropies and weights, [3, 4] in float64: what whole_batch() needs."""
+    target_R = found.value_R[: len(advantage_R)] + advantage_R
+    weight_R = behaviour_weights(config, found, behaviour_R)
+    x_4R = torch.stack([advantage_R, target_R, found.entropy_B, weight_R])
+    return moments_of(x_4R, counts_R)
+
+
+def whole_batch(peers: Peers, moments_34: Tensor) -> WholeBatch:
+    """Return the figures of all ranks from the start_moments() of each."""
+    whole = merged_moments(peers, moments_34)
+    advantage, _, entropy, weight = whole.mean_F.tolist()
+    # The target of a value is the value and the advantage: the advantage is what it leaves open.
+    unexplained, targets, *_ = whole.variance_F.tolist()
+    metrics = {
+        "entropy": entropy,
+        "behaviour_weight": weight,
+        "explained_variance": 1.0 - unexplained / max(targets, 1e-12),
+    }
+    return WholeBatch(Spread(advantage, math.sqrt(unexplained)), metrics)
 
 
 def batch_metrics(

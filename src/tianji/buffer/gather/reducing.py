@@ -25,7 +25,8 @@ from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.orders import BufferOrders
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import ActorRows, Order
-from tianji.channels.reduce import Call, ReduceBroken, Team
+from tianji.channels.reduce import Call, Team
+from tianji.errors import ReduceBroken
 from tianji.types import Array, Clock
 
 MAX_ATTEMPTS = 3

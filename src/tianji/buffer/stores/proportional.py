@@ -64,7 +64,7 @@ class ProportionalSampler:
         """Draw one item from each of `minibatch` equal parts of the total, for each minibatch."""
         part_B = np.arange(count) % minibatch
         place_B = self._tree.draw((part_B + rng.random(count)) / minibatch)
-        return Sample(self._items(place_B), self._weights(place_B, minibatch))
+        return Sample(self._items(place_B), *self._weights(place_B, minibatch))
 
     def _items(self, place_B: Array) -> Items:
         num_rows, num_envs = self._rings.shape
@@ -73,11 +73,13 @@ class ProportionalSampler:
         begin_B = np.array(self._rings.begins()).take(lane_B)
         return Items(lane_B, begin_B + (at_B - begin_B) % num_rows, env_B)
 
-    def _weights(self, place_B: Array, minibatch: int) -> Array:
-        """Return (1 / P_i)^beta over its largest value in the minibatch."""
-        priority_B = self._tree.get(place_B).reshape(-1, minibatch)
-        weight_B: Array = (priority_B.min(1, keepdims=True) / priority_B) ** self._settings.beta
-        return weight_B.reshape(-1).astype(np.float32)
+    def _weights(self, place_B: Array, minibatch: int) -> tuple[Array, Array]:
+        """Return (1 / P_i)^beta over its largest value in the minibatch, and those values."""
+        priority_UB = self._tree.get(place_B).reshape(-1, minibatch)
+        least_U1 = priority_UB.min(1, keepdims=True)
+        weight_UB: Array = (least_U1 / priority_UB) ** self._settings.beta
+        largest_U: Array = (self._tree.total / least_U1[:, 0]) ** self._settings.beta
+        return weight_UB.reshape(-1).astype(np.float32), largest_U
 
     def learned(self, items: Items, priority_B: Array) -> None:
         begin_B = np.array(self._rings.begins()).take(items.lane_B)

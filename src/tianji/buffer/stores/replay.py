@@ -85,7 +85,7 @@ class Replay(Store):
         num_updates = self._plan.updates_per_batch or self._num_owed()
         count = num_updates * minibatch
         self._owed -= count
-        items, weight_B = self._sampler.draw(self._rng, count, minibatch)
+        items, weight_B, largest_U = self._sampler.draw(self._rng, count, minibatch)
         fresh = self._note_use(items, version)
         gathered = self._rings.gather(items, self._plan.gamma, self._plan.n_step)
         if weight_B is not None:
@@ -94,6 +94,8 @@ class Replay(Store):
             name: array.reshape(num_updates, minibatch, *array.shape[1:])
             for name, array in gathered.items()
         }
+        if largest_U is not None:
+            shaped["largest_weight"] = largest_U
         return Batch(shaped, (), count, num_steps=count, unique_steps=fresh, keys=self._keys(items))
 
     def _num_owed(self) -> int:

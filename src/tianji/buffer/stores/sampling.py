@@ -17,10 +17,15 @@ MOST_TRIES = 10_000
 
 
 class Sample(NamedTuple):
-    """Items, and their weights where they are not drawn alike."""
+    """Items, and their weights where they are not drawn alike.
+
+    largest_U: what the weights of each minibatch were divided by, (1 / P)^beta of the rarest item:
+        learners with stores of their own bring their weights to one scale with it
+    """
 
     items: Items
     weight_B: Array | None
+    largest_U: Array | None = None
 
 
 class Sampler(Protocol):

@@ -20,7 +20,8 @@ from tianji.channels.contributions import (
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.orders import BufferRows, Order
-from tianji.channels.reduce import Call, ReduceBroken
+from tianji.channels.reduce import Call
+from tianji.errors import ReduceBroken
 
 P = 4
 RULES = {"first": Gather("first", 6, 6), "harmonic": Gather("harmonic", 6, 6)}

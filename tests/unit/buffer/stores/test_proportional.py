@@ -101,6 +101,21 @@ def test_weights_make_up_for_the_frequencies():
     np.testing.assert_allclose(products, products[0], rtol=1e-6)
 
 
+def test_weights_of_two_stores_are_in_one_scale_once_multiplied_by_their_largest():
+    """Each is drawn from its own total: the weight of an item is the inverse of its probability."""
+    for factor in (1.0, 5.0):
+        rig = Rig(minibatch=400)
+        rig.put()
+        batch, actions = rig.take(400)
+        rig.store.finish(batch, (factor * (actions + 1.0)) ** 2)
+        total = sum(rig.priorities().values())
+        batch, actions = rig.take(1200)
+        assert batch.arrays["largest_weight"].shape == (3,)
+        weights = batch.arrays["weight"] * batch.arrays["largest_weight"][:, None]
+        expected = total / (factor * (actions + 1.0))
+        np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
+
+
 def test_items_that_bring_their_priority_have_it():
     rig = Rig(more=(Field(PRIORITY, "float32"),))
     rig.put(priority=9.0)

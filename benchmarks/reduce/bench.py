@@ -1,0 +1,118 @@
+"""What adding up gradients costs: updates of two learners on the loopback interface, against as
+many that know nothing of each other, in the same run. One core and one thread each.
+
+    python -m benchmarks.reduce.bench            10 rounds, about two minutes
+    python -m benchmarks.reduce.bench --quick
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from multiprocessing.connection import Connection
+
+from benchmarks.harness import Report, alternate, median, parser, spread
+from benchmarks.reduce.rank import Network, Rank, Turn
+
+NETWORKS = (
+    Network("CartPole's", (64, 64), 128),
+    Network("wide", (384, 384), 256),
+)
+NUM_RANKS = 2
+APART, TOGETHER = "apart", "together"
+WIDE_ENOUGH_MS, BOUND = 5.0, 0.8
+FORK = multiprocessing.get_context("fork")
+
+
+def run_rank(
+    pipe: Connection, fd: int, rank: int, network: Network, rounds: int, turn_s: float
+) -> None:
+    """Send the turns of this rank, and what a bare reduction takes."""
+    room = Rank(fd, rank, NUM_RANKS, network)
+    num_versions = room.versions_that_take(turn_s)
+    turns: dict[str, list[Turn]] = {APART: [], TOGETHER: []}
+    for name, _ in alternate([APART, TOGETHER], range(rounds)):
+        turns[name].append(room.turn(name == TOGETHER, num_versions))
+    pipe.send((turns, room.bare_ms(200), room.gradient_bytes))
+
+
+def measure(
+    network: Network, rounds: int, turn_s: float
+) -> list[tuple[dict[str, list[Turn]], float, int]]:
+    """Return what each rank has sent."""
+    fd = os.memfd_create("reduce")
+    pipes = [FORK.Pipe(duplex=False) for _ in range(NUM_RANKS)]
+    ranks = [
+        FORK.Process(target=run_rank, args=(pipe, fd, rank, network, rounds, turn_s))
+        for rank, (_, pipe) in enumerate(pipes)
+    ]
+    for process in ranks:
+        process.start()
+    for _, pipe in pipes:
+        pipe.close()
+    found = [mine.recv() for mine, _ in pipes]
+    for process in ranks:
+        process.join()
+    os.close(fd)
+    return found
+
+
+def bench(report: Report, network: Network, rounds: int, turn_s: float) -> list[str]:
+    """Return the row of a network; the slower rank of each turn counts."""
+    found = measure(network, rounds, turn_s)
+    times: dict[str, list[float | None]] = {}
+    for name in (APART, TOGETHER):
+        both = zip(*(turns[name] for turns, _, _ in found), strict=True)
+        for turn, ranks in enumerate(both):
+            slower = max(ranks, key=lambda each: each.update_ms)
+            times.setdefault(name, []).append(slower.update_ms)
+            report.add(f"{network.name}, {name}", turn, slower._asdict())
+    shares = [
+        apart / together if apart and together else None
+        for apart, together in zip(times[APART], times[TOGETHER], strict=True)
+    ]
+    together = found[0][0][TOGETHER]
+    gradient_bytes, bare_ms = found[0][2], max(bare for _, bare, _ in found)
+    update_ms = median(times[APART]) or 0.0
+    report.add(f"{network.name}, bare", 0, {"reduce_ms": bare_ms, "bytes": gradient_bytes})
+    if update_ms >= WIDE_ENOUGH_MS:
+        text = f"{network.name}: updates together over updates apart"
+        report.check(text, median(shares), ">=", BOUND)
+    return [
+        f"{network.name} ({'-'.join(map(str, network.hidden))}, minibatch {network.minibatch})",
+        f"{gradient_bytes:,}",
+        f"{together[-1].other_bytes:.0f}",
+        f"{bare_ms:.2f}",
+        spread(times[APART]),
+        spread(times[TOGETHER]),
+        spread([turn.reduce_ms for turn in together]),
+        spread(shares),
+    ]
+
+
+HEADERS = [
+    "network",
+    "bytes per reduction",
+    "other bytes per update",
+    "bare reduction, ms",
+    "update apart, ms",
+    "update together, ms",
+    "of it in reductions, ms",
+    "rate together / apart",
+]
+
+
+def main() -> int:
+    made = parser(__doc__ or "")
+    made.add_argument("--rounds", type=int, default=10)
+    args = made.parse_args()
+    report = Report("reduce", args)
+    rounds, turn_s = (2, 0.2) if args.quick else (args.rounds, 2.0)
+    rows = [bench(report, network, rounds, turn_s) for network in NETWORKS]
+    report.table(f"{NUM_RANKS} learners, gloo on loopback, one thread each", HEADERS, rows)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

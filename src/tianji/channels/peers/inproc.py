@@ -1,0 +1,95 @@
+"""Peers in one process: a thread for each rank, and a sum in the order of the ranks.
+
+    team = InprocTeam(num_ranks=2, timeout_s=60.0)
+    with team.turn():                         # in the thread of a rank: one runs at a time
+        ...
+        team.end(rank).add(gradient_P)        # the turn goes to others until all have come
+
+Without a turn the threads run side by side; the sums are the same. With it, the order in which
+threads run changes nothing but who waits, and ranks share nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+
+from torch import Tensor
+
+from tianji.errors import ReduceBroken
+
+
+class InprocTeam:
+    """The ranks of one process."""
+
+    def __init__(self, num_ranks: int, timeout_s: float) -> None:
+        """timeout_s: the longest time that one rank may make the others wait."""
+        self.num_ranks = num_ranks
+        self._timeout_s = timeout_s
+        self._turn = threading.Condition()
+        self._given: dict[int, Tensor] = {}
+        self._num_done = 0
+        self._is_broken = False
+
+    def end(self, rank: int) -> InprocPeers:
+        """Return the end of one rank."""
+        return InprocPeers(self, rank)
+
+    def turn(self) -> AbstractContextManager[bool]:
+        """Return what a thread holds while it runs, so that only one of them does."""
+        return self._turn
+
+    def add(self, rank: int, values: Tensor) -> None:
+        """Give one rank's part; wait for the sum, which replaces it."""
+        with self._turn:
+            self._raise_if_broken()
+            assert rank not in self._given, "a rank gives one part to each sum"
+            self._given[rank] = values
+            if len(self._given) == self.num_ranks:
+                self._finish()
+                return
+            number = self._num_done
+            self._turn.wait_for(lambda: self._num_done > number or self._is_broken, self._timeout_s)
+            if self._num_done == number:
+                self.leave()
+                self._raise_if_broken()
+
+    def _finish(self) -> None:
+        parts = [self._given[rank] for rank in range(self.num_ranks)]
+        whole = parts[0].clone()
+        for part in parts[1:]:
+            whole += part
+        for part in parts:
+            part.copy_(whole)
+        self._given = {}
+        self._num_done += 1
+        self._turn.notify_all()
+
+    def leave(self) -> None:
+        """A rank has ended: no further sum can be made."""
+        with self._turn:
+            self._is_broken = True
+            self._turn.notify_all()
+
+    def _raise_if_broken(self) -> None:
+        if self._is_broken:
+            raise ReduceBroken(
+                f"The learners of {self.num_ranks} groups cannot add up their gradients: one has "
+                f"ended, or has not come for {self._timeout_s:g} s."
+            )
+
+
+class InprocPeers:
+    """One rank's end."""
+
+    def __init__(self, team: InprocTeam, rank: int) -> None:
+        self._team = team
+        self.rank = rank
+        self.num_ranks = team.num_ranks
+
+    def add(self, values: Tensor) -> None:
+        self._team.add(self.rank, values)
+
+    def close(self) -> None:
+        """Leave the team: ranks that still wait for this one are told so."""
+        self._team.leave()

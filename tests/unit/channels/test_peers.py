@@ -1,0 +1,239 @@
+"""Peers: sums over ranks, in one process and between processes."""
+
+import os
+import threading
+import time
+
+import pytest
+import torch
+
+from tests.fakes.ranks import on_threads
+from tests.fakes.scripted import gauge_row
+from tests.unit.channels.ends import FORK, LONG_S
+from tianji.channels.gauges import Activity, Gauge
+from tianji.channels.peers.gloo import LIFE_S, GlooPeers, open_store
+from tianji.channels.peers.inproc import InprocTeam
+from tianji.channels.peers.interface import ALONE, gathered, total
+from tianji.channels.peers.timed import TimedPeers
+from tianji.errors import ReduceBroken, UsageError
+
+SHORT_S = 0.5
+
+
+def vector(rank, dtype=torch.float32):
+    return torch.randn(1000, generator=torch.Generator().manual_seed(rank), dtype=dtype)
+
+
+def sums_of(peers):
+    """Every kind of sum, twice: float32 and float64, a few numbers, and those of each rank."""
+    found = []
+    for turn in range(2):
+        single, double = vector(peers.rank + turn), vector(peers.rank, torch.float64)
+        peers.add(single)
+        peers.add(double)
+        numbers = total(peers, [1.0, peers.rank]), gathered(peers, [peers.rank, turn])
+        found.append((single.tolist(), double.tolist(), *numbers))
+    return found
+
+
+def check_sums(found, num_ranks):
+    assert all(each == found[0] for each in found), "ranks have different sums"
+    for turn, (single, double, few, every) in enumerate(found[0]):
+        exact = sum(vector(rank + turn).double() for rank in range(num_ranks))
+        torch.testing.assert_close(torch.tensor(single).double(), exact, rtol=1e-5, atol=1e-5)
+        exact = sum(vector(rank, torch.float64) for rank in range(num_ranks))
+        torch.testing.assert_close(torch.tensor(double, dtype=torch.float64), exact)
+        assert few == [num_ranks, sum(range(num_ranks))]
+        assert every == [[rank, turn] for rank in range(num_ranks)]
+
+
+def in_processes(program, num_ranks, timeout_s=LONG_S):
+    """Run program(peers) in as many processes; what each returned, None for one that died."""
+    fd = os.memfd_create("peers")
+    pipes = [FORK.Pipe(duplex=False) for _ in range(num_ranks)]
+
+    def run(rank):
+        for other in set(range(num_ranks)) - {rank}:
+            pipes[other][1].close()
+        peers = GlooPeers(open_store(fd, timeout_s), "test", rank, num_ranks, timeout_s)
+        pipes[rank][1].send(program(peers))
+
+    children = [FORK.Process(target=run, args=(rank,)) for rank in range(num_ranks)]
+    for child in children:
+        child.start()
+    for _, theirs in pipes:
+        theirs.close()  # so that a child's end closes with it
+    found = [_received(mine) for mine, _ in pipes]
+    for child in children:
+        child.join(LONG_S)
+    os.close(fd)
+    return found
+
+
+def _received(pipe):
+    assert pipe.poll(LONG_S), "a rank hangs"
+    try:
+        return pipe.recv()
+    except EOFError:
+        return None
+
+
+def seconds_to_fail(peers):
+    """Return how long a reduction took to fail, and what it said."""
+    started_s = time.monotonic()
+    with pytest.raises(ReduceBroken) as error:
+        peers.add(vector(0))
+    return time.monotonic() - started_s, str(error.value)
+
+
+def test_one_rank_alone_keeps_its_values():
+    values = vector(0)
+    ALONE.add(values)
+    assert torch.equal(values, vector(0))
+    assert total(ALONE, [3.0, 4.0]) == [3.0, 4.0]
+    assert gathered(ALONE, [3.0, 4.0]) == [[3.0, 4.0]]
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_ranks_of_one_process_get_the_same_sums(num_ranks):
+    team = InprocTeam(num_ranks, LONG_S)
+    ends = [team.end(rank) for rank in range(num_ranks)]
+    check_sums(on_threads([lambda end=end: sums_of(end) for end in ends]), num_ranks)
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_ranks_in_processes_get_the_same_sums(num_ranks):
+    check_sums(in_processes(sums_of, num_ranks), num_ranks)
+
+
+def test_ranks_that_take_turns_run_one_at_a_time():
+    team, running, most = InprocTeam(3, LONG_S), [], []
+
+    def run(rank):
+        with team.turn():
+            for _ in range(20):
+                running.append(rank)
+                most.append(len(running))
+                time.sleep(1e-4)
+                running.remove(rank)
+                team.end(rank).add(torch.ones(1))
+
+    on_threads([lambda rank=rank: run(rank) for rank in range(3)])
+    assert set(most) == {1}
+
+
+def test_a_rank_that_leaves_breaks_the_sums_of_the_others_at_once():
+    team = InprocTeam(3, LONG_S)
+
+    def last():
+        time.sleep(0.05)
+        team.end(2).close()
+
+    waits = [lambda rank=rank: seconds_to_fail(team.end(rank)) for rank in (0, 1)]
+    *found, _ = on_threads([*waits, last])
+    assert all(waited_s < LONG_S / 2 for waited_s, _ in found)
+    with pytest.raises(ReduceBroken):
+        team.end(0).add(torch.ones(1))
+
+
+def test_a_rank_that_never_comes_is_not_awaited_for_ever():
+    waited_s, text = seconds_to_fail(InprocTeam(2, SHORT_S).end(0))
+    assert SHORT_S * 0.9 < waited_s < LONG_S / 2
+    assert text.startswith("The learners of 2 groups cannot add up their gradients")
+
+
+def test_a_process_that_dies_breaks_the_sums_of_all_others_at_once():
+    def program(peers):
+        peers.add(vector(peers.rank))
+        if peers.rank == 2:
+            os._exit(1)
+        found = seconds_to_fail(peers)
+        return *found, seconds_to_fail(peers)[1]
+
+    *found, dead = in_processes(program, 3)
+    assert dead is None
+    for waited_s, text, again in found:
+        assert waited_s < LONG_S / 2
+        assert text.startswith("The learners of 3 groups cannot add up their gradients: one has")
+        assert again == "The learners of the groups are no longer connected."
+
+
+def test_a_process_that_hangs_is_not_awaited_for_ever():
+    def program(peers):
+        if peers.rank == 1:
+            time.sleep(3 * SHORT_S)
+            return None
+        return seconds_to_fail(peers)
+
+    waited_s, text = in_processes(program, 2, SHORT_S)[0]
+    assert waited_s < LONG_S / 2
+    assert f"has not come for {SHORT_S:g} s" in text
+
+
+def test_a_rank_shows_life_while_it_waits_for_others():
+    signs = []
+
+    def program(peers):
+        peers._show_life = lambda: signs.append(time.monotonic())
+        if peers.rank == 1:
+            time.sleep(4 * LIFE_S)
+        values = torch.ones(3)
+        peers.add(values)
+        return len(signs), values.tolist()
+
+    (waiting, values), (late, _) = in_processes(program, 2)
+    assert waiting >= 2 > late
+    assert values == [2.0] * 3
+
+
+def test_ranks_that_meet_later_are_waited_for_with_signs_of_life():
+    fd = os.memfd_create("peers")
+    signs = []
+
+    def meet(rank, delay_s):
+        time.sleep(delay_s)
+        store = open_store(fd, LONG_S)
+        return GlooPeers(store, "late", rank, 2, LONG_S, lambda: signs.append(rank)).rank
+
+    found = on_threads([lambda: meet(0, 0.0), lambda: meet(1, 3 * LIFE_S)])
+    assert found == [0, 1]
+    assert signs.count(0) >= 2
+
+
+def test_ranks_that_nobody_meets_fail_in_time():
+    fd = os.memfd_create("peers")
+    with pytest.raises(ReduceBroken, match="The learners of 2 groups"):
+        GlooPeers(open_store(fd, SHORT_S), "nobody", 0, 2, SHORT_S)
+
+
+def test_a_torch_without_gloo_is_told_of_in_words(monkeypatch):
+    monkeypatch.setattr("torch.distributed.is_gloo_available", lambda: False)
+    with pytest.raises(UsageError, match="--combine average"):
+        GlooPeers(None, "none", 0, 2, SHORT_S)
+
+
+def test_reductions_have_a_time_and_a_size_of_their_own_in_the_gauges():
+    class Slow:
+        rank, num_ranks = 1, 2
+
+        def add(self, values):
+            assert gauges[Gauge.ACTIVITY] == Activity.COMBINING
+            clock[0] += 70
+
+    gauges, clock = gauge_row(), [0]
+    gauges[Gauge.ACTIVITY] = Activity.UPDATING
+    timed = TimedPeers(Slow(), gauges, lambda: clock[0])
+    assert (timed.rank, timed.num_ranks) == (1, 2)
+    timed.add(torch.zeros(10))
+    timed.add(torch.zeros(10, dtype=torch.float64))
+    assert gauges[Gauge.COMBINE_NS] == 140
+    assert gauges[Gauge.REDUCED_BYTES] == 120
+    assert gauges[Gauge.ACTIVITY] == Activity.UPDATING
+
+
+def test_threads_are_not_left_behind():
+    before = threading.active_count()
+    fd = os.memfd_create("peers")
+    with pytest.raises(ReduceBroken):
+        GlooPeers(open_store(fd, SHORT_S), "nobody", 0, 2, SHORT_S)
+    assert threading.active_count() == before
