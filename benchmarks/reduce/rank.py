@@ -120,7 +120,7 @@ class Rank:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
         store = open_store(fd, TIMEOUT_S)
-        self._peers = GlooPeers(store, network.name, rank, num_ranks, TIMEOUT_S)
+        self._peers = GlooPeers(store, rank, num_ranks, TIMEOUT_S)
         spec = network.spec()
         batches = SameBatch(spec)
         self._alone = LearnerRoom(spec, batches, None)

@@ -1,8 +1,8 @@
 """Peers: sums over ranks, in one process and between processes."""
 
 import os
-import threading
 import time
+from functools import partial
 
 import pytest
 import torch
@@ -55,7 +55,7 @@ def in_processes(program, num_ranks, timeout_s=LONG_S):
     def run(rank):
         for other in set(range(num_ranks)) - {rank}:
             pipes[other][1].close()
-        peers = GlooPeers(open_store(fd, timeout_s), "test", rank, num_ranks, timeout_s)
+        peers = GlooPeers(open_store(fd, timeout_s), rank, num_ranks, timeout_s)
         pipes[rank][1].send(program(peers))
 
     children = [FORK.Process(target=run, args=(rank,)) for rank in range(num_ranks)]
@@ -193,7 +193,7 @@ def test_ranks_that_meet_later_are_waited_for_with_signs_of_life():
     def meet(rank, delay_s):
         time.sleep(delay_s)
         store = open_store(fd, LONG_S)
-        return GlooPeers(store, "late", rank, 2, LONG_S, lambda: signs.append(rank)).rank
+        return GlooPeers(store, rank, 2, LONG_S, lambda: signs.append(rank)).rank
 
     found = on_threads([lambda: meet(0, 0.0), lambda: meet(1, 3 * LIFE_S)])
     assert found == [0, 1]
@@ -202,14 +202,14 @@ def test_ranks_that_meet_later_are_waited_for_with_signs_of_life():
 
 def test_ranks_that_nobody_meets_fail_in_time():
     fd = os.memfd_create("peers")
-    with pytest.raises(ReduceBroken, match="The learners of 2 groups"):
-        GlooPeers(open_store(fd, SHORT_S), "nobody", 0, 2, SHORT_S)
+    with pytest.raises(ReduceBroken, match=r"have not met: one has not started for 0\.5 s"):
+        GlooPeers(open_store(fd, SHORT_S), 0, 2, SHORT_S, meet_s=SHORT_S)
 
 
 def test_a_torch_without_gloo_is_told_of_in_words(monkeypatch):
     monkeypatch.setattr("torch.distributed.is_gloo_available", lambda: False)
     with pytest.raises(UsageError, match="--combine average"):
-        GlooPeers(None, "none", 0, 2, SHORT_S)
+        GlooPeers(None, 0, 2, SHORT_S)
 
 
 def test_reductions_have_a_time_and_a_size_of_their_own_in_the_gauges():
@@ -231,9 +231,33 @@ def test_reductions_have_a_time_and_a_size_of_their_own_in_the_gauges():
     assert gauges[Gauge.ACTIVITY] == Activity.UPDATING
 
 
-def test_threads_are_not_left_behind():
-    before = threading.active_count()
+def test_ranks_meet_again_after_one_has_died_whoever_comes_first():
+    """The store still holds what the dead one and those before it have written."""
     fd = os.memfd_create("peers")
-    with pytest.raises(ReduceBroken):
-        GlooPeers(open_store(fd, SHORT_S), "nobody", 0, 2, SHORT_S)
-    assert threading.active_count() == before
+
+    def meet(rank, delay_s):
+        time.sleep(delay_s)
+        peers = GlooPeers(open_store(fd, LONG_S), rank, 2, LONG_S)
+        return total(peers, [rank + 1.0])
+
+    for late in ((0.0, 0.1), (0.1, 0.0)):
+        for rank in range(2):
+            open_store(fd, LONG_S).add(f"starts-{rank}", 1)  # these died before they met
+        programs = [partial(meet, rank, delay_s) for rank, delay_s in enumerate(late)]
+        assert on_threads(programs) == [[3.0], [3.0]]
+
+
+def test_a_rank_that_dies_while_others_wait_for_it_is_met_when_it_has_started_again():
+    fd = os.memfd_create("peers")
+
+    def dies():
+        store = open_store(fd, LONG_S)
+        store.add("starts-1", 1)
+        store.set("sees-1", "0-1")  # it saw the other before that one had started
+        time.sleep(0.2)
+        return total(GlooPeers(open_store(fd, LONG_S), 1, 2, LONG_S), [5.0])
+
+    def waits():
+        return total(GlooPeers(open_store(fd, LONG_S), 0, 2, LONG_S), [2.0])
+
+    assert on_threads([waits, dies]) == [[7.0], [7.0]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -25,6 +26,10 @@ _torch: Any = distributed
 LOOPBACK = "127.0.0.1"
 LIFE_S = 0.25
 """A rank that waits for others shows this often that it is alive."""
+POLL_S = 0.02
+"""A rank that waits for others to start looks this often."""
+MEET_S = 120.0
+"""Ranks start within this time: they load libraries, and record graphs on a GPU."""
 NETWORK_ERRORS = (RuntimeError, OSError, EOFError, ValueError)
 """Errors of gloo, its store and its sockets when a rank is gone or unreachable. Any other error is
 a bug."""
@@ -56,6 +61,36 @@ def form_group(
     return _torch.ProcessGroupGloo(_torch.PrefixStore(name, store), rank, num_ranks, options)
 
 
+def agree_on_name(
+    store: Any, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
+) -> str | None:
+    """Return the name of a group of the ranks that are there now; None if one does not come.
+
+    The name says how often each rank has started. A rank waits until all others have written the
+    name that it sees itself: none of them has died meanwhile, and nobody has used it before.
+    """
+    store.add(f"starts-{rank}", 1)
+    deadline_s = time.monotonic() + timeout_s
+    mine = ""
+    while time.monotonic() < deadline_s:
+        starts = [_look_up(store, f"starts-{other}") for other in range(num_ranks)]
+        if None not in starts:
+            name = "-".join(map(str, starts))
+            if name != mine:
+                store.set(f"sees-{rank}", name)
+                mine = name
+            if all(_look_up(store, f"sees-{other}") == name for other in range(num_ranks)):
+                return name
+        time.sleep(POLL_S)
+        show_life()
+    return None
+
+
+def _look_up(store: Any, key: str) -> str | None:
+    """Return a value if there is one: the library would wait for it."""
+    return store.get(key).decode() if store.check([key]) else None
+
+
 def in_short(error: BaseException) -> str:
     """Return the library's message without its source line and its advice."""
     text = re.sub(r"^\[[^]]*\] ", "", str(error)).strip() or type(error).__name__
@@ -68,16 +103,16 @@ class GlooPeers:
     def __init__(
         self,
         store: Any,
-        name: str,
         rank: int,
         num_ranks: int,
         timeout_s: float,
         show_life: Callable[[], None] = lambda: None,
+        meet_s: float = MEET_S,
         host: str = LOOPBACK,
     ) -> None:
-        """Meet the others. store, host: see form_group(). name: of this attempt; when a rank has
-        died, all of them meet again under another one. timeout_s: the longest time that one rank
-        may make the others wait. show_life: called every LIFE_S while this waits."""
+        """Meet the others; when a rank has died, all of them meet again, through the same store.
+        store, host: see form_group(). timeout_s: the longest time that one rank may make the others
+        wait. meet_s: the same for its start. show_life: called every LIFE_S while this waits."""
         if not has_gloo():
             raise UsageError(
                 "This build of torch has no gloo, which `combine: gradients` needs. Use --combine "
@@ -87,9 +122,15 @@ class GlooPeers:
         self.num_ranks = num_ranks
         self._timeout_s = timeout_s
         self._show_life = show_life
-        self._group: Any = self._meet(store, name, host)
+        name = agree_on_name(store, rank, num_ranks, meet_s, show_life)
+        if name is None:
+            raise ReduceBroken(
+                f"The learners of {num_ranks} groups have not met: one has not started for "
+                f"{meet_s:g} s."
+            )
+        self._group: Any = self._form(store, name, host)
 
-    def _meet(self, store: Any, name: str, host: str) -> Any:
+    def _form(self, store: Any, name: str, host: str) -> Any:
         """Form the group in a thread, because that only has a blocking wait."""
         formed: list[Any] = []
 
