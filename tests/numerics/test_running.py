@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tianji.models.statistics import RunningMoments
+from tianji.models.moments import RunningMoments
 
 
 @given(seed=st.integers(0, 1000), sizes=st.lists(st.integers(0, 7), min_size=1, max_size=6))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
     from tianji.config.schema import AlgorithmConfig
     from tianji.envs.interface import Spaces
-    from tianji.models.statistics import Statistics
+    from tianji.models.moments import Statistics
 
 
 ValueFunction: TypeAlias = Callable[[Mapping[str, Array]], Array]

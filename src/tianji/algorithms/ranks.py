@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from tianji.channels.peers.interface import Peers, total
-from tianji.models.statistics import RunningMoments, merged
+from tianji.models.moments import RunningMoments
+from tianji.models.statistics import merged
 
 
 def means_over_ranks(

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 
 from tianji.channels.interface import BoardReader, BoardWriter, Bytes
-from tianji.models.statistics import RunningMoments, Statistics
+from tianji.models.moments import RunningMoments, Statistics
 from tianji.models.tensors import FlatParameters
 from tianji.ops.returns import Floats
 

@@ -15,7 +15,7 @@ from tianji.channels.inproc import InprocBoard
 from tianji.config.run import peers_of
 from tianji.learner.combination import Combination, MixedState
 from tianji.learner.role import Learner
-from tianji.models.statistics import RunningMoments
+from tianji.models.moments import RunningMoments
 from tianji.models.tensors import flatten
 
 

@@ -20,14 +20,9 @@ from tianji.channels.peers.interface import ALONE, Peers
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
+from tianji.models.moments import RunningMoments, Statistics
 from tianji.models.sizes import reward_clip
-from tianji.models.statistics import (
-    ObservationStatistics,
-    RewardScale,
-    RunningMoments,
-    Statistics,
-    merged,
-)
+from tianji.models.statistics import ObservationStatistics, RewardScale, merged
 from tianji.models.tensors import (
     Tensors,
     add_prefix,

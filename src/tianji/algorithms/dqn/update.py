@@ -25,9 +25,10 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
+from tianji.models.moments import Statistics
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.optimizers import Adam, build_optimizer, linear
-from tianji.models.statistics import ObservationStatistics, Statistics, merged
+from tianji.models.statistics import ObservationStatistics, merged
 from tianji.models.tensors import (
     Tensors,
     add_prefix,

@@ -23,8 +23,8 @@ from tianji.channels.peers.interface import ALONE, Peers, total
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
+from tianji.models.moments import Statistics
 from tianji.models.optimizers import Adam, RMSProp, build_optimizer, linear
-from tianji.models.statistics import Statistics
 from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
 from tianji.ops.means import mean, variance
 from tianji.types import Batch

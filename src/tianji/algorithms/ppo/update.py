@@ -51,8 +51,8 @@ from tianji.channels.peers.interface import ALONE, Peers, gathered, total
 from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
+from tianji.models.moments import Statistics
 from tianji.models.optimizers import Adam, build_optimizer, linear
-from tianji.models.statistics import Statistics
 from tianji.models.tensors import Tensors, add_prefix, flatten, with_prefix
 from tianji.types import Batch
 

@@ -114,4 +114,5 @@ def _zero_transitions(spec: RunSpec, cadence: ReplayCadence) -> Batch:
             arrays[leaf_name(prefix, leaf.key)] = np.zeros(shape, leaf.dtype)
     if cadence.sampling is not None:
         arrays["weight"] = np.ones((1, size), np.float32)
+        arrays["largest_weight"] = np.ones(1)
     return Batch(arrays, (), size, size, keys=np.zeros(size, np.int64))
