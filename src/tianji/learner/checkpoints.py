@@ -11,6 +11,7 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import Choice, latest, list_checkpoints, read_checkpoint
 from tianji.checkpoint.schema import Snapshot, folder_name, version_of
+from tianji.checkpoint.sets import newest_common
 from tianji.checkpoint.writer import Writer
 from tianji.config.run import CheckpointConfig
 from tianji.learner.group import Group
@@ -38,10 +39,12 @@ class Checkpoints:
         adapt_buffer: Callable[[BufferState], BufferState],
         now_ns: Clock = time.monotonic_ns,
         start_from: Path | None = None,
+        is_joined: bool = False,
     ) -> None:
         """adapt_buffer: turns a saved buffer state into one for the present number of actors.
         start_from: the checkpoint that a resume continues from, while nothing newer was written
-        here; None: the newest one in the folder."""
+        here; None: the newest one in the folder. is_joined: the groups add up their gradients, and
+        continue from a version that all of them have saved."""
         self._config = config
         self._run_dir = run_dir
         self._group = group
@@ -50,6 +53,7 @@ class Checkpoints:
         self._actor_states = actor_states
         self._adapt_buffer = adapt_buffer
         self._start_from = start_from
+        self._is_joined = is_joined
         self._now_ns = now_ns
         self._writer = Writer(run_dir, config.keep_last, self._on_event)
         self._next_ns = 0
@@ -106,6 +110,8 @@ class Checkpoints:
 
     def _choose(self, highest_version: int) -> Choice:
         is_begun = highest_version >= 0 and list_checkpoints(self._run_dir)
+        if self._is_joined and is_begun and (common := newest_common(self._run_dir)) is not None:
+            return Choice(common, "")
         if self._start_from is None or is_begun:
             return latest(self._run_dir)
         return Choice(self._start_from, "")

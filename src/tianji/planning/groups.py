@@ -47,9 +47,20 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
             "all actors. Use --num-groups 1 and more actors (--num-actors)."
         )
     if config.combine == "gradients":
+        _check_gradients(config, asked)
+
+
+def _check_gradients(config: RunConfig, asked: str) -> None:
+    others = "Use --combine average or --combine gossip"
+    if config.engine != "local":
         raise UsageError(
-            f"{asked}: groups cannot add up their gradients yet. Use --combine average or "
-            "--combine gossip, or --num-groups 1."
+            f"{asked}: groups add up their gradients (combine = gradients) only in the local "
+            f"engine. {others}, or --engine local."
+        )
+    if not load_algorithm(config.algorithm.name).adds_gradients:
+        raise UsageError(
+            f"{asked}: {config.algorithm.name} cannot add up gradients of several learners. "
+            f"{others}, or --num-groups 1."
         )
 
 

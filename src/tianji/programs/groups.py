@@ -1,6 +1,7 @@
 """Programs of several groups: each has the roles and wires of a run, and the peer lane to others.
 
           learner --(Board: parameters, statistics)--> learners of other groups      peer lane
+          learner <--------(Reduce: gradient)--------> learners of other groups
 
 Names of roles are those of one group. The whole run knows them by in_group().
 """
@@ -13,6 +14,8 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig, peers_of
 from tianji.programs.program import Program, Wire, program_for
 
+GRADIENTS = "gradients"
+"""Name of the wire by which learners of several groups add up their gradients."""
 PEER = "peer"
 """Name of the wires by which learners of several groups read each other's parameters."""
 
@@ -25,7 +28,11 @@ def group_program(config: RunConfig, plan: RunPlan, group: int) -> Program:
 
 
 def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
-    """Return the boards of all groups that this one posts on or reads."""
+    """Return the boards of all groups that this one posts on or reads, or the reduction between all
+    learners."""
+    if config.num_groups > 1 and config.combine == "gradients":
+        learners = tuple(_learner_seen_from(group, other) for other in range(config.num_groups))
+        return (Wire(GRADIENTS, "reduce", "gradient", learners, learners),)
     readers = {
         source: [
             reader

@@ -30,6 +30,8 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows, Order
+from tianji.channels.peers.interface import Joins, Peers
+from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
 from tianji.config.run import peers_of
@@ -53,6 +55,8 @@ from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.combination import Combination, MixedState
 from tianji.learner.episodes import EpisodeReports
 from tianji.learner.group import Group, GroupGauges
+from tianji.learner.joined import JoinedLearner
+from tianji.learner.meeting import Meeting
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.learner.training import Training
@@ -206,16 +210,13 @@ class Roles:
         steps: Update = update
         if spans is not None:
             steps, policy = trace_update(update, spans), trace_writer(policy, spans)
-        learning = Learner(
-            steps,
-            self.traced(buffer),
-            policy,
-            snapshot.write_to,
-            lambda: progress.fraction,
-            rows.learner,
-            now_ns,
-            self._combination(model, update),
-        )
+        parts = (steps, self.traced(buffer), policy, snapshot.write_to, lambda: progress.fraction)
+        peers = self._join(learner, update, rows.learner)
+        learning: Learner
+        if peers is None:
+            learning = Learner(*parts, rows.learner, now_ns, self._combination(model, update))
+        else:
+            learning = JoinedLearner(Meeting(peers, now_ns), *parts, rows.learner, now_ns)
         ratio = spec.plan.ratio if spec.plan.balance == "paced" else None
         group = Group(model, update, buffer, learning, rows, ratio, now_ns)
         checkpoints = Checkpoints(
@@ -228,6 +229,7 @@ class Roles:
             self._for_these_actors,
             now_ns,
             spec.start_from,
+            is_joined=peers is not None,
         )
         if spans is not None:
             checkpoints = trace_checkpoints(checkpoints, spans)
@@ -236,9 +238,21 @@ class Roles:
             group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns, episodes
         )
 
+    def _join(self, learner: Role, update: Update, gauges: memoryview[int]) -> Peers | None:
+        """Let an update make those of all groups together; None where each makes its own."""
+        spec, config = self._spec, self._spec.config
+        limit_s = config.supervise.heartbeat_timeout_s
+        show_life = partial(self._show_life, learner)
+        found = self._ends.join_learners(spec.group, config.num_groups, limit_s, show_life)
+        if found is None:
+            return None
+        assert isinstance(update, Joins), "planning lets only these have several learners"
+        peers = TimedPeers(found, gauges, self._now_ns)
+        update.join(peers)
+        return peers
+
     def _combination(self, model: torch.nn.Module, update: Update) -> Combination | None:
-        """Return what mixes this group with others; None where nothing is mixed. Gradients that
-        are added up (combine = gradients) are wired here, too."""
+        """Return what mixes this group with others; None where nothing is mixed."""
         spec, ends, config = self._spec, self._ends, self._spec.config
         peers = peers_of(spec.group, config.num_groups, config.combine)
         if not peers:

@@ -26,7 +26,7 @@ from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
-from tianji.programs.groups import PEER, peer_name
+from tianji.programs.groups import GRADIENTS, PEER, peer_name
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
@@ -41,6 +41,7 @@ from tianji.programs.program import (
 from tianji.types import Array
 
 if TYPE_CHECKING:
+    from tianji.channels.peers.interface import Peers
     from tianji.channels.reduce import GlooReduce
 
 REPLAY = "replay"
@@ -79,6 +80,13 @@ class Ends(Protocol):
 
     def peer_reader(self, group: int, nbytes: int) -> BoardReader:
         """Open the board of another group's learner."""
+        ...
+
+    def join_learners(
+        self, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
+    ) -> Peers | None:
+        """Meet the learners of all groups, to add up gradients with them; None where none are
+        added up. timeout_s: the longest that one may let the others wait."""
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
@@ -182,13 +190,18 @@ class InprocEnds:
     def peer_reader(self, group: int, nbytes: int) -> BoardReader:
         return self._peers.setdefault(group, InprocBoard(nbytes))
 
+    def join_learners(
+        self, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
+    ) -> Peers | None:
+        return None
+
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         return None
 
 
 def open_peer_boards(num_groups: int) -> dict[str, int]:
     """Open the boards between all groups of a run; return their file descriptors by wire."""
-    names = [peer_name(group) for group in range(num_groups)]
+    names = [GRADIENTS, *(peer_name(group) for group in range(num_groups))]
     return {name: os.memfd_create(f"tianji-{name}") for name in names}
 
 
@@ -340,6 +353,16 @@ class SharedEnds:
 
     def peer_reader(self, group: int, nbytes: int) -> BoardReader:
         return ShmBoardReader(self._fds[peer_name(group)])
+
+    def join_learners(
+        self, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
+    ) -> Peers | None:
+        if GRADIENTS not in self._fds:
+            return None
+        from tianji.channels.peers.gloo import GlooPeers, open_store  # it loads torch
+
+        store = open_store(self._fds[GRADIENTS], timeout_s)
+        return GlooPeers(store, rank, num_ranks, timeout_s, show_life)
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:
