@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.reports import Reports
-from tianji.checkpoint.load import Choice, latest, list_checkpoints, read_checkpoint
+from tianji.checkpoint.load import Choice, latest, list_checkpoints, read_checkpoint, verify
 from tianji.checkpoint.schema import Snapshot, folder_name, version_of
 from tianji.checkpoint.writer import Writer
 from tianji.config.run import CheckpointConfig
 from tianji.learner.group import Group
+from tianji.learner.joined import JoinedLearner
+from tianji.learner.meeting import oldest_of_all
 from tianji.learner.progress import Progress
 from tianji.observe.run_log import highest_version
 from tianji.records import Event, EventKind, RestoredReport, RestorePoint
@@ -87,7 +89,7 @@ class Checkpoints:
 
         highest_version: the highest one already published in this session, -1 if none.
         """
-        choice = latest(self._run_dir)
+        choice = self._of_all(latest(self._run_dir))
         saved = read_checkpoint(choice.path)
         state: Any = saved.state
         buffer = self._adapt_buffer(state["buffer"])
@@ -99,6 +101,20 @@ class Checkpoints:
         self._reports(restored_report(saved.version, env_steps, version, choice))
         actors: dict[str, Any] | None = state["actors"]
         return actors if actors and len(actors) == len(self._group.gauges.actors) else None
+
+    def _of_all(self, choice: Choice) -> Choice:
+        """Return the newest checkpoint that all groups have, where they make updates together: one
+        may have died while it was writing."""
+        learner = self._group.learner
+        if not isinstance(learner, JoinedLearner):
+            return choice
+        mine = version_of(choice.path.name) or 0
+        newest = oldest_of_all(learner.meeting.peers, mine)
+        if newest == mine:
+            return choice
+        path = choice.path.with_name(folder_name(newest))
+        verify(path)
+        return Choice(path, f"Another group has no checkpoint {choice.path.name}.")
 
     def close(self, show_life: Callable[[], None] = lambda: None) -> None:
         """Wait for the last one. show_life: called while this waits."""
