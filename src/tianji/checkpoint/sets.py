@@ -123,11 +123,3 @@ def _read(run_dir: Path) -> list[CheckpointSet]:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"'{run_dir / SETS_FILE}' cannot be read: {error}") from error
-
-
-def newest_common(group_dir: Path) -> Path | None:
-    """Return a group's newest checkpoint of a version that all groups have saved."""
-    folders = [folder for folder in group_dir.parent.iterdir() if folder.is_dir()]
-    saved = [{path.name for path in list_checkpoints(folder)} for folder in folders]
-    common = set.intersection(*saved)
-    return max((p for p in list_checkpoints(group_dir) if p.name in common), default=None)

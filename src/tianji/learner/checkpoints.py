@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.reports import Reports
-from tianji.checkpoint.load import Choice, latest, list_checkpoints, read_checkpoint
+from tianji.checkpoint.load import Choice, latest, list_checkpoints, read_checkpoint, verify
 from tianji.checkpoint.schema import Snapshot, folder_name, version_of
-from tianji.checkpoint.sets import newest_common
 from tianji.checkpoint.writer import Writer
 from tianji.config.run import CheckpointConfig
 from tianji.learner.group import Group
+from tianji.learner.joined import JoinedLearner
+from tianji.learner.meeting import oldest_of_all
 from tianji.learner.progress import Progress
 from tianji.observe.run_log import highest_version
 from tianji.records import Event, EventKind, RestoredReport, RestorePoint
@@ -39,12 +40,10 @@ class Checkpoints:
         adapt_buffer: Callable[[BufferState], BufferState],
         now_ns: Clock = time.monotonic_ns,
         start_from: Path | None = None,
-        is_joined: bool = False,
     ) -> None:
         """adapt_buffer: turns a saved buffer state into one for the present number of actors.
         start_from: the checkpoint that a resume continues from, while nothing newer was written
-        here; None: the newest one in the folder. is_joined: the groups add up their gradients, and
-        continue from a version that all of them have saved."""
+        here; None: the newest one in the folder."""
         self._config = config
         self._run_dir = run_dir
         self._group = group
@@ -53,7 +52,6 @@ class Checkpoints:
         self._actor_states = actor_states
         self._adapt_buffer = adapt_buffer
         self._start_from = start_from
-        self._is_joined = is_joined
         self._now_ns = now_ns
         self._writer = Writer(run_dir, config.keep_last, self._on_event)
         self._next_ns = 0
@@ -95,7 +93,7 @@ class Checkpoints:
 
         highest_version: the highest one already published in this session, -1 if none.
         """
-        choice = self._choose(highest_version)
+        choice = self._of_all(self._choose(highest_version))
         saved = read_checkpoint(choice.path)
         state: Any = saved.state
         buffer = self._adapt_buffer(state["buffer"])
@@ -110,11 +108,23 @@ class Checkpoints:
 
     def _choose(self, highest_version: int) -> Choice:
         is_begun = highest_version >= 0 and list_checkpoints(self._run_dir)
-        if self._is_joined and is_begun and (common := newest_common(self._run_dir)) is not None:
-            return Choice(common, "")
         if self._start_from is None or is_begun:
             return latest(self._run_dir)
         return Choice(self._start_from, "")
+
+    def _of_all(self, choice: Choice) -> Choice:
+        """Return the newest checkpoint that all groups have, where they make updates together: one
+        may have died while it was writing."""
+        learner = self._group.learner
+        if not isinstance(learner, JoinedLearner):
+            return choice
+        mine = version_of(choice.path.name) or 0
+        newest = oldest_of_all(learner.meeting.peers, mine)
+        if newest == mine:
+            return choice
+        path = choice.path.with_name(folder_name(newest))
+        verify(path)
+        return Choice(path, f"Another group has no checkpoint {choice.path.name}.")
 
     def close(self, show_life: Callable[[], None] = lambda: None) -> None:
         """Wait for the last one. show_life: called while this waits."""

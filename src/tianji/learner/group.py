@@ -19,7 +19,7 @@ from tianji.channels.gauges import CARRIED, Gauge, timed_tick
 from tianji.channels.peers.interface import gathered
 from tianji.devices.waits import to_host
 from tianji.learner.joined import JoinedLearner
-from tianji.learner.meeting import check_same
+from tianji.learner.meeting import NO_CHECKPOINT, check_same, oldest_of_all
 from tianji.learner.role import Learner
 from tianji.models.tensors import flatten
 from tianji.records import GroupRecord, Ratio
@@ -65,6 +65,8 @@ class Group:
         self.gauges = gauges
         self._ratio = ratio
         self._now_ns = now_ns
+        self._has_continued = False
+        """True after load_state()."""
 
     def tick_buffer(self) -> bool:
         return timed_tick(self.buffer, self.gauges.buffer, self._now_ns)
@@ -77,6 +79,8 @@ class Group:
         of them have the same parameters, and begin at the same version."""
         if isinstance(self.learner, JoinedLearner):
             peers = self.learner.meeting.peers
+            if not self._has_continued:
+                oldest_of_all(peers, NO_CHECKPOINT)
             check_same(peers, flatten(self._model).vector_P)
             highest = max(version for (version,) in gathered(peers, [self.learner.version]))
             if highest > self.learner.version:
@@ -140,6 +144,7 @@ class Group:
         }
 
     def load_state(self, weights: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
+        self._has_continued = True
         self._model.load_state_dict(dict(weights))
         self._update.load_state(state["update"])
         self.buffer.load_state(state["buffer"])

@@ -110,3 +110,19 @@ def check_same(peers: Peers, vector_P: Tensor) -> None:
             "average` or `gossip`. Gradients can be added up only where all of them have the same: "
             "continue such a run as it was combined before."
         )
+
+
+NO_CHECKPOINT = -1
+
+
+def oldest_of_all(peers: Peers, version: int) -> int:
+    """Return the lowest of the versions that the ranks would continue from; NO_CHECKPOINT where
+    all begin. ReduceBroken: some would continue and others begin."""
+    versions = [int(each) for (each,) in gathered(peers, [version])]
+    if NO_CHECKPOINT in versions and max(versions) > NO_CHECKPOINT:
+        without = ", ".join(str(r) for r, each in enumerate(versions) if each == NO_CHECKPOINT)
+        raise ReduceBroken(
+            f"Group {without} died before its first checkpoint, and other groups have one: they "
+            "cannot continue together. Train a new run."
+        )
+    return min(versions)

@@ -1,5 +1,6 @@
 """Two trainings that make updates together: they save, stop and begin alike."""
 
+import shutil
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from tests.fakes.ranks import counted_ranks, on_threads
 from tests.unit.learner.test_training import STEPS, UPDATES, Rig, versions_saved
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
+from tianji.checkpoint.load import list_checkpoints
 from tianji.errors import ReduceBroken
 from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import Meeting
@@ -158,3 +160,41 @@ def test_groups_continue_at_the_same_version(ranks):
     assert [rank.board.version() for rank in ranks] == [7, 7]
     both(ranks, lambda rank: rank.run(8))
     assert [rank.gauges.rows["learner"][Gauge.UPDATES] for rank in ranks] == [UPDATES] * 2
+
+
+def test_groups_continue_from_the_newest_checkpoint_that_all_of_them_have(ranks, tmp_path):
+    both(ranks, Rank.start)
+    for version in (1, 2):
+        for rank in ranks:
+            rank.training._checkpoints._next_ns = 0
+        both(ranks, lambda rank, version=version: rank.run(version))
+        for rank in ranks:
+            assert rank.written.acquire(timeout=60)
+    for rank in ranks:
+        rank.writer.close()
+    shutil.rmtree(list_checkpoints(tmp_path / "1")[-1])
+    again = [Rank(tmp_path / str(peers.rank), peers) for peers in counted_ranks(2)]
+    both(again, lambda rank: rank.training.resume(highest_version=2))
+    both(again, Rank.start)
+    for rank in again:
+        assert rank.published() == UPDATES, "the model of version 1"
+        assert rank.board.version() == 3, "versions never fall"
+        rank.writer.close()
+    (told,) = again[0].of_kind("restored")
+    assert told["text"].startswith("Another group has no checkpoint v00000002. Continuing from")
+
+
+def test_a_group_that_has_no_checkpoint_keeps_the_others_from_continuing(ranks, tmp_path):
+    both(ranks, Rank.start)
+    for rank in ranks:
+        rank.writer.close()
+    again = [Rank(tmp_path / str(peers.rank), peers) for peers in counted_ranks(2)]
+
+    def begin(rank):
+        with pytest.raises(ReduceBroken, match="Group 1 died before its first checkpoint"):
+            if rank is again[0]:
+                rank.training.resume(highest_version=0)
+            rank.training.start()
+        rank.writer.close()
+
+    both(again, begin)

@@ -229,7 +229,6 @@ class Roles:
             self._for_these_actors,
             now_ns,
             spec.start_from,
-            is_joined=peers is not None,
         )
         if spans is not None:
             checkpoints = trace_checkpoints(checkpoints, spans)
