@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from tests.system.runs import DQN, PPO, run
+from tests.system.runs import IMPALA, PPO, run
 from tests.system.test_groups import weights_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
+@pytest.mark.parametrize("algorithm", [PPO, IMPALA], ids=["ppo", "impala"])
 def test_groups_on_a_gpu_are_equal_after_every_average(algorithm, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     summary = run(
