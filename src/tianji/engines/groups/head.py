@@ -248,7 +248,6 @@ class Head:
         now_ns = self._last_record_ns or self._now_ns()  # ending the processes is no training
         now_ns = max(now_ns, self._next_record_ns - self._period_ns)
         self._count(self._episodes.rest())
-        self._save_set(now_ns)
         records = {group: end["record"] for group, end in sorted(ended.items())}
         known: dict[int, SessionMetrics] = {g: r for g, r in records.items() if r is not None}
         rates = {group: record["rates_per_s"] for group, record in known.items()}
@@ -258,6 +257,7 @@ class Head:
             progress, merged = self.progress.record(now_ns), self._merged(known)
             whole = merge_sessions(progress, merged, known, figures)
             self._observer.report(MetricsReport(kind="metrics", role=SUPERVISOR, record=whole))
+        self._save_set(now_ns)
         causes = [in_group(g, end["first_cause"]) for g, end in ended.items() if end["first_cause"]]
         return Outcome(
             because=because,
