@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tianji.types import Clock, RoleKind
 
-GAUGE_WORDS = 32
+GAUGE_WORDS = 40
 
 
 class Gauge(IntEnum):

@@ -186,9 +186,6 @@ class DQNUpdate:
         self._transitions, self._suspects = None, dict
         return found
 
-    def statistics(self) -> list[Statistics]:
-        return [self._statistics] if self._statistics.is_used else []
-
     def state(self) -> Tensors:
         return {
             **add_prefix("optimizer", self._optimizer.state()),
@@ -200,6 +197,9 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
+
+    def statistics(self) -> list[Statistics]:
+        return [self._statistics] if self._statistics.is_used else []
 
 
 def _suspects(transitions: Transitions, q: Tensor, target: Tensor) -> Tensors:

@@ -128,15 +128,15 @@ class ImpalaUpdate:
         self._experience, self._suspects = None, dict
         return found
 
-    def statistics(self) -> list[Statistics]:
-        return self._preprocessor.statistics()
-
     def state(self) -> dict[str, Tensor]:
         return {**add_prefix("optimizer", self._optimizer.state()), **self._preprocessor.state()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
 
 
 def _suspects(some: Experience, found: TracedSteps) -> Tensors:

@@ -259,9 +259,6 @@ class PPOUpdate:
     def _step(self, learning_rate: float, log: BatchLog) -> None:
         log.norms.append(self._optimizer.step(learning_rate, log.suspects))
 
-    def statistics(self) -> list[Statistics]:
-        return self._preprocessor.statistics()
-
     def state(self) -> dict[str, Tensor]:
         return {
             "generator": self._generator.get_state(),
@@ -273,3 +270,6 @@ class PPOUpdate:
         self._generator.set_state(state["generator"])
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
