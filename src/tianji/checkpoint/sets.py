@@ -10,6 +10,7 @@ A run that has once had several groups keeps this form, whatever number it conti
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,14 @@ KEPT_SETS = 3
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSet:
-    """CheckpointSet(("groups/0/checkpoints/v00000160", ...), 160, 41_000, progress)"""
+    """CheckpointSet(("groups/0/checkpoints/v00000160", ...), 160, 7_680, 41_000, progress)"""
 
     checkpoints: tuple[str, ...]
     """Path of each group's checkpoint in the run's folder."""
     version: int
-    """Highest version among them."""
+    """Highest version of the run."""
+    updates: int
+    """Updates of all groups."""
     env_steps: int
     """Environment steps of the whole run."""
     progress: dict[str, Any]
@@ -47,6 +50,7 @@ class SavedGroups:
     """The checkpoint of each saved group."""
     group_steps: tuple[int, ...]
     """Environment steps that each of them counts."""
+    group_updates: tuple[int, ...]
     found: CheckpointSet
     note: str = ""
     """The reason why it is not the newest set; "" if it is."""
@@ -80,12 +84,12 @@ def newest_set(run_dir: Path) -> SavedGroups:
     for found in reversed(_read(run_dir)):
         paths = tuple(run_dir / path for path in found.checkpoints)
         try:
-            steps = tuple(verify(path).facts.get("env_steps") or 0 for path in paths)
+            facts = [verify(path).facts for path in paths]
         except CheckpointError as error:
             problems.append(str(error))
         else:
             note = " ".join([*problems, "An older set is used instead."]) if problems else ""
-            return SavedGroups(paths, steps, found, note)
+            return _saved(paths, facts, found, note)
     why = " ".join(problems) or f"{SETS_FILE} names none."
     raise CheckpointError(f"Run {run_dir} has no valid set of checkpoints. {why}")
 
@@ -95,10 +99,22 @@ def as_set(checkpoint: Path, run_dir: Path) -> SavedGroups:
     manifest = read_manifest(checkpoint)
     tree = manifest.state.get("progress", {})
     progress = unflatten(tree, TensorReader(checkpoint / STATE))
-    steps = manifest.facts.get("env_steps") or 0
-    name = str(checkpoint.relative_to(run_dir))
-    found = CheckpointSet((name,), manifest.version, steps, progress)
-    return SavedGroups((checkpoint,), (steps,), found)
+    facts, name = manifest.facts, str(checkpoint.relative_to(run_dir))
+    updates, steps = facts.get("updates") or 0, facts.get("env_steps") or 0
+    found = CheckpointSet((name,), manifest.version, updates, steps, progress)
+    return _saved((checkpoint,), [facts], found)
+
+
+def _saved(
+    paths: tuple[Path, ...],
+    facts: Sequence[Mapping[str, Any]],
+    found: CheckpointSet,
+    note: str = "",
+) -> SavedGroups:
+    steps, updates = (
+        tuple(some.get(name) or 0 for some in facts) for name in ("env_steps", "updates")
+    )
+    return SavedGroups(paths, steps, updates, found, note)
 
 
 def newest_of_groups(run_dir: Path, num_groups: int) -> tuple[Path, ...] | None:
@@ -114,6 +130,7 @@ def _read(run_dir: Path) -> list[CheckpointSet]:
             CheckpointSet(
                 tuple(map(str, entry["checkpoints"])),
                 int(entry["version"]),
+                int(entry["updates"]),
                 int(entry["env_steps"]),
                 entry["progress"],
             )

@@ -29,13 +29,12 @@ class EpisodeReports:
     def add(self, episodes: list[Episode]) -> None:
         self._finished += episodes
 
-    def tick(self) -> None:
-        """Report if it is time. A report without episodes tells that there were none."""
+    def tick(self, is_last: bool = False) -> None:
+        """Report if it is time, or the last one. A report without episodes tells that there were
+        none."""
         now_ns = self._now_ns()
-        if now_ns >= self._next_ns:
-            self.flush(now_ns)
-
-    def flush(self, now_ns: int) -> None:
+        if now_ns < self._next_ns and not is_last:
+            return
         self._next_ns = now_ns + self._period_ns
         record = FinishedEpisodes(until_ns=now_ns, episodes=[*self._finished])
         self._finished = []

@@ -85,7 +85,7 @@ class Training:
         """Publish the first version, which starts the actors, and save it, so that there is always
         a checkpoint to go back to."""
         self._steps_before = self.group.steps()
-        self._show_steps()
+        self._show_progress()
         self.group.start()
         now_ns = self._now_ns()
         self._checkpoints.save(now_ns)
@@ -123,19 +123,19 @@ class Training:
     def tell_news(self) -> None:
         """Report what the buffer has to say. A round that waits for an actor makes no versions,
         after which it would be reported otherwise."""
-        self._show_steps()
+        self._show_progress()
         for text in self.group.buffer.news():
             self._reports(Event(kind="note", role="buffer", text=text))
             self._report(self._now_ns())
 
-    def _show_steps(self) -> None:
+    def _show_progress(self, is_last: bool = False) -> None:
         """Tell a head how far this group has come."""
         if self._episodes is not None:
             self.group.gauges.learner[Gauge.ENV_STEPS] = self.progress.env_steps
-            self._episodes.tick()
+            self._episodes.tick(is_last)
 
     def _after_version(self, now_ns: int) -> None:
-        self._show_steps()
+        self._show_progress()
         is_report_due = now_ns >= self._next_report_ns
         # Looking at the disk may take a while, and there may be thousands of versions a second.
         if self._is_save_due(now_ns) or (is_report_due and self._finds_loss()):
@@ -221,8 +221,7 @@ class Training:
         """Write the last checkpoint, wait for it, and return the last record, with the rates and
         shares of the whole session. show_life: called while this waits."""
         now_ns = self._now_ns()
-        if self._episodes is not None:
-            self._episodes.flush(now_ns)
+        self._show_progress(is_last=True)
         record: SessionMetrics = {**self.record(now_ns), **self._whole_session(now_ns)}
         self._reports(MetricsReport(kind="metrics", role="learner", record=record))
         if save and self.group.learner.is_between_versions:

@@ -33,7 +33,7 @@ def save(run_dir, group, version, steps=0):
 
 def put(run_dir, *versions):
     names = [f"groups/{g}/checkpoints/v{v:08d}" for g, v in enumerate(versions)]
-    made = CheckpointSet(tuple(names), max(versions), sum(versions), PROGRESS)
+    made = CheckpointSet(tuple(names), max(versions), 7, sum(versions), PROGRESS)
     add_set(run_dir, made)
     return made
 

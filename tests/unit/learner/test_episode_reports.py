@@ -14,7 +14,8 @@ def test_episodes_are_reported_once_and_every_period():
     now[0] = 10**8
     made.add([Episode(7, 2.0, 3, 1)])
     made.tick()
-    made.flush(now[0] + 1)
+    now[0] += 1
+    made.tick(is_last=True)
     assert [report["record"] for report in told[1:]] == [
         {"until_ns": 10**8, "episodes": [(5, 1.0, 3, 0), (7, 2.0, 3, 1)]},
         {"until_ns": 10**8 + 1, "episodes": []},

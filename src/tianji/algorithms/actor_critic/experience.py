@@ -278,12 +278,6 @@ class Preprocessor:
             is_padded=self._device.type != "cpu",
         )
 
-    def statistics(self) -> list[Statistics]:
-        """Return the running statistics in use, which groups mix."""
-        scale = self._reward_scale
-        observations = [self._statistics] if self._statistics.is_used else []
-        return [*observations, *([] if scale is None else [scale])]
-
     def _count(
         self,
         obs: Mapping[str, Observed],
@@ -327,3 +321,9 @@ class Preprocessor:
         self._statistics.load_state(with_prefix("observations", state))
         if self._reward_scale is not None:
             self._reward_scale.load_state(with_prefix("rewards", state))
+
+    def statistics(self) -> list[Statistics]:
+        """Return the running statistics in use, which groups mix."""
+        scale = self._reward_scale
+        observations = [self._statistics] if self._statistics.is_used else []
+        return [*observations, *([] if scale is None else [scale])]

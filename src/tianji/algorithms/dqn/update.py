@@ -247,9 +247,6 @@ class DQNUpdate:
         self._transitions, self._suspects = None, dict
         return found
 
-    def statistics(self) -> list[Statistics]:
-        return [self._statistics] if self._statistics.is_used else []
-
     def _over_ranks(self, found: Mapping[str, float]) -> dict[str, float]:
         """Return the metrics of the updates of all ranks: each has transitions in the first."""
         largest = max(q_max for (q_max,) in gathered(self._peers, [found[Q_MAX]]))
@@ -267,6 +264,9 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
+
+    def statistics(self) -> list[Statistics]:
+        return [self._statistics] if self._statistics.is_used else []
 
 
 def _suspects(transitions: Transitions, q: Tensor, target: Tensor) -> Tensors:

@@ -177,9 +177,6 @@ class ImpalaUpdate:
         self._experience, self._suspects = None, dict
         return found
 
-    def statistics(self) -> list[Statistics]:
-        return self._preprocessor.statistics()
-
     def _over_ranks(self, found: Mapping[str, float]) -> dict[str, float]:
         """Return the metrics of the batches of all ranks; this one may have no steps."""
         mine = torch.zeros(3, 2, dtype=torch.float64)
@@ -196,6 +193,9 @@ class ImpalaUpdate:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
 
 
 def _suspects(some: Experience, found: TracedSteps) -> Tensors:

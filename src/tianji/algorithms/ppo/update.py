@@ -345,9 +345,6 @@ class PPOUpdate:
     def _step(self, learning_rate: float, log: BatchLog) -> None:
         log.norms.append(self._optimizer.step(learning_rate, log.suspects))
 
-    def statistics(self) -> list[Statistics]:
-        return self._preprocessor.statistics()
-
     def state(self) -> dict[str, Tensor]:
         return {
             "generator": self._generator.get_state(),
@@ -359,6 +356,9 @@ class PPOUpdate:
         self._generator.set_state(state["generator"])
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
 
 
 def padded_sizes(num_rows: int, num_parts: int) -> list[int]:

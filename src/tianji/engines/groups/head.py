@@ -26,7 +26,7 @@ from tianji.checkpoint.sets import (
 )
 from tianji.engines.groups.merge import joined_gauges, merge_records, merge_sessions, prefixed
 from tianji.engines.groups.observer import GroupObserver
-from tianji.engines.groups.progress import EpisodeMerge, RunSteps
+from tianji.engines.groups.progress import EpisodeMerge, RunCount
 from tianji.engines.groups.specs import restored_words
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.spec import RunSpec
@@ -38,6 +38,7 @@ from tianji.records import (
     NO_RATES,
     Event,
     GroupFigures,
+    GroupRecord,
     LearnerMetrics,
     MetricsReport,
     Rates,
@@ -68,13 +69,14 @@ class Head:
         self._now_ns = now_ns
         self._period_ns = int(spec.config.observe.period_s * 1e9)
         self.progress = Progress(spec.config)
-        self.steps = RunSteps([0] * num_groups, 0)
+        self.steps, self._updates = (RunCount([0] * num_groups, 0) for _ in range(2))
+        self._version = 0
         if saved is not None:
-            self.progress.load_state(saved.found.progress)
-            restored = [
-                saved.group_steps[group % len(saved.group_steps)] for group in range(num_groups)
-            ]
-            self.steps = RunSteps(restored, saved.found.env_steps)
+            found, sources = saved.found, [g % len(saved.paths) for g in range(num_groups)]
+            self.progress.load_state(found.progress)
+            self.steps = RunCount([saved.group_steps[g] for g in sources], found.env_steps)
+            self._updates = RunCount([saved.group_updates[g] for g in sources], found.updates)
+            self._version = found.version
             self._tell_restored(saved)
         self._episodes = EpisodeMerge(num_groups, now_ns())
         self._gauges: dict[int, Gauges] = {}
@@ -82,6 +84,8 @@ class Head:
         self._watches: dict[int, Watch] = {}
         self._joined: Gauges | None = None
         self._records: dict[int, LearnerMetrics] = {}
+        self._expected = set(range(num_groups))
+        """Groups that have not failed."""
         self._restarts = [0] * num_groups
         self._last_record_ns = self._next_record_ns = 0
 
@@ -132,6 +136,10 @@ class Head:
     def _note(self, group: int, role: str, text: str) -> None:
         self._pass_on(group, Event(kind="note", role=role, text=text))
 
+    def leave_out(self, group: int) -> None:
+        """Make records of the run without a group that has failed."""
+        self._expected.discard(group)
+
     def tell(self, text: str) -> None:
         """Show a sentence about the run as a whole."""
         self._observer.report(Event(kind="note", role=SUPERVISOR, text=text))
@@ -142,7 +150,8 @@ class Head:
         """Bring the run's figures up to date; return why the run is over, if it is."""
         now_ns = self._now_ns()
         self._count(self._episodes.ready(now_ns))
-        if self._joined is not None and self._records and now_ns >= self._next_record_ns:
+        has_all = self._joined is not None and self._expected <= self._records.keys()
+        if has_all and self._records and now_ns >= self._next_record_ns:
             self._next_record_ns = now_ns + self._period_ns
             self._keep_folders()
             self._report(now_ns)
@@ -172,10 +181,19 @@ class Head:
         rates = {g: watch.now().measured["rates_per_s"] for g, watch in self._watches.items()}
         record: RunMetrics = {
             **self.progress.record(now_ns),
-            **merge_records([self._records[group] for group in sorted(self._records)]),
+            **self._merged(self._records),
             "groups": self._figures(self._records, rates),
         }
         self._observer.report(MetricsReport(kind="metrics", role=SUPERVISOR, record=record))
+
+    def _merged(self, records: Mapping[int, LearnerMetrics]) -> GroupRecord:
+        """Return where all groups together stand; counts and versions never fall."""
+        merged = merge_records([records[group] for group in sorted(records)])
+        self._updates.see(
+            [records[g]["updates"] if g in records else 0 for g in range(self._num_groups)]
+        )
+        self._version = max(self._version, merged["version"])
+        return {**merged, "updates": self._updates.total, "version": self._version}
 
     def _figures(
         self, records: Mapping[int, LearnerMetrics], rates: Mapping[int, Rates]
@@ -199,10 +217,16 @@ class Head:
         if newest is None:
             return
         names = tuple(str(path.relative_to(self._run_dir)) for path in newest)
-        version = max(version_of(path.name) or 0 for path in newest)
-        state = self.progress.state(now_ns)
+        versions = (version_of(path.name) or 0 for path in newest)
+        made = CheckpointSet(
+            names,
+            version=max(self._version, *versions),
+            updates=self._updates.total,
+            env_steps=self.steps.total,
+            progress=self.progress.state(now_ns),
+        )
         try:
-            add_set(self._run_dir, CheckpointSet(names, version, self.steps.total, state))
+            add_set(self._run_dir, made)
         except OSError as error:
             text = f"The set of checkpoints could not be written: {error}"
             self._observer.report(Event(kind="checkpoint_failed", role=SUPERVISOR, text=text))
@@ -222,16 +246,18 @@ class Head:
     def outcome(self, because: StoppedBecause, ended: Mapping[int, Outcome]) -> Outcome:
         """Return the end of the run. because: why it was stopped."""
         now_ns = self._last_record_ns or self._now_ns()  # ending the processes is no training
+        now_ns = max(now_ns, self._next_record_ns - self._period_ns)
         self._count(self._episodes.rest())
-        self._save_set(now_ns)
         records = {group: end["record"] for group, end in sorted(ended.items())}
         known: dict[int, SessionMetrics] = {g: r for g, r in records.items() if r is not None}
         rates = {group: record["rates_per_s"] for group, record in known.items()}
         whole: SessionMetrics | None = None
         if known:
             figures = self._figures(known, rates)
-            whole = merge_sessions(self.progress.record(now_ns), known, figures)
+            progress, merged = self.progress.record(now_ns), self._merged(known)
+            whole = merge_sessions(progress, merged, known, figures)
             self._observer.report(MetricsReport(kind="metrics", role=SUPERVISOR, record=whole))
+        self._save_set(now_ns)
         causes = [in_group(g, end["first_cause"]) for g, end in ended.items() if end["first_cause"]]
         return Outcome(
             because=because,

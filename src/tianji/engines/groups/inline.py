@@ -1,7 +1,8 @@
 """Several groups in one process, which take turns. Serial training, bit-reproducible.
 
 In each turn a group does what the inline engine does at once: an update, a mix, a version, or a
-step of its actors. Groups of the same size stay in step, so that they mix the same states.
+step of its actors. Groups whose batches have the same number of minibatches stay in step, so that
+they mix the same states.
 """
 
 from __future__ import annotations

@@ -95,6 +95,7 @@ class LocalGroups:
 
     def _on_end(self, group: int, outcome: Outcome) -> None:
         self._ended[group] = outcome
+        self._head.leave_out(group)
         left = len(self._engines) - len(self._ended)
         if outcome["because"] == "failed" and left:
             self._head.tell(LEFT_OUT.format(group=group, cause=outcome["first_cause"], left=left))

@@ -79,13 +79,16 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def merge_sessions(
-    progress: ProgressRecord, groups: Mapping[int, SessionMetrics], figures: list[GroupFigures]
+    progress: ProgressRecord,
+    merged: GroupRecord,
+    groups: Mapping[int, SessionMetrics],
+    figures: list[GroupFigures],
 ) -> RunSession:
     """Return the last record of a run: rates add up, shares keep the names of the roles."""
     rates = [record["rates_per_s"] for record in groups.values()]
     return RunSession(
         **progress,
-        **merge_records(list(groups.values())),
+        **merged,
         rates_per_s=Rates(
             produced=sum(rate["produced"] for rate in rates),
             received=sum(rate["received"] for rate in rates),

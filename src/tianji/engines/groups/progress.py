@@ -10,15 +10,15 @@ PATIENCE_NS = 2 * 10**9
 """A group that has reported nothing for this long is not waited for."""
 
 
-class RunSteps:
-    """Adds up the environment steps of all groups.
+class RunCount:
+    """Adds up the environment steps, or the updates, of all groups.
 
-    A group that restarts goes back to its checkpoint. The steps that it lost were taken and stay
-    counted, so that the run's count never falls.
+    A group that restarts goes back to its checkpoint. What it lost was done and stays counted, so
+    that the run's count never falls.
     """
 
     def __init__(self, restored: Sequence[int], total: int) -> None:
-        """restored: the steps that each group begins with. total: those of the run so far."""
+        """restored: what each group begins with. total: the count of the run so far."""
         self._known = tuple(restored)
         self._total = total
 
@@ -37,7 +37,7 @@ class RunSteps:
         return self._total
 
     def others(self, group: int) -> int:
-        """Return the steps of the run that this group does not count."""
+        """Return the part of the total that this group does not count."""
         return self._total - self._known[group]
 
 

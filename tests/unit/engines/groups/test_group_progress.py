@@ -2,7 +2,7 @@
 
 import pytest
 
-from tianji.engines.groups.progress import PATIENCE_NS, EpisodeMerge, RunSteps
+from tianji.engines.groups.progress import PATIENCE_NS, EpisodeMerge, RunCount
 from tianji.types import Episode
 
 
@@ -11,14 +11,14 @@ def episode(end_ns, value=0.0):
 
 
 def test_the_steps_of_a_run_are_those_of_all_groups():
-    steps = RunSteps([0, 0, 0], 0)
+    steps = RunCount([0, 0, 0], 0)
     steps.see([100, 0, 30])
     assert (steps.total, steps.by_group) == (130, (100, 0, 30))
     assert [steps.others(group) for group in range(3)] == [30, 130, 100]
 
 
 def test_a_group_that_goes_back_to_its_checkpoint_does_not_lower_the_count():
-    steps = RunSteps([0, 0], 0)
+    steps = RunCount([0, 0], 0)
     steps.see([100, 50])
     steps.see([40, 60])
     assert (steps.total, steps.others(0)) == (160, 120)
@@ -27,14 +27,14 @@ def test_a_group_that_goes_back_to_its_checkpoint_does_not_lower_the_count():
 
 
 def test_a_group_that_has_not_begun_again_keeps_its_last_count():
-    steps = RunSteps([100, 50], 150)
+    steps = RunCount([100, 50], 150)
     steps.see([0, 0])
     assert (steps.total, steps.by_group) == (150, (100, 50))
 
 
 @pytest.mark.parametrize(("restored", "total"), [([40], 100), ([100, 100, 100], 100)])
 def test_a_run_with_another_number_of_groups_continues_with_its_own_count(restored, total):
-    steps = RunSteps(restored, total)
+    steps = RunCount(restored, total)
     assert steps.total == total
     steps.see([count + 7 for count in restored])
     assert steps.total == total + 7 * len(restored)

@@ -49,7 +49,8 @@ def session(rate, roles):
 
 def test_rates_add_up_and_roles_are_named_by_their_group():
     progress = nothing(ProgressRecord, env_steps=7)
-    merged = merge_sessions(progress, {0: session(10.0, ["learner"]), 2: session(5.0, ["a"])}, [])
+    groups = {0: session(10.0, ["learner"]), 2: session(5.0, ["a"])}
+    merged = merge_sessions(progress, merge_records([ONE]), groups, [])
     assert set(merged["rates_per_s"].values()) == {15.0}
     assert merged["busy_share"] == {"0/learner": 0.1, "2/a": 0.05}
     assert merged["env_steps"] == 7

@@ -10,9 +10,15 @@ from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.checkpoint.sets import group_folder, newest_set
+from tianji.engines.assembly.model import seed_for
 from tianji.engines.groups.inline import InlineGroups
 from tianji.learner.combination import Combination
 
+IMPALA = {"name": "impala", "unroll_length": 8}
+DQN = {
+    "name": "dqn", "unroll_length": 4, "batch_size": 8, "updates_per_version": 2,
+    "warmup_steps": 32, "replay_size": 256,
+}  # fmt: skip
 PPO = {"name": "ppo", "unroll_length": 8, "epochs": 2, "minibatch_size": 8}
 STEPS = 16  # of a version of one group: 8 rows, 2 environments
 
@@ -50,11 +56,11 @@ def mixes(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("num_groups", [2, 3])
+@pytest.mark.parametrize(("num_groups", "algorithm"), [(2, PPO), (3, PPO), (2, IMPALA)])
 def test_groups_that_average_after_every_update_are_equal_after_every_mix(
-    tmp_path, mixes, num_groups
+    tmp_path, mixes, num_groups, algorithm
 ):
-    outcome, _ = run(tmp_path, num_groups)
+    outcome, _ = run(tmp_path, num_groups, algorithm=algorithm, max_env_steps=30 * STEPS)
     assert outcome["because"] == "max_env_steps"
     assert sorted(mixes) == list(range(num_groups))
     rounds = list(zip(*mixes.values(), strict=True))
@@ -66,6 +72,14 @@ def test_groups_that_average_after_every_update_are_equal_after_every_mix(
     assert outcome["record"]["updates"] == len(rounds) * num_groups
     for group in range(num_groups):
         assert np.array_equal(weights_of(tmp_path, group), weights_of(tmp_path, 0))
+
+
+def test_groups_of_dqn_mix_though_they_make_different_numbers_of_updates(tmp_path, mixes):
+    outcome, _ = run(tmp_path, algorithm=DQN, max_env_steps=30 * STEPS)
+    by_group = [figures["updates"] for figures in outcome["record"]["groups"]]
+    assert [len(mixes[group]) for group in range(2)] == by_group and min(by_group) > 10
+    one, other = (weights_of(tmp_path, group) for group in range(2))
+    assert np.abs(one - other).max() < 0.01 * np.abs(one).max()
 
 
 def test_between_mixes_the_groups_go_their_own_way(tmp_path, mixes):
@@ -184,3 +198,13 @@ def test_a_run_continues_with_any_number_of_groups(tmp_path, num_groups):
     for group in range(num_groups):
         assert len(list_checkpoints(group_folder(tmp_path, group))) > 1
     assert len(newest_set(tmp_path).paths) == num_groups
+
+
+def test_actors_are_numbered_and_schedules_run_over_all_groups(tmp_path):
+    spec = spec_of(tmp_path)
+    engine = InlineGroups(spec, [spec.plan] * 2, None, Watcher())
+    for group, made in enumerate(engine.groups):
+        plan = made.roles.actors["actor-0"]._assembler._plan
+        assert plan.seed == seed_for(spec.config.seed, "actor", group)
+        assert plan.steps_per_round == 2 * STEPS
+        made.roles.close()
