@@ -128,7 +128,8 @@ class TwoHosts:
         """Turn until all that can move has moved."""
 
         def is_connected():
-            return all(host.link.session.peer for host in (self.a, self.b))
+            links = (self.a.link, self.b.link)
+            return all(link.session.peer and link.clock.is_known for link in links)
 
         def is_quiet():
             return not any(host.link.session.kept() for host in (self.a, self.b))

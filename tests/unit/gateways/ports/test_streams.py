@@ -8,7 +8,7 @@ import pytest
 from tests.unit.gateways.ends import Cable
 from tests.unit.gateways.hosts import ActorsHost, TwoHosts
 from tianji.channels.layout import STANDARD_FIELDS, Layout
-from tianji.gateways.links.link import LinkState
+from tianji.gateways.links.state import LinkState
 from tianji.gateways.ports.stream_notes import Item, pack
 from tianji.types import Field, Stamp
 
