@@ -71,7 +71,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 def turn_while_alive(gateway: Gateway, child: int) -> None:
     while os.waitpid(child, os.WNOHANG) == (0, 0):
-        gateway.turn()
+        gateway.turn(WAIT_S)
 
 
 def turn_until(gateway: Gateway, is_done: Callable[[], bool]) -> None:

@@ -96,17 +96,18 @@ class Gateway:
 
     # ------------------------------------------------------------------- running
 
-    def turn(self, max_wait_s: float = MAX_WAIT_S) -> None:
+    def turn(self, max_wait_s: float) -> None:
         """Move everything that can be moved, then sleep until there is something to do."""
         now_ns = self._now_ns()
         self._tick(now_ns)
+        for link in self._links:
+            if link.has_unread:
+                link.read()
         has_moved = self._pump()
         if not has_moved and self._bell is not None:
             self._bell.arm()
             has_moved = self._pump()  # what came before the bell was armed
         for link in self._links:
-            if link.has_unread:
-                link.read()
             self._write(link)
         is_busy = has_moved or any(link.has_unread for link in self._links)
         self._watch.wait(0.0 if is_busy else self._wait_s(now_ns, max_wait_s))
@@ -146,7 +147,7 @@ class Gateway:
     def run(self) -> None:
         """Run in the caller's thread, until another one calls `stop`."""
         while not self._is_stopped:
-            self.turn()
+            self.turn(MAX_WAIT_S)
 
     @property
     def is_running(self) -> bool:

@@ -384,7 +384,7 @@ def test_a_gateway_in_a_thread_sleeps_until_there_is_something_to_do():
         with_thread.turn_until(lambda: len(b.received) == 10)
         turns = []
         turn = with_thread.b.turn
-        with_thread.b.turn = lambda: (turns.append(1), turn(0.05))
+        with_thread.b.turn = lambda _: (turns.append(1), turn(0.05))
         with_thread.b.start()
         with_thread.b._thread.join(0.5)
         assert len(turns) < 40, "it spins"
