@@ -30,9 +30,8 @@ class Dialer:
         self._context = keys.connecting() if keys.pem else None
         self._watch = watch
         self._link = link
-        self._family, _, _, _, self._address = socket.getaddrinfo(
-            *address, type=socket.SOCK_STREAM
-        )[0]
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+        self._family, self._address = found[0], found[4]
         self._socket: socket.socket | None = None
         self._meeting: Meeting | None = None
         self._began_ns = self._next_ns = 0
