@@ -1,6 +1,7 @@
 """What holds for every test: one thread for torch, no pictures, and a cache folder of their own."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def no_curves():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tianji.display.curve.draw_curve", lambda _run_dir: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_command_goes_on():
+    """A run without end, left by a test that failed, would slow all others."""
+    yield
+    if commands := sys.modules.get("tests.system.commands"):
+        commands.kill_the_rest()

@@ -18,6 +18,16 @@ SMALL = [
     "--epochs", "2", "--run", "run", "--algorithm", "ppo", "--plan.source", "rule",
 ]  # fmt: skip
 FOREVER = ["--max-env-steps", "100000000", "--target-return", "none"]
+STARTED: list[Command] = []
+"""The commands of the test that runs."""
+
+
+def kill_the_rest() -> None:
+    """End what a test that failed has left running; workers die with their supervisor."""
+    for command in STARTED:
+        if command.process.poll() is None:
+            command.process.kill()
+    STARTED.clear()
 
 
 class Command:
@@ -26,6 +36,7 @@ class Command:
     def __init__(self, folder: Path, *words: str, prefix: tuple[str, ...] = ()) -> None:
         self.folder = folder
         self.run_dir = folder / "runs" / "run"
+        STARTED.append(self)
         self.process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "tianji", *words],
             cwd=folder,

@@ -130,11 +130,15 @@ def test_ape_x_is_dqn_with_other_defaults():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "max_lag", "message"),
-    [("ppo", 1, "ppo has no replay store"), ("dqn", 0, "max_lag is 0")],
+    ("asked", "message"),
+    [
+        ({"algorithm": "ppo"}, "ppo has no replay store"),
+        ({"algorithm": "dqn", "max_lag": 0}, "max_lag is 0"),
+        ({"algorithm": "dqn", "lag_target": 1}, "lag_target is 1"),
+    ],
 )
-def test_a_free_balance_needs_a_store_and_lag(algorithm, max_lag, message):
-    config = RunConfig(algorithm=algorithm, balance="free", max_lag=max_lag)
+def test_a_free_balance_needs_a_store_and_lag_that_is_left_to_it(asked, message):
+    config = RunConfig(**asked, balance="free")
     with pytest.raises(UsageError, match=message):
         resolve(config, MACHINE, probe("CartPole-v1", {}))
 

@@ -21,3 +21,8 @@ def check_balance(config: RunConfig, cadence: Cadence) -> None:
             "balance is 'free', and max_lag is 0: with max_lag 0 actors and learner take turns, "
             "with a free balance neither waits. Use --balance paced, or --max-lag 1."
         )
+    if config.lag_target != "auto":
+        raise UsageError(
+            f"balance is 'free', and lag_target is {config.lag_target}: the lag follows from the "
+            "speeds where neither side waits. Use --balance paced, or leave lag_target out."
+        )
