@@ -17,7 +17,7 @@ from tianji.channels.layout import Layout
 from tianji.channels.memory import BELL_BYTES, Bell, Segment
 from tianji.channels.orders import ORDER_WORDS
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
-from tianji.engines.worker import die_with_parent
+from tianji.engines.worker import die_with_parent, give_way
 from tianji.gateways.gateway import Gateway
 from tianji.gateways.links.keys import LinkKeys
 from tianji.gateways.ports.actors_elsewhere import ActorsElsewhere
@@ -59,6 +59,7 @@ def in_child(work: Callable[[], None]) -> int:
     child = os.fork()
     if child == 0:
         die_with_parent(parent)
+        give_way()  # as every worker does
         code = 1
         try:
             work()
@@ -71,7 +72,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 def turn_while_alive(gateway: Gateway, child: int) -> None:
     while os.waitpid(child, os.WNOHANG) == (0, 0):
-        gateway.turn()
+        gateway.turn(WAIT_S)
 
 
 def turn_until(gateway: Gateway, is_done: Callable[[], bool]) -> None:

@@ -52,6 +52,11 @@ class ClockOffset:
         best = min(self._pings, key=bound)
         self.offset_ns, self.error_ns = best.offset_ns, int(bound(best))
 
+    def forget(self) -> None:
+        """Begin anew: the peer is another one, with another clock."""
+        self._pings.clear()
+        self.offset_ns, self.error_ns = 0, None
+
     def to_ours(self, peer_ns: int) -> int:
         """Return a time of the peer's clock as one of ours. 0 means "never" and stays 0."""
         return peer_ns - self.offset_ns if peer_ns else 0

@@ -18,8 +18,9 @@ from tianji.gateways.interface import Port
 from tianji.gateways.links.connection import Connection
 from tianji.gateways.links.dialer import Dialer
 from tianji.gateways.links.keys import LinkKeys
-from tianji.gateways.links.link import NEVER_NS, Link, LinkLimits, LinkReport
+from tianji.gateways.links.link import Link
 from tianji.gateways.links.listener import LOOPBACK, Listener
+from tianji.gateways.links.state import NEVER_NS, LinkLimits, LinkReport
 from tianji.gateways.refusals import Refusals
 from tianji.gateways.watch import BellRelay, Watch
 
@@ -61,7 +62,7 @@ class Gateway:
         self._listener: Listener | None = None
         self._dialers: list[Dialer] = []
         self._links: list[Link] = []
-        self._is_closed = False
+        self._is_stopped = self._is_closed = False
         self._thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ building
@@ -95,17 +96,18 @@ class Gateway:
 
     # ------------------------------------------------------------------- running
 
-    def turn(self, max_wait_s: float = MAX_WAIT_S) -> None:
+    def turn(self, max_wait_s: float) -> None:
         """Move everything that can be moved, then sleep until there is something to do."""
         now_ns = self._now_ns()
         self._tick(now_ns)
+        for link in self._links:
+            if link.has_unread:
+                link.read()
         has_moved = self._pump()
         if not has_moved and self._bell is not None:
             self._bell.arm()
             has_moved = self._pump()  # what came before the bell was armed
         for link in self._links:
-            if link.has_unread:
-                link.read()
             self._write(link)
         is_busy = has_moved or any(link.has_unread for link in self._links)
         self._watch.wait(0.0 if is_busy else self._wait_s(now_ns, max_wait_s))
@@ -138,13 +140,24 @@ class Gateway:
             self._watch.set(link.connection.socket, events, link.ready)
 
     def start(self) -> None:
-        """Run in a thread of its own until `close`."""
+        """Run in a thread of its own, until it is closed."""
         self._thread = threading.Thread(target=self.run, name=f"gateway-{self.name}", daemon=True)
         self._thread.start()
 
     def run(self) -> None:
-        while not self._is_closed:
-            self.turn()
+        """Run in the caller's thread, until another one calls `stop`."""
+        while not self._is_stopped:
+            self.turn(MAX_WAIT_S)
+
+    @property
+    def is_running(self) -> bool:
+        """False before `start`, and when the gateway's thread has ended, for whatever reason."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Make `run` return, from any thread."""
+        self._is_stopped = True
+        self._watch.wake()
 
     def wake(self) -> None:
         """End the present wait, from any thread."""
@@ -154,11 +167,12 @@ class Gateway:
         return [link.report() for link in self._links]
 
     def close(self) -> None:
-        """Stop, and end all connections. May be called from any thread, and again."""
+        """Stop, and end all connections; whoever called `run` waits for its return first. Closing
+        again does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._watch.wake()
+        self.stop()
         if self._thread is not None:
             self._thread.join()
         if self._relay is not None:

@@ -6,7 +6,7 @@ import time
 
 from tianji.gateways.gateway import Gateway
 from tianji.gateways.links.keys import LinkKeys
-from tianji.gateways.links.link import LinkLimits
+from tianji.gateways.links.state import LinkLimits
 
 NUMBER = struct.Struct("!q")
 CLEAR = LinkKeys.make(is_encrypted=False)

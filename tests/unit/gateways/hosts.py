@@ -36,8 +36,8 @@ class Shifted:
 class BufferHost:
     """The host of buffer and learner; it listens."""
 
-    def __init__(self, layout, num_slots, num_actors, keys=CLEAR):
-        self.bell = make_bell()
+    def __init__(self, layout, num_slots, num_actors, keys=CLEAR, limits=None):
+        self.bell, self.buffer_bell = make_bells(2)
         self.memory = StreamMemory.create(layout, num_slots, num_actors)
         self.start_buffer(num_actors)
         self.board_fd = os.memfd_create("policy")
@@ -52,7 +52,7 @@ class BufferHost:
             "experience",
             self.memory,
             range(num_actors),
-            make_bell(),
+            self.buffer_bell,
             lambda actor, resets: self.lost.append((actor, resets)),
             self.policy_out,
         )
@@ -62,7 +62,7 @@ class BufferHost:
             OrdersSource("buffer", self.orders),
             GaugesSink("actors", self.gauges),
         ]
-        self.link = self.gateway.link("actors", ports)
+        self.link = self.gateway.link("actors", ports, limits=limits)
 
     def start_buffer(self, num_actors):
         self.receiver = None
@@ -72,10 +72,11 @@ class BufferHost:
 class ActorsHost:
     """The host of the actors; it connects."""
 
-    def __init__(self, layout, num_slots, num_actors, address, keys=CLEAR, ahead_ns=0):
+    def __init__(self, layout, num_slots, num_actors, address, keys=CLEAR, ahead_ns=0, limits=None):
         self.bell = make_bell()
         self.memory = StreamMemory.create(layout, num_slots, num_actors)
-        self.receiver = ShmReceiver(self.memory, make_bells(num_actors))
+        self.actor_bells = make_bells(num_actors)
+        self.receiver = ShmReceiver(self.memory, self.actor_bells)
         self.supervision = rows(num_actors, ORDER_WORDS)
         self.orders, self.gauges = rows(num_actors, ORDER_WORDS), rows(num_actors, GAUGE_WORDS)
         self.board_fd = os.memfd_create("policy")
@@ -91,7 +92,7 @@ class ActorsHost:
             OrdersSink("buffer", self.orders),
             GaugesSource("actors", self.gauges, self.clock),
         ]
-        self.link = self.gateway.link("buffer", ports, address)
+        self.link = self.gateway.link("buffer", ports, address, limits)
         self.senders = [self.new_sender(actor) for actor in range(num_actors)]
 
     def new_sender(self, actor):
@@ -109,10 +110,9 @@ class ActorsHost:
 class TwoHosts:
     """Both hosts, turned by hand."""
 
-    def __init__(self, layout, num_slots, num_actors, keys=CLEAR, ahead_ns=0):
-        self.layout, self.keys = layout, keys
-        self.b = BufferHost(layout, num_slots, num_actors, keys)
-        self.a = ActorsHost(layout, num_slots, num_actors, self.b.address, keys, ahead_ns)
+    def __init__(self, layout, num_slots, num_actors, keys=CLEAR, ahead_ns=0, limits=None):
+        self.b = BufferHost(layout, num_slots, num_actors, keys, limits)
+        self.a = ActorsHost(layout, num_slots, num_actors, self.b.address, keys, ahead_ns, limits)
 
     def turn(self):
         self.a.gateway.turn(0.0)
@@ -128,7 +128,8 @@ class TwoHosts:
         """Turn until all that can move has moved."""
 
         def is_connected():
-            return all(host.link.session.peer for host in (self.a, self.b))
+            links = (self.a.link, self.b.link)
+            return all(link.session.peer and link.clock.is_known for link in links)
 
         def is_quiet():
             return not any(host.link.session.kept() for host in (self.a, self.b))

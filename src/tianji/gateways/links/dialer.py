@@ -8,8 +8,9 @@ from selectors import EVENT_WRITE
 from tianji.gateways.links.connection import Connection
 from tianji.gateways.links.greeting import ConnectorGreeting
 from tianji.gateways.links.keys import LinkKeys
-from tianji.gateways.links.link import NEVER_NS, Link
+from tianji.gateways.links.link import Link
 from tianji.gateways.links.meeting import TIME_LIMIT_NS, Meeting
+from tianji.gateways.links.state import NEVER_NS
 from tianji.gateways.refusals import Refusal, Refused
 from tianji.gateways.watch import Watch
 
@@ -22,13 +23,15 @@ class Dialer:
     def __init__(
         self, name: str, keys: LinkKeys, watch: Watch, link: Link, address: tuple[str, int]
     ) -> None:
-        """name: by which the peer knows this host."""
+        """name: by which the peer knows this host. address: looked up now, once, because looking
+        up may take long."""
         self._name = name
         self._secret = keys.secret
         self._context = keys.connecting() if keys.pem else None
         self._watch = watch
         self._link = link
-        self._address = address
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+        self._family, self._address = found[0], found[4]
         self._socket: socket.socket | None = None
         self._meeting: Meeting | None = None
         self._began_ns = self._next_ns = 0
@@ -54,12 +57,9 @@ class Dialer:
 
     def _dial(self) -> None:
         try:
-            family, kind, protocol, _, address = socket.getaddrinfo(
-                *self._address, type=socket.SOCK_STREAM
-            )[0]
-            self._socket = socket.socket(family, kind, protocol)
+            self._socket = socket.socket(self._family, socket.SOCK_STREAM)
             self._socket.setblocking(False)
-            self._socket.connect(address)
+            self._socket.connect(self._address)
         except BlockingIOError:
             assert self._socket is not None
             self._watch.set(self._socket, EVENT_WRITE, self._connected)

@@ -83,6 +83,7 @@ class FrameReader:
         self._note = b""
         self._body: memoryview | None = None
         self._left = 0
+        self._ahead = BUFFER_BYTES
 
     def read(self) -> Progress:
         """Deliver frames until none is left, or until it is somebody else's turn."""
@@ -128,6 +129,8 @@ class FrameReader:
         self._note = bytes(self._buffer[at : at + header.note_bytes])
         self._body = self._inbox.place(header, self._note)
         self._header, self._left = header, header.body_bytes
+        # Behind a large body there is probably another one: read its header, and copy none of it.
+        self._ahead = HEADER_BYTES + MAX_NOTE_BYTES if self._left > BUFFER_BYTES else BUFFER_BYTES
         self._begin = at + header.note_bytes
         return True
 
@@ -140,6 +143,7 @@ class FrameReader:
         have = self._end - self._begin
         self._buffer[:have] = self._buffer[self._begin : self._end]
         self._begin, self._end = 0, have
-        count = self._receive_into(self._buffer[have:])
+        missing = 0 if self._header is None else self._left
+        count = self._receive_into(self._buffer[have : have + missing + self._ahead])
         self._end += max(0, count)
         return count

@@ -13,9 +13,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from enum import Enum
 from selectors import EVENT_READ
-from typing import NamedTuple
 
 from tianji.errors import ChannelError
 from tianji.gateways.clock import ClockOffset
@@ -23,45 +21,12 @@ from tianji.gateways.interface import Port, Settled
 from tianji.gateways.links.connection import Connection
 from tianji.gateways.links.frames import MAX_NOTE_BYTES, FrameReader, Header, Kind, Progress
 from tianji.gateways.links.session import NOBODY, Message, Session
+from tianji.gateways.links.state import NEVER_NS, LinkLimits, LinkReport, LinkState
 from tianji.gateways.refusals import Refusal, Refusals, Refused
 
-NEVER_NS = 1 << 62
 _ONE_TIME, _THREE_TIMES = struct.Struct("!q"), struct.Struct("!3q")
 _FILL_BYTES = 1 << 20  # keep so much ready for the socket
 _EARLY_PINGS, _EARLY_PERIOD_NS = 8, 50_000_000  # until the clocks' offset is known well
-
-
-class LinkLimits(NamedTuple):
-    """Bounds of one link."""
-
-    max_messages: int = 4096
-    max_bytes: int = 64 << 20
-    """Bytes sent and not acknowledged. Throughput is at most this for each round trip."""
-    ping_period_ns: int = 1_000_000_000
-    silent_after_ns: int = 5_000_000_000
-    gone_after_ns: int = 30_000_000_000
-
-
-class LinkState(Enum):
-    """What is known of the peer."""
-
-    EXPECTED = "never connected"
-    UP = "connected"
-    BROKEN = "the connection is broken"
-    GONE = "given up"
-
-
-class LinkReport(NamedTuple):
-    """For people, `status` and the head."""
-
-    peer: str
-    state: LinkState
-    state_since_ns: int
-    num_connections: int
-    bytes_sent: int
-    bytes_received: int
-    round_trip_error_ns: int | None
-    """Bound of the error of corrected times; None while the offset is unknown."""
 
 
 class _Channel:
@@ -102,7 +67,7 @@ class Link:
         self.peer = peer
         self.limits = limits or LinkLimits()
         self.refusals = refusals
-        self.session = Session(self.limits.max_messages, self.limits.max_bytes, self._reset_ports)
+        self.session = Session(self.limits.max_messages, self.limits.max_bytes, self._begin_anew)
         self.clock = ClockOffset()
         self.connection: Connection | None = None
         self.on_closing: Callable[[Connection], None] = lambda _: None
@@ -155,15 +120,17 @@ class Link:
     def _become(self, state: LinkState) -> None:
         self.state, self._state_since_ns = state, self._now_ns()
 
-    def _reset_ports(self) -> None:
+    def _begin_anew(self) -> None:
+        self.clock.forget()
         for port in self._ports:
             port.reset()
 
     # --------------------------------------------------------------------- turns
 
     def pump(self) -> bool:
-        """Let the ports forward; return whether anything was."""
-        if self.session.peer == NOBODY or self.connection is None:
+        """Let the ports forward; return whether anything was. They wait for the offset of the
+        clocks: each end pings first, so the other end knows it too when the first message comes."""
+        if self.session.peer == NOBODY or self.connection is None or not self.clock.is_known:
             return False
         moved = [port.pump() for port in self._ports]
         return any(moved)

@@ -8,9 +8,10 @@ from selectors import EVENT_READ
 from tianji.gateways.links.connection import Connection
 from tianji.gateways.links.greeting import ListenerGreeting, Visitor
 from tianji.gateways.links.keys import LinkKeys
-from tianji.gateways.links.link import NEVER_NS, Link
+from tianji.gateways.links.link import Link
 from tianji.gateways.links.meeting import TIME_LIMIT_NS, Meeting
 from tianji.gateways.links.session import Hello
+from tianji.gateways.links.state import NEVER_NS
 from tianji.gateways.refusals import Refusal, Refusals
 from tianji.gateways.watch import Watch
 
@@ -32,7 +33,8 @@ class Listener:
         self._context = keys.listening() if keys.pem else None
         self._watch = watch
         self._refusals = refusals
-        self._socket = socket.create_server(address, backlog=MAX_MEETINGS)
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._socket = socket.create_server(address, family=family, backlog=MAX_MEETINGS)
         self._socket.setblocking(False)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self._links: dict[str, Link] = {}

@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import ssl
+import time
 
 import pytest
 
@@ -12,7 +13,7 @@ from tianji.errors import ChannelError
 from tianji.gateways.gateway import Gateway
 from tianji.gateways.links.frames import HEADER_BYTES, Header, Kind
 from tianji.gateways.links.keys import LinkKeys
-from tianji.gateways.links.link import LinkLimits, LinkState
+from tianji.gateways.links.state import LinkLimits, LinkState
 from tianji.gateways.refusals import Refusal
 
 
@@ -105,7 +106,7 @@ def test_a_slow_receiver_closes_the_window_and_memory_stays_bounded():
     limits = LinkLimits(max_messages=8, max_bytes=100_000)
     b, a = CountingPort(), CountingPort(1000, 3000)
     with TwoEnds(b, a, limits=limits) as ends:
-        ends.turn(5)
+        ends.turn_until(lambda: b.received)
         for _ in range(200):  # b does not read
             ends.clock.ns += 1_000_000
             ends.a.turn(0.0)
@@ -138,6 +139,17 @@ def test_idle_ends_keep_their_link_with_pings_and_learn_the_offset_of_their_cloc
             ends.turn()
         assert ends.at_a.report().num_connections == 1
         assert ends.at_a.clock.is_known and ends.at_a.clock.offset_ns <= 20_000_000
+
+
+def test_nothing_arrives_before_the_offset_of_the_clocks_is_known(keys):
+    class Asking(CountingPort):
+        def receive(self, note, body):
+            super().receive(note, body)
+            assert self.outlet.clock.is_known
+
+    b, a = Asking(20), Asking(20)
+    with TwoEnds(b, a, keys) as ends:
+        ends.turn_until(lambda: len(a.received) == len(b.received) == 20)
 
 
 # ------------------------------------------------------------------------------ strangers
@@ -344,6 +356,27 @@ def test_a_listener_stays_on_loopback_unless_it_is_told_otherwise():
     gateway.close()
 
 
+def test_a_peer_may_have_an_address_of_version_six():
+    b, a = CountingPort(), CountingPort(5)
+    listening, connecting = Gateway("b", CLEAR), Gateway("a", CLEAR)
+    try:
+        address = listening.listen("::1")
+    except OSError:
+        pytest.skip("this host has no IPv6")
+    listening.link("a", [b])
+    connecting.link("b", [a], address)
+    for gateway in (listening, connecting):
+        gateway.start()
+    deadline_s = time.monotonic() + 60
+    while len(a.settled) < 5 and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    assert listening.is_running and connecting.is_running
+    for gateway in (connecting, listening):
+        gateway.close()
+        assert not gateway.is_running
+    assert b.received == numbers(5)
+
+
 def test_a_gateway_in_a_thread_sleeps_until_there_is_something_to_do():
     b, a = CountingPort(), CountingPort(10)
     with_thread = TwoEnds(b, a)
@@ -351,7 +384,7 @@ def test_a_gateway_in_a_thread_sleeps_until_there_is_something_to_do():
         with_thread.turn_until(lambda: len(b.received) == 10)
         turns = []
         turn = with_thread.b.turn
-        with_thread.b.turn = lambda: (turns.append(1), turn(0.05))
+        with_thread.b.turn = lambda _: (turns.append(1), turn(0.05))
         with_thread.b.start()
         with_thread.b._thread.join(0.5)
         assert len(turns) < 40, "it spins"

@@ -136,6 +136,16 @@ def test_gauges_arrive_with_times_of_the_local_clock(hosts):
     assert hosts.b.gauges[0][Gauge.HEARTBEAT_NS] == 0
 
 
+def test_a_host_that_was_restarted_has_another_clock(hosts):
+    hosts.a.gateway.close()
+    hosts.a = ActorsHost(LAYOUT, 2, 2, hosts.b.address, ahead_ns=-HOUR_NS)
+    hosts.turn_until(lambda: hosts.b.lost)
+    hosts.a.gauges[0][Gauge.HEARTBEAT_NS] = now_ns = hosts.a.clock()
+    hosts.turn_until(lambda: hosts.b.gauges[0][Gauge.HEARTBEAT_NS])
+    late_ns = abs(hosts.b.gauges[0][Gauge.HEARTBEAT_NS] - (now_ns + HOUR_NS))
+    assert late_ns <= hosts.b.link.clock.error_ns
+
+
 def test_gauges_cross_a_few_times_a_second_however_often_the_gateway_turns():
     class Counting(FullOutlet):
         def send_loose(self, note, body=b""):

@@ -5,10 +5,12 @@ import random
 import numpy as np
 import pytest
 
+from tests.unit.channels.ends import wait_for
 from tests.unit.gateways.ends import Cable
 from tests.unit.gateways.hosts import ActorsHost, TwoHosts
 from tianji.channels.layout import STANDARD_FIELDS, Layout
-from tianji.gateways.links.link import LinkState
+from tianji.gateways import gateway, watch
+from tianji.gateways.links.state import LinkLimits, LinkState
 from tianji.gateways.ports.stream_notes import Item, pack
 from tianji.types import Field, Stamp
 
@@ -283,6 +285,32 @@ def test_slots_of_items_that_are_not_confirmed_stay_in_use_and_actors_are_paced(
     hosts.settle()
     assert len(take_all(hosts)) == 4
     assert hosts.a.receiver.grant(0, 99)
+
+
+def test_every_wait_is_ended_by_a_bell_or_a_socket(monkeypatch):
+    """Nobody wakes up by itself here: with one ring missing, this would stand still."""
+    monkeypatch.setattr(gateway, "MAX_WAIT_S", 1000.0)
+    monkeypatch.setattr(watch, "_SIGN_OF_LIFE_S", 1000.0)
+    never = LinkLimits(ping_period_ns=10**15, silent_after_ns=10**15)
+    hosts = TwoHosts(LAYOUT, num_slots=2, num_actors=1, limits=never)
+    hosts.settle()
+    hosts.turn_until(lambda: min(host.link._ping_ns for host in (hosts.a, hosts.b)) > 10**14)
+    sender, receiver, found = hosts.a.senders[0], hosts.b.receiver, []
+    for host in (hosts.a, hosts.b):
+        host.gateway.start()
+
+    def find(look):
+        found.append(look())
+        return found[-1] is not None
+
+    for number in range(100):
+        receiver.grant(0, number)
+        wait_for(hosts.a.actor_bells[0], lambda: find(sender.reserve))
+        sender.send(found[-1].slot, stamp(0, number))
+        wait_for(hosts.b.buffer_bell, lambda: find(receiver.take))
+        assert receiver.stamp(found[-1]).round == number
+        receiver.release(found[-1])
+    hosts.close()
 
 
 def test_nothing_is_lost_or_doubled_while_the_cable_is_cut_again_and_again():
