@@ -66,7 +66,11 @@ class Progress:
     @property
     def fraction(self) -> float:
         """Share of max_env_steps done; schedules run along it."""
-        return min(1.0, self.env_steps / self._config.max_env_steps)
+        return self.fraction_at(self.env_steps)
+
+    def fraction_at(self, env_steps: int) -> float:
+        """Return the share of max_env_steps that so many steps are."""
+        return min(1.0, env_steps / self._config.max_env_steps)
 
     def wall_s(self, now_ns: int) -> float:
         if not self.started_ns:
