@@ -139,6 +139,27 @@ class _Progressed(ProgressRecord, _GroupCounts):
     pass
 
 
+class GroupFigures(TypedDict):
+    """How one group of a run does."""
+
+    group: int
+    env_steps: int
+    rates_per_s: Rates
+    lag_versions: Lag
+    updates: int
+    version: int
+    restarts: int
+
+
+class HostFigures(TypedDict):
+    """A machine that took part in a run."""
+
+    host: str
+    """Its name."""
+    groups: list[int]
+    usable_cores: int
+
+
 class BufferRecord(TypedDict):
     """Where a buffer stands."""
 
@@ -164,6 +185,12 @@ class LearnerMetrics(ProgressRecord, GroupRecord):
     """Where the run stands, as the learner's side knows it."""
 
 
+class RunMetrics(LearnerMetrics):
+    """Where a run of several groups stands, as its head knows it."""
+
+    groups: list[GroupFigures]
+
+
 class SessionShares(TypedDict):
     """Means over the whole session, by role where they are of one."""
 
@@ -174,6 +201,12 @@ class SessionShares(TypedDict):
 
 class SessionMetrics(LearnerMetrics, SessionShares):
     """The last record of the learner's side, with the means over the whole session."""
+
+
+class RunSession(SessionMetrics):
+    """The same for a run of several groups."""
+
+    groups: list[GroupFigures]
 
 
 class GpuUse(TypedDict):
@@ -207,6 +240,8 @@ class Metrics(_Progressed, Measured):
     """A line of metrics.jsonl: all that is known of a run at one moment."""
 
     learner: dict[str, float]
+    groups: NotRequired[list[GroupFigures]]
+    """Each group, where a run has several."""
     gather: NotRequired[Gathering]
     evaluation: NotRequired[Evaluation]
     usable_cores: int | None
@@ -233,6 +268,9 @@ class SummaryFacts(TypedDict, total=False):
     gather: Gathering | None
     restarts: int
     replans: int
+    groups: list[GroupFigures]
+    """Each group: rates over the whole session, lag, counts."""
+    hosts: list[HostFigures]
     busy_share: dict[str, float]
     busy_s: dict[str, float]
     waited_s: Spent
@@ -315,6 +353,22 @@ class MetricsReport(_Spoken):
     record: LearnerMetrics
 
 
+class FinishedEpisodes(TypedDict):
+    """Episodes of a group since its last report."""
+
+    until_ns: int
+    """Time of this report."""
+    episodes: list[tuple[int, float, int, int]]
+    """End, return, length and actor of each (types.Episode)."""
+
+
+class EpisodesReport(_Spoken):
+    """Episodes have finished; only of groups that a head merges."""
+
+    kind: Literal["episodes"]
+    record: FinishedEpisodes
+
+
 class EvaluationReport(_Spoken):
     """An evaluation has ended."""
 
@@ -368,6 +422,7 @@ class DoneReport(_Spoken):
 Report: TypeAlias = (
     BuiltReport
     | MetricsReport
+    | EpisodesReport
     | EvaluationReport
     | RestoredReport
     | ImbalanceReport

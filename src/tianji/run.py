@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.orders import Stop
-from tianji.checkpoint.load import list_checkpoints, read_manifest
+from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.schema import folder_name
+from tianji.checkpoint.sets import (
+    SavedGroups,
+    group_folder,
+    has_groups,
+    main_folder,
+)
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import with_changes
@@ -22,20 +28,31 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
-from tianji.engines.interface import ENGINES, Outcome
+from tianji.engines.interface import ENGINES, GROUP_ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
 from tianji.errors import UsageError
-from tianji.explain.explain import explain, prediction_error
-from tianji.learner.resumable import check_fits, newest_sound
+from tianji.explain.explain import speed_facts
+from tianji.learner.resumable import check_fits, check_not_over, newest_saved
 from tianji.observe.observer import RunObserver
-from tianji.observe.summary import build_summary, read_summary, write_summary
+from tianji.observe.summary import (
+    build_summary,
+    read_summary,
+    this_host,
+    write_summary,
+)
+from tianji.planning.groups import PlannedGroups, check_groups, plan_groups
 from tianji.planning.planned import Planned
 from tianji.planning.planner import gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.program import program_for
-from tianji.records import Event, GatherRule, Metrics, Summary, SummaryFacts, without_open_round
+from tianji.records import (
+    Event,
+    GatherRule,
+    Summary,
+    SummaryFacts,
+)
 from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
 from tianji.trace.spans import SPANS_FOLDER
@@ -50,6 +67,7 @@ NO_COSTS = (
     "plan.replan has no effect: cores are shared by rule on a GPU and with a server for inference."
 )
 NO_BALANCE = "plan.replan has no effect: with a free balance there is nothing to balance."
+NO_REPLAN_OF_GROUPS = "plan.replan has no effect: the plan of several groups does not change."
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
@@ -69,13 +87,14 @@ def train_config(
     """
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
+    check_groups(config)
     machine = read_machine()
     with tell_progress(config.observe.display) as tell:
-        planned = plan_run(config, source, machine, tell)
-    _check_network(planned, machine)
-    run_dir = new_run_dir(planned.config, base)
+        groups = plan_groups(config, machine, lambda one, share: plan_run(one, source, share, tell))
+    _check_network(groups)
+    run_dir = new_run_dir(groups.planned.config, base)
     with RunFolder(run_dir) as folder:
-        run = _Run(planned, source, machine, folder, run_dir, started_ns)
+        run = _Run(groups, source, machine, folder, run_dir, started_ns)
         return run.to_end(resume=False)
 
 
@@ -90,41 +109,34 @@ def resume_run(
     Every obstacle is found before anything in the folder is changed.
     """
     started_ns = started_ns or time.monotonic_ns()
-    if not list_checkpoints(run_dir):
+    if not list_checkpoints(main_folder(run_dir)):
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
     with RunFolder(run_dir) as folder:
-        config = with_changes(load_config(run_dir / CONFIG_FILE), changes)
-        checkpoint = newest_sound(run_dir)
-        _check_not_over(config, run_dir, read_manifest(checkpoint).facts.get("env_steps") or 0)
+        loaded = load_config(run_dir / CONFIG_FILE)
+        config = with_changes(loaded, changes)
+        check_groups(config, had_groups=has_groups(run_dir))
+        saved = newest_saved(run_dir)
+        check_not_over(config, run_dir, saved.found.env_steps)
         source = env or config.envs or config.env
         machine, before = read_machine(), read_plan(run_dir)
         with tell_progress(config.observe.display) as tell:
-            planned = plan_again(config, changes, source, machine, before, tell)
-        _check_network(planned, machine)
-        check_fits(checkpoint, before, planned.plan, planned.config, planned.probe.spaces)
-        run = _Run(planned, source, machine, folder, run_dir, started_ns)
+
+            def plan(one: RunConfig, share: Machine) -> Planned:
+                if config.num_groups != loaded.num_groups:  # each has another share now
+                    return plan_run(one, source, share, tell)
+                return plan_again(one, changes, source, share, before, tell)
+
+            groups = plan_groups(config, machine, plan)
+        _check_network(groups)
+        planned = groups.planned
+        check_fits(saved.paths[0], before, planned.plan, planned.config, planned.probe.spaces)
+        run = _Run(groups, source, machine, folder, run_dir, started_ns, saved)
         return run.to_end(resume=True)
 
 
-def _check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
-    """Refuse to continue a run that has reached its limit or its target. done: the environment
-    steps of the checkpoint that it would continue from."""
-    if done >= config.max_env_steps:
-        raise UsageError(
-            f"Run {run_dir} has done {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
-            f"Raise the limit: --max-env-steps {2 * done}"
-        )
-    summary = read_summary(run_dir)
-    reached = summary is not None and summary["stopped_because"] == "target_reached"
-    if summary is not None and reached and config.target_return == summary.get("target_return"):
-        raise UsageError(
-            f"Run {run_dir} has reached target_return = {config.target_return:g}. Set a higher "
-            "--target-return, or start a new run."
-        )
-
-
-def _check_network(planned: Planned, machine: Machine) -> None:
+def _check_network(groups: PlannedGroups) -> None:
     """Check the memory that a network of the person's own needs, before anything starts."""
+    planned, machine = groups.planned, groups.shares[0]
     config, spaces = planned.config, planned.probe.spaces
     if config.model.factory is not None:  # only then is torch worth waiting for here
         model = load_algorithm(config.algorithm.name).build_model(spaces, config)
@@ -137,27 +149,34 @@ class _Run:
 
     def __init__(
         self,
-        planned: Planned,
+        groups: PlannedGroups,
         env: EnvSources,
         machine: Machine,
         folder: RunFolder,
         run_dir: Path,
         started_ns: int,
+        saved: SavedGroups | None = None,
     ) -> None:
+        """saved: where the run continues; None: it is new."""
+        planned = groups.planned
         config, plan = planned.config, planned.plan
         save_config(config, run_dir / CONFIG_FILE)
         self._plan_file = PlanFile(run_dir, plan)
         self._plan_file.save()
         self._planned = planned
+        self._groups = groups
+        self._saved = saved
+        self._has_groups = config.num_groups > 1 or has_groups(run_dir)
+        self._machine = machine
         self._folder = folder
         self._started_ns = started_ns
         self._spec = RunSpec(config, plan, planned.probe.spaces, env, run_dir)
         self._replanner: Replanner | None = None
-        if _may_replan(config):
+        if _may_replan(config) and not self._has_groups:
             from tianji.planning.replan import replanner_for
 
             self._replanner = replanner_for(planned, env, machine)
-        self._display = Display(config, plan, config.observe.display)
+        self._display = Display(config, groups.for_run, config.observe.display)
         look = partial(folder.look, config, self._plan_file)
         gather, on_built = _gather_rule(config), self._plan_file.complete
         self._observer = RunObserver(
@@ -173,7 +192,8 @@ class _Run:
         if self._planned.note:
             self._note("planner", self._planned.note)
         if self._replanner is None and _may_replan(self._spec.config):
-            self._note("planner", _why_no_replan(self._spec.plan))
+            why = NO_REPLAN_OF_GROUPS if self._has_groups else _why_no_replan(self._spec.plan)
+            self._note("planner", why)
         self._merge_trace()  # what a supervisor that was killed has left
         outcome = Outcome(because="interrupted", record=None, restarts=0, first_cause=None)
         try:
@@ -201,6 +221,10 @@ class _Run:
         self._observer.report(Event(kind="note", role=role, text=text))
 
     def _run_engines(self, extra: Mapping[str, Any], stop: StopRequest, resume: bool) -> Outcome:
+        if self._has_groups:
+            build = GROUP_ENGINES[self._spec.config.engine]
+            groups = build(self._spec, self._groups.plans, self._saved, self._observer)
+            return groups.run(stop, resume)
         restarts = 0
         while True:
             spec = self._spec
@@ -238,11 +262,17 @@ class _Run:
         return {} if self._replanner is None else {"replan": self._replanner}
 
     def _merge_trace(self) -> None:
-        """Join the spans of all roles in one file, however the run ended."""
-        if (self._spec.run_dir / SPANS_FOLDER).is_dir():
-            from tianji.trace.merge import merge_in_words
+        """Join the spans of all roles in one file, one for each group, however the run ended."""
+        run_dir = self._spec.run_dir
+        for folder in (run_dir, *(group_folder(run_dir, g) for g in range(self._num_groups))):
+            if (folder / SPANS_FOLDER).is_dir():
+                from tianji.trace.merge import merge_in_words
 
-            self._note("supervisor", merge_in_words(self._spec.run_dir))
+                self._note("supervisor", merge_in_words(folder))
+
+    @property
+    def _num_groups(self) -> int:
+        return self._spec.config.num_groups
 
     def _sum_up(self, outcome: Outcome, before: Summary | None) -> Summary:
         """before: the summary that the run had, where this session added nothing to it."""
@@ -253,8 +283,9 @@ class _Run:
             facts["first_cause"] = outcome["first_cause"]
         if before is not None:
             return build_summary(spec.config, spec.run_dir, facts, before)
-        saved = list_checkpoints(spec.run_dir)
-        facts |= _speed_facts(self._observer.whole_run(), spec)
+        saved = list_checkpoints(main_folder(spec.run_dir))
+        run_plan = self._groups.for_run if self._has_groups else spec.plan
+        facts |= speed_facts(self._observer.whole_run(), run_plan, spec.config.engine)
         facts |= {
             "planning_s": planned.planning_s,
             "start_up_s": (first_ns - self._started_ns) / 1e9 if first_ns else None,
@@ -264,26 +295,8 @@ class _Run:
             "can_be_filmed": planned.probe.can_be_filmed,
         }
         record = outcome["record"] or self._observer.last_record
+        facts["hosts"] = [this_host(self._num_groups, len(self._machine.cores))]
         return build_summary(spec.config, spec.run_dir, facts, record)
-
-
-def _speed_facts(whole: Metrics, spec: RunSpec) -> SummaryFacts:
-    """Explain why the run was as fast as it was."""
-    found, prediction = explain(whole, spec.plan, spec.config.engine), spec.plan.prediction
-    facts: SummaryFacts = {
-        "critical_path": found.critical_path,
-        "explanation": list(found.sentences),
-        "waited_s": whole["waited_s"],
-        "device": spec.plan.device,
-        "inference": spec.plan.inference,
-        "gpu": whole["gpu"],
-    }
-    if "gather" in whole:
-        facts["gather"] = without_open_round(whole["gather"])
-    if prediction is not None:
-        facts["predicted"] = prediction.model_dump()
-        facts["prediction_error"] = prediction_error(prediction, whole["rates_per_s"])
-    return facts
 
 
 def _gather_rule(config: RunConfig) -> GatherRule | None:

@@ -61,14 +61,14 @@ def begin_new_episodes_at(monkeypatch, env_steps):
     tick = InlineEngine._loop
 
     def watched(self, stop):
-        side, after = self._roles.side, self._roles.side._after_version
+        side, after = self.roles.side, self.roles.side._after_version
         pending = [True]
 
         def after_version(now_ns):
             after(now_ns)
             if pending and side.progress.env_steps >= env_steps:
                 pending.clear()
-                for actor in self._roles.actors.values():
+                for actor in self.roles.actors.values():
                     actor._assembler._carry = None
 
         side._after_version = after_version

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
     from tianji.config.schema import AlgorithmConfig
     from tianji.envs.interface import Spaces
+    from tianji.models.statistics import Statistics
 
 
 ValueFunction: TypeAlias = Callable[[Mapping[str, Array]], Array]
@@ -235,6 +236,13 @@ class Update(Protocol):
         the model's own state_dict."""
 
     def load_state(self, state: Mapping[str, torch.Tensor]) -> None: ...
+
+
+def statistics_of(update: Update) -> list[Statistics]:
+    """Return the running statistics of an update, which groups mix. Updates that have some have a
+    method of that name."""
+    found: Callable[[], list[Statistics]] = getattr(update, "statistics", list)
+    return found()
 
 
 @dataclass(frozen=True)

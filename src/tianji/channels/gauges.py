@@ -77,10 +77,13 @@ class Gauge(IntEnum):
     """The system's number of the thread that runs the role."""
     ANSWER_NS = 30
     """Actor: time asleep while a server evaluated its observations, a part of WAIT_NS."""
-    COMBINE_NS = 31
+    ENV_STEPS = 31
+    """Learner of one group of several: environment steps that it counts, those of earlier sessions
+    included."""
+    COMBINE_NS = 32
     """Learner: time in reductions with the learners of other groups, a part of BUSY_NS. The group
     that the others wait for has the least."""
-    REDUCED_BYTES = 32
+    REDUCED_BYTES = 33
     """Learner: bytes that it has given to those reductions."""
 
 

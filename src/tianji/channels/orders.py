@@ -21,7 +21,7 @@ from tianji.channels.gauges import GAUGE_WORDS, Gauges, rows_by_name
 from tianji.channels.memory import BELL_BYTES, IS_ORDERED, Bell, Segment, new_fence
 from tianji.types import RoleKind
 
-ORDER_WORDS = 8
+ORDER_WORDS = 12
 ROLE_BYTES = 8 * (GAUGE_WORDS + 2 * ORDER_WORDS)
 
 
@@ -47,6 +47,8 @@ class Order(IntEnum):
     CALL = 7
     """Buffer, to an actor: the team of an all-reduce and the version whose sums it gives now
     (channels/reduce.py, Call). One word, so that nobody sees half of it."""
+    OTHER_STEPS = 8
+    """Supervisor, to a learner: environment steps of the run that its group does not count."""
 
 
 class Stop(IntEnum):

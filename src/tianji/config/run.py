@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
@@ -18,6 +18,7 @@ from tianji.config.schema import (
     load_algorithm_config,
 )
 
+Combine: TypeAlias = Literal["gradients", "average", "gossip"]
 SEED_LIMIT = 2**63
 """Seeds are below this."""
 
@@ -176,8 +177,17 @@ class RunConfig(Strict):
     `virtual`: asynchronous in simulated time, one process, bit-reproducible."""
     seed: int = Field(1, ge=0, lt=SEED_LIMIT)
     """Seed of all random numbers."""
+    num_groups: Count = 1
+    """Groups of a learner, a buffer and actors that train one policy together. num_envs, num_actors
+    and the settings of the algorithm describe one group; limits, targets and schedules the run."""
+    combine: Combine = "gradients"
+    """How several groups become one policy. `average`: each takes the mean of all groups'
+    parameters; `gossip`: each mixes with the group before it in a ring; nobody waits. `gradients`:
+    their gradients are added up before each step."""
+    combine_every: Count = 1
+    """Updates between two mixes, with `average` and `gossip`; many make the groups drift apart."""
     num_envs: TriedCount = 8
-    """Total number of environments of all actors. auto: the fewest at full speed."""
+    """Total number of environments of all actors, of one group. auto: the fewest at full speed."""
     num_actors: Count | Auto = "auto"
     """Number of actor processes; auto: as many as help, by how long the environment's steps take;
     one for each core if the actors compute the gradients."""
@@ -267,3 +277,12 @@ def _plain(value: Any, key: str) -> Any:
         f"{key} is a {type(value).__name__}; numbers, text, true, false, none, and lists and "
         "mappings of them can be saved with the run. Build the rest in a `module:factory`."
     )
+
+
+def peers_of(group: int, num_groups: int, combine: Combine) -> tuple[int, ...]:
+    """Return the groups whose parameters a group reads: all others, or the one before it."""
+    if num_groups == 1 or combine == "gradients":
+        return ()
+    if combine == "gossip":
+        return ((group - 1) % num_groups,)
+    return tuple(other for other in range(num_groups) if other != group)

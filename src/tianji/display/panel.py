@@ -12,6 +12,10 @@ metrics   approx_kl 0.0123  clip_fraction 0.11  entropy 0.54
 why       The learner is the bottleneck: it is busy 99 % of the time, the actor 57 %. ...
 event     12:01:33 Checkpoint v00000160: 0.2 MB in 0.01 s.
 
+A run of several groups has one more, with the steps that each group receives:
+
+groups    0 16.9k/s  1 16.2k/s
+
 A run that gathers gradients has two other lines in place of `lag` and `ratio`:
 
 rounds    12.3/s  first 20 gradients  version 160  waiting for actor-3
@@ -30,7 +34,7 @@ from tianji.checkpoint.writer import to_size
 from tianji.display.live import Marks, to_columns
 from tianji.display.phrases import NO_EPISODE, Outlook, short_env_name, silent_roles
 from tianji.explain.rounds import MUCH_DROPPED, cost_in_words, late_actors, named, rule_in_short
-from tianji.records import Gathering, Metrics, Ratio, roles_of
+from tianji.records import Gathering, GroupFigures, Metrics, Ratio, roles_of
 from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
 
 if TYPE_CHECKING:
@@ -44,6 +48,8 @@ MAX_ROLE_LINES = 8
 MAX_METRIC_LINES = 2
 MAX_WHY_LINES = 4
 MAX_COLUMNS = 24
+SLOW_GROUP = 0.7
+"""A group that receives less than this share of the steps of the fastest one is slow."""
 
 
 class Panel:
@@ -74,6 +80,8 @@ class Panel:
             yield self._steps_line(record, bar_width)
             yield self._rates_line(record)
             yield from self._lane_lines(record)
+            if figures := record.get("groups"):
+                yield _groups_line(figures)
             yield from self._role_lines(record, width)
             if words := silent_roles(record, self._config.supervise.heartbeat_timeout_s):
                 yield _line("waiting", [(f"for {words}", "yellow")])
@@ -218,6 +226,18 @@ def _counts_line(record: Metrics) -> Text:
     if record["env_failures"]:
         parts += _warned("environment failures", record["env_failures"])
     return _line("ratio", parts)
+
+
+def _groups_line(groups: Sequence[GroupFigures]) -> Text:
+    """Show how fast each group receives steps; slow ones in yellow."""
+    rates = [figures["rates_per_s"]["received"] for figures in groups]
+    parts: list[tuple[str, str]] = []
+    for figures, rate in zip(groups, rates, strict=True):
+        is_slow = rate < SLOW_GROUP * max(rates)
+        space = "  " if parts else ""
+        parts += [(f"{space}{figures['group']} ", "dim")]
+        parts += [(f"{to_count(rate)}/s", "yellow" if is_slow else "")]
+    return _line("groups", parts)
 
 
 def _ratio_of_target(ratio: Ratio) -> str:

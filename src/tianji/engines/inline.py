@@ -8,6 +8,8 @@ balance the actors make one round of unrolls before each version.
 from __future__ import annotations
 
 from tianji.channels.gauges import Gauge, timed_tick
+from tianji.channels.inproc import InprocBoard
+from tianji.channels.orders import Stop
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.assembly.wiring import build_stream
 from tianji.engines.interface import Observer, Outcome
@@ -21,43 +23,56 @@ from tianji.records import StoppedBecause
 class InlineEngine:
     """Runs a program in the calling process and thread."""
 
-    def __init__(self, spec: RunSpec, program: Program, observer: Observer) -> None:
+    def __init__(
+        self,
+        spec: RunSpec,
+        program: Program,
+        observer: Observer,
+        peers: dict[int, InprocBoard] | None = None,
+    ) -> None:
+        """peers: the boards between groups, where the program is that of one group."""
         self._threads = spec.plan.learner_threads
         self._observer = observer
         self._is_free = spec.plan.balance == "free"
         self._round = spec.plan.unrolls_per_version
-        self._roles = OneProcess(spec, program, observer, build_stream(spec.plan))
+        self.roles = OneProcess(spec, program, observer, build_stream(spec.plan), peers=peers)
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        return self._roles.run(self._loop, stop, resume)
+        return self.roles.run(self._loop, stop, resume)
 
     def _loop(self, stop: StopRequest) -> StoppedBecause:
-        training = self._roles.side
         while True:
-            if self._is_free and training.group.learner.is_between_versions:
-                self._make_round()
-            use_threads(self._threads)
-            worked = training.tick()
-            if (because := self._roles.ended(stop)) is not None:
+            if (because := self.turn(stop.level)) is not None:
                 return because
-            self._observer.tick()
-            if not worked and not self._is_free:
-                self._tick_actors()
+
+    def turn(self, stop: Stop) -> StoppedBecause | None:
+        """Do what is next; return why the run is over, if it is."""
+        training = self.roles.side
+        if self._is_free and training.group.learner.is_between_versions:
+            self._make_round()
+        use_threads(self._threads)
+        worked = training.tick()
+        if (because := training.ended(stop)) is not None:
+            return because
+        self._observer.tick()
+        if not worked and not self._is_free:
+            self._tick_actors()
+        return None
 
     def _tick_actors(self) -> None:
-        rows = self._roles.gauges.rows
+        rows = self.roles.gauges.rows
         use_threads(1)
-        moved = [timed_tick(actor, rows[name]) for name, actor in self._roles.actors.items()]
-        for name, evaluator in self._roles.evaluators.items():
+        moved = [timed_tick(actor, rows[name]) for name, actor in self.roles.actors.items()]
+        for name, evaluator in self.roles.evaluators.items():
             timed_tick(evaluator, rows[name])
         assert any(moved), "no role has anything to do: the balance is wrong"
 
     def _make_round(self) -> None:
         """Let the actors make the unrolls of one version: a learner that never waits would leave
         them no turn in this process."""
-        buffer = self._roles.gauges.the("buffer")
+        buffer = self.roles.gauges.the("buffer")
         enough = buffer[Gauge.ITEMS] + self._round
-        self._roles.side.group.tick_buffer()
+        self.roles.side.group.tick_buffer()
         while buffer[Gauge.ITEMS] < enough:
             self._tick_actors()
-            self._roles.side.group.tick_buffer()
+            self.roles.side.group.tick_buffer()

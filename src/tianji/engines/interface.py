@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypedDict
 
@@ -47,6 +48,16 @@ class Outcome(TypedDict):
     first_cause: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What the engine of one group has of the others."""
+
+    boards: Mapping[str, int]
+    """File descriptors of the boards between groups, by wire."""
+    other_steps: Callable[[], int]
+    """Returns the environment steps of the run that this group does not count."""
+
+
 class Engine(Protocol):
     """Built with a spec, a program and an observer; runs once."""
 
@@ -70,3 +81,9 @@ ENGINES = {
 }
 """Called with the spec, the program and the observer; `local` also takes a replan, `virtual` a
 profile."""
+GROUP_ENGINES = {
+    "inline": _engine("groups.inline", "InlineGroups"),
+    "local": _engine("groups.local", "LocalGroups"),
+}
+"""Engines for several groups, called with the spec, the plan of each group, the set of checkpoints
+that the run continues from (None for a new run), and the observer."""

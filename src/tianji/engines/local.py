@@ -15,16 +15,17 @@ from collections import deque
 from typing import Literal
 
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.orders import Stop
+from tianji.channels.orders import Order, Stop
 from tianji.config.machine import read_machine
 from tianji.engines.assembly.wiring import SharedMemory
-from tianji.engines.interface import Observer, Outcome
+from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.imbalance import Imbalances, Replan
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
+from tianji.programs.groups import in_group
 from tianji.programs.program import Program
 from tianji.records import DoneReport, Event, Report, StoppedBecause
 
@@ -44,12 +45,19 @@ class LocalEngine:
     """Runs a program on this machine."""
 
     def __init__(
-        self, spec: RunSpec, program: Program, observer: Observer, replan: Replan | None = None
+        self,
+        spec: RunSpec,
+        program: Program,
+        observer: Observer,
+        replan: Replan | None = None,
+        neighbours: Neighbours | None = None,
     ) -> None:
-        """replan: asked when an imbalance lasts; if it knows a better plan, the run ends for it."""
+        """replan: asked when an imbalance lasts; if it knows a better plan, the run ends for it.
+        neighbours: the other groups, where the program is that of one group."""
         self._spec = spec
         self._observer = observer
-        self._memory = SharedMemory.create(program, spec.plan)
+        self._neighbours = neighbours or Neighbours({}, lambda: 0)
+        self._memory = SharedMemory.create(program, spec.plan, self._neighbours.boards)
         self._control = control = self._memory.control
         self._workers = {
             worker.name: WatchedWorker(worker, program.roles_in(worker.name), control.gauges)
@@ -58,7 +66,8 @@ class LocalEngine:
         self._learner = next(worker for worker in self._workers.values() if worker.has_learner)
         self._learner_row = control.gauges.the("learner")
         self._recovery = Recovery(spec.config, program, control, self._workers, observer)
-        num_cores = len(read_machine().cores)
+        (self._learner_role,) = program.of_kind("learner")
+        num_cores = max(1, len(read_machine().cores) // spec.config.num_groups)
         self._imbalances = Imbalances(spec.plan, num_cores, control.gauges, replan, pids=self._pids)
         self._encoded_run = encode_run(spec, program)
         self._pending = deque(
@@ -101,11 +110,16 @@ class LocalEngine:
             self._start_pending(resume)
             self._listen(stop, self._timeout_s())
             self._pass_on(stop)
+            self._tell_other_steps()
             for name in self._recovery.due():
                 self._start(self._workers[name], resume=False, is_restart=True)
             self._check_heartbeats()
             self._check_balance()
             self._observer.tick()
+
+    def _tell_other_steps(self) -> None:
+        steps = self._neighbours.other_steps()
+        self._control.supervision.post(self._learner_role.name, Order.OTHER_STEPS, steps)
 
     # Starting workers.
 
@@ -127,6 +141,7 @@ class LocalEngine:
             resume=resume,
             is_restart=is_restart,
             shares_cores=self._spec.plan.shares_cores,
+            shown_as=in_group(self._spec.group, worker.name) if self._spec.has_head else "",
         )
         process = WorkerProcess.start(message)
         worker.begin(process)
@@ -223,7 +238,8 @@ class LocalEngine:
         if stop.level > self._stop_level:
             self._finish_by_s = time.monotonic() + FINISH_S
             self._tell_to_stop(stop.level)
-            self._observer.report(Event(kind="note", role="supervisor", text=FINISHING))
+            if stop.note:
+                self._observer.report(Event(kind="note", role="supervisor", text=stop.note))
 
     def _tell_to_stop(self, level: Stop) -> None:
         self._stop_level = level
@@ -270,6 +286,3 @@ class LocalEngine:
             restarts=recovery.restarts,
             first_cause=recovery.first_cause,
         )
-
-
-FINISHING = "Finishing the current version and saving. Press Ctrl-C again to stop at once."

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tianji.channels.inproc import InprocBoard, InprocStream
-from tianji.channels.orders import Stop
+from tianji.channels.orders import Order, Stop
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.assembly.gradients import gather_of
 from tianji.engines.assembly.roles import Roles
@@ -31,7 +31,9 @@ class OneProcess:
         stream: InprocStream,
         make_board: Callable[[int], InprocBoard] = InprocBoard,
         now_ns: Clock = time.monotonic_ns,
+        peers: dict[int, InprocBoard] | None = None,
     ) -> None:
+        """peers: the boards between groups, the same for all groups."""
         self._observer = observer
         self._now_ns = now_ns
         gather = gather_of(spec)
@@ -42,10 +44,11 @@ class OneProcess:
             self._lost = MADE_ANEW if gather.rule == "every" else ""
         self._is_between = is_serial if gather is None else gather.rule != "every"
         """True where no actor has an unfinished item between two versions."""
-        ends = InprocEnds(program, stream, make_board)
+        ends = InprocEnds(program, stream, make_board, peers)
+        self._supervision = ends.supervision
         roles = Roles(spec, program, ends, observer.report, now_ns)
         self.gauges = ends.gauges
-        (learner,) = program.of_kind("learner")
+        (self._learner,) = (learner,) = program.of_kind("learner")
         self.side = roles.training(learner, self._actor_states)
         self.actors = {
             role.name: roles.actor(role, mends=False) for role in program.of_kind("actor")
@@ -65,24 +68,28 @@ class OneProcess:
     ) -> Outcome:
         """Run from the first version to the last record. `loop` decides which role is next, and
         returns why it ended. settle: see Observer.watch."""
-        self.start(resume)
-        self._observer.watch(self.gauges, now_ns=self._now_ns, settle=settle)
+        self.start(resume, settle)
         try:
             with arithmetic_of_a_run():
-                because = loop(stop)
-                record = self.side.close(save=stop.level < Stop.NOW)
+                return self.end(loop(stop), save=stop.level < Stop.NOW)
         finally:
             self.close()
+
+    def tell_other_steps(self, steps: int) -> None:
+        """Tell the learner the environment steps of the run that other groups count."""
+        self._supervision.post(self._learner.name, Order.OTHER_STEPS, steps)
+
+    def end(self, because: StoppedBecause, save: bool) -> Outcome:
+        """Write the last checkpoint and return the last record."""
+        record = self.side.close(save)
         return Outcome(because=because, record=record, restarts=0, first_cause=None)
 
-    def ended(self, stop: StopRequest) -> StoppedBecause | None:
-        """Return why the run is over, if it is."""
-        return self.side.ended(stop.level)
-
-    def start(self, resume: bool) -> None:
+    def start(self, resume: bool, settle: Callable[[], None] | None = None) -> None:
+        """Publish the first version, and let the observer watch."""
         if resume:
             self._resume_actors(self.side.resume(highest_version=-1))
         self.side.start()
+        self._observer.watch(self.gauges, now_ns=self._now_ns, settle=settle)
 
     def close(self) -> None:
         for actor in self.actors.values():

@@ -223,7 +223,8 @@ class WorkerRun:
         ends, reports = self._ends, self._reports
         training = self._roles.training(role, lambda: None, self._open_buffer)
         highest = ends.highest_version
-        if resume or (is_restart and list_checkpoints(self._spec.run_dir)):
+        has_saved = self._spec.start_from is not None or list_checkpoints(self._spec.run_dir)
+        if resume or (is_restart and has_saved):
             training.resume(highest)
         else:
             training.group.continue_at(highest + 1)  # 0, unless one died before any checkpoint
@@ -234,6 +235,9 @@ class WorkerRun:
         row = ends.gauges.rows[role.name]
         if is_restart:
             self._tell_kept(is_restart)
+            combination = training.group.learner.combination
+            if combination is not None and combination.catch_up():
+                reports(Event(kind="note", text=CAUGHT_UP))
             training.progress.wall_before_s = row[Gauge.WALL_BEFORE_NS] / 1e9
         row[Gauge.WALL_BEFORE_NS] = int(training.progress.wall_before_s * 1e9)
         training.start()
@@ -263,6 +267,7 @@ class WorkerRun:
 
 
 NEW_EPISODES = "All environments begin new episodes; counters, schedules and versions continue."
+CAUGHT_UP = "Its parameters are those of the other groups now; its optimiser's state is its own."
 LOST_STORE = (
     "The replay store lay on the GPU and is gone with the learner's process: it is filled again."
 )

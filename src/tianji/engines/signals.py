@@ -12,6 +12,8 @@ from types import FrameType
 
 from tianji.channels.orders import Stop
 
+FINISHING = "Finishing the current version and saving. Press Ctrl-C again to stop at once."
+
 
 class StopRequest:
     """A request to end the run, by a person or by the system (SIGTERM, SIGHUP).
@@ -19,7 +21,9 @@ class StopRequest:
     `fd` becomes readable when that changes, so that a supervisor can sleep on it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, note: str = FINISHING) -> None:
+        """note: what a person is told when it is followed; empty: nothing."""
+        self.note = note
         self.level = Stop.NO
         self.fd, self._write_fd = os.pipe()
         os.set_blocking(self.fd, False)
@@ -29,14 +33,15 @@ class StopRequest:
         """Ask more urgently than before; the third call interrupts the calling thread."""
         if self.level == Stop.NOW:
             raise KeyboardInterrupt
-        self._raise_to(Stop.FINISH if self.level == Stop.NO else Stop.NOW)
+        self.raise_to(Stop.FINISH if self.level == Stop.NO else Stop.NOW)
 
     def hang_up(self) -> None:
         """Ask to finish, however often it is called: a terminal that is closed sends SIGHUP from
         the kernel and again from the shell, and nobody is there who could want it more urgently."""
-        self._raise_to(max(self.level, Stop.FINISH))
+        self.raise_to(max(self.level, Stop.FINISH))
 
-    def _raise_to(self, level: Stop) -> None:
+    def raise_to(self, level: Stop) -> None:
+        """Ask with this urgency."""
         self.level = level
         os.write(self._write_fd, b"!")
 

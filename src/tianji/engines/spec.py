@@ -22,10 +22,21 @@ class RunSpec:
     """The environment: config.env, or the callable that was given instead; a tuple where actors
     have different ones (config.envs)."""
     run_dir: Path
+    """Folder of the run; of the group, where there are several."""
+    group: int = 0
+    """Number of the group, of config.num_groups."""
+    has_head: bool = False
+    """A head merges the groups and decides when the run is over."""
+    start_from: Path | None = None
+    """The checkpoint that a resume continues from; None: the newest in the folder."""
 
     def env_of(self, actor: int) -> EnvSource:
         """Return the environment of one actor."""
         return self.env[actor % len(self.env)] if isinstance(self.env, tuple) else self.env
+
+    def number_of(self, actor: int) -> int:
+        """Return the number of an actor of this group, counted over all groups."""
+        return self.group * self.plan.num_actors + actor
 
     @property
     def tasks(self) -> dict[str, EnvSource]:

@@ -109,7 +109,7 @@ class VirtualEngine:
 
     def _loop(self, stop: StopRequest) -> StoppedBecause:
         self._cluster.start()
-        while (because := self._roles.ended(stop)) is None:
+        while (because := self._roles.side.ended(stop.level)) is None:
             self._observer.tick()
             if not self._clock.step():
                 raise AssertionError("no role has anything to do: the balance is wrong")

@@ -98,8 +98,17 @@ def read_run(run: bytes) -> tuple[RunSpec, Program | None]:
     config = RunConfig.model_validate(facts["config"])
     plan = RunPlan.model_validate(facts["plan"])
     spaces, env, program = pickle.loads(pickled)
-    run_dir = Path(facts["run_dir"])
-    return RunSpec(config, plan, spaces, config.env if env is None else env, run_dir), program
+    spec = RunSpec(
+        config,
+        plan,
+        spaces,
+        config.env if env is None else env,
+        Path(facts["run_dir"]),
+        facts["group"],
+        facts["has_head"],
+        None if facts["start_from"] is None else Path(facts["start_from"]),
+    )
+    return spec, program
 
 
 def _run(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:

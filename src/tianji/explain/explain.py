@@ -21,7 +21,14 @@ from tianji.explain.words import (
 )
 from tianji.observe.account import Account, Side, to_account
 from tianji.observe.summary import RunStatus
-from tianji.records import NO_METRICS, CriticalPath, Metrics, Rates
+from tianji.records import (
+    NO_METRICS,
+    CriticalPath,
+    Metrics,
+    Rates,
+    SummaryFacts,
+    without_open_round,
+)
 from tianji.wording import to_percent
 
 WRONG = 0.15
@@ -75,6 +82,25 @@ def explain_status(status: RunStatus) -> Explanation:
     if summary is not None and summary["explanation"]:
         return Explanation(summary["critical_path"], tuple(summary["explanation"]))
     return explain(status.record or NO_METRICS, status.plan, status.config.engine)
+
+
+def speed_facts(whole: Metrics, plan: RunPlan, engine: str) -> SummaryFacts:
+    """Return what the summary says about the speed of a run that has ended."""
+    found, prediction = explain(whole, plan, engine), plan.prediction
+    facts: SummaryFacts = {
+        "critical_path": found.critical_path,
+        "explanation": list(found.sentences),
+        "waited_s": whole["waited_s"],
+        "device": plan.device,
+        "inference": plan.inference,
+        "gpu": whole["gpu"],
+    }
+    if "gather" in whole:
+        facts["gather"] = without_open_round(whole["gather"])
+    if prediction is not None:
+        facts["predicted"] = prediction.model_dump()
+        facts["prediction_error"] = prediction_error(prediction, whole["rates_per_s"])
+    return facts
 
 
 def prediction_error(prediction: Prediction, rates: Rates) -> dict[str, float]:

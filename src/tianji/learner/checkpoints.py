@@ -39,8 +39,11 @@ class Checkpoints:
         actor_states: ActorStates,
         adapt_buffer: Callable[[BufferState], BufferState],
         now_ns: Clock = time.monotonic_ns,
+        start_from: Path | None = None,
     ) -> None:
-        """adapt_buffer: turns a saved buffer state into one for the present number of actors."""
+        """adapt_buffer: turns a saved buffer state into one for the present number of actors.
+        start_from: the checkpoint that a resume continues from, while nothing newer was written
+        here; None: the newest one in the folder."""
         self._config = config
         self._run_dir = run_dir
         self._group = group
@@ -48,6 +51,7 @@ class Checkpoints:
         self._reports = reports
         self._actor_states = actor_states
         self._adapt_buffer = adapt_buffer
+        self._start_from = start_from
         self._now_ns = now_ns
         self._writer = Writer(run_dir, config.keep_last, self._on_event)
         self._next_ns = 0
@@ -89,7 +93,7 @@ class Checkpoints:
 
         highest_version: the highest one already published in this session, -1 if none.
         """
-        choice = self._of_all(latest(self._run_dir))
+        choice = self._of_all(self._choose(highest_version))
         saved = read_checkpoint(choice.path)
         state: Any = saved.state
         buffer = self._adapt_buffer(state["buffer"])
@@ -101,6 +105,12 @@ class Checkpoints:
         self._reports(restored_report(saved.version, env_steps, version, choice))
         actors: dict[str, Any] | None = state["actors"]
         return actors if actors and len(actors) == len(self._group.gauges.actors) else None
+
+    def _choose(self, highest_version: int) -> Choice:
+        is_begun = highest_version >= 0 and list_checkpoints(self._run_dir)
+        if self._start_from is None or is_begun:
+            return latest(self._run_dir)
+        return Choice(self._start_from, "")
 
     def _of_all(self, choice: Choice) -> Choice:
         """Return the newest checkpoint that all groups have, where they make updates together: one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from tianji.config.run import RunConfig
@@ -17,8 +17,17 @@ WINDOW = 100
 class Progress:
     """Counts what enters the store, in an order that does not depend on when it arrived."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        other_steps: Callable[[], int] = lambda: 0,
+        on_episodes: Callable[[list[Episode]], None] = lambda episodes: None,
+    ) -> None:
+        """other_steps: returns the environment steps of the run that others count. on_episodes: is
+        given all finished episodes."""
         self._config = config
+        self._other_steps = other_steps
+        self._on_episodes = on_episodes
         self._last: dict[str, deque[float]] = {n: deque(maxlen=WINDOW) for n in config.tasks}
         """Returns of the last episodes of each environment."""
         self.env_steps = 0
@@ -32,6 +41,7 @@ class Progress:
 
     def add(self, episodes: list[Episode], env_steps: int) -> None:
         self.env_steps += env_steps
+        self._on_episodes(episodes)
         for episode in episodes:
             self.episodes += 1
             tasks = self._config.tasks
@@ -66,11 +76,15 @@ class Progress:
     @property
     def fraction(self) -> float:
         """Share of max_env_steps done; schedules run along it."""
-        return self.fraction_at(self.env_steps)
+        return self.fraction_at(self._run_steps)
 
     def fraction_at(self, env_steps: int) -> float:
         """Return the share of max_env_steps that so many steps are."""
         return min(1.0, env_steps / self._config.max_env_steps)
+
+    @property
+    def _run_steps(self) -> int:
+        return self.env_steps + self._other_steps()
 
     def wall_s(self, now_ns: int) -> float:
         if not self.started_ns:
@@ -83,7 +97,7 @@ class Progress:
     def stop_reason(self, now_ns: int) -> StoppedBecause | None:
         if self.target_ns:
             return "target_reached"
-        if self.env_steps >= self._config.max_env_steps:
+        if self._run_steps >= self._config.max_env_steps:
             return "max_env_steps"
         limit = self._config.max_wall_s
         if limit is not None and self.wall_s(now_ns) >= limit:

@@ -8,11 +8,13 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.channels.layout import Layout
 from tianji.checkpoint.load import latest, read_manifest
 from tianji.checkpoint.schema import WEIGHTS
+from tianji.checkpoint.sets import SavedGroups, as_set, has_groups, newest_set
 from tianji.checkpoint.tensors import read_shapes
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import CheckpointError, UsageError
+from tianji.observe.summary import read_summary
 from tianji.types import OBS, Field
 
 
@@ -30,6 +32,33 @@ def newest_sound(run_dir: Path) -> Path:
             "its policy."
         )
     return checkpoint
+
+
+def newest_saved(run_dir: Path) -> SavedGroups:
+    """Return where a run continues; UsageError where no checkpoint can be continued."""
+    if not has_groups(run_dir):
+        return as_set(newest_sound(run_dir), run_dir)
+    try:
+        return newest_set(run_dir)
+    except CheckpointError as error:
+        raise UsageError(f"Run {run_dir} cannot be continued. {error}") from error
+
+
+def check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
+    """Refuse to continue a run that has reached its limit or its target. done: the environment
+    steps of the checkpoint that it would continue from."""
+    if done >= config.max_env_steps:
+        raise UsageError(
+            f"Run {run_dir} has done {done:,} of max_env_steps = {config.max_env_steps:,} steps. "
+            f"Raise the limit: --max-env-steps {2 * done}"
+        )
+    summary = read_summary(run_dir)
+    reached = summary is not None and summary["stopped_because"] == "target_reached"
+    if summary is not None and reached and config.target_return == summary.get("target_return"):
+        raise UsageError(
+            f"Run {run_dir} has reached target_return = {config.target_return:g}. Set a higher "
+            "--target-return, or start a new run."
+        )
 
 
 def check_fits(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Minibatch, Update
 from tianji.channels.gauges import Activity, Gauge
@@ -18,9 +19,12 @@ from tianji.channels.interface import Batches, BoardWriter, Bytes
 from tianji.devices.waits import WAITS
 from tianji.types import Array, Batch, Clock
 
+if TYPE_CHECKING:
+    from tianji.learner.combination import Combination
+
 
 class Learner:
-    """`tick` is one optimiser step, or the publication of a version."""
+    """`tick` is one optimiser step, a mix with other groups, or the publication of a version."""
 
     def __init__(
         self,
@@ -31,7 +35,9 @@ class Learner:
         progress: Callable[[], float],
         gauges: memoryview[int],
         now_ns: Clock = time.monotonic_ns,
+        combination: Combination | None = None,
     ) -> None:
+        """combination: mixes the parameters with those of other groups."""
         self._update = update
         self._batches = batches
         self._policy = policy
@@ -39,6 +45,7 @@ class Learner:
         self._progress = progress
         self._gauges = gauges
         self._now_ns = now_ns
+        self.combination = combination
         self._priorities: Callable[[], Array | None] = getattr(update, "priorities", lambda: None)
         self._batch: Batch | None = None
         self._minibatches: Iterator[Minibatch] = iter(())
@@ -62,6 +69,9 @@ class Learner:
     def tick(self) -> bool:
         if self._batch is None and not self._begin():
             return False
+        if self.combination is not None and self.combination.is_due:
+            self.combination.mix()
+            return True
         minibatch = next(self._minibatches, None)
         if minibatch is None:
             self._finish()
@@ -70,6 +80,8 @@ class Learner:
         minibatch.step()
         self._gauges[Gauge.UPDATES] += 1
         self._gauges[Gauge.STEPS] += self._minibatch_steps
+        if self.combination is not None:
+            self.combination.after_update()
         return True
 
     def cut_short(self) -> None:

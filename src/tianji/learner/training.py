@@ -17,6 +17,7 @@ from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.orders import Stop
 from tianji.channels.reports import Reports
 from tianji.learner.checkpoints import Checkpoints
+from tianji.learner.episodes import EpisodeReports
 from tianji.learner.group import Group
 from tianji.learner.joined import JoinedLearner
 from tianji.learner.progress import Progress
@@ -48,8 +49,10 @@ class Training:
         reports: Reports,
         report_period_s: float,
         now_ns: Clock = time.monotonic_ns,
+        episodes: EpisodeReports | None = None,
     ) -> None:
-        """gauges: of every role, for the shares of the whole session."""
+        """gauges: of every role, for the shares of the whole session. episodes: reports them to
+        the head of a run with several groups."""
         self.group = group
         self.progress = progress
         self._checkpoints = checkpoints
@@ -57,6 +60,7 @@ class Training:
         self._reports = reports
         self._report_period_ns = int(report_period_s * 1e9)
         self._now_ns = now_ns
+        self._episodes = episodes
         self._next_report_ns = 0
         self._steps_before = group.steps()
         self._patience = Patience()  # a person waits, so this is never on a virtual clock
@@ -82,6 +86,7 @@ class Training:
         """Publish the first version, which starts the actors, and save it, so that there is always
         a checkpoint to go back to."""
         self._steps_before = self.group.steps()
+        self._show_progress()
         self.group.start()
         now_ns = self._now_ns()
         self._checkpoints.save(now_ns)
@@ -119,11 +124,19 @@ class Training:
     def tell_news(self) -> None:
         """Report what the buffer has to say. A round that waits for an actor makes no versions,
         after which it would be reported otherwise."""
+        self._show_progress()
         for text in self.group.buffer.news():
             self._reports(Event(kind="note", role="buffer", text=text))
             self._report(self._now_ns())
 
+    def _show_progress(self, is_last: bool = False) -> None:
+        """Tell a head how far this group has come."""
+        if self._episodes is not None:
+            self.group.gauges.learner[Gauge.ENV_STEPS] = self.progress.env_steps
+            self._episodes.tick(is_last)
+
     def _after_version(self, now_ns: int) -> None:
+        self._show_progress()
         is_report_due = now_ns >= self._next_report_ns
         # Looking at the disk may take a while, and there may be thousands of versions a second.
         if self._is_save_due(now_ns) or (is_report_due and self._finds_loss()):
@@ -209,6 +222,7 @@ class Training:
         """Write the last checkpoint, wait for it, and return the last record, with the rates and
         shares of the whole session. show_life: called while this waits."""
         now_ns = self._now_ns()
+        self._show_progress(is_last=True)
         record: SessionMetrics = {**self.record(now_ns), **self._whole_session(now_ns)}
         self._reports(MetricsReport(kind="metrics", role="learner", record=record))
         if save and self.group.learner.is_between_versions:

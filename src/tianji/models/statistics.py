@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -68,6 +69,25 @@ class RunningMoments:
         self.m2_F = self.m2_F + other.m2_F + np.square(delta_F) * (self.count * other.count / total)
         self.count = total
 
+    def take_mean(self, everybody: Sequence[RunningMoments]) -> None:
+        """Become the mean of G moments, of which these may be one: as if each value of any of them
+        had been counted here with weight 1 / G.
+
+            n = sum(count_i),  mean <- sum(count_i * mean_i) / n
+            m2 <- sum(m2_i + count_i * (mean_i - mean)^2) / G,  count <- n / G
+        """
+        total = sum(moments.count for moments in everybody)
+        if not total:
+            return
+        mean_F = np.zeros_like(self.mean_F)
+        for moments in everybody:
+            mean_F += moments.mean_F * (moments.count / total)
+        m2_F = np.zeros_like(self.m2_F)
+        for moments in everybody:
+            m2_F += moments.m2_F + moments.count * np.square(moments.mean_F - mean_F)
+        self.count = total / len(everybody)
+        self.mean_F, self.m2_F = mean_F, m2_F / len(everybody)
+
     @property
     def variance_F(self) -> Doubles:
         """Return the variance of the values (divided by the count); 1 before the first value."""
@@ -98,6 +118,17 @@ def merged(peers: Peers, parts: Sequence[RunningMoments]) -> list[RunningMoments
     return [RunningMoments(float(n[0]), mean, m2) for n, mean, m2 in zip(*split, strict=True)]
 
 
+class Statistics(Protocol):
+    """Running statistics whose moments groups mix (learner/combination.py)."""
+
+    @property
+    def moments(self) -> RunningMoments: ...
+
+    def use_moments(self) -> None:
+        """Use the moments, which somebody has changed."""
+        ...
+
+
 class ObservationStatistics:
     """The learner's side of a network's Normalizer; does nothing for networks without one."""
 
@@ -124,7 +155,16 @@ class ObservationStatistics:
         """Count rows by their moments, and let the module use the new statistics."""
         assert self._normalizer is not None
         self._moments.merge(moments)
-        self._normalizer.load(self._moments.mean_F, self._moments.variance_F)
+        self.use_moments()
+
+    @property
+    def moments(self) -> RunningMoments:
+        return self._moments
+
+    def use_moments(self) -> None:
+        """Let the module use the moments, which somebody has changed."""
+        if self._normalizer is not None:
+            self._normalizer.load(self._moments.mean_F, self._moments.variance_F)
 
     def state(self) -> Tensors:
         return _moments_state(self._moments) if self.is_used else {}
@@ -191,6 +231,13 @@ class RewardScale:
         """Return these rewards divided by the present deviation; 0 in rows that are not valid."""
         scaled_TN = np.where(valid_TN, reward_TN, np.float32(0.0)) / self.deviation
         return np.clip(scaled_TN, -self._clip, self._clip)
+
+    @property
+    def moments(self) -> RunningMoments:
+        return self._moments
+
+    def use_moments(self) -> None:
+        """The next batch uses the moments as they are."""
 
     @property
     def deviation(self) -> np.float32:

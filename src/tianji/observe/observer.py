@@ -166,7 +166,7 @@ class RunObserver:
         elif report["kind"] == "imbalance":
             level = "info" if report["record"]["is_over"] else "warning"
             self._tell("imbalance", report["role"], report["text"], level)
-        elif report["kind"] != "done":
+        elif report["kind"] != "done" and report["kind"] != "episodes":
             self._restarts += report["kind"] == "restart"
             traceback, level = report.get("traceback", ""), LEVELS[report["kind"]]
             self._tell(report["kind"], report["role"], report["text"], level, traceback)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from tianji.errors import UsageError
 from tianji.observe.run_log import METRICS_FILE, all_metrics, last_metrics
 from tianji.records import (
     NOTHING_DONE,
+    GroupFigures,
+    HostFigures,
     LearnerMetrics,
     Metrics,
     Summary,
@@ -46,6 +49,7 @@ def build_summary(
     whole = with_defaults({**done, **facts}, NOTHING_DONE)
     cause = whole.pop("first_cause", "unknown")
     whole |= {"first_cause": cause} if whole["stopped_because"] == "failed" else {}
+    whole["groups"] = whole["groups"] or [_only_group(whole)]
     summary = {
         "env": config.env_name,
         "algorithm": config.algorithm.name,
@@ -57,6 +61,25 @@ def build_summary(
         "run_dir": str(run_dir),
     }
     return cast("Summary", to_plain(summary))
+
+
+def _only_group(whole: Mapping[str, Any]) -> GroupFigures:
+    """Return the figures of a run with one group as those of this group."""
+    return GroupFigures(
+        group=0,
+        env_steps=whole["env_steps"],
+        rates_per_s=whole["rates_per_s"],
+        lag_versions=whole["lag_versions"],
+        updates=whole["updates"],
+        version=whole["version"],
+        restarts=whole["restarts"],
+    )
+
+
+def this_host(num_groups: int, usable_cores: int) -> HostFigures:
+    """Return the figures of this machine, which runs all groups."""
+    name = socket.gethostname()
+    return HostFigures(host=name, groups=list(range(num_groups)), usable_cores=usable_cores)
 
 
 def write_summary(run_dir: Path, summary: Summary) -> None:

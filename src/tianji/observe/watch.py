@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
@@ -33,11 +33,12 @@ class Seen(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The roles of a group, by kind."""
+    """The roles of a run, by kind."""
 
     actors: tuple[str, ...]
-    buffer: str
-    learner: str
+    buffers: tuple[str, ...]
+    learners: tuple[str, ...]
+    """One of each for every group, in the same order."""
     has_server: bool
     """A server infers for the actors."""
 
@@ -56,9 +57,9 @@ class Watch:
 
     def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
         self._gauges = gauges
-        (buffer,), (learner,) = gauges.of_kind("buffer"), gauges.of_kind("learner")
+        buffers, learners = tuple(gauges.of_kind("buffer")), tuple(gauges.of_kind("learner"))
         has_server = bool(gauges.of_kind("inference"))
-        self._names = _Names(tuple(gauges.of_kind("actor")), buffer, learner, has_server)
+        self._names = _Names(tuple(gauges.of_kind("actor")), buffers, learners, has_server)
         self._now_ns = now_ns
         self._samples: deque[_Sample] = deque()
         self._first: _Sample | None = None
@@ -86,12 +87,18 @@ class Watch:
             self._samples.pop()  # simulated time may stand still between two samples
         self._samples.append(sample)
         self._first = self._first or sample
-        learner = self._names.learner
         if self._steady is not None:
             self._forget_before(self._steady.at_ns)
-        elif sample.rows[learner][Gauge.UPDATES] > self._first.rows[learner][Gauge.UPDATES]:
+        elif self._all_learn(self._first, sample):
             self._steady = sample
         self._forget_before(sample.at_ns - int(WINDOW_S * 1e9))
+
+    def _all_learn(self, first: _Sample, now: _Sample) -> bool:
+        """Return whether every learner has made an update since the first sample."""
+        return all(
+            now.rows[learner][Gauge.UPDATES] > first.rows[learner][Gauge.UPDATES]
+            for learner in self._names.learners
+        )
 
     def _seats(self) -> dict[str, Seat]:
         kinds, rows = self._gauges.kinds, self._gauges.rows
@@ -105,9 +112,10 @@ class Watch:
     def _sample(self) -> _Sample:
         at_ns = self._now_ns()
         rows = {name: tuple(row) for name, row in self._gauges.rows.items()}
-        rows[self._names.learner] = _counted(rows[self._names.learner])
+        rows |= {learner: _counted(rows[learner]) for learner in self._names.learners}
         if self._samples:
-            share = _parked_share(rows[self._names.buffer], len(self._names.actors))
+            buffers = [rows[buffer] for buffer in self._names.buffers]
+            share = _parked_share(buffers, len(self._names.actors))
             self._parked_ns += int(share * (at_ns - self._samples[-1].at_ns))
         core_ns, no_core_ns = dict(self._times.core_ns), dict(self._times.no_core_ns)
         return _Sample(at_ns, rows, core_ns, no_core_ns, self._parked_ns)
@@ -157,9 +165,9 @@ def _counted(row: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def _parked_share(buffer: tuple[int, ...], num_actors: int) -> float:
+def _parked_share(buffers: Sequence[tuple[int, ...]], num_actors: int) -> float:
     """Return the share of actors that are parked; a buffer that never parks leaves 0 there."""
-    active = buffer[Gauge.ACTIVE]
+    active = sum(buffer[Gauge.ACTIVE] for buffer in buffers)
     return 1 - min(active, num_actors) / num_actors if active and num_actors else 0.0
 
 
@@ -186,10 +194,13 @@ def _gpu_use(names: _Names, grown: Rows) -> GpuUse | None:
     uploaded = sum(row[Gauge.UPLOADED_BYTES] for row in grown.values())
     if not uploaded:
         return None
-    learner, steps = grown[names.learner], sum(grown[n][Gauge.STEPS] for n in names.actors)
+    steps = _total(grown, names.actors, Gauge.STEPS)
+    waits, versions = (
+        _total(grown, names.learners, gauge) for gauge in (Gauge.GPU_WAITS, Gauge.VERSION)
+    )
     return GpuUse(
         busy_share=None,
-        synchronisations_per_version=learner[Gauge.GPU_WAITS] / max(1, learner[Gauge.VERSION]),
+        synchronisations_per_version=waits / max(1, versions),
         host_to_device_bytes_per_step=uploaded / max(1, steps),
     )
 
@@ -204,24 +215,28 @@ def _growths(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, i
 
 
 def _rates(names: _Names, grown: Rows, passed_s: float) -> Rates:
-    learner = grown[names.learner]
     return Rates(
-        produced=sum(grown[name][Gauge.STEPS] for name in names.actors) / passed_s,
-        received=grown[names.buffer][Gauge.RECEIVED_STEPS] / passed_s,
-        trained=learner[Gauge.STEPS] / passed_s,
-        unique_trained=learner[Gauge.UNIQUE_STEPS] / passed_s,
+        produced=_total(grown, names.actors, Gauge.STEPS) / passed_s,
+        received=_total(grown, names.buffers, Gauge.RECEIVED_STEPS) / passed_s,
+        trained=_total(grown, names.learners, Gauge.STEPS) / passed_s,
+        unique_trained=_total(grown, names.learners, Gauge.UNIQUE_STEPS) / passed_s,
     )
+
+
+def _total(grown: Rows, roles: Sequence[str], gauge: Gauge) -> int:
+    return sum(grown[name][gauge] for name in roles)
 
 
 def _gathered(names: _Names, grown: Rows, passed_s: float) -> GatherShares:
     def total(gauge: Gauge) -> int:
-        return sum(grown[name][gauge] for name in names.actors)
+        return _total(grown, names.actors, gauge)
 
-    done, dropped, buffer = total(Gauge.ITEMS), total(Gauge.DISCARDED), grown[names.buffer]
+    done, dropped = total(Gauge.ITEMS), total(Gauge.DISCARDED)
     steps, dropped_steps = total(Gauge.STEPS), total(Gauge.DISCARDED_STEPS)
-    late, late_steps = buffer[Gauge.DISCARDED], buffer[Gauge.DISCARDED_STEPS]
+    late = _total(grown, names.buffers, Gauge.DISCARDED)
+    late_steps = _total(grown, names.buffers, Gauge.DISCARDED_STEPS)
     return GatherShares(
-        rounds_per_s=grown[names.learner][Gauge.UPDATES] / passed_s,
+        rounds_per_s=_total(grown, names.learners, Gauge.UPDATES) / passed_s,
         gradients_per_s=max(0, done - late) / passed_s,
         discarded_share=_share(dropped + late, done + dropped),
         discarded_step_share=_share(dropped_steps + late_steps, steps + dropped_steps),
@@ -239,13 +254,13 @@ def _worked_s(names: _Names, grown: Rows) -> Spent:
     for name in names.actors:
         busy_ns, env_ns = grown[name][Gauge.BUSY_NS], grown[name][Gauge.ENV_NS]
         found[name] = _seconds(environment=env_ns, inference=busy_ns - env_ns)
-    learner, buffer = grown[names.learner], grown[names.buffer]
-    publish_ns = learner[Gauge.PUBLISH_NS]
-    found[names.learner] = _seconds(
-        updates=learner[Gauge.BUSY_NS] - publish_ns,
-        publishing=publish_ns,
-        buffer=buffer[Gauge.BUSY_NS],
-    )
+    for learner, buffer in zip(names.learners, names.buffers, strict=True):
+        publish_ns = grown[learner][Gauge.PUBLISH_NS]
+        found[learner] = _seconds(
+            updates=grown[learner][Gauge.BUSY_NS] - publish_ns,
+            publishing=publish_ns,
+            buffer=grown[buffer][Gauge.BUSY_NS],
+        )
     return found
 
 
@@ -258,14 +273,15 @@ def _waited_s(names: _Names, grown: Rows, no_core_ns: Mapping[str, int], parked_
         parked = min(wait_ns, parked_ns)
         core = no_core_ns.get(name, 0)
         found[name] = _seconds(grant=wait_ns - parked, parked=parked, **answers, core=core)
-    wait_ns = grown[names.learner][Gauge.WAIT_NS]
-    late = min(wait_ns, grown[names.buffer][Gauge.LATE_NS])
-    found[names.learner] = _seconds(
-        unrolls=wait_ns - late,
-        late_unrolls=late,
-        saving=grown[names.learner][Gauge.SAVE_NS],
-        core=no_core_ns.get(names.learner, 0),
-    )
+    for learner, buffer in zip(names.learners, names.buffers, strict=True):
+        wait_ns = grown[learner][Gauge.WAIT_NS]
+        late = min(wait_ns, grown[buffer][Gauge.LATE_NS])
+        found[learner] = _seconds(
+            unrolls=wait_ns - late,
+            late_unrolls=late,
+            saving=grown[learner][Gauge.SAVE_NS],
+            core=no_core_ns.get(learner, 0),
+        )
     return found
 
 

@@ -128,7 +128,7 @@ class Program:
 
 
 def program_for(config: RunConfig, plan: RunPlan) -> Program:
-    """Return the program of a run.
+    """Return the program of a run with one group.
 
     The buffer lives in the learner's worker, unless plan.buffer_worker says otherwise. Each actor
     has a worker of its own, unless actors take turns in one; where inference is in the learner's

@@ -13,6 +13,7 @@ import numpy as np
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.checkpoint.load import choose, read_checkpoint
+from tianji.checkpoint.sets import main_folder
 from tianji.config.files import load_config
 from tianji.envs.build import EnvSources, probe_all
 from tianji.envs.interface import Spaces
@@ -113,7 +114,7 @@ def load_policy(
     environment which cannot be found by name any more.
     """
     config = load_config(run_dir / CONFIG_FILE)
-    choice = choose(run_dir, checkpoint, weights_only=True)
+    choice = choose(main_folder(run_dir), checkpoint, weights_only=True)
     snapshot = read_checkpoint(choice.path, weights_only=True)
     spaces = probe_all(env or config.envs or config.env, config.env_kwargs).spaces
     algorithm = load_algorithm(config.algorithm.name)

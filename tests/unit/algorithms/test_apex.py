@@ -95,7 +95,7 @@ def test_the_store_begins_with_the_priorities_that_the_learner_would_find(tmp_pa
     watcher = Watcher()
     engine = InlineEngine(spec, program_for(spec.config, spec.plan), watcher)
     engine.run(watcher.stop, resume=False)
-    group = engine._roles.side.group
+    group = engine.roles.side.group
     store, model = group.buffer._store, group._model
     rings, tree = store._rings, store._sampler._tree
     place = np.flatnonzero(tree.get(np.arange(tree.capacity)))

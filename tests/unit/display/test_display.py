@@ -333,3 +333,18 @@ def test_a_ratio_that_is_not_kept_has_no_target():
     (line,) = [text for text in draw(make_record(ratio={"target": None, "actual": 3.5}))
                if text.startswith("ratio")]  # fmt: skip
     assert "3.5  version 160" in line and " of " not in line
+
+
+def test_the_panel_shows_each_group_and_which_one_is_slow():
+    def figures(group, rate):
+        rates = {**NO_METRICS["rates_per_s"], "received": rate}
+        return {"group": group, "rates_per_s": rates}
+
+    record = make_record(groups=[figures(0, 16_900), figures(1, 4_100)])
+    assert "groups    0 16.9k/s  1 4.10k/s" in [line.strip() for line in draw(record)]
+    panel = Panel(make_config(), UNICODE)
+    panel.update(record)
+    (line,) = [line for line in panel.lines(80, []) if line.plain.startswith("groups")]
+    slow = [line.plain[span.start : span.end] for span in line.spans if span.style == "yellow"]
+    assert slow == ["4.10k/s"]
+    assert not [line for line in draw(make_record()) if line.startswith("groups")]

@@ -48,7 +48,7 @@ def run(run_dir, resume=False, watcher=None, **values):
 
 
 def actors_closed(engine):
-    return all(actor._world._closed for actor in engine._roles.actors.values())
+    return all(actor._world._closed for actor in engine.roles.actors.values())
 
 
 def test_it_trains_until_it_has_what_it_was_asked_for(tmp_path):
@@ -110,7 +110,7 @@ def test_a_resumed_run_continues_its_episodes(tmp_path):
     outcome, watcher, engine = run(tmp_path, resume=True, max_env_steps=6 * STEPS, **values)
     assert outcome["record"]["version"] == 6
     assert watcher.texts("note") == []
-    assert [env.unwrapped.total for env in engine._roles.actors["actor-0"]._world.envs] == [24, 24]
+    assert [env.unwrapped.total for env in engine.roles.actors["actor-0"]._world.envs] == [24, 24]
 
 
 def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
@@ -124,7 +124,7 @@ def test_a_resumed_run_says_so_when_it_begins_new_episodes(tmp_path):
 def test_an_evaluation_that_was_asked_for_is_made(tmp_path):
     _, watcher, engine = run(tmp_path, max_env_steps=200 * STEPS, evaluate={"period_s": 1e-6})
     assert any(report["kind"] == "evaluation" for report in watcher.reports)
-    (world,) = engine._roles.evaluators["evaluator"]._tasks.values()
+    (world,) = engine.roles.evaluators["evaluator"]._tasks.values()
     assert world._closed
 
 

@@ -76,7 +76,7 @@ def engine(tmp_path, monkeypatch):
 
 
 def request(level):
-    return type("StopRequest", (), {"level": level})()
+    return type("StopRequest", (), {"level": level, "note": ""})()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tests.unit.planning.plans import config, plan_for
+from tianji.programs.groups import group_program
 from tianji.programs.program import SUPERVISOR, program_for
 
 
@@ -79,3 +80,31 @@ def test_workers_have_the_threads_and_cores_of_the_plan():
     assert (workers["learner"].threads, workers["learner"].cores) == (2, (0, 1))
     assert (workers["actor-0"].threads, workers["actor-0"].cores) == (1, (2,))
     assert workers["actor-1"].cores == ()
+
+
+def peer_wires(group, **values):
+    asked = config(num_actors=1, num_groups=3, **values)
+    made = group_program(asked, plan_for(asked), group)
+    assert {role.group for role in made.roles} == {group}
+    return {w.name: (w.sources, w.targets) for w in made.wires if w.name.startswith("peer")}
+
+
+def test_groups_that_are_averaged_read_the_boards_of_all_others():
+    assert peer_wires(1, combine="average") == {
+        "peer-0": (("0/learner",), ("learner", "2/learner")),
+        "peer-1": (("learner",), ("0/learner", "2/learner")),
+        "peer-2": (("2/learner",), ("0/learner", "learner")),
+    }
+
+
+def test_groups_that_gossip_have_two_boards_each():
+    assert peer_wires(0, combine="gossip") == {
+        "peer-0": (("learner",), ("1/learner",)),
+        "peer-2": (("2/learner",), ("learner",)),
+    }
+
+
+def test_one_group_has_no_peer_lane():
+    asked = config(combine="average", num_actors=2)
+    made = group_program(asked, plan_for(asked), 0)
+    assert not any(wire.name.startswith("peer") for wire in made.wires)

@@ -21,7 +21,13 @@ from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.sizes import reward_clip
-from tianji.models.statistics import ObservationStatistics, RewardScale, RunningMoments, merged
+from tianji.models.statistics import (
+    ObservationStatistics,
+    RewardScale,
+    RunningMoments,
+    Statistics,
+    merged,
+)
 from tianji.models.tensors import (
     Tensors,
     add_prefix,
@@ -320,3 +326,9 @@ class Preprocessor:
         self._statistics.load_state(with_prefix("observations", state))
         if self._reward_scale is not None:
             self._reward_scale.load_state(with_prefix("rewards", state))
+
+    def statistics(self) -> list[Statistics]:
+        """Return the running statistics in use, which groups mix."""
+        scale = self._reward_scale
+        observations = [self._statistics] if self._statistics.is_used else []
+        return [*observations, *([] if scale is None else [scale])]

@@ -27,7 +27,7 @@ from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.optimizers import Adam, build_optimizer, linear
-from tianji.models.statistics import ObservationStatistics, merged
+from tianji.models.statistics import ObservationStatistics, Statistics, merged
 from tianji.models.tensors import (
     Tensors,
     add_prefix,
@@ -263,6 +263,9 @@ class DQNUpdate:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
+
+    def statistics(self) -> list[Statistics]:
+        return [self._statistics] if self._statistics.is_used else []
 
 
 def _suspects(transitions: Transitions, q: Tensor, target: Tensor) -> Tensors:

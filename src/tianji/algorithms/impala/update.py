@@ -24,6 +24,7 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import Adam, RMSProp, build_optimizer, linear
+from tianji.models.statistics import Statistics
 from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
 from tianji.ops.means import mean, variance
 from tianji.types import Batch
@@ -192,6 +193,9 @@ class ImpalaUpdate:
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
 
 
 def _suspects(some: Experience, found: TracedSteps) -> Tensors:

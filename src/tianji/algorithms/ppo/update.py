@@ -52,6 +52,7 @@ from tianji.config.run import RunConfig
 from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.models.optimizers import Adam, build_optimizer, linear
+from tianji.models.statistics import Statistics
 from tianji.models.tensors import Tensors, add_prefix, flatten, with_prefix
 from tianji.types import Batch
 
@@ -355,6 +356,9 @@ class PPOUpdate:
         self._generator.set_state(state["generator"])
         self._optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
+
+    def statistics(self) -> list[Statistics]:
+        return self._preprocessor.statistics()
 
 
 def padded_sizes(num_rows: int, num_parts: int) -> list[int]:

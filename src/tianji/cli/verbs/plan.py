@@ -22,6 +22,7 @@ describes a round and its cost. Presets: {presets}.
 
 These are the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
 FRESH_FLAG = "--fresh"
+ONE_GROUP = "This is the plan of one of {count} groups, on its share of the machine: {cores} cores."
 
 
 def plan(*tokens: str) -> Outcome:
@@ -33,11 +34,19 @@ def plan(*tokens: str) -> Outcome:
         people().print(f"Note: {note}", markup=False)
     from tianji.cli.pages.plan import plan_page, plan_report
     from tianji.display.stream import tell_progress
+    from tianji.planning.groups import check_groups, plan_groups
     from tianji.planning.planner import measured_plan
 
+    check_groups(resolved.config)
     config, machine = resolved.config, read_machine()
     with tell_progress() as tell:
         env = config.envs or config.env
-        planned = measured_plan(config, env, machine, tell, fresh=FRESH_FLAG in tokens)
-    people().print(plan_page(planned, machine))
-    return Outcome(plan_report(planned, machine))
+        fresh = FRESH_FLAG in tokens
+        groups = plan_groups(
+            config, machine, lambda one, share: measured_plan(one, env, share, tell, fresh=fresh)
+        )
+    planned, share = groups.planned, groups.shares[0]
+    if config.num_groups > 1:
+        people().print(ONE_GROUP.format(count=config.num_groups, cores=len(share.cores)))
+    people().print(plan_page(planned, share))
+    return Outcome(plan_report(planned, share))

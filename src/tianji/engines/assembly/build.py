@@ -118,10 +118,11 @@ def _build_assembler(
     open_contributions: OpenContributions | None,
 ) -> Assembler:
     plan, config, orders = spec.plan, spec.config, ActorOrders(rows)
-    seed = seed_for(config.seed, "actor", index)
+    seed = seed_for(config.seed, "actor", spec.number_of(index))
     gather = gather_of(spec)
     if gather is None:
-        steps_per_round = plan.num_actors * plan.steps_per_unroll
+        # Other groups make as many: schedules run over the steps of all.
+        steps_per_round = config.num_groups * plan.num_actors * plan.steps_per_unroll
         layout = Layout.from_json(plan.layout)
         unrolls = UnrollPlan(
             plan.lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()
@@ -173,7 +174,7 @@ def build_buffer(
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
             gate = _build_replay_gate(spec, *rest)
-            seed = seed_for(spec.config.seed, "store")
+            seed = seed_for(spec.config.seed, "store", spec.group)
             store = build_replay(spec, receiver, open_replay, replay, seed)
     if spans is not None:
         store = trace_store(store, spans)
@@ -215,5 +216,5 @@ def _build_queue(spec: RunSpec, receiver: Receiver, pool_batches: int) -> Store:
     if pool_batches == 1:
         return Queue(receiver, env_axes)
     per_version = spec.plan.unrolls_per_version
-    seed = seed_for(spec.config.seed, "store")
+    seed = seed_for(spec.config.seed, "store", spec.group)
     return Pool(receiver, env_axes, pool_batches * per_version, per_version, seed)

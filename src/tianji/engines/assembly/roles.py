@@ -11,7 +11,7 @@ import torch
 
 from tianji.actor.rank import Rank
 from tianji.actor.role import Actor
-from tianji.algorithms.interface import Update
+from tianji.algorithms.interface import Update, statistics_of
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.gather.adding import Adding, AtLearner, KeptTotal
 from tianji.buffer.gather.reducing import AllReduced
@@ -29,9 +29,10 @@ from tianji.channels.contributions import (
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.memory import to_pages
-from tianji.channels.orders import BufferRows
+from tianji.channels.orders import BufferRows, Order
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
+from tianji.config.run import peers_of
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
@@ -49,11 +50,13 @@ from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
 from tianji.learner.checkpoints import ActorStates, Checkpoints
+from tianji.learner.combination import Combination, MixedState
+from tianji.learner.episodes import EpisodeReports
 from tianji.learner.group import Group, GroupGauges
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
 from tianji.learner.training import Training
-from tianji.models.tensors import Snapshot
+from tianji.models.tensors import Snapshot, flatten
 from tianji.programs.program import Program, Role
 from tianji.records import BoardBytes, BuiltReport, Evaluation, EvaluationReport
 from tianji.trace.parts import (
@@ -68,6 +71,9 @@ from tianji.trace.parts import (
 from tianji.trace.spans import Spans
 from tianji.types import Clock
 
+EPISODES_PERIOD_S = 0.1
+"""Time between two reports of a group's finished episodes. In one process each version reports, so
+that the run ends at the same one every time."""
 AnyBuffer = TypeVar("AnyBuffer", bound=BufferEnd)
 
 
@@ -186,7 +192,16 @@ class Roles:
         snapshot = published(spec, model, update)
         self._tell_sizes(learner, model, snapshot.nbytes)
         policy = ends.policy_writer(snapshot.nbytes)
-        progress = Progress(spec.config)
+        episodes = None
+        if spec.has_head:
+            period_s = 0.0 if spec.config.engine == "inline" else EPISODES_PERIOD_S
+            episodes = EpisodeReports(self._reports, period_s, now_ns)
+        orders = ends.supervision.rows[learner.name]
+        progress = Progress(
+            spec.config,
+            lambda: orders[Order.OTHER_STEPS],
+            (lambda finished: None) if episodes is None else episodes.add,
+        )
         buffer = open_buffer(progress) if open_buffer else self.buffer(progress, learner)
         steps: Update = update
         if spans is not None:
@@ -199,6 +214,7 @@ class Roles:
             lambda: progress.fraction,
             rows.learner,
             now_ns,
+            self._combination(model, update),
         )
         ratio = spec.plan.ratio if spec.plan.balance == "paced" else None
         group = Group(model, update, buffer, learning, rows, ratio, now_ns)
@@ -211,11 +227,27 @@ class Roles:
             actor_states,
             self._for_these_actors,
             now_ns,
+            spec.start_from,
         )
         if spans is not None:
             checkpoints = trace_checkpoints(checkpoints, spans)
         period_s = spec.config.observe.period_s
-        return Training(group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns)
+        return Training(
+            group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns, episodes
+        )
+
+    def _combination(self, model: torch.nn.Module, update: Update) -> Combination | None:
+        """Return what mixes this group with others; None where nothing is mixed. Gradients that
+        are added up (combine = gradients) are wired here, too."""
+        spec, ends, config = self._spec, self._ends, self._spec.config
+        peers = peers_of(spec.group, config.num_groups, config.combine)
+        if not peers:
+            return None
+        state = MixedState(flatten(model), statistics_of(update))
+        board = ends.peer_writer(spec.group, state.nbytes)
+        posted = ends.peer_reader(spec.group, state.nbytes).version() + 1
+        readers = {peer: ends.peer_reader(peer, state.nbytes) for peer in peers}
+        return Combination(spec.group, state, board, readers, config.combine_every, posted)
 
     def _show_life(self, role: Role) -> None:
         """Show that the worker of a role is alive while it starts."""

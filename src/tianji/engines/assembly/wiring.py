@@ -8,7 +8,7 @@ ends = SharedEnds(program, plan, memory.fds)        # ... and each worker attach
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +26,7 @@ from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
+from tianji.programs.groups import PEER, peer_name
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
@@ -70,6 +71,14 @@ class Ends(Protocol):
 
     def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
         """Open the boards of all actors' sums, by index."""
+        ...
+
+    def peer_writer(self, group: int, nbytes: int) -> BoardWriter:
+        """Open the board on which the learner of this group posts its parameters."""
+        ...
+
+    def peer_reader(self, group: int, nbytes: int) -> BoardReader:
+        """Open the board of another group's learner."""
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
@@ -126,8 +135,10 @@ class InprocEnds:
         program: Program,
         stream: InprocStream,
         make_board: Callable[[int], InprocBoard] = InprocBoard,
+        peers: dict[int, InprocBoard] | None = None,
     ) -> None:
-        """make_board: makes the policy's board, of so many bytes."""
+        """make_board: makes the policy's board, of so many bytes. peers: the boards between groups,
+        the same for all groups."""
         kinds = program.kinds()
         self.gauges = Gauges(kinds)
         self.supervision = Orders(kinds)
@@ -136,6 +147,7 @@ class InprocEnds:
         self._make_board = make_board
         self._policy: InprocBoard | None = None
         self._sums: dict[int, InprocBoard] = {}
+        self._peers = {} if peers is None else peers
 
     def sender(self, actor: Role) -> Sender:
         return self._stream.sender(actor.index)
@@ -164,8 +176,20 @@ class InprocEnds:
     def _sum(self, actor: int, nbytes: int) -> InprocBoard:
         return self._sums.setdefault(actor, InprocBoard(nbytes))
 
+    def peer_writer(self, group: int, nbytes: int) -> BoardWriter:
+        return self._peers.setdefault(group, InprocBoard(nbytes))
+
+    def peer_reader(self, group: int, nbytes: int) -> BoardReader:
+        return self._peers.setdefault(group, InprocBoard(nbytes))
+
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         return None
+
+
+def open_peer_boards(num_groups: int) -> dict[str, int]:
+    """Open the boards between all groups of a run; return their file descriptors by wire."""
+    names = [peer_name(group) for group in range(num_groups)]
+    return {name: os.memfd_create(f"tianji-{name}") for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +205,13 @@ class SharedMemory:
     """The replay store's own memory."""
     messages: dict[str, int]
     """File descriptors by slot (message_slots); messages give them their size."""
+    peers: Mapping[str, int]
+    """File descriptors of the boards between groups, by wire. The head of the run owns them."""
 
     @staticmethod
-    def create(program: Program, plan: RunPlan) -> SharedMemory:
+    def create(
+        program: Program, plan: RunPlan, peers: Mapping[str, int] | None = None
+    ) -> SharedMemory:
         layout, replay = Layout.from_json(plan.layout), replay_layout(plan)
         names = [POLICY, TOTAL, ROWS, *(sum_name(actor) for actor in range(plan.num_actors))]
         return SharedMemory(
@@ -196,6 +224,7 @@ class SharedMemory:
                 for slots in message_slots(program).values()
                 for name in slots
             },
+            {name: fd for name, fd in (peers or {}).items() if program.has_wire(name)},
         )
 
     @property
@@ -208,6 +237,7 @@ class SharedMemory:
             **self.boards,
             **({} if self.replay is None else {REPLAY: self.replay.fd}),
             **self.messages,
+            **self.peers,
         }
 
     def empty_messages(self) -> None:
@@ -215,8 +245,9 @@ class SharedMemory:
         empty(self.messages.values())
 
     def close(self) -> None:
-        for fd in self.fds.values():
-            os.close(fd)
+        for name, fd in self.fds.items():
+            if name not in self.peers:
+                os.close(fd)
 
 
 class SharedEnds:
@@ -303,6 +334,12 @@ class SharedEnds:
     def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
         actors = self._program.of_kind("actor")
         return [ShmBoardReader(self._fds[sum_name(actor.index)]) for actor in actors]
+
+    def peer_writer(self, group: int, nbytes: int) -> BoardWriter:
+        return ShmBoardWriter(self._fds[peer_name(group)], nbytes, PEER)
+
+    def peer_reader(self, group: int, nbytes: int) -> BoardReader:
+        return ShmBoardReader(self._fds[peer_name(group)])
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:

@@ -41,6 +41,9 @@ def encode_run(spec: RunSpec, program: Program | None = None) -> bytes:
         "config": spec.config.model_dump(mode="json"),
         "plan": spec.plan.model_dump(mode="json"),
         "run_dir": str(spec.run_dir),
+        "group": spec.group,
+        "has_head": spec.has_head,
+        "start_from": None if spec.start_from is None else str(spec.start_from),
     }
     env = None if isinstance(spec.env, str) else spec.env
     pickled: bytes = cloudpickle.dumps((spec.spaces, env, program))
@@ -60,6 +63,8 @@ class StartMessage:
     is_restart: bool = False
     shares_cores: bool = False
     """The run has more threads than cores."""
+    shown_as: str = ""
+    """Name in the list of processes; empty: that of the worker."""
 
     def encode(self, report_fd: int) -> bytes:
         """Return a line of JSON for this worker, followed by what all are told."""
@@ -100,7 +105,7 @@ class WorkerProcess:
         if message.shares_cores:
             variables |= ASLEEP
         popen = subprocess.Popen(
-            [sys.executable, "-m", module, str(start_fd), message.worker],
+            [sys.executable, "-m", module, str(start_fd), message.shown_as or message.worker],
             stdin=subprocess.DEVNULL,
             stdout=2,  # standard output is for the command's own line
             pass_fds=[start_fd, report_write, *message.fds.values()],

@@ -13,6 +13,7 @@ import numpy as np
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.devices.nvml import Gpu, list_gpus
 from tianji.envs.spaces import observation_leaves
@@ -100,6 +101,19 @@ class GpuMemory:
         }
         others = "End other programs on it (`nvidia-smi` lists them), or use another --device."
         return advice.get(largest, others)
+
+
+def check_groups_fit(plan: RunPlan, num_groups: int) -> None:
+    """Raise UsageError if several groups, which share a GPU, do not fit on it together."""
+    if plan.device == "cpu" or (gpu := _find_gpu(plan.device)) is None:
+        return
+    each = sum(plan.gpu_bytes.values())
+    if num_groups * each > SAFE_SHARE * gpu.free_bytes:
+        raise UsageError(
+            f"num_groups = {num_groups}: each group takes {mib(each)} MiB on {plan.device} "
+            f"({gpu.name}), {mib(num_groups * each)} MiB in all. {mib(gpu.free_bytes)} MiB are "
+            f"free there, and a run may take {to_percent(SAFE_SHARE)} of that. Use fewer groups."
+        )
 
 
 def _find_gpu(device: str) -> Gpu | None:

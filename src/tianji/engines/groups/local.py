@@ -1,0 +1,141 @@
+"""Several groups on this machine: a local engine for each, on a thread of this process.
+
+The threads sleep until a worker reports. Everything they tell goes through one queue to the thread
+that runs the head, so that logs and display have one writer. A group whose worker dies recovers by
+itself; one that cannot is left out, and the run fails when none is left.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from tianji.channels.orders import Stop
+from tianji.checkpoint.sets import SavedGroups
+from tianji.config.plan import RunPlan
+from tianji.engines.assembly.wiring import open_peer_boards
+from tianji.engines.groups.head import Head
+from tianji.engines.groups.observer import GroupObserver
+from tianji.engines.groups.specs import group_specs
+from tianji.engines.interface import Neighbours, Observer, Outcome
+from tianji.engines.local import LocalEngine
+from tianji.engines.signals import StopRequest
+from tianji.engines.spec import RunSpec
+from tianji.programs.groups import group_program
+from tianji.records import StoppedBecause
+
+LOOK_S = 0.1
+"""Longest time between two looks of the head."""
+
+
+class LocalGroups:
+    """Runs the groups of a run, each as if it were a run of its own."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        plans: Sequence[RunPlan],
+        saved: SavedGroups | None,
+        observer: Observer,
+    ) -> None:
+        self._head = Head(spec, saved, observer)
+        self._boards = open_peer_boards(len(plans))
+        self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        """Calls of the head that the engines' threads have asked for."""
+        self._engines = [self._build(group_spec) for group_spec in group_specs(spec, plans, saved)]
+        self._stops = [StopRequest(note="") for _ in plans]
+        self._ended: dict[int, Outcome] = {}
+
+    def _build(self, spec: RunSpec) -> LocalEngine:
+        head, group = self._head, spec.group
+        observer = GroupObserver(
+            lambda report: self._told.put(partial(head.take, group, report)),
+            lambda gauges, pids: self._told.put(partial(head.watch, group, gauges, pids)),
+        )
+        neighbours = Neighbours(self._boards, partial(head.steps.others, group))
+        program = group_program(spec.config, spec.plan, group)
+        return LocalEngine(spec, program, observer, neighbours=neighbours)
+
+    def run(self, stop: StopRequest, resume: bool) -> Outcome:
+        threads = [
+            threading.Thread(target=self._run_group, args=[group, resume], daemon=True)
+            for group in range(len(self._engines))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            because = self._follow(stop)
+        finally:
+            self._raise_stops(Stop.NOW)  # only a third Ctrl-C or an error leaves any running
+            for thread in threads:
+                thread.join()
+            for request in self._stops:
+                request.close()
+            for fd in self._boards.values():
+                os.close(fd)
+        return self._head.outcome(because, self._ended)
+
+    def _run_group(self, group: int, resume: bool) -> None:
+        """Run on the group's thread."""
+        try:
+            outcome = self._engines[group].run(self._stops[group], resume)
+        except Exception as error:  # noqa: BLE001 - it is told in the head's thread
+            cause = f"{type(error).__name__}: {error}"
+            outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
+        self._told.put(partial(self._on_end, group, outcome))
+
+    def _on_end(self, group: int, outcome: Outcome) -> None:
+        self._ended[group] = outcome
+        self._head.leave_out(group)
+        left = len(self._engines) - len(self._ended)
+        if outcome["because"] == "failed" and left:
+            self._head.tell(LEFT_OUT.format(group=group, cause=outcome["first_cause"], left=left))
+
+    def _follow(self, stop: StopRequest) -> StoppedBecause:
+        """Follow the groups until all have ended; return why the run is over."""
+        because: StoppedBecause | None = None
+        while len(self._ended) < len(self._engines):
+            self._hear()
+            reached = self._head.look()
+            if stop.level > self._level:
+                self._head.tell(stop.note)
+                because = because or "interrupted"
+                self._raise_stops(stop.level)
+            if because is None:
+                because = reached or self._ended_because()
+                if because is not None:
+                    self._raise_stops(Stop.FINISH)
+        return because or "failed"
+
+    @property
+    def _level(self) -> Stop:
+        return max(request.level for request in self._stops)
+
+    def _raise_stops(self, level: Stop) -> None:
+        for group, request in enumerate(self._stops):
+            if request.level < level and group not in self._ended:
+                request.raise_to(level)
+
+    def _hear(self) -> None:
+        """Let the head take what the groups tell, for a moment."""
+        try:
+            self._told.get(timeout=LOOK_S)()
+            while True:
+                self._told.get_nowait()()
+        except queue.Empty:
+            return
+
+    def _ended_because(self) -> StoppedBecause | None:
+        """Return why a group ended by itself: the steps of the run are the only limit that a group
+        knows. A group that failed is left out."""
+        ended = (outcome["because"] for outcome in self._ended.values())
+        return "max_env_steps" if "max_env_steps" in ended else None
+
+
+LEFT_OUT = (
+    "Group {group} has failed: {cause}. The run goes on without it; groups left: {left}. "
+    "`tianji resume` starts it again."
+)

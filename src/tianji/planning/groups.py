@@ -1,0 +1,137 @@
+"""Groups on one machine: which runs may have several, and each group's share of the cores.
+
+    check_groups(config)                                        # before anything else
+    groups = plan_groups(config, read_machine(), plan_one)      # plan_one plans a single group
+
+All groups have equal shares: what is planned for one holds for all. Cores that remain are left to
+the supervisor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tianji.algorithms.interface import Gather
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.machine import Machine
+from tianji.config.plan import RunPlan
+from tianji.config.run import RunConfig
+from tianji.errors import UsageError
+from tianji.planning.planned import Planned
+from tianji.planning.resolve.gpu_memory import check_groups_fit
+
+ENGINES_WITH_GROUPS = ("local", "inline")
+
+
+def check_groups(config: RunConfig, had_groups: bool = False) -> None:
+    """Raise UsageError if this run cannot have as many groups as it asks for.
+
+    had_groups: the run is resumed and was saved with several."""
+    if had_groups and config.engine not in ENGINES_WITH_GROUPS:
+        raise UsageError(
+            f"This run was saved with groups, which the {config.engine} engine cannot continue. "
+            f"Use --engine {' or '.join(ENGINES_WITH_GROUPS)}."
+        )
+    if config.num_groups == 1:
+        return
+    asked = f"num_groups = {config.num_groups}"
+    if config.engine not in ENGINES_WITH_GROUPS:
+        raise UsageError(
+            f"{asked}: the {config.engine} engine runs one group. Use --engine local, or "
+            "--num-groups 1."
+        )
+    if isinstance(load_algorithm(config.algorithm.name).cadence(config), Gather):
+        raise UsageError(
+            f"{asked}: {config.algorithm.name} gathers gradients, and one learner gathers those of "
+            "all actors. Use --num-groups 1 and more actors (--num-actors)."
+        )
+    if config.combine == "gradients":
+        raise UsageError(
+            f"{asked}: groups cannot add up their gradients yet. Use --combine average or "
+            "--combine gossip, or --num-groups 1."
+        )
+
+
+def divide(machine: Machine, num_groups: int) -> tuple[Machine, ...]:
+    """Return an equal share of the machine for each group, with whole cores where there are enough.
+
+    Groups that outnumber the usable cores share them, so that nothing can be pinned.
+    """
+    if num_groups == 1:
+        return (machine,)
+    units = _whole_cores(machine)
+    if len(units) < num_groups:
+        units = [(core,) for core in machine.cores]
+    each = len(units) // num_groups
+    if each:
+        parts = [units[g * each : (g + 1) * each] for g in range(num_groups)]
+    else:
+        parts = [[units[g % len(units)]] for g in range(num_groups)]
+    memory_bytes = machine.memory_bytes // num_groups
+    return tuple(
+        _share(machine, [core for unit in part for core in unit], memory_bytes, crowded=not each)
+        for part in parts
+    )
+
+
+def _whole_cores(machine: Machine) -> list[tuple[int, ...]]:
+    """Return the hyper-threads of each core, node by node."""
+    threads = {group[0]: group for group in machine.siblings}
+    later = {core for group in machine.siblings for core in group[1:]}
+    nodes = machine.nodes or (machine.cores,)
+    return [threads.get(core, (core,)) for node in nodes for core in node if core not in later]
+
+
+def _share(machine: Machine, cores: Sequence[int], memory_bytes: int, crowded: bool) -> Machine:
+    held = set(cores)
+    nodes = (tuple(core for core in node if core in held) for node in machine.nodes)
+    return replace(
+        machine,
+        cores=tuple(cores),
+        memory_bytes=memory_bytes,
+        is_shared=machine.is_shared or crowded,
+        nodes=tuple(node for node in nodes if node),
+        siblings=tuple(group for group in machine.siblings if held.issuperset(group)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroups:
+    """The plan of one group, the same on the cores of each group, and their shares."""
+
+    planned: Planned
+    plans: tuple[RunPlan, ...]
+    shares: tuple[Machine, ...]
+
+    @property
+    def for_run(self) -> RunPlan:
+        """The plan with the prediction of the whole run."""
+        plan, num_groups = self.planned.plan, len(self.plans)
+        if plan.prediction is None or num_groups == 1:
+            return plan
+        one = plan.prediction
+        rates = {
+            name: num_groups * getattr(one, name) for name in ("produced", "received", "trained")
+        }
+        return plan.model_copy(update={"prediction": one.model_copy(update=rates)})
+
+
+def plan_groups(
+    config: RunConfig, machine: Machine, plan: Callable[[RunConfig, Machine], Planned]
+) -> PlannedGroups:
+    """Plan a run: one group on its share of the machine, and the others alike.
+
+    plan: plans a run of one group on a machine."""
+    shares = divide(machine, config.num_groups)
+    planned = plan(config.model_copy(update={"num_groups": 1}), shares[0])
+    check_groups_fit(planned.plan, config.num_groups)
+    whole = planned.config.model_copy(update={"num_groups": config.num_groups})
+    plans = tuple(_moved(planned.plan, shares[0].cores, share.cores) for share in shares)
+    return PlannedGroups(replace(planned, config=whole), plans, shares)
+
+
+def _moved(plan: RunPlan, before: Sequence[int], after: Sequence[int]) -> RunPlan:
+    to = dict(zip(before, after, strict=True))
+    cores = {name: tuple(to[core] for core in its) for name, its in plan.cores.items()}
+    return plan.model_copy(update={"cores": cores})

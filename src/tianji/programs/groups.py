@@ -1,0 +1,61 @@
+"""Programs of several groups: each has the roles and wires of a run, and the peer lane to others.
+
+          learner --(Board: parameters, statistics)--> learners of other groups      peer lane
+
+Names of roles are those of one group. The whole run knows them by in_group().
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tianji.config.plan import RunPlan
+from tianji.config.run import RunConfig, peers_of
+from tianji.programs.program import Program, Wire, program_for
+
+PEER = "peer"
+"""Name of the wires by which learners of several groups read each other's parameters."""
+
+
+def group_program(config: RunConfig, plan: RunPlan, group: int) -> Program:
+    """Return the program of one group of a run."""
+    alone = program_for(config, plan)
+    roles = tuple(replace(role, group=group) for role in alone.roles)
+    return replace(alone, roles=roles, wires=(*alone.wires, *_peer_wires(config, group)))
+
+
+def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
+    """Return the boards of all groups that this one posts on or reads."""
+    readers = {
+        source: [
+            reader
+            for reader in range(config.num_groups)
+            if source in peers_of(reader, config.num_groups, config.combine)
+        ]
+        for source in range(config.num_groups)
+    }
+    return tuple(
+        Wire(
+            peer_name(source),
+            "board",
+            "parameters, statistics",
+            (_learner_seen_from(group, source),),
+            tuple(_learner_seen_from(group, reader) for reader in readers[source]),
+        )
+        for source in readers
+        if readers[source] and group in (source, *readers[source])
+    )
+
+
+def _learner_seen_from(group: int, other: int) -> str:
+    return "learner" if other == group else in_group(other, "learner")
+
+
+def in_group(group: int, name: str) -> str:
+    """Return the name of a role or worker of a group, as the whole run knows it."""
+    return f"{group}/{name}"
+
+
+def peer_name(group: int) -> str:
+    """Return the name of the board that the learner of a group posts its parameters on."""
+    return f"{PEER}-{group}"

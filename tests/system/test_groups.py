@@ -1,0 +1,113 @@
+"""Several groups with real processes: targets, a killed learner, Ctrl-C, resumes."""
+
+import signal
+
+import numpy as np
+
+from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.runs import PPO, resume, run
+from tianji.checkpoint.load import latest, read_checkpoint
+from tianji.checkpoint.sets import group_folder, newest_set
+from tianji.observe.run_log import all_metrics
+from tianji.trained.policy import load_policy
+
+TWO_GROUPS = ["--num-groups", "2", "--combine", "average", "--combine-every", "2"]
+
+
+def weights_of(run_dir, group):
+    saved = read_checkpoint(latest(group_folder(run_dir, group)).path)
+    return np.concatenate([tensor.numpy().ravel() for tensor in saved.weights.values()])
+
+
+def assert_nothing_falls(run_dir):
+    """What a group has lost was done, and stays counted."""
+    records = list(all_metrics(run_dir))
+    assert records
+    for name in ("env_steps", "updates", "version", "wall_s", "episodes"):
+        values = [record[name] for record in records]
+        assert values == sorted(values), name
+
+
+def test_two_groups_that_gossip_train_cartpole_to_the_target_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    summary = run(
+        algorithm={**PPO, "unroll_length": 128, "minibatch_size": 128, "epochs": 4},
+        num_groups=2, combine="gossip", target_return=120.0, max_env_steps=400_000,
+    )  # fmt: skip
+    assert summary["stopped_because"] == "target_reached"
+    assert summary["mean_return_100"] >= 100 and summary["time_to_target_s"] > 0
+    assert [figures["group"] for figures in summary["groups"]] == [0, 1]
+    assert sum(f["env_steps"] for f in summary["groups"]) == summary["env_steps"]
+    assert all(f["updates"] > 0 and f["rates_per_s"]["received"] > 0 for f in summary["groups"])
+    assert summary["hosts"][0]["groups"] == [0, 1]
+    run_dir = tmp_path / summary["run_dir"]
+    assert_nothing_falls(run_dir)
+    # Groups that were never mixed are as far apart as two networks trained apart.
+    one, other = weights_of(run_dir, 0), weights_of(run_dir, 1)
+    assert np.abs(one - other).mean() < 0.02 * np.abs(one).mean()
+    assert summary["checkpoint"].startswith(str(group_folder(run_dir, 0).relative_to(tmp_path)))
+    load_policy(run_dir)
+
+
+def test_a_killed_learner_comes_back_while_the_other_group_goes_on_and_ctrl_c_ends_both(tmp_path):
+    command = Command(tmp_path, "train", *SMALL, *FOREVER, *TWO_GROUPS)
+    command.wait_for_version(5)
+    workers = command.workers()
+    assert set(workers) == {"0/actor-0", "0/learner", "1/actor-0", "1/learner"}
+    workers["1/learner"].kill()
+
+    def versions():
+        records = command.records()
+        return {f["group"]: f["version"] for f in records[-1].get("groups", [])}
+
+    def events_of(kind):
+        return [event for event in command.events() if event["kind"] == kind]
+
+    (restart,) = command.wait_for(lambda: events_of("restart"), "restart")
+    assert restart["role"] == "1/learner"
+    before = versions()[0]
+    command.wait_for(lambda: versions()[0] > before, "the other group's next version")
+    command.wait_for(
+        lambda: any("those of the other groups" in e["text"] for e in events_of("note")),
+        "the new learner's parameters",
+    )
+    reached = versions()[1]
+    command.wait_for(lambda: versions()[1] > reached + 2, "versions of the new learner")
+    assert workers["0/learner"].is_running(), "the other group was not touched"
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130, err
+    summary = command.summary()
+    assert summary["stopped_because"] == "interrupted"
+    assert [figures["restarts"] for figures in summary["groups"]] == [0, 1]
+    saved = newest_set(command.run_dir)
+    assert [int(p.name[1:]) for p in saved.paths] == [f["version"] for f in summary["groups"]]
+    assert_nothing_falls(command.run_dir)
+
+
+def test_a_run_continues_with_one_and_with_three_groups(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    summary = run(algorithm=PPO, num_groups=2, combine="gossip", max_env_steps=3000)
+    run_dir = tmp_path / summary["run_dir"]
+    for num_groups in (1, 3):
+        before = summary
+        limit = before["env_steps"] + 3000
+        summary = resume(run_dir, num_groups=num_groups, max_env_steps=limit)
+        assert summary["stopped_because"] == "max_env_steps"
+        assert summary["env_steps"] >= limit
+        assert summary["episodes"] > before["episodes"]
+        assert summary["wall_s"] > before["wall_s"]
+        assert len(summary["groups"]) == len(newest_set(run_dir).paths) == num_groups
+        for figures in before["groups"][:num_groups]:
+            assert summary["groups"][figures["group"]]["version"] > figures["version"]
+    assert_nothing_falls(run_dir)
+
+
+def test_a_run_of_one_group_continues_with_two(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    summary = run(algorithm=PPO, max_env_steps=3000)
+    run_dir = tmp_path / summary["run_dir"]
+    changes = {"num_groups": 2, "combine": "average", "max_env_steps": 8000}
+    after = resume(run_dir, **changes)
+    assert after["stopped_because"] == "max_env_steps" and after["env_steps"] >= 8000
+    assert [f["version"] > summary["version"] for f in after["groups"]] == [True, True]

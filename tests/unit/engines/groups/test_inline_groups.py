@@ -1,0 +1,210 @@
+"""Several groups in one process, and the head that makes one run of them."""
+
+from shutil import rmtree
+
+import numpy as np
+import pytest
+
+from tests.fakes.specs import make_spec
+from tests.unit.engines.test_inline_engine import Watcher
+from tianji.channels.orders import Stop
+from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
+from tianji.checkpoint.sets import group_folder, newest_set
+from tianji.engines.assembly.model import seed_for
+from tianji.engines.groups.inline import InlineGroups
+from tianji.learner.combination import Combination
+
+IMPALA = {"name": "impala", "unroll_length": 8}
+DQN = {
+    "name": "dqn", "unroll_length": 4, "batch_size": 8, "updates_per_version": 2,
+    "warmup_steps": 32, "replay_size": 256,
+}  # fmt: skip
+PPO = {"name": "ppo", "unroll_length": 8, "epochs": 2, "minibatch_size": 8}
+STEPS = 16  # of a version of one group: 8 rows, 2 environments
+
+
+def spec_of(run_dir, num_groups=2, **values):
+    settings = {"algorithm": PPO, "combine": "average", "max_env_steps": 8 * STEPS, **values}
+    return make_spec(run_dir, "CartPole-v1", num_groups=num_groups, **settings)
+
+
+def run(run_dir, num_groups=2, saved=None, watcher=None, **values):
+    spec = spec_of(run_dir, num_groups, **values)
+    watcher = watcher or Watcher()
+    engine = InlineGroups(spec, [spec.plan] * num_groups, saved, watcher)
+    return engine.run(watcher.stop, resume=saved is not None), watcher
+
+
+def weights_of(run_dir, group):
+    saved = read_checkpoint(latest(group_folder(run_dir, group)).path)
+    return np.concatenate([tensor.numpy().ravel() for tensor in saved.weights.values()])
+
+
+@pytest.fixture
+def mixes(monkeypatch):
+    """Parameters before and after each mix, by group."""
+    seen = {}
+    mix = Combination.mix
+
+    def watched(self):
+        vector = self._state._vector_P
+        before = vector.clone().numpy()
+        mix(self)
+        seen.setdefault(self._group, []).append((before, vector.clone().numpy()))
+
+    monkeypatch.setattr(Combination, "mix", watched)
+    return seen
+
+
+@pytest.mark.parametrize(("num_groups", "algorithm"), [(2, PPO), (3, PPO), (2, IMPALA)])
+def test_groups_that_average_after_every_update_are_equal_after_every_mix(
+    tmp_path, mixes, num_groups, algorithm
+):
+    outcome, _ = run(tmp_path, num_groups, algorithm=algorithm, max_env_steps=30 * STEPS)
+    assert outcome["because"] == "max_env_steps"
+    assert sorted(mixes) == list(range(num_groups))
+    rounds = list(zip(*mixes.values(), strict=True))
+    assert len(rounds) >= 4
+    for states in rounds:
+        befores, afters = zip(*states, strict=True)
+        assert not np.array_equal(befores[0], befores[1]), "they learn from other episodes"
+        assert all(np.array_equal(afters[0], after) for after in afters)
+    assert outcome["record"]["updates"] == len(rounds) * num_groups
+    for group in range(num_groups):
+        assert np.array_equal(weights_of(tmp_path, group), weights_of(tmp_path, 0))
+
+
+def test_groups_of_dqn_mix_though_they_make_different_numbers_of_updates(tmp_path, mixes):
+    outcome, _ = run(tmp_path, algorithm=DQN, max_env_steps=30 * STEPS)
+    by_group = [figures["updates"] for figures in outcome["record"]["groups"]]
+    assert [len(mixes[group]) for group in range(2)] == by_group and min(by_group) > 10
+    one, other = (weights_of(tmp_path, group) for group in range(2))
+    assert np.abs(one - other).max() < 0.01 * np.abs(one).max()
+
+
+def test_between_mixes_the_groups_go_their_own_way(tmp_path, mixes):
+    run(tmp_path, combine_every=10**6)
+    assert mixes == {}
+    assert not np.array_equal(weights_of(tmp_path, 0), weights_of(tmp_path, 1))
+
+
+def test_normaliser_statistics_are_those_of_all_groups(tmp_path):
+    run(tmp_path, normalize={"observations": True, "rewards": True})
+    first, second = (
+        read_checkpoint(latest(group_folder(tmp_path, group)).path).state["update"]
+        for group in range(2)
+    )
+    for name in ("observations/count", "observations/mean", "rewards/m2"):
+        assert first[name].tolist() == second[name].tolist(), name
+    assert np.array_equal(weights_of(tmp_path, 0), weights_of(tmp_path, 1))
+
+
+def test_two_runs_of_the_same_groups_are_equal_to_the_bit(tmp_path):
+    for name in ("one", "other"):
+        run(tmp_path / name, combine="gossip")
+    for group in range(2):
+        one, other = (weights_of(tmp_path / name, group) for name in ("one", "other"))
+        assert np.array_equal(one, other)
+
+
+def test_limits_and_schedules_are_those_of_the_run(tmp_path, monkeypatch):
+    from tianji.learner.role import Learner
+
+    seen = []
+    begin = Learner._begin
+
+    def watched(self):
+        began = begin(self)
+        if began:
+            seen.append(self._progress())
+        return began
+
+    monkeypatch.setattr(Learner, "_begin", watched)
+    outcome, _ = run(tmp_path)
+    by_group = [figures["env_steps"] for figures in outcome["record"]["groups"]]
+    assert 8 * STEPS <= sum(by_group) == outcome["record"]["env_steps"] < 10 * STEPS
+    assert max(by_group) < 6 * STEPS, "no group has made them all"
+    assert seen[-1] > 0.75, "the share of all steps of the run"
+
+
+def test_the_target_counts_the_episodes_of_all_groups(tmp_path):
+    outcome, _ = run(
+        tmp_path, max_env_steps=10**6, target_return=5.0, algorithm={**PPO, "epochs": 1}
+    )
+    assert outcome["because"] == "target_reached"
+    record = outcome["record"]
+    assert record["episodes"] >= 100 and record["time_to_target_s"] > 0
+    for group in range(2):
+        progress = read_checkpoint(latest(group_folder(tmp_path, group)).path).state["progress"]
+        assert 0 < progress["episodes"] < 100, "no group alone has reached it"
+
+
+def test_what_is_reported_is_the_run_as_a_whole(tmp_path):
+    outcome, watcher = run(tmp_path)
+    records = [r["record"] for r in watcher.reports if r["kind"] == "metrics"]
+    assert [figures["group"] for figures in records[-1]["groups"]] == [0, 1]
+    assert records[-1]["env_steps"] == outcome["record"]["env_steps"] >= 8 * STEPS
+    steps = [record["env_steps"] for record in records]
+    assert steps == sorted(steps)
+    assert set(watcher.gauges.rows) == {
+        f"{group}/{role}" for group in range(2) for role in ("actor-0", "buffer", "learner")
+    }
+    assert {r["role"] for r in watcher.reports if r["kind"] == "checkpoint_written"} == {
+        "0/learner", "1/learner"
+    }  # fmt: skip
+
+
+def test_a_stop_ends_all_groups_between_two_versions_and_saves_them(tmp_path):
+    watcher = Watcher()
+    watcher.stop_at, watcher.how = 2, Stop.FINISH
+    outcome, _ = run(tmp_path, watcher=watcher, max_env_steps=10**6)
+    assert outcome["because"] == "interrupted"
+    saved = newest_set(tmp_path)
+    versions = [figures["version"] for figures in outcome["record"]["groups"]]
+    assert [int(path.name[1:]) for path in saved.paths] == versions
+    assert saved.found.env_steps == outcome["record"]["env_steps"]
+
+
+def test_groups_whose_folders_are_deleted_save_again(tmp_path):
+    class Deletes(Watcher):
+        has_deleted = False
+
+        def report(self, report):
+            super().report(report)
+            if report["kind"] == "metrics" and not self.has_deleted:
+                rmtree(tmp_path / "groups")
+                self.has_deleted = True
+
+    run(tmp_path, watcher=Deletes())
+    assert len(newest_set(tmp_path).paths) == 2
+
+
+@pytest.mark.parametrize("num_groups", [1, 2, 3])
+def test_a_run_continues_with_any_number_of_groups(tmp_path, num_groups):
+    before, _ = run(tmp_path)
+    saved = newest_set(tmp_path)
+    outcome, watcher = run(tmp_path, num_groups, saved, max_env_steps=14 * STEPS)
+    assert outcome["because"] == "max_env_steps"
+    assert outcome["record"]["env_steps"] >= 14 * STEPS
+    assert outcome["record"]["env_steps"] < (14 + num_groups) * STEPS
+    assert outcome["record"]["episodes"] > before["record"]["episodes"]
+    (told,) = watcher.texts("restored")
+    words = {
+        1: "continues with 1. Not used: the checkpoints of group 1.",
+        2: "Every group continues from its checkpoint.",
+        3: "continues with 3: group 2 from group 0.",
+    }
+    assert words[num_groups] in told
+    for group in range(num_groups):
+        assert len(list_checkpoints(group_folder(tmp_path, group))) > 1
+    assert len(newest_set(tmp_path).paths) == num_groups
+
+
+def test_actors_are_numbered_and_schedules_run_over_all_groups(tmp_path):
+    spec = spec_of(tmp_path)
+    engine = InlineGroups(spec, [spec.plan] * 2, None, Watcher())
+    for group, made in enumerate(engine.groups):
+        plan = made.roles.actors["actor-0"]._assembler._plan
+        assert plan.seed == seed_for(spec.config.seed, "actor", group)
+        assert plan.steps_per_round == 2 * STEPS
+        made.roles.close()

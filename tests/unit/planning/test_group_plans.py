@@ -1,0 +1,114 @@
+"""Which runs may have several groups, and each group's share of the machine."""
+
+import pytest
+
+from tests.fakes.scripted import SPACES
+from tests.unit.planning.plans import config, plan_for
+from tianji.config.machine import Machine
+from tianji.config.plan import Prediction
+from tianji.devices.nvml import Gpu
+from tianji.envs.build import Probe
+from tianji.errors import UsageError
+from tianji.planning.groups import check_groups, divide, plan_groups
+from tianji.planning.planned import Planned
+from tianji.planning.resolve import gpu_memory
+
+
+def machine(cores, **values):
+    return Machine(tuple(range(cores)), 64 << 30, **values)
+
+
+def cores_of(made, num_groups):
+    return [share.cores for share in divide(made, num_groups)]
+
+
+def test_one_group_has_the_whole_machine():
+    made = machine(4)
+    assert divide(made, 1) == (made,)
+
+
+def test_groups_have_equal_shares_and_the_rest_is_left_over():
+    assert cores_of(machine(7), 3) == [(0, 1), (2, 3), (4, 5)]
+    assert {share.memory_bytes for share in divide(machine(7), 2)} == {32 << 30}
+    assert not any(share.is_shared for share in divide(machine(7), 3))
+
+
+def test_hyper_threads_of_a_core_stay_together_while_there_are_enough_cores():
+    made = machine(8, siblings=((0, 4), (1, 5), (2, 6), (3, 7)))
+    assert cores_of(made, 2) == [(0, 4, 1, 5), (2, 6, 3, 7)]
+    assert divide(made, 2)[0].siblings == ((0, 4), (1, 5))
+    assert cores_of(made, 8) == [(core,) for core in range(8)]
+    assert divide(made, 8)[0].siblings == ()
+
+
+def test_a_group_lies_in_one_memory_node_if_it_can():
+    made = machine(4, nodes=((0, 2), (1, 3)))
+    assert cores_of(made, 2) == [(0, 2), (1, 3)]
+    assert [share.nodes for share in divide(made, 2)] == [((0, 2),), ((1, 3),)]
+
+
+def test_more_groups_than_cores_share_them_and_nothing_is_pinned():
+    shares = divide(machine(2), 3)
+    assert [share.cores for share in shares] == [(0,), (1,), (0,)]
+    assert all(share.is_shared for share in shares)
+
+
+def test_each_group_has_the_same_plan_on_cores_of_its_own():
+    asked = config(num_groups=2, combine="average", num_actors=1)
+    told = []
+
+    def plan(one, share):
+        told.append((one.num_groups, share.cores))
+        probe = Probe(SPACES, False, "", offers_state=False, max_episode_steps=None)
+        prediction = Prediction(
+            produced=10, received=9, trained=8, lag_versions=1, bottleneck="training"
+        )
+        cores = {"learner": share.cores[:1], "actor-0": share.cores[1:]}
+        made = plan_for(one).model_copy(update={"cores": cores, "prediction": prediction})
+        return Planned(one, made, probe, "")
+
+    groups = plan_groups(asked, machine(4), plan)
+    assert told == [(1, (0, 1))], "one group is planned, on its share"
+    assert groups.planned.config.num_groups == 2
+    assert [plan.cores["learner"] for plan in groups.plans] == [(0,), (2,)]
+    assert [plan.cores["actor-0"] for plan in groups.plans] == [(1,), (3,)]
+    assert groups.for_run.prediction.received == 18
+    assert groups.for_run.prediction.lag_versions == 1
+
+
+def test_groups_that_do_not_fit_on_a_gpu_together_are_refused(monkeypatch):
+    gpu = Gpu(0, "H200", total_bytes=10 << 30, free_bytes=10 << 30)
+    monkeypatch.setattr(gpu_memory, "list_gpus", lambda: [gpu])
+    update = {"device": "cuda:0", "gpu_bytes": {"context": 4 << 30}}
+    plan = plan_for(config()).model_copy(update=update)
+    gpu_memory.check_groups_fit(plan, 2)
+    with pytest.raises(UsageError, match="12,288 MiB in all"):
+        gpu_memory.check_groups_fit(plan, 3)
+    gpu_memory.check_groups_fit(plan.model_copy(update={"device": "cpu"}), 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"engine": "virtual", "combine": "average"}, "virtual engine runs one group"),
+        ({"combine": "gradients"}, "--combine average"),
+        ({}, "--combine average"),
+        ({"combine": "gossip", "algorithm": "rennala-nigt"}, "gathers gradients"),
+    ],
+)
+def test_runs_that_cannot_have_groups_are_refused_with_a_way_out(values, words):
+    with pytest.raises(UsageError, match=words):
+        check_groups(config(num_groups=2, **values))
+    check_groups(config(num_groups=1, **values))
+
+
+@pytest.mark.parametrize("engine", ["local", "inline"])
+@pytest.mark.parametrize("combine", ["average", "gossip"])
+def test_other_runs_may_have_groups(engine, combine):
+    check_groups(config(num_groups=4, engine=engine, combine=combine))
+
+
+def test_a_run_that_was_saved_with_groups_needs_an_engine_that_has_them():
+    with pytest.raises(UsageError, match="saved with groups"):
+        check_groups(config(engine="virtual"), had_groups=True)
+    check_groups(config(), had_groups=True)
