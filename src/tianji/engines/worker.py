@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tianji.channels.reports import ReportPipe
 from tianji.display.stream import unfailing
+from tianji.errors import ReduceBroken
 from tianji.records import Event
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ def main(work: Work) -> None:
     try:
         work(head, run, reports)
         reports.flush()
+    except ReduceBroken as error:  # another group's learner has died: this one starts again too
+        reports(Event(kind="note", text=str(error)))
+        reports.flush()
+        sys.exit(1)
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
         text = in_words(error)
         reports(Event(kind="error", text=text, traceback=traceback.format_exc()))

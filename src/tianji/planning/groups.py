@@ -46,10 +46,11 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
             f"{asked}: {config.algorithm.name} gathers gradients, and one learner gathers those of "
             "all actors. Use --num-groups 1 and more actors (--num-actors)."
         )
-    if config.combine == "gradients":
+    if config.combine == "gradients" and not load_algorithm(config.algorithm.name).adds_gradients:
         raise UsageError(
-            f"{asked}: groups cannot add up their gradients yet. Use --combine average or "
-            "--combine gossip, or --num-groups 1."
+            f"{asked}: groups of {config.algorithm.name} cannot add up their gradients: its update "
+            "cannot join others (Algorithm.adds_gradients). Use --combine average or --combine "
+            "gossip, or --num-groups 1."
         )
 
 

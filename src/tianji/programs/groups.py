@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig, peers_of
+from tianji.config.run import RunConfig, adds_gradients, peers_of
 from tianji.programs.program import Program, Wire, program_for
 
+PEERS = "peers"
+"""Name of the wire on which learners of several groups add up their gradients."""
 PEER = "peer"
 """Name of the wires by which learners of several groups read each other's parameters."""
 
@@ -21,7 +23,16 @@ def group_program(config: RunConfig, plan: RunPlan, group: int) -> Program:
     """Return the program of one group of a run."""
     alone = program_for(config, plan)
     roles = tuple(replace(role, group=group) for role in alone.roles)
-    return replace(alone, roles=roles, wires=(*alone.wires, *_peer_wires(config, group)))
+    more = *_peer_wires(config, group), *_reduce_wires(config, group)
+    return replace(alone, roles=roles, wires=(*alone.wires, *more))
+
+
+def _reduce_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
+    """Return the wire on which the learners of all groups add up their gradients, if they do."""
+    if not adds_gradients(config):
+        return ()
+    ranks = tuple(_learner_seen_from(group, other) for other in range(config.num_groups))
+    return (Wire(PEERS, "reduce", "gradients, figures", ranks, ranks),)
 
 
 def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
