@@ -85,14 +85,15 @@ class LearnerRoom:
         self._gauges = memoryview(bytearray(8 * GAUGE_WORDS)).cast("q")
         update, board = build_update(spec), InprocBoard(8)
         self.gradient_bytes = 4 * len(update._flat.gradient_P)
-        parts = update, batches, board, write_nothing, lambda: 0.0, self._gauges
+        parts = update, batches, board, write_nothing
+        self._learner: Learner
         if peers is None:
-            self._learner = Learner(*parts)
+            self._learner = Learner(*parts, lambda: 0.0, self._gauges)
         else:
             timed = TimedPeers(peers, self._gauges)
             assert isinstance(update, Joins)
             update.join(timed)
-            self._learner = JoinedLearner(Meeting(timed), *parts)
+            self._learner = JoinedLearner(Meeting(timed), *parts, self._gauges)
 
     def run(self, num_versions: int) -> Turn:
         last = self._learner.version + num_versions

@@ -111,3 +111,26 @@ def test_a_run_of_one_group_continues_with_two(tmp_path, monkeypatch):
     after = resume(run_dir, **changes)
     assert after["stopped_because"] == "max_env_steps" and after["env_steps"] >= 8000
     assert [f["version"] > summary["version"] for f in after["groups"]] == [True, True]
+
+
+def test_a_killed_learner_ends_all_that_add_up_gradients_and_they_start_again_together(tmp_path):
+    asked = ["--num-groups", "2", "--combine", "gradients", "--checkpoint.period-s", "0.5"]
+    command = Command(tmp_path, "train", *SMALL, *FOREVER, *asked)
+    command.wait_for_version(5)
+
+    def restored():
+        notes = [event["text"] for event in command.events() if event["kind"] == "note"]
+        return [text for text in notes if "Continuing from checkpoint" in text]
+
+    command.workers()["1/learner"].kill()
+    first, second = command.wait_for(lambda: len(found := restored()) == 2 and found, "both")
+    assert first == second, "from the same checkpoint, as the same version"
+    reached = command.records()[-1]["version"]
+    command.wait_for(lambda: command.records()[-1]["version"] > reached + 5, "more versions")
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130, err
+    summary = command.summary()
+    assert [figures["restarts"] for figures in summary["groups"]] == [1, 1]
+    assert len({figures["version"] for figures in summary["groups"]}) == 1
+    assert np.array_equal(weights_of(command.run_dir, 0), weights_of(command.run_dir, 1))

@@ -36,7 +36,7 @@ def moments_of(x_QR: Tensor, weight_R: Tensor | None) -> Tensor:
 
 
 def merged_moments(peers: Peers, moments_3Q: Tensor) -> RunningMoments:
-    """Return the moments of the rows of all ranks from the moments_of() each."""
+    """Return the moments of the rows of all ranks from the moments_of() of each."""
     count_Q, mean_Q, m2_Q = moments_3Q.numpy(force=True)
     (whole,) = merged(peers, [RunningMoments(float(count_Q[0]), mean_Q, m2_Q)])
     return whole

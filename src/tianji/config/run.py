@@ -288,6 +288,11 @@ def _plain(value: Any, key: str) -> Any:
     )
 
 
+def adds_gradients(config: RunConfig) -> bool:
+    """Return whether the learners of several groups make every update together."""
+    return config.num_groups > 1 and config.combine == "gradients"
+
+
 def peers_of(group: int, num_groups: int, combine: Combine) -> tuple[int, ...]:
     """Return the groups whose parameters a group reads: all others, or the one before it."""
     if num_groups == 1 or combine == "gradients":

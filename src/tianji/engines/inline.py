@@ -10,6 +10,7 @@ from __future__ import annotations
 from tianji.channels.gauges import Gauge, timed_tick
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.orders import Stop
+from tianji.channels.peers.inproc import InprocTeam
 from tianji.engines.arithmetic import use_threads
 from tianji.engines.assembly.wiring import build_stream
 from tianji.engines.interface import Observer, Outcome
@@ -29,13 +30,17 @@ class InlineEngine:
         program: Program,
         observer: Observer,
         peers: dict[int, InprocBoard] | None = None,
+        team: InprocTeam | None = None,
     ) -> None:
-        """peers: the boards between groups, where the program is that of one group."""
+        """peers: the boards between groups, where the program is that of one group. team: the
+        learners that add up their gradients."""
         self._threads = spec.plan.learner_threads
         self._observer = observer
         self._is_free = spec.plan.balance == "free"
         self._round = spec.plan.unrolls_per_version
-        self.roles = OneProcess(spec, program, observer, build_stream(spec.plan), peers=peers)
+        self.roles = OneProcess(
+            spec, program, observer, build_stream(spec.plan), peers=peers, team=team
+        )
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         return self.roles.run(self._loop, stop, resume)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.orders import Order, Stop
+from tianji.channels.peers.inproc import InprocTeam
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.assembly.gradients import gather_of
 from tianji.engines.assembly.roles import Roles
@@ -32,8 +33,10 @@ class OneProcess:
         make_board: Callable[[int], InprocBoard] = InprocBoard,
         now_ns: Clock = time.monotonic_ns,
         peers: dict[int, InprocBoard] | None = None,
+        team: InprocTeam | None = None,
     ) -> None:
-        """peers: the boards between groups, the same for all groups."""
+        """peers: the boards between groups, the same for all groups. team: the learners that add up
+        their gradients."""
         self._observer = observer
         self._now_ns = now_ns
         gather = gather_of(spec)
@@ -44,7 +47,7 @@ class OneProcess:
             self._lost = MADE_ANEW if gather.rule == "every" else ""
         self._is_between = is_serial if gather is None else gather.rule != "every"
         """True where no actor has an unfinished item between two versions."""
-        ends = InprocEnds(program, stream, make_board, peers)
+        ends = InprocEnds(program, stream, make_board, peers, team)
         self._supervision = ends.supervision
         roles = Roles(spec, program, ends, observer.report, now_ns)
         self.gauges = ends.gauges

@@ -79,7 +79,7 @@ def main(work: Work) -> None:
     try:
         work(head, run, reports)
         reports.flush()
-    except ReduceBroken as error:  # all groups begin again together
+    except ReduceBroken as error:  # another group's learner has died: this one starts again too
         reports(Event(kind="note", text=str(error)))
         reports.flush()
         sys.exit(1)

@@ -23,7 +23,7 @@ class Wish(NamedTuple):
     """What one learner has and wants.
 
     >>> Wish(updates=80, is_ready=True, because=None, is_save_due=False, env_steps=4096,
-    ...      progress=0.1, updates_per_look=50)
+    ...      updates_per_look=50)
     """
 
     updates: int
@@ -35,8 +35,6 @@ class Wish(NamedTuple):
     is_save_due: bool
     env_steps: int
     """Environment steps that its group counts."""
-    progress: float
-    """Share of max_env_steps that is done, as it knows it."""
     updates_per_look: int
     """Updates after which it wants to hear whether somebody cuts the version short."""
 
@@ -48,7 +46,6 @@ class Agreed(NamedTuple):
     because:          why they end the run instead; None: it goes on
     is_save_due:      they save a checkpoint after this version
     env_steps:        environment steps of the run
-    progress:         share of max_env_steps that is done, for schedules
     updates_per_look: updates between two looks at who cuts the version short
     awaited:          ranks that have no batch yet
     """
@@ -57,7 +54,6 @@ class Agreed(NamedTuple):
     because: StoppedBecause | None
     is_save_due: bool
     env_steps: int
-    progress: float
     updates_per_look: int
     awaited: tuple[int, ...]
 
@@ -80,7 +76,6 @@ def agree(wishes: Sequence[Wish]) -> Agreed:
         because=REASONS[min(reasons)] if reasons else None,
         is_save_due=any(wish.is_save_due for wish in wishes),
         env_steps=sum(wish.env_steps for wish in wishes),
-        progress=max(wish.progress for wish in wishes),
         updates_per_look=min(wish.updates_per_look for wish in wishes),
         awaited=awaited,
     )
@@ -98,19 +93,17 @@ def _to_numbers(wish: Wish) -> list[float]:
         -1 if wish.because is None else REASONS.index(wish.because),
         wish.is_save_due,
         wish.env_steps,
-        wish.progress,
         wish.updates_per_look,
     ]
 
 
 def _from_numbers(numbers: Sequence[float]) -> Wish:
-    updates, is_ready, because, is_save_due, env_steps, progress, updates_per_look = numbers
+    updates, is_ready, because, is_save_due, env_steps, updates_per_look = numbers
     return Wish(
         updates=int(updates),
         is_ready=bool(is_ready),
         because=None if because < 0 else REASONS[int(because)],
         is_save_due=bool(is_save_due),
         env_steps=int(env_steps),
-        progress=progress,
         updates_per_look=int(updates_per_look),
     )

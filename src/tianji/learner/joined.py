@@ -33,11 +33,10 @@ class JoinedLearner(Learner):
         batches: Batches,
         policy: BoardWriter,
         write_policy: Callable[[Bytes], None],
-        progress: Callable[[], float],
         gauges: memoryview[int],
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
-        super().__init__(update, batches, policy, write_policy, progress, gauges, now_ns)
+        super().__init__(update, batches, policy, write_policy, meeting.progress, gauges, now_ns)
         self.meeting = meeting
         self._waiting: Batch | None = None
         """A batch that waits until the other learners have theirs."""
@@ -85,9 +84,9 @@ class JoinedLearner(Learner):
         self._waiting = None
         self._gauges[Gauge.ACTIVITY] = Activity.UPDATING
         self._batch = batch
-        self._minibatches = self._update.minibatches(batch, self.meeting.agreed.progress)
+        self._minibatches = self._update.minibatches(batch, self._progress())
         return True
 
     def _meet(self, because: StoppedBecause | None) -> None:
         updates, is_ready = self._gauges[Gauge.UPDATES], self._waiting is not None
-        self.meeting.come(updates, self._progress(), is_ready, because)
+        self.meeting.come(updates, is_ready, because)

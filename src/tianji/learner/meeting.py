@@ -28,7 +28,7 @@ MEET_S = 5.0
 LOOK_S = 0.25
 """During a version, learners look this often whether one of them cuts it short."""
 
-NOTHING_YET = Agreed(False, None, False, 0, 0.0, 1, ())
+NOTHING_YET = Agreed(False, None, False, 0, 1, ())
 
 
 class Meeting:
@@ -44,15 +44,28 @@ class Meeting:
         self._now_ns = now_ns
         self._env_steps: Callable[[], int] = lambda: 0
         self._is_save_due: Callable[[], bool] = lambda: False
+        self._progress_at: Callable[[int], float] = lambda env_steps: 0.0
         self._came_ns = now_ns()
         self._begun_ns = 0
         self._num_made = 0
         """Updates of the version in work."""
 
-    def ask(self, env_steps: Callable[[], int], is_save_due: Callable[[], bool]) -> None:
-        """Set where wishes come from: the steps that the group counts; whether to save."""
+    def ask(
+        self,
+        env_steps: Callable[[], int],
+        is_save_due: Callable[[], bool],
+        progress_at: Callable[[int], float],
+    ) -> None:
+        """Set where wishes come from: the steps that the group counts; whether to save.
+
+        progress_at: turns environment steps of the run into a share of max_env_steps."""
         self._env_steps = env_steps
         self._is_save_due = is_save_due
+        self._progress_at = progress_at
+
+    def progress(self) -> float:
+        """Return the share of max_env_steps that all groups have done, the same on every rank."""
+        return self._progress_at(self.agreed.env_steps)
 
     def is_due(self, is_ready: bool) -> bool:
         """Return whether to come now. is_ready: there is a batch."""
@@ -60,9 +73,7 @@ class Meeting:
             return False
         return is_ready or self._now_ns() - self._came_ns > MEET_S * 1e9
 
-    def come(
-        self, updates: int, progress: float, is_ready: bool, because: StoppedBecause | None = None
-    ) -> Agreed:
+    def come(self, updates: int, is_ready: bool, because: StoppedBecause | None = None) -> Agreed:
         """Say what this learner has and wants, and wait for the others; return what all do next."""
         env_steps = self._env_steps()
         wish = Wish(
@@ -71,7 +82,6 @@ class Meeting:
             because=because,
             is_save_due=self._is_save_due(),
             env_steps=env_steps,
-            progress=progress,
             updates_per_look=self._updates_per_look(),
         )
         self.agreed = agreed = agree(exchange(self.peers, wish))

@@ -76,7 +76,11 @@ class Progress:
     @property
     def fraction(self) -> float:
         """Share of max_env_steps done; schedules run along it."""
-        return min(1.0, self._run_steps / self._config.max_env_steps)
+        return self.fraction_at(self._run_steps)
+
+    def fraction_at(self, env_steps: int) -> float:
+        """Return the share of max_env_steps that so many steps are."""
+        return min(1.0, env_steps / self._config.max_env_steps)
 
     @property
     def _run_steps(self) -> int:

@@ -69,7 +69,8 @@ class Training:
         self._has_loss = False
         """A checkpoint was deleted, and all groups shall save."""
         if self._joined is not None:
-            self._joined.meeting.ask(lambda: progress.env_steps, self._wants_to_save)
+            meeting = self._joined.meeting
+            meeting.ask(lambda: progress.env_steps, self._wants_to_save, progress.fraction_at)
 
     def _wants_to_save(self) -> bool:
         return self._has_loss or self._checkpoints.is_due(self._now_ns())

@@ -52,15 +52,15 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
 
 def _check_gradients(config: RunConfig, asked: str) -> None:
     others = "Use --combine average or --combine gossip"
-    if config.engine != "local":
+    if config.engine not in ("local", "inline"):
         raise UsageError(
-            f"{asked}: groups add up their gradients (combine = gradients) only in the local "
-            f"engine. {others}, or --engine local."
+            f"{asked}: groups on other hosts cannot add up their gradients (combine = gradients) "
+            f"yet. {others}, or --engine local."
         )
     if not load_algorithm(config.algorithm.name).adds_gradients:
         raise UsageError(
-            f"{asked}: {config.algorithm.name} cannot add up gradients of several learners. "
-            f"{others}, or --num-groups 1."
+            f"{asked}: groups of {config.algorithm.name} cannot add up their gradients: its update "
+            f"cannot join others (Algorithm.adds_gradients). {others}, or --num-groups 1."
         )
 
 

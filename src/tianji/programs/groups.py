@@ -1,7 +1,6 @@
 """Programs of several groups: each has the roles and wires of a run, and the peer lane to others.
 
           learner --(Board: parameters, statistics)--> learners of other groups      peer lane
-          learner <--------(Reduce: gradient)--------> learners of other groups
 
 Names of roles are those of one group. The whole run knows them by in_group().
 """
@@ -11,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig, peers_of
+from tianji.config.run import RunConfig, adds_gradients, peers_of
 from tianji.programs.program import Program, Wire, program_for
 
-GRADIENTS = "gradients"
-"""Name of the wire by which learners of several groups add up their gradients."""
+PEERS = "peers"
+"""Name of the wire on which learners of several groups add up their gradients."""
 PEER = "peer"
 """Name of the wires by which learners of several groups read each other's parameters."""
 
@@ -24,15 +23,20 @@ def group_program(config: RunConfig, plan: RunPlan, group: int) -> Program:
     """Return the program of one group of a run."""
     alone = program_for(config, plan)
     roles = tuple(replace(role, group=group) for role in alone.roles)
-    return replace(alone, roles=roles, wires=(*alone.wires, *_peer_wires(config, group)))
+    more = *_peer_wires(config, group), *_reduce_wires(config, group)
+    return replace(alone, roles=roles, wires=(*alone.wires, *more))
+
+
+def _reduce_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
+    """Return the wire on which the learners of all groups add up their gradients, if they do."""
+    if not adds_gradients(config):
+        return ()
+    ranks = tuple(_learner_seen_from(group, other) for other in range(config.num_groups))
+    return (Wire(PEERS, "reduce", "gradients, figures", ranks, ranks),)
 
 
 def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
-    """Return the boards of all groups that this one posts on or reads, or the reduction between all
-    learners."""
-    if config.num_groups > 1 and config.combine == "gradients":
-        learners = tuple(_learner_seen_from(group, other) for other in range(config.num_groups))
-        return (Wire(GRADIENTS, "reduce", "gradient", learners, learners),)
+    """Return the boards of all groups that this one posts on or reads."""
     readers = {
         source: [
             reader

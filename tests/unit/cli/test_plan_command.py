@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.costs.profiles import actor, cost, learner, profile
 from tianji.cli.main import main
+from tianji.config.machine import Machine
 from tianji.costs.profile import Rehearsal
 
 PROFILE = profile(
@@ -222,3 +223,17 @@ def test_a_free_balance_is_planned_by_rule(capfd, measured):
     assert main(["plan", "--algorithm", "apex", "--num-envs", "8"]) == 0
     said = " ".join(capfd.readouterr().err.split())
     assert "balance free: neither waits" in said
+
+
+def test_the_plan_of_groups_is_that_of_one_on_its_share(measured, capfd, monkeypatch):
+    machine = Machine(tuple(range(8)), 64 << 30)
+    monkeypatch.setattr("tianji.cli.verbs.plan.read_machine", lambda: machine)
+    assert plan("--num-groups", "4", "--combine", "average") == 0
+    assert measured[0].num_groups == 1
+    shown = " ".join(capfd.readouterr().err.split())
+    assert "one of 4 groups" in shown and "2 cores" in shown
+
+
+def test_the_plan_of_groups_that_cannot_run_is_refused(measured, capfd):
+    assert plan("--num-groups", "4", "--combine", "average", "--engine", "virtual") == 2
+    assert measured == [] and "one group" in capfd.readouterr().err

@@ -12,7 +12,6 @@ WISH = Wish(
     because=None,
     is_save_due=False,
     env_steps=4096,
-    progress=0.1,
     updates_per_look=50,
 )
 
@@ -42,10 +41,8 @@ def test_one_is_enough_to_save_a_checkpoint():
     assert not agree([WISH, WISH]).is_save_due
 
 
-def test_steps_are_those_of_all_groups_and_schedules_are_the_same_everywhere():
-    agreed = agree([WISH, WISH._replace(env_steps=904, progress=0.25)])
-    assert agreed.env_steps == 5000
-    assert agreed.progress == 0.25
+def test_steps_are_those_of_all_groups():
+    assert agree([WISH, WISH._replace(env_steps=904)]).env_steps == 5000
 
 
 def test_they_look_as_often_as_the_slowest_wants_to():
@@ -59,7 +56,7 @@ def test_learners_that_have_made_different_numbers_of_updates_are_refused():
 
 def test_everybody_gets_the_wishes_of_all_in_one_reduction():
     wishes = [
-        Wish(2**40 + 1, True, None, False, 2**45 + 3, 0.123456789, 17),
+        Wish(2**40 + 1, True, None, False, 2**45 + 3, 17),
         *(WISH._replace(because=because, is_ready=False) for because in REASONS),
         WISH._replace(is_save_due=True),
     ]

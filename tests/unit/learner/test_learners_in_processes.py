@@ -1,7 +1,9 @@
 """Learners in processes of their own, connected by gloo, from the first version to the last."""
 
+import multiprocessing
 import os
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +12,10 @@ import torch
 from tests.fakes.experience import Rig
 from tests.fakes.ranks import LONG_S, on_threads
 from tests.fakes.scripted import gauge_row
-from tests.unit.channels.test_peers import in_processes
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
+from tianji.channels.peers.gloo import GlooPeers, open_store
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.channels.peers.interface import Joins
 from tianji.channels.peers.timed import TimedPeers
@@ -24,6 +26,8 @@ from tianji.models.tensors import Snapshot, flatten
 from tianji.types import Batch, Stamp
 
 VERSIONS = 3
+SPAWN = multiprocessing.get_context("spawn")
+"""A fork would inherit locks that threads of this process hold."""
 SETTINGS = {
     "ppo": {"epochs": 2, "minibatch_size": 16, "target_kl": 0.01},
     "dqn": {"sampling": "prioritized"},
@@ -77,7 +81,6 @@ def learn(name, rig, peers, die_at=None):
         Batches(rig, peers.rank),
         InprocBoard(snapshot.nbytes),
         snapshot.write_to,
-        lambda: 0.5,
         gauges,
     )
     while learner.version < VERSIONS:
@@ -89,34 +92,65 @@ def learn(name, rig, peers, die_at=None):
     return vector, dict(learner.metrics), figures
 
 
-def learn_alone(name, peers, die_at=None):
-    torch.set_num_threads(1)  # those of the process before the fork are gone
-    return learn(name, make_rig(name), peers, die_at)
+def run_rank(pipe, path, rank, num_ranks, names, die_at=None):
+    """Learn with other processes, all algorithms in turn; send what was found, and how long it
+    took where another one died."""
+    torch.set_num_threads(1)
+    store = open_store(os.open(path, os.O_RDWR), LONG_S)
+    peers = GlooPeers(store, rank, num_ranks, LONG_S)
+    started_s = time.monotonic()
+    try:
+        pipe.send([learn(name, make_rig(name), peers, die_at) for name in names])
+    except ReduceBroken as error:
+        pipe.send((time.monotonic() - started_s, str(error)))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_processes_learn_what_threads_learn(name):
-    first, second = in_processes(lambda peers: learn_alone(name, peers), 2)
-    assert first == second
-    team = InprocTeam(2, LONG_S)
-    ends = [team.end(rank) for rank in range(2)]
-    rigs = [make_rig(name) for _ in ends]  # not on the threads, which share torch's random numbers
-    programs = [
-        lambda rig=rig, end=end: learn(name, rig, end) for rig, end in zip(rigs, ends, strict=True)
+def in_processes(path, num_ranks, names, dies=None):
+    """Return what each rank sends; None for one that died."""
+    path.touch()
+    pipes = [SPAWN.Pipe(duplex=False) for _ in range(num_ranks)]
+    ranks = [
+        SPAWN.Process(
+            target=run_rank,
+            args=(pipe, str(path), rank, num_ranks, names, 3 if rank == dies else None),
+        )
+        for rank, (_, pipe) in enumerate(pipes)
     ]
-    threads = on_threads(programs, ends)
-    np.testing.assert_allclose(first[0], threads[0][0], rtol=1e-5, atol=1e-7)
-    assert first[1] == pytest.approx(threads[0][1], rel=1e-5, abs=1e-7)
-    assert first[2] == threads[0][2]
+    for process in ranks:
+        process.start()
+    for _, pipe in pipes:
+        pipe.close()
+    found = [received(mine) for mine, _ in pipes]
+    for process in ranks:
+        process.join(LONG_S)
+    return found
 
 
-def test_a_learner_that_dies_ends_the_others_within_the_limit():
-    def program(peers):
-        started_s = time.monotonic()
-        with pytest.raises(ReduceBroken, match="one has ended, or has not come"):
-            learn_alone("ppo", peers, die_at=3 if peers.rank == 1 else None)
-        return time.monotonic() - started_s
+def received(pipe):
+    assert pipe.poll(4 * LONG_S), "a rank hangs"
+    try:
+        return pipe.recv()
+    except EOFError:
+        return None
 
-    first, dead, last = in_processes(program, 3)
+
+def test_processes_learn_what_threads_learn(tmp_path):
+    first, second = in_processes(tmp_path / "store", 2, list(SETTINGS))
+    assert first == second
+    for name, found in zip(SETTINGS, first, strict=True):
+        team = InprocTeam(2, LONG_S)
+        ends = [team.end(rank) for rank in range(2)]
+        rigs = [make_rig(name) for _ in ends]  # threads would share torch's random numbers
+        programs = [partial(learn, name, rig, end) for rig, end in zip(rigs, ends, strict=True)]
+        threads = on_threads(programs, ends)
+        np.testing.assert_allclose(found[0], threads[0][0], rtol=1e-5, atol=1e-7)
+        assert found[1] == pytest.approx(threads[0][1], rel=1e-5, abs=1e-7)
+        assert found[2] == threads[0][2]
+
+
+def test_a_learner_that_dies_ends_the_others_within_the_limit(tmp_path):
+    first, dead, last = in_processes(tmp_path / "store", 3, ["ppo"], dies=1)
     assert dead is None
-    assert max(first, last) < LONG_S / 2
+    for passed_s, text in (first, last):
+        assert passed_s < LONG_S / 2
+        assert "one has ended, or has not come" in text

@@ -59,10 +59,10 @@ class Batches:
 class Rank:
     """A learner and its meeting, on a clock that stands still unless a test moves it."""
 
-    def __init__(self, peers, given, env_steps=0, progress=0.0):
+    def __init__(self, peers, given, env_steps=0):
         self.peers, self.clock_ns = peers, 0
         self.meeting = Meeting(peers, lambda: self.clock_ns)
-        self.meeting.ask(lambda: env_steps, lambda: self.is_save_due)
+        self.meeting.ask(lambda: env_steps, lambda: self.is_save_due, lambda steps: steps / 1000)
         self.is_save_due = False
         self.update, self.batches = Update(peers.rank), Batches(given)
         self.gauges = gauge_row()
@@ -72,7 +72,6 @@ class Rank:
             self.batches,
             InprocBoard(PAYLOAD_BYTES),
             lambda payload: payload.view(np.int64).fill(0),
-            lambda: progress,
             self.gauges,
         )
 
@@ -120,7 +119,7 @@ def test_a_learner_without_a_batch_is_waited_for_and_no_version_is_begun_without
     ranks = make_ranks([batch()], late)
     run_all(ranks, 1)
     assert ranks[0].peers.sizes == ranks[1].peers.sizes
-    assert ranks[0].peers.sizes[:3] == [14, 14, 14], "the late one came to say that it waits"
+    assert ranks[0].peers.sizes[:3] == [12, 12, 12], "the late one came to say that it waits"
     assert [len(rank.batches.finished) for rank in ranks] == [1, 1]
 
 
@@ -146,9 +145,9 @@ def test_it_is_seen_to_wait_while_it_has_no_batch():
 
 
 def test_schedules_are_the_same_on_all_ranks_and_steps_are_those_of_the_run():
-    ranks = make_ranks([batch()], [batch()], env_steps=[300, 500], progress=[0.2, 0.3])
+    ranks = make_ranks([batch()], [batch()], env_steps=[300, 500])
     run_all(ranks, 1)
-    assert [rank.update.progress for rank in ranks] == [[0.3], [0.3]]
+    assert [rank.update.progress for rank in ranks] == [[0.8], [0.8]]
     assert [rank.meeting.other_steps for rank in ranks] == [500, 300]
     assert all(rank.meeting.agreed.env_steps == 800 for rank in ranks)
 
@@ -172,13 +171,13 @@ def test_a_version_that_one_cuts_short_is_cut_short_by_all():
 def test_learners_look_at_each_other_only_now_and_then():
     clock = [0]
     meeting = Meeting(counted_ranks(1)[0], lambda: clock[0])
-    meeting.come(0, 0.0, True)
+    meeting.come(0, True)
     looks = [len(meeting.peers.sizes)]
     for _ in range(UPDATES):
         meeting.cuts_short()
         clock[0] += int(LOOK_S * 1e9 / 3)
     looks.append(len(meeting.peers.sizes))
-    meeting.come(UPDATES, 0.0, True)
+    meeting.come(UPDATES, True)
     assert meeting.agreed.updates_per_look == 3
     before = len(meeting.peers.sizes)
     for _ in range(UPDATES + 1):

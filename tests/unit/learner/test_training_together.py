@@ -31,7 +31,6 @@ class Rank(Rig):
             alone._batches,
             alone._policy,
             alone._write_policy,
-            alone._progress,
             group.gauges.learner,
         )
         self.training = Training(
@@ -115,6 +114,8 @@ def test_the_limit_of_environment_steps_is_that_of_the_run(ranks):
     both(ranks, lambda rank: rank.run(2))
     assert [rank.meeting.other_steps for rank in ranks] == [2 * STEPS, 2 * STEPS]
     assert ranks[0].meeting.agreed.env_steps == 4 * STEPS
+    share = 4 * STEPS / ranks[0].spec.config.max_env_steps
+    assert [rank.learner._update.progress[-1] for rank in ranks] == [share, share]
 
 
 def test_a_version_in_work_is_cut_short_by_all_when_one_has_no_patience_left(tmp_path):

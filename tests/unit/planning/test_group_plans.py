@@ -91,8 +91,10 @@ def test_groups_that_do_not_fit_on_a_gpu_together_are_refused(monkeypatch):
     ("values", "words"),
     [
         ({"engine": "virtual", "combine": "average"}, "virtual engine runs one group"),
-        ({"combine": "gradients"}, "--combine average"),
-        ({}, "--combine average"),
+        (
+            {"algorithm": "tests.fakes.scripted:ALGORITHM"},
+            "cannot join others .* --combine average",
+        ),
         ({"combine": "gossip", "algorithm": "rennala-nigt"}, "gathers gradients"),
     ],
 )
@@ -103,9 +105,9 @@ def test_runs_that_cannot_have_groups_are_refused_with_a_way_out(values, words):
 
 
 @pytest.mark.parametrize("engine", ["local", "inline"])
-@pytest.mark.parametrize("combine", ["average", "gossip"])
+@pytest.mark.parametrize("combine", ["average", "gossip", "gradients"])
 def test_other_runs_may_have_groups(engine, combine):
-    check_groups(config(num_groups=4, engine=engine, combine=combine))
+    check_groups(config(num_groups=4, engine=engine, combine=combine, algorithm="ppo"))
 
 
 def test_a_run_that_was_saved_with_groups_needs_an_engine_that_has_them():

@@ -66,7 +66,7 @@ class InprocTeam:
         self._turn.notify_all()
 
     def leave(self) -> None:
-        """A rank has ended: no further sum can be made."""
+        """Break this sum and all later ones: a rank has ended."""
         with self._turn:
             self._is_broken = True
             self._turn.notify_all()

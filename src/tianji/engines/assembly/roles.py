@@ -30,11 +30,11 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import BufferRows, Order
-from tianji.channels.peers.interface import Joins, Peers
+from tianji.channels.peers.interface import Joins
 from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.config.run import peers_of
+from tianji.config.run import adds_gradients, peers_of
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
@@ -190,6 +190,7 @@ class Roles:
         update = load_algorithm(spec.config.algorithm.name).build_update(
             model, spec.spaces, spec.config
         )
+        meeting = self._meeting(learner, update, rows.learner)
         if spec.plan.device != "cpu":
             with self.start_times.measure(RECORD):
                 record_update(spec, model, update, partial(self._show_life, learner))
@@ -203,20 +204,20 @@ class Roles:
         orders = ends.supervision.rows[learner.name]
         progress = Progress(
             spec.config,
-            lambda: orders[Order.OTHER_STEPS],
+            partial(_other_steps, meeting, orders),
             (lambda finished: None) if episodes is None else episodes.add,
         )
         buffer = open_buffer(progress) if open_buffer else self.buffer(progress, learner)
         steps: Update = update
         if spans is not None:
             steps, policy = trace_update(update, spans), trace_writer(policy, spans)
-        parts = (steps, self.traced(buffer), policy, snapshot.write_to, lambda: progress.fraction)
-        peers = self._join(learner, update, rows.learner)
+        parts = steps, self.traced(buffer), policy, snapshot.write_to
         learning: Learner
-        if peers is None:
-            learning = Learner(*parts, rows.learner, now_ns, self._combination(model, update))
+        if meeting is not None:
+            learning = JoinedLearner(meeting, *parts, rows.learner, now_ns)
         else:
-            learning = JoinedLearner(Meeting(peers, now_ns), *parts, rows.learner, now_ns)
+            mixing = self._combination(model, update)
+            learning = Learner(*parts, lambda: progress.fraction, rows.learner, now_ns, mixing)
         ratio = spec.plan.ratio if spec.plan.balance == "paced" else None
         group = Group(model, update, buffer, learning, rows, ratio, now_ns)
         checkpoints = Checkpoints(
@@ -237,19 +238,6 @@ class Roles:
             group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns, episodes
         )
 
-    def _join(self, learner: Role, update: Update, gauges: memoryview[int]) -> Peers | None:
-        """Let an update make those of all groups together; None where each makes its own."""
-        spec, config = self._spec, self._spec.config
-        limit_s = config.supervise.heartbeat_timeout_s
-        show_life = partial(self._show_life, learner)
-        found = self._ends.join_learners(spec.group, config.num_groups, limit_s, show_life)
-        if found is None:
-            return None
-        assert isinstance(update, Joins), "planning lets only these have several learners"
-        peers = TimedPeers(found, gauges, self._now_ns)
-        update.join(peers)
-        return peers
-
     def _combination(self, model: torch.nn.Module, update: Update) -> Combination | None:
         """Return what mixes this group with others; None where nothing is mixed."""
         spec, ends, config = self._spec, self._ends, self._spec.config
@@ -261,6 +249,20 @@ class Roles:
         posted = ends.peer_reader(spec.group, state.nbytes).version() + 1
         readers = {peer: ends.peer_reader(peer, state.nbytes) for peer in peers}
         return Combination(spec.group, state, board, readers, config.combine_every, posted)
+
+    def _meeting(self, learner: Role, update: Update, gauges: memoryview[int]) -> Meeting | None:
+        """Meet the learners of all groups, where they add up their gradients."""
+        spec = self._spec
+        if not adds_gradients(spec.config):
+            return None
+        timeout_s = 2 * spec.config.supervise.heartbeat_timeout_s
+        show_life = partial(self._show_life, learner)
+        peers = self._ends.peers(spec.group, spec.config.num_groups, timeout_s, show_life)
+        assert peers.num_ranks == spec.config.num_groups, "the program has a wire for it"
+        timed = TimedPeers(peers, gauges, self._now_ns)
+        assert isinstance(update, Joins), "check_groups() has looked"
+        update.join(timed)
+        return Meeting(timed, self._now_ns)
 
     def _show_life(self, role: Role) -> None:
         """Show that the worker of a role is alive while it starts."""
@@ -335,3 +337,9 @@ class Roles:
     def close(self) -> None:
         for reduce in self._reduces:
             reduce.close()
+
+
+def _other_steps(meeting: Meeting | None, orders: memoryview[int]) -> int:
+    """Return the environment steps of the run that other groups count: those that learners have
+    agreed on, which are the same for all, or else the newest that the head has told."""
+    return orders[Order.OTHER_STEPS] if meeting is None else meeting.other_steps

@@ -23,10 +23,11 @@ from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
+from tianji.channels.peers.interface import ALONE, Peers
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
-from tianji.programs.groups import GRADIENTS, PEER, peer_name
+from tianji.programs.groups import PEER, PEERS, peer_name
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
@@ -41,7 +42,7 @@ from tianji.programs.program import (
 from tianji.types import Array
 
 if TYPE_CHECKING:
-    from tianji.channels.peers.interface import Peers
+    from tianji.channels.peers.inproc import InprocTeam
     from tianji.channels.reduce import GlooReduce
 
 REPLAY = "replay"
@@ -82,11 +83,13 @@ class Ends(Protocol):
         """Open the board of another group's learner."""
         ...
 
-    def join_learners(
-        self, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
-    ) -> Peers | None:
-        """Meet the learners of all groups, to add up gradients with them; None where none are
-        added up. timeout_s: the longest that one may let the others wait."""
+    def peers(
+        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+    ) -> Peers:
+        """Meet the learners of all groups, where they add up their gradients.
+
+        timeout_s: the longest time that one may make the others wait. show_life: called meanwhile.
+        """
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
@@ -144,9 +147,10 @@ class InprocEnds:
         stream: InprocStream,
         make_board: Callable[[int], InprocBoard] = InprocBoard,
         peers: dict[int, InprocBoard] | None = None,
+        team: InprocTeam | None = None,
     ) -> None:
         """make_board: makes the policy's board, of so many bytes. peers: the boards between groups,
-        the same for all groups."""
+        the same for all groups. team: the learners that add up their gradients."""
         kinds = program.kinds()
         self.gauges = Gauges(kinds)
         self.supervision = Orders(kinds)
@@ -156,6 +160,7 @@ class InprocEnds:
         self._policy: InprocBoard | None = None
         self._sums: dict[int, InprocBoard] = {}
         self._peers = {} if peers is None else peers
+        self._team = team
 
     def sender(self, actor: Role) -> Sender:
         return self._stream.sender(actor.index)
@@ -190,18 +195,19 @@ class InprocEnds:
     def peer_reader(self, group: int, nbytes: int) -> BoardReader:
         return self._peers.setdefault(group, InprocBoard(nbytes))
 
-    def join_learners(
-        self, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
-    ) -> Peers | None:
-        return None
+    def peers(
+        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+    ) -> Peers:
+        return ALONE if self._team is None else self._team.end(group)
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         return None
 
 
 def open_peer_boards(num_groups: int) -> dict[str, int]:
-    """Open the boards between all groups of a run; return their file descriptors by wire."""
-    names = [GRADIENTS, *(peer_name(group) for group in range(num_groups))]
+    """Open the boards between all groups of a run, and the store through which their learners find
+    each other; return their file descriptors by wire."""
+    names = [PEERS, *(peer_name(group) for group in range(num_groups))]
     return {name: os.memfd_create(f"tianji-{name}") for name in names}
 
 
@@ -354,15 +360,15 @@ class SharedEnds:
     def peer_reader(self, group: int, nbytes: int) -> BoardReader:
         return ShmBoardReader(self._fds[peer_name(group)])
 
-    def join_learners(
-        self, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
-    ) -> Peers | None:
-        if GRADIENTS not in self._fds:
-            return None
+    def peers(
+        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+    ) -> Peers:
+        if PEERS not in self._fds:
+            return ALONE
         from tianji.channels.peers.gloo import GlooPeers, open_store  # it loads torch
 
-        store = open_store(self._fds[GRADIENTS], timeout_s)
-        return GlooPeers(store, rank, num_ranks, timeout_s, show_life)
+        store = open_store(self._fds[PEERS], timeout_s)
+        return GlooPeers(store, group, num_groups, timeout_s, show_life)
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:

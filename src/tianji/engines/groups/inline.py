@@ -3,16 +3,22 @@
 In each turn a group does what the inline engine does at once: an update, a mix, a version, or a
 step of its actors. Groups whose batches have the same number of minibatches stay in step, so that
 they mix the same states.
+
+Learners that add up their gradients wait for each other in the middle of a turn. Their groups have
+a thread each, of which one runs at a time: the others wait for it in a reduction.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.orders import Stop
+from tianji.channels.peers.inproc import InprocTeam
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
+from tianji.config.run import adds_gradients
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.groups.head import Head
 from tianji.engines.groups.specs import group_specs
@@ -36,17 +42,26 @@ class InlineGroups:
     ) -> None:
         self._head = Head(spec, saved, observer)
         peers: dict[int, InprocBoard] = {}
+        self._team: InprocTeam | None = None
+        if adds_gradients(spec.config):
+            timeout_s = 2 * spec.config.supervise.heartbeat_timeout_s
+            self._team = InprocTeam(len(plans), timeout_s)
+        self._because: StoppedBecause | None = None
+        """Why the run is over."""
         self.groups = [
             InlineEngine(
                 group_spec,
                 group_program(group_spec.config, group_spec.plan, group_spec.group),
                 self._head.observer_of(group_spec.group),
                 peers,
+                self._team,
             )
             for group_spec in group_specs(spec, plans, saved)
         ]
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
+        if self._team is not None:
+            return self._run_together(self._team, stop, resume)
         for engine in self.groups:
             engine.roles.start(resume)
         try:
@@ -60,6 +75,46 @@ class InlineGroups:
             for engine in self.groups:
                 engine.roles.close()
         return self._head.outcome(because, ended)
+
+    def _run_together(self, team: InprocTeam, stop: StopRequest, resume: bool) -> Outcome:
+        """Run each group on a thread of its own."""
+        ended: dict[int, Outcome] = {}
+        errors: list[BaseException] = []
+
+        def run(group: int) -> None:
+            try:
+                with team.turn(), arithmetic_of_a_run():
+                    ended[group] = self._run_group(group, stop, resume)
+            except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
+                errors.append(error)
+                team.leave()  # the others, which wait for this group, end too
+
+        threads = [
+            threading.Thread(target=run, args=[group], daemon=True)
+            for group in range(len(self.groups))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+        assert self._because is not None, "a group ends for a reason"
+        return self._head.outcome(self._because, ended)
+
+    def _run_group(self, group: int, stop: StopRequest, resume: bool) -> Outcome:
+        engine = self.groups[group]
+        try:
+            engine.roles.start(resume)
+            own = None
+            while own is None:
+                self._because = self._because or self._head.look()
+                level = Stop.NO if self._because is None else Stop.FINISH
+                own = engine.turn(max(level, stop.level))
+            self._because = self._because or own
+            return engine.roles.end(own, save=stop.level < Stop.NOW)
+        finally:
+            engine.roles.close()
 
     def _take_turns(self, stop: StopRequest) -> StoppedBecause:
         """Give each group its turn until the run is over; all end between two versions."""

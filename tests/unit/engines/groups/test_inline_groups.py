@@ -208,3 +208,30 @@ def test_actors_are_numbered_and_schedules_run_over_all_groups(tmp_path):
         assert plan.seed == seed_for(spec.config.seed, "actor", group)
         assert plan.steps_per_round == 2 * STEPS
         made.roles.close()
+
+
+@pytest.mark.parametrize(("num_groups", "algorithm"), [(2, PPO), (3, PPO), (2, IMPALA), (2, DQN)])
+def test_groups_that_add_up_their_gradients_are_one_policy(tmp_path, num_groups, algorithm):
+    weights = []
+    for name in ("first", "again"):
+        (tmp_path / name).mkdir()
+        outcome, _ = run(
+            tmp_path / name,
+            num_groups,
+            algorithm=algorithm,
+            combine="gradients",
+            max_env_steps=30 * STEPS,
+        )
+        assert outcome["because"] == "max_env_steps"
+        figures = outcome["record"]["groups"]
+        assert len({each["version"] for each in figures}) == 1
+        assert len({each["updates"] for each in figures}) == 1 and figures[0]["updates"] > 2
+        weights += [weights_of(tmp_path / name, group) for group in range(num_groups)]
+    assert all(np.array_equal(weights[0], each) for each in weights), "also in another run"
+
+
+def test_the_last_checkpoints_of_groups_that_add_up_gradients_are_a_set(tmp_path):
+    outcome, _ = run(tmp_path, combine="gradients")
+    versions = [each["version"] for each in outcome["record"]["groups"]]
+    saved = newest_set(tmp_path)
+    assert [int(path.name[1:]) for path in saved.paths] == versions
