@@ -2,14 +2,14 @@
 
 Takes      the latest parameters and statistics of its peers (Boards)
 Gives      its own, before it mixes (Board)
-Waits for  nothing: a peer that has posted nothing yet is left out, and one that restarts counts
-           with its last post and comes back with the parameters of its peers
+Waits for  nothing: a peer that has posted nothing since the last mix is left out, and one that
+           restarts comes back with the parameters of its peers
 Unblocked  by its learner's updates
 Stops      with its learner
 
 `average` reads all other groups, `gossip` the group before it in a ring (Assran et al. 2019, GALA):
 
-    own <- mean(own, peers that have posted)
+    own <- mean(own, peers that have posted since the last mix)
 
 The running statistics of observations and rewards are mixed in the same way. The optimiser's state
 stays the group's own.
@@ -149,16 +149,14 @@ class Combination:
         return bool(peers)
 
     def _read_peers(self) -> list[int]:
-        """Read the latest posts; return the groups that have posted."""
-        present = []
+        """Read the posts that are new; return the groups that have made them. A post is mixed once:
+        taken again and again, that of a slow peer would hold this group back."""
+        fresh = []
         for peer, board in self._peers.items():
-            version = board.version()
-            if version < 0:
-                continue
-            if version != self._read[peer]:
+            if board.version() > self._read[peer]:
                 self._read[peer] = board.latest(partial(self._keep, peer))
-            present.append(peer)
-        return present
+                fresh.append(peer)
+        return fresh
 
     def _take_mean(self, groups: list[int]) -> None:
         self._state.take_mean([self._latest[group] for group in sorted(groups)])

@@ -121,14 +121,18 @@ def test_a_peer_that_has_not_posted_yet_is_left_out():
     assert ring.values == [[1.0], [2.0], [3.5]]
 
 
-def test_a_peer_that_posts_no_more_keeps_its_last_post():
-    ring = Ring([1.0], [3.0])
+def test_a_post_is_mixed_once_so_that_a_slow_peer_holds_nobody_back():
+    ring = Ring([1.0], [3.0], [5.0])
     ring.update()
     ring.mix(0)
-    assert ring.values[0] == [2.0]
+    assert ring.values[0] == [3.0]
+    ring.groups[0].module.weight.data[0, 0] = 9.0  # it learns
+    ring.update(0, 2)
+    ring.mix(0)
+    assert ring.values[0] == [7.0], "the mean of 9 and of the new 5, without the old 3"
     ring.update(0)
     ring.mix(0)
-    assert ring.values[0] == [2.5], "the mean of 2 and of the 3 that was posted long ago"
+    assert ring.values[0] == [7.0]
 
 
 def test_it_mixes_only_every_few_updates():
