@@ -108,8 +108,8 @@ class BufferElsewhere:
         lane.resets_done = lane.supervision[Order.RESETS]
         for slot in self._receiver.reset_lane(index):
             self._forward(slot)
-        if lane.has_come:
-            self._outlet.send(pack(Lost(lane.actor, lane.life, lane.resets_done)))
+        # Also for one that died before it came: the buffer's answer is what its successor awaits.
+        self._outlet.send(pack(Lost(lane.actor, lane.life, lane.resets_done)))
         self._forget(lane)
 
     def _forget(self, lane: _Lane) -> None:

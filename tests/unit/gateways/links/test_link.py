@@ -390,7 +390,3 @@ def test_a_gateway_in_a_thread_sleeps_until_there_is_something_to_do():
         assert len(turns) < 40, "it spins"
     finally:
         with_thread.close()
-
-
-def test_nothing_of_the_keys_is_printed(tls):
-    assert tls.secret.hex() not in repr(tls) and "PRIVATE" not in repr(tls)

@@ -131,6 +131,14 @@ def test_what_a_dead_actor_had_sent_arrives_before_its_loss_is_told(hosts):
     assert take_all(hosts) == [(0, 2)]
 
 
+def test_an_actor_that_dies_before_it_was_announced_is_reported_too(hosts):
+    hosts.settle()
+    hosts.a.replace_actor(0)
+    hosts.a.gateway.turn(0.0)
+    hosts.a.replace_actor(0)
+    hosts.turn_until(lambda: (0, 2) in hosts.b.lost)
+
+
 def test_grants_for_a_dead_actor_are_not_given_to_its_successor(hosts):
     hosts.settle()
     hosts.b.receiver.grant(0, 0, 2)
