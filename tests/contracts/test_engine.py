@@ -4,10 +4,13 @@ import pytest
 
 from tests.fakes.specs import make_spec
 from tianji.checkpoint.load import latest, read_checkpoint
+from tianji.engines.agents.mpi_hosts import OwnAgent
 from tianji.engines.interface import ENGINES
 from tianji.engines.signals import StopRequest
 from tianji.programs.program import program_for
 
+HOSTS = ("ray", "mpi")
+"""Engines whose groups an agent runs; here it is one in this process."""
 STEPS = 8  # of a version: 4 rows, 2 environments
 
 
@@ -45,7 +48,8 @@ def run(request, tmp_path):
         settings = {"engine": name, "env_kwargs": {"length": 10_000}, **values}
         spec, observer = make_spec(tmp_path, **settings), Recorder(stop_at)
         program = program_for(spec.config, spec.plan)
-        engine = ENGINES[name](spec, program, observer)
+        more = {"start_agent": lambda group, is_wanted: OwnAgent()} if name in HOSTS else {}
+        engine = ENGINES[name](spec, program, observer, **more)
         try:
             return engine.run(observer.stop, resume), observer
         finally:

@@ -89,7 +89,7 @@ BAD = [
     ("--num-envs 2.5", "num_envs = 2.5: must be a whole number of at least 1, or 'auto'."),
     ("--num-actors no", "num_actors = no: must be a whole number of at least 1, or 'auto'."),
     ("--hidden 64,0", "hidden = 64,0: must be values separated by commas (each a whole number"),
-    ("--engine ray", "engine = ray: must be one of 'local', 'inline', 'virtual'."),
+    ("--engine dask", "engine = dask: must be one of 'local', 'inline', 'virtual', 'ray', 'mpi'."),
     ("--tensorboard maybe", "tensorboard = maybe: must be true or false."),
     ("--no-tensorboard true", "'--no-tensorboard' takes no value, but 'true' follows it."),
     ("--no-gamma", "Unknown setting '--no-gamma'."),
