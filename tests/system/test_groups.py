@@ -87,7 +87,10 @@ def test_a_killed_learner_comes_back_while_the_other_group_goes_on_and_ctrl_c_en
 
 def test_a_run_continues_with_one_and_with_three_groups(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    summary = run(algorithm=PPO, num_groups=2, combine="gossip", max_env_steps=3000)
+    short = {"max_episode_steps": 20}  # however much is learnt, episodes end
+    summary = run(
+        algorithm=PPO, num_groups=2, combine="gossip", max_env_steps=3000, env_kwargs=short
+    )
     run_dir = tmp_path / summary["run_dir"]
     for num_groups in (1, 3):
         before = summary

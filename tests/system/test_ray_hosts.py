@@ -2,7 +2,9 @@
 
 import secrets
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -42,12 +44,12 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path_factory, monkeypatch):
+def cluster(monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    folder = tmp_path_factory.mktemp("r")  # the paths of Ray's sockets must be short
-    with Network(3) as network:
-        yield Cluster(network, folder)
+    # The paths of Ray's sockets must be short, which those of pytest's folders are not.
+    with tempfile.TemporaryDirectory(prefix="tj") as folder, Network(3) as network:
+        yield Cluster(network, Path(folder))
 
 
 def groups_that_work(command):

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Minibatch, Update
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, BoardWriter, Bytes
 from tianji.devices.waits import WAITS
+from tianji.learner.combination import Combination
 from tianji.types import Array, Batch, Clock
-
-if TYPE_CHECKING:
-    from tianji.learner.combination import Combination
 
 
 class Learner:
