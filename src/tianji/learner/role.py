@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Minibatch, Update
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import Batches, BoardWriter, Bytes
 from tianji.devices.waits import WAITS
-from tianji.learner.combination import Combination
 from tianji.types import Array, Batch, Clock
+
+if TYPE_CHECKING:  # it loads torch, and simulations do without
+    from tianji.learner.combination import Combination
 
 
 class Learner:
@@ -54,11 +57,10 @@ class Learner:
     def publish(self) -> None:
         """Post the policy as the current version; the first one starts the actors."""
         self._gauges[Gauge.ACTIVITY] = Activity.PUBLISHING
-        before_ns, earlier_ns = self._now_ns(), WAITS.earlier_ns
+        before_ns = self._now_ns() - WAITS.earlier_ns
         self._policy.post(self.version, self._write_policy)
         # On a GPU the updates are still under way: their time is not that of publishing.
-        updating_ns = WAITS.earlier_ns - earlier_ns
-        self._gauges[Gauge.PUBLISH_NS] += max(0, self._now_ns() - before_ns - updating_ns)
+        self._gauges[Gauge.PUBLISH_NS] += max(0, self._now_ns() - WAITS.earlier_ns - before_ns)
         self._gauges[Gauge.VERSION] = self.version
         self._gauges[Gauge.GPU_WAITS] = WAITS.count
         self._gauges[Gauge.UPLOADED_BYTES] = WAITS.uploaded_bytes
