@@ -11,30 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
-from functools import lru_cache
 
 LIMIT_S = 30
 
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S)
-
-
-@lru_cache
-def why_not() -> str:
-    """Return why there can be no namespaces here; "" where there can."""
-    if shutil.which("ip") is None:
-        return "needs `ip`"
-    name = f"tj{os.getpid()}try"
-    try:
-        _run("ip", "netns", "add", name)
-        _run("ip", "netns", "del", name)
-    except subprocess.SubprocessError:
-        return "network namespaces are not permitted"
-    return ""
 
 
 class Network:

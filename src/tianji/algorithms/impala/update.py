@@ -66,7 +66,7 @@ class ImpalaUpdate:
         """Returns what the gradients of the last batch were computed from."""
         self._peers: Peers = ALONE
         self._moments: Download | None = None
-        """Of errors and targets, [3, 2], where there are several ranks."""
+        """The moments of errors and targets, [3, 2], where there are several ranks."""
 
     def join(self, peers: Peers) -> None:
         """Make the updates of one learner with the batches of all ranks from now on."""

@@ -54,7 +54,7 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin
 
         begin()
-        yield MpiHosts()
+        yield MpiHosts(config.num_groups)
     else:
         yield None
 

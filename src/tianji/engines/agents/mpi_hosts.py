@@ -63,9 +63,14 @@ def _bound(rank: int, usable: int, cores: int) -> str:
 
 
 class MpiHosts:
-    """The hosts of all ranks; groups are dealt out to them in turn."""
+    """The hosts of all ranks; each runs one group at most."""
 
-    def __init__(self) -> None:
+    def __init__(self, num_groups: int) -> None:
+        if num_groups > self.count:
+            raise UsageError(
+                f"num_groups = {num_groups}, and the MPI job has {self.count} ranks: a rank runs "
+                f"one group. Start it with -n {num_groups}, or lower --num-groups."
+            )
         self.places: dict[int, str] = {}
 
     @property
@@ -77,8 +82,7 @@ class MpiHosts:
         return int(_world().size)
 
     def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        rank = group % self.count
-        agent = OwnAgent() if rank == HEAD else RankAgent(_world(), rank)
+        agent = OwnAgent() if group == HEAD else RankAgent(_world(), rank=group)
         self.places[group] = agent.host
         return agent
 

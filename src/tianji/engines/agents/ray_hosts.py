@@ -29,7 +29,8 @@ from tianji.errors import UsageError
 
 AUTO = "auto"
 LOOPBACK = "127.0.0.1"
-"""A Ray that was started for one run listens to this machine alone."""
+"""The address of a Ray that was started for one run. Its ports are open on all interfaces, as
+those of every Ray."""
 PLACE_S = 60.0
 """Longest time to wait for a place on the cluster."""
 LOOK_S = 0.5

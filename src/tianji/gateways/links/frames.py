@@ -65,7 +65,7 @@ class Progress(Enum):
 
     BLOCKED = 1
     MORE = 2
-    """There is more, but other work had to wait long enough."""
+    """It left something unread, because other work had waited long enough."""
     CLOSED = 3
 
 
