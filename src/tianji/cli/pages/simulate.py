@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import Field, ValidationError
 from rich.table import Table
 
+from tianji.cli.pages.options import LINK_GBIT, LINK_MS, link_model, spelled, take
 from tianji.cli.pages.tables import figures_table
 from tianji.config.run import TimesConfig
 from tianji.config.schema import Count, Positive, Strict
-from tianji.config.settings import canonical
 from tianji.config.values import Assignment
 from tianji.errors import UsageError
 from tianji.wording import counted, to_count, to_percent, to_value
@@ -42,9 +42,9 @@ class SimulateOptions(Strict):
     --num-groups, groups are on --nodes machines in all."""
     versions: Count = 50
     """Policy versions to simulate; the first fifth is not counted."""
-    link_gbit: Positive = 10.0
+    link_gbit: Positive = LINK_GBIT
     """Gigabits per second of each machine's link, in each direction."""
-    link_ms: float = Field(0.05, ge=0.0)
+    link_ms: float = Field(LINK_MS, ge=0.0)
     """Milliseconds that a message takes between machines."""
     bandwidth_mb_s: Positive | None = None
     """The same as --link-gbit, in megabytes per second."""
@@ -70,11 +70,10 @@ class SimulateOptions(Strict):
 
     def links(self) -> NetworkModel:
         """Return the links between the machines."""
-        from tianji.virtual.clock import NetworkModel
-
-        megabytes = self.link_gbit * 125 if self.bandwidth_mb_s is None else self.bandwidth_mb_s
-        latency_s = self.link_ms / 1e3 if self.latency_us is None else self.latency_us / 1e6
-        return NetworkModel(megabytes * 1e6, latency_s)
+        gbit, ms = self.link_gbit, self.link_ms
+        if self.bandwidth_mb_s is not None:
+            gbit = self.bandwidth_mb_s / 125
+        return link_model(gbit, ms if self.latency_us is None else self.latency_us / 1e3)
 
     def given_times(self, asked: TimesConfig) -> TimesConfig:
         """Return the times of the run's settings, with those of the options in their place."""
@@ -108,24 +107,7 @@ OF_GATHERING = frozenset({"times", "network", "actors", "rounds", "parameters"})
 
 def take_options(assignments: Sequence[Assignment]) -> tuple[SimulateOptions, list[Assignment]]:
     """Return the options among what was written, and the rest, which is for the run."""
-    found: dict[str, Any] = {}
-    rest = []
-    for assignment in assignments:
-        name = canonical(assignment.written)
-        if name in SimulateOptions.model_fields:
-            if assignment.value is None:
-                raise UsageError(f"'{assignment.written}' needs a value.")
-            found[name] = assignment.value
-        else:
-            rest.append(assignment)
-    try:
-        options = SimulateOptions.model_validate(found)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option, allowed = spelled(str(first["loc"][0])), first["msg"].removeprefix("Input should ")
-        raise UsageError(
-            f"{option} = {first['input']}: must {allowed}. See `tianji simulate --help`."
-        ) from error
+    options, rest = take(SimulateOptions, assignments, "tianji simulate")
     _check(options)
     return options, rest
 
@@ -157,10 +139,6 @@ def check_fits(options: SimulateOptions, algorithm: str, gathers: bool) -> None:
             else f"{words}which does not gather gradients as rennala-nigt does. Set times with "
             "--times-actor-s and --times-learner-s, sizes with --nodes and --actors-per-node."
         )
-
-
-def spelled(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 RATES = ("produced", "received", "trained")

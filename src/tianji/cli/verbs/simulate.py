@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
+from tianji.cli.pages.options import option_list
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
 from tianji.cli.pages.simulate import (
     SimulateOptions,
@@ -16,7 +17,6 @@ from tianji.cli.pages.simulate import (
     gradients_table,
     rates_table,
     rounds_text,
-    spelled,
     take_options,
 )
 from tianji.config.machine import Machine, read_machine
@@ -60,7 +60,9 @@ def simulate(*tokens: str) -> Outcome:
     options, rest = take_options(assignments)
     resolved = resolve(preset, rest)
     if asks_for_help(tokens):
-        return train_settings_page(resolved.config, USAGE, ABOUT.format(options=_option_list()))
+        return train_settings_page(
+            resolved.config, USAGE, ABOUT.format(options=option_list(SimulateOptions))
+        )
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     algorithm = load_algorithm(resolved.config.algorithm.name)
@@ -110,14 +112,6 @@ def _layout(config: RunConfig, options: SimulateOptions) -> Layout:
             f"the groups. Use a multiple of {count} machines."
         )
     return Layout(count, 1, nodes // count)
-
-
-def _option_list() -> str:
-    fields = SimulateOptions.model_fields.items()
-    return "\n".join(
-        f"  {spelled(name)}: {(field.description or '').replace(chr(10), ' ')}"
-        for name, field in fields
-    )
 
 
 def _costs(
