@@ -12,7 +12,6 @@ simulated from that profile. Nothing is fitted to the runs that the simulation i
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from benchmarks.groups_simulated.tasks import SLEEPING, Task, group_words, make_
 from benchmarks.harness import ROOT, Report, alternate, median, parser, say, spread, train
 from tianji.config.machine import read_machine
 from tianji.config.run import Combine
+from tianji.figures.commands import only_on
 
 BOUND = 0.15
 FOREVER = ("--target-return", "none", "--max-env-steps", "1000000000", "--plan.source", "rule")
@@ -115,12 +115,8 @@ def local_settings(groups: Sequence[int], combines: Sequence[Combine]) -> list[S
 
 def bench(report: Report, name: str, args: argparse.Namespace) -> None:
     share = replace(read_machine(), cores=cores_of(1, args.cores), nodes=(), siblings=())
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, share.cores)  # of the processes that measure
-    try:
+    with only_on(share.cores):
         task = make_task(name, share)
-    finally:
-        os.sched_setaffinity(0, before)
     report.note(**{f"profile of {name}": task.profile.model_dump(mode="json")})
     settings = local_settings(args.groups, args.combine)
     runs: dict[Setting, list[float]] = {setting: [] for setting in settings}

@@ -182,6 +182,8 @@ def _together(profile: Profile, size: Size) -> Together | None:
     """Return what the groups exchange; None for one group."""
     if size.num_groups == 1:
         return None
+    unroll = actor_work(profile, size.envs_per_actor, size.actor_threads).unroll
+    busy = size.actors_per_node * unroll.cores + size.learner_threads
     return Together(
         num_groups=size.num_groups,
         groups_away=max(0, size.num_groups - size.groups_per_node),
@@ -189,6 +191,7 @@ def _together(profile: Profile, size: Size) -> Together | None:
         combine_every=size.combine_every,
         nbytes=profile.policy_bytes,
         network=size.network,
+        is_crowded=busy * size.groups_per_node > size.cores_per_node,
     )
 
 

@@ -7,7 +7,7 @@ shared memory. Between hosts they cross through the head, which asks every group
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from tianji.config.run import Combine, peers_of
@@ -15,6 +15,9 @@ from tianji.virtual.clock import NetworkModel
 
 # One reduction over the loopback interface, with gloo.
 LOOPBACK = NetworkModel(bytes_per_s=1e9, latency_s=40e-6)
+CROWDED_S = 2e-3
+"""More for each step of a ring where learners share their cores with actors: they wait for a turn.
+Of runs with two groups on two cores, each with an actor that never waits."""
 EXCHANGE_S = 0.05
 """The head asks each group for new parameters this often (engines/agents/remote.py)."""
 CALL_S = 1e-3
@@ -50,6 +53,7 @@ class Together:
     """Groups that train one policy.
 
     groups_away: groups on other hosts than the first, where the head is.
+    is_crowded: learners share their cores with others that are at work.
     nbytes: size of the parameters, and of a gradient.
     """
 
@@ -59,6 +63,7 @@ class Together:
     combine_every: int
     nbytes: int
     network: NetworkModel
+    is_crowded: bool = False
 
     @property
     def is_on_hosts(self) -> bool:
@@ -84,6 +89,8 @@ class Together:
 
     def _gradients(self, version_s: float, noise: float) -> Combining:
         ring = self.network if self.is_on_hosts else LOOPBACK
+        if self.is_crowded:
+            ring = replace(ring, latency_s=ring.latency_s + CROWDED_S)
         deviation_s = version_s * 2 * noise / _QUARTILES_OF_SIGMA
         return Combining(
             update_wait_s=ring.all_reduce_s(self.nbytes, self.num_groups),

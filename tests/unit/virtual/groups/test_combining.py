@@ -4,7 +4,13 @@ import pytest
 
 from tianji.engines.agents.remote import MIX_S
 from tianji.virtual.clock import NetworkModel
-from tianji.virtual.groups.combining import EXCHANGE_S, LOOPBACK, Together, slowest_of
+from tianji.virtual.groups.combining import (
+    CROWDED_S,
+    EXCHANGE_S,
+    LOOPBACK,
+    Together,
+    slowest_of,
+)
 
 NETWORK = NetworkModel(bytes_per_s=1e6, latency_s=0.001)
 
@@ -12,7 +18,7 @@ NETWORK = NetworkModel(bytes_per_s=1e6, latency_s=0.001)
 def together(combine="average", num_groups=4, away=3, nbytes=1000, **more):
     return Together(
         num_groups=num_groups, groups_away=away, combine=combine, nbytes=nbytes,
-        combine_every=more.pop("every", 1), network=NETWORK,
+        combine_every=more.pop("every", 1), network=NETWORK, **more,
     )  # fmt: skip
 
 
@@ -31,6 +37,14 @@ def test_gradients_go_round_a_ring_in_every_update():
 def test_on_one_host_the_ring_is_in_its_memory():
     costs = together("gradients", away=0).costs(0.01, 0.1, 0.0)
     assert costs.update_wait_s == LOOPBACK.all_reduce_s(1000, 4)
+
+
+def test_learners_without_a_core_of_their_own_wait_for_a_turn_in_every_step_of_the_ring():
+    own, shared = (
+        together("gradients", is_crowded=crowded).costs(0.01, 0.1, 0.0).update_wait_s
+        for crowded in (False, True)
+    )
+    assert shared - own == pytest.approx(6 * CROWDED_S)
 
 
 def test_the_slowest_of_many_groups_is_waited_for():

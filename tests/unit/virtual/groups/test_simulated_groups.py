@@ -106,6 +106,7 @@ def test_cores_of_a_machine_are_divided_among_its_groups():
     crowded = scenario_of(PPO, profile(), size(num_groups=8, groups_per_node=8))
     assert (crowded.shares_cores, crowded.machines.cores_per_node) == (True, 16)
     assert crowded.is_crowded
+    assert (own.together.is_crowded, crowded.together.is_crowded) == (False, True)
 
 
 @pytest.mark.parametrize("combine", ["average", "gossip", "gradients"])
