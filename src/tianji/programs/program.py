@@ -9,6 +9,9 @@ envs --> actor --(Stream: item)--> buffer --(Stream: batch)--> learner
 every role --(Board: gauges)--> buffer, supervisor                           telemetry
 every role --(Stream: reports)--> supervisor --(Board: supervision)--> every role
 
+Actors may live on other hosts than their learner. Each host then has a program with all roles, runs
+those that are there, and has a gateway, which stands in for the others (gateways/).
+
 A server may infer for actors in other processes:
 
           actor --(Board: rows)--> inference <--(Board: policy)-- learner
@@ -47,6 +50,8 @@ TOTAL = "total"
 """Name of the wire by which actors and learner add up their sums, where that is an all-reduce."""
 FEEDBACK_SLOTS = 4
 """Messages of a learner that its buffer may not have read yet."""
+GATEWAY = "gateway"
+"""Name of the bell that wakes the gateway, for roles on other hosts."""
 SUPERVISOR = "supervisor"
 """Name of the engine's own end of a wire. It starts and watches the roles, and is none itself."""
 
@@ -64,6 +69,7 @@ class Role:
     group: int = 0
     """The learner that it belongs to, with that learner's buffer and actors."""
     host: int = 0
+    """The host that it lives on, counted from that of the group's learner."""
     thread: int = 0
     """Roles of a worker with the same number take turns on one thread."""
 
@@ -98,6 +104,8 @@ class Program:
     roles: tuple[Role, ...]
     workers: tuple[Worker, ...]
     wires: tuple[Wire, ...]
+    here: int = 0
+    """The host that this program is run on."""
 
     def of_kind(self, kind: RoleKind) -> tuple[Role, ...]:
         return tuple(role for role in self.roles if role.kind == kind)
@@ -112,11 +120,22 @@ class Program:
         return {role.name: role.kind for role in self.roles}
 
     def bells(self) -> dict[str, str]:
-        """Return the name of the bell that wakes each role: that of its thread."""
-        return {
-            role.name: f"{role.worker}/{role.thread}" if role.thread else role.worker
-            for role in self.roles
-        }
+        """Return the name of the bell that wakes each role: that of its thread, or of the gateway
+        if it lives on another host."""
+        return {role.name: self._bell(role) for role in self.roles}
+
+    def _bell(self, role: Role) -> str:
+        if role.host != self.here:
+            return GATEWAY
+        return f"{role.worker}/{role.thread}" if role.thread else role.worker
+
+    def workers_here(self) -> tuple[Worker, ...]:
+        """Return the workers of this host."""
+        held = {role.worker for role in self.roles if role.host == self.here}
+        return tuple(worker for worker in self.workers if worker.name in held)
+
+    def actors_on(self, host: int) -> tuple[Role, ...]:
+        return tuple(role for role in self.of_kind("actor") if role.host == host)
 
     def has_wire(self, name: str) -> bool:
         return any(wire.name == name for wire in self.wires)
@@ -155,7 +174,8 @@ def _actor(plan: RunPlan, index: int) -> Role:
     name, together = f"actor-{index}", plan.actors_per_worker
     if plan.inference == "learner":
         return Role(name, "actor", index, "learner", thread=1)
-    return Role(name, "actor", index, name if together == 1 else f"actors-{index // together}")
+    worker = name if together == 1 else f"actors-{index // together}"
+    return Role(name, "actor", index, worker, host=plan.host_of(index))
 
 
 def _server(plan: RunPlan) -> Role:

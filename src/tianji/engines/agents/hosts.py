@@ -2,7 +2,7 @@
 
 with open_hosts(config) as hosts:     # None where the run stays on this machine
     hosts.machine                     # what the run is planned for
-    agent = hosts.start(group, is_wanted)
+    agent = hosts.start(number, is_wanted)
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Protocol
 
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
+from tianji.engines.agents.interface import AgentHandle
 from tianji.engines.agents.modules import own_modules
-from tianji.engines.agents.remote import AgentHandle
 from tianji.records import HostFigures
 
 
@@ -33,12 +33,12 @@ class Hosts(Protocol):
 
     @property
     def places(self) -> Mapping[int, str]:
-        """Return the name of the host that each group was started on last."""
+        """Return the name of the host that each agent was started on last, by its number."""
         ...
 
-    def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle | None:
-        """Start an agent for a group, when a host is free; return None if it is not wanted any more
-        by then."""
+    def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle | None:
+        """Start the agent with this number, when a host is free; return None if it is not wanted
+        any more by then."""
         ...
 
 
@@ -48,24 +48,30 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     if config.engine == "ray":
         from tianji.engines.agents.ray_hosts import RayHosts
 
-        with RayHosts(config.ray_address, config.num_groups, own_modules(config)) as hosts:
+        with RayHosts(config.ray_address, num_agents(config), own_modules(config)) as hosts:
             yield hosts
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin
 
         begin()
-        yield MpiHosts(config.num_groups)
+        yield MpiHosts(num_agents(config))
     else:
         yield None
 
 
-def host_figures(hosts: Hosts) -> list[HostFigures]:
-    """Return the figures of the hosts that groups were started on."""
+def num_agents(config: RunConfig) -> int:
+    """Return how many agents a run has: those of each group follow each other."""
+    return config.num_groups * (1 + config.actor_hosts)
+
+
+def host_figures(hosts: Hosts, config: RunConfig) -> list[HostFigures]:
+    """Return the figures of the hosts that agents were started on."""
     names, cores = dict.fromkeys(hosts.places.values()), len(hosts.machine.cores)
+    groups = {number: number // (1 + config.actor_hosts) for number in hosts.places}
     return [
         HostFigures(
             host=name,
-            groups=sorted(group for group, place in hosts.places.items() if place == name),
+            groups=sorted({groups[n] for n, place in hosts.places.items() if place == name}),
             usable_cores=cores,
         )
         for name in names
