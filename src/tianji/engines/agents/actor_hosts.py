@@ -18,6 +18,7 @@ from tianji.engines.spec import RunSpec
 from tianji.errors import TianjiError
 from tianji.programs.program import SUPERVISOR
 from tianji.records import Event, EventKind, Report
+from tianji.wording import counted
 
 POLL_S = 0.25
 ENDS_S = 0.05
@@ -100,6 +101,8 @@ class ActorHosts:
             span = Span(host, self._keys, door=self._door, expected=expected)
             order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume=False, span=span)
             agent.start(order.encode(None))
+            num_actors = self._spec.plan.actor_places.count(host)
+            self._tell("note", f"{agent.host} runs {counted(num_actors, 'actor')} of this run.")
             return self._follow(agent, host)
         except TianjiError as error:
             return str(error)
