@@ -310,7 +310,7 @@ class _Run:
         facts["hosts"] = (
             [this_host(self._num_groups, len(self._machine.cores))]
             if self._hosts is None
-            else host_figures(self._hosts, spec.config)
+            else host_figures(self._hosts, spec.config, outcome.get("links", {}))
         )
         return build_summary(spec.config, spec.run_dir, facts, record)
 

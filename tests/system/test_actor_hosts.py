@@ -1,11 +1,21 @@
 """Groups whose actors live on other hosts than their learner, over encrypted links."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.integrity.test_nothing_is_lost import AUDITOR
 from tests.system.agents import use_agents_here
 from tests.system.runs import DQN, PPO, differences, run, saved_state
 from tests.system.test_bit_equality import ACTORS, CLOCK
+from tianji.checkpoint.load import latest, read_checkpoint
+
+
+def policy_bytes(summary):
+    """Of one version: four bytes for each parameter."""
+    weights = read_checkpoint(latest(Path(summary["run_dir"])).path).weights
+    return 4 * sum(tensor.numel() for tensor in weights.values())
+
 
 SPREAD = {"engine": "mpi", "num_envs": 8, "num_actors": 4, "learner_threads": 1}
 
@@ -19,7 +29,13 @@ def test_without_lag_actors_on_other_hosts_give_what_one_process_gives(
     inline = run(engine="inline", **shared)
     use_agents_here(monkeypatch, 3)
     spread = run(**{**SPREAD, **shared, "actor_hosts": 2})
+    home, *others = spread["hosts"]
     assert [host["host"] for host in spread["hosts"]] == ["host 0", "host 1", "host 2"]
+    assert (home["policies"], home["to_learner_bytes"]) == (0, 0)
+    for host in others:  # a policy crosses once, and two actors read it there
+        assert 0 < host["policies"] <= spread["version"] + 1
+        assert host["from_learner_bytes"] > host["policies"] * policy_bytes(spread)
+        assert host["from_learner_bytes"] < 1.5 * host["policies"] * policy_bytes(spread)
     one, other = (saved_state(summary["run_dir"]) for summary in (inline, spread))
     one = {k: v for k, v in one.items() if not k.startswith(ACTORS)}
     other = {k: v for k, v in other.items() if not k.startswith(ACTORS)}

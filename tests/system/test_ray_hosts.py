@@ -159,4 +159,4 @@ def test_hosts_of_actors_are_cut_off_lost_and_replaced(cluster):
     command.process.terminate()
     code, _, err = command.finish()
     assert code == 130, err
-    assert command.summary()["restarts"] == 0
+    assert command.summary()["restarts"] == 1

@@ -7,6 +7,7 @@ Unblocked by: any of them, and `close`. Stops when: it is closed.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -68,6 +69,7 @@ class Gateway:
         self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """Calls that other threads want made in the gateway's thread."""
         self._is_stopped = self._is_closed = False
+        self._closing = threading.Lock()
         self._thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ building
@@ -181,14 +183,18 @@ class Gateway:
         """Make a call in the gateway's thread, which alone touches links and ports; return what it
         returns. Raise ChannelError if the gateway does not run."""
         done: queue.SimpleQueue[T] = queue.SimpleQueue()
-        self._asked.put(lambda: done.put(call()))
-        self._watch.wake()
-        while True:
-            try:
+        with self._closing:
+            if not self._is_closed:
+                self._asked.put(lambda: done.put(call()))
+                self._watch.wake()
+        while not self._has_ended:
+            with contextlib.suppress(queue.Empty):
                 return done.get(timeout=MAX_WAIT_S)
-            except queue.Empty:
-                if self._is_closed or (self._thread is not None and not self.is_running):
-                    raise ChannelError(f"The gateway of {self.name} has ended.") from None
+        raise ChannelError(f"The gateway of {self.name} has ended.")
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._is_closed or (self._thread is not None and not self.is_running)
 
     def gone(self) -> list[str]:
         """Return the peers that were given up."""
@@ -200,9 +206,10 @@ class Gateway:
     def close(self) -> None:
         """Stop, and end all connections; whoever called `run` waits for its return first. Closing
         again does nothing."""
-        if self._is_closed:
-            return
-        self._is_closed = True
+        with self._closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
         self.stop()
         if self._thread is not None:
             self._thread.join()

@@ -42,6 +42,7 @@ class ActorHosts:
         self._keys = keys
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._lost_links: set[int] = set()
+        self.restarts = 0
         self._is_over = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=[host], daemon=True)
@@ -83,19 +84,17 @@ class ActorHosts:
             if failures > most:
                 self._tell("note", f"{cause} Its actors are given up after {most} restarts.")
                 return
+            self.restarts += 1
             self._tell("restart", f"{cause} Its actors start again on a host that is free.")
             self._is_over.wait(failures * AGAIN_S)
 
     def _run_once(self, host: int) -> str:
         """Run the actors of a host until they are not wanted; return why they ended else."""
-        unit = unit_of(self._spec, host)
+        agent: AgentHandle | None = None
         try:
-            agent = self._start_agent(unit, self._is_wanted)
-        except TianjiError as error:
-            return str(error)
-        if agent is None:
-            return ""
-        try:
+            agent = self._start_agent(unit_of(self._spec, host), self._is_wanted)
+            if agent is None:
+                return ""
             expected = self._home.expect(host)
             self._lost_links.discard(host)
             span = Span(host, self._keys, door=self._door, expected=expected)
@@ -106,8 +105,11 @@ class ActorHosts:
             return self._follow(agent, host)
         except TianjiError as error:
             return str(error)
+        except Exception as error:  # noqa: BLE001 - whatever failed on that host is told
+            return f"{agent.host if agent else 'A host'}: {type(error).__name__}: {error}."
         finally:
-            agent.close()
+            if agent is not None:
+                agent.close()
 
     def _follow(self, agent: AgentHandle, host: int) -> str:
         is_told = False

@@ -34,7 +34,7 @@ from tianji.engines.agents.messages import (
     to_bytes,
 )
 from tianji.engines.agents.peers import PeerBoards
-from tianji.engines.agents.spanning import ActorLink, HomeLinks, LinkFigures
+from tianji.engines.agents.spanning import ActorLink, HomeLinks
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.interface import Neighbours, Outcome
 from tianji.engines.local import Connect, LocalEngine
@@ -42,7 +42,7 @@ from tianji.engines.signals import StopRequest
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import group_program, peer_name
 from tianji.programs.program import Program
-from tianji.records import Report
+from tianji.records import LinkFigures, Report
 from tianji.types import Clock
 
 

@@ -15,7 +15,7 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.engines.agents.interface import AgentHandle
 from tianji.engines.agents.modules import own_modules
-from tianji.records import HostFigures
+from tianji.records import HostFigures, LinkFigures
 
 
 class Hosts(Protocol):
@@ -64,15 +64,26 @@ def num_agents(config: RunConfig) -> int:
     return config.num_groups * (1 + config.actor_hosts)
 
 
-def host_figures(hosts: Hosts, config: RunConfig) -> list[HostFigures]:
-    """Return the figures of the hosts that agents were started on."""
-    names, cores = dict.fromkeys(hosts.places.values()), len(hosts.machine.cores)
-    groups = {number: number // (1 + config.actor_hosts) for number in hosts.places}
-    return [
-        HostFigures(
-            host=name,
-            groups=sorted({groups[n] for n, place in hosts.places.items() if place == name}),
-            usable_cores=cores,
+def host_figures(
+    hosts: Hosts, config: RunConfig, links: Mapping[int, LinkFigures]
+) -> list[HostFigures]:
+    """Return the figures of the hosts that agents were started on.
+
+    links: what has crossed to agents, by their numbers."""
+    of_host: dict[str, list[int]] = {}
+    for number, name in sorted(hosts.places.items()):
+        of_host.setdefault(name, []).append(number)
+    figures = []
+    for name, numbers in of_host.items():
+        crossed = [links[number] for number in numbers if number in links]
+        figures.append(
+            HostFigures(
+                host=name,
+                groups=sorted({number // (1 + config.actor_hosts) for number in numbers}),
+                usable_cores=len(hosts.machine.cores),
+                from_learner_bytes=sum(link.sent_bytes for link in crossed),
+                to_learner_bytes=sum(link.received_bytes for link in crossed),
+                policies=sum(link.policies for link in crossed),
+            )
         )
-        for name in names
-    ]
+    return figures

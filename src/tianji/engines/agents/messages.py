@@ -12,12 +12,12 @@ from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.engines.agents.peers import Post
-from tianji.engines.agents.spanning import Expected, LinkFigures
+from tianji.engines.agents.spanning import Expected
 from tianji.engines.interface import Outcome
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe_all
 from tianji.errors import UsageError
-from tianji.records import Report
+from tianji.records import LinkFigures, Report
 
 TIMES = (Gauge.HEARTBEAT_NS, Gauge.FIRST_STEP_NS)
 """Gauges with a time of the host's clock; the others are durations and counts."""

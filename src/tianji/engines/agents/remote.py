@@ -28,7 +28,7 @@ from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import peer_name
 from tianji.programs.program import Program
-from tianji.records import Event, StoppedBecause
+from tianji.records import Event, LinkFigures, StoppedBecause
 
 POLL_S = 0.25
 MIX_S = 0.05
@@ -61,6 +61,7 @@ class RemoteEngine:
         """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
         self._restarts = 0
+        self._links: dict[int, LinkFigures] = {}
         self._keys = LinkKeys.make().to_text() if spec.plan.num_hosts > 1 else ""
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
@@ -72,7 +73,8 @@ class RemoteEngine:
                 return self._without_host("interrupted", None)
             try:
                 outcome = self._follow(agent, stop, resume)
-                return {**outcome, "restarts": outcome["restarts"] + self._restarts}
+                restarts = outcome["restarts"] + self._restarts
+                return {**outcome, "restarts": restarts, "links": self._links}
             except HostLost as lost:
                 if (failed := self._after_loss(lost)) is not None:
                     return failed
@@ -92,6 +94,7 @@ class RemoteEngine:
             return self._listen(agent, others, stop)
         finally:
             others.stop()
+            self._restarts += others.restarts
 
     def _listen(self, agent: AgentHandle, others: ActorHosts, stop: StopRequest) -> Outcome:
         told = Stop.NO
@@ -100,6 +103,7 @@ class RemoteEngine:
             self._boards.put(answer.posts)
             self._posts |= {post.board: post for post in answer.posts}
             others.lose(answer.lost_hosts)
+            self._links |= {unit_of(self._spec, link.host): link for link in answer.links}
             for report in (*answer.reports, *others.reports()):
                 self._observer.report(report)
             if answer.gauges:

@@ -32,6 +32,7 @@ from tianji.gateways.ports.boards import BoardSink, BoardSource
 from tianji.gateways.ports.buffer_elsewhere import BufferElsewhere
 from tianji.gateways.ports.rows import GaugesSink, GaugesSource, OrdersSink, OrdersSource
 from tianji.programs.program import EXPERIENCE, GATEWAY, POLICY, Program, Role
+from tianji.records import LinkFigures
 
 HOME = "the learner's host"
 MAX_POLICY_BYTES = 1 << 31
@@ -44,16 +45,6 @@ class Expected(NamedTuple):
 
     name: str
     resets: list[int]
-
-
-class LinkFigures(NamedTuple):
-    """What has crossed between the learner's host and another one."""
-
-    host: int
-    sent_bytes: int
-    received_bytes: int
-    policies: int
-    """Versions that were sent there."""
 
 
 @dataclass(slots=True)
