@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tests.unit.planning.plans import config, plan_for
 from tianji.programs.groups import group_program
-from tianji.programs.program import GATEWAY, SUPERVISOR, program_for
+from tianji.programs.one_group import program_for
+from tianji.programs.program import GATEWAY, SUPERVISOR
 
 
 def program(**values):

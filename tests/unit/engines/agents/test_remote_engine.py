@@ -13,7 +13,7 @@ from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, to_bytes
 from tianji.engines.agents.remote import HostLost, RemoteEngine
 from tianji.engines.inline import InlineEngine
 from tianji.engines.signals import StopRequest
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 DONE = {"because": "max_env_steps", "record": None, "restarts": 2, "first_cause": None}
 

@@ -10,7 +10,7 @@ from tianji.channels.orders import Control, Order
 from tianji.engines.assembly.wiring import bell_names
 from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 
 @pytest.fixture
