@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.namespaces import why_not
+from benchmarks.namespaces import Network, why_not
 from tests.system.commands import FOREVER, SMALL, Command
-from tests.system.namespaces import Network
 
 pytest.importorskip("ray", reason="needs Ray")
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
