@@ -119,8 +119,9 @@ def host_of_actors(command):
 @pytest.mark.slow
 def test_hosts_of_actors_are_cut_off_lost_and_replaced(cluster):
     cluster.join(1)
-    cluster.join(2)
     command = cluster.train("--actor-hosts", "1", "--num-actors", "4", *FOREVER)
+    command.wait_for_version(5)  # on the only host that is there
+    cluster.join(2)
     first = command.wait_for(lambda: host_of_actors(command), "a host of actors")
     command.wait_for_version(20)
     host = cluster.network.addresses.index(first)
