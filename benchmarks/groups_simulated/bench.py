@@ -15,13 +15,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from benchmarks.groups.bench import on_cores
-from benchmarks.groups_simulated.cluster import RayHosts, why_not
 from benchmarks.groups_simulated.steady import steady_rate
 from benchmarks.groups_simulated.tasks import SLEEPING, Task, group_words, make_task
 from benchmarks.harness import ROOT, Report, alternate, median, parser, say, spread, train
+from benchmarks.namespaces import why_not
+from benchmarks.ray_nodes import RayNodes, ray_nodes
 from tianji.config.machine import read_machine
 from tianji.config.run import Combine
 from tianji.figures.commands import only_on
@@ -65,12 +67,16 @@ def run_local(task: Task, setting: Setting, args: argparse.Namespace) -> dict[st
 
 
 def run_hosts(
-    task: Task, setting: Setting, args: argparse.Namespace, hosts: RayHosts
+    task: Task, setting: Setting, args: argparse.Namespace, nodes: RayNodes
 ) -> dict[str, Any]:
-    words = (*task.words[1:], *group_words(setting.num_groups, setting.combine), *hosts.words)
+    words = (*task.words[1:], *group_words(setting.num_groups, setting.combine))
     options = (*FOREVER, "--max-wall-s", str(args.seconds))
-    env = {**hosts.env, "PYTHONPATH": str(ROOT)}
-    return train(task.words[0], *words, *options, env=env, prefix=hosts.prefix, timeout_s=TIMEOUT_S)
+    return train(
+        *(task.words[0], *words, *options, "--engine", "ray", "--ray-address", nodes.address),
+        env={"PYTHONPATH": str(ROOT)},
+        prefix=nodes.prefix,
+        timeout_s=TIMEOUT_S,
+    )
 
 
 def measure(report: Report, task: Task, setting: Setting, turn: int, summary: Any) -> float:
@@ -126,9 +132,11 @@ def bench(report: Report, name: str, args: argparse.Namespace) -> None:
     for num_hosts in args.hosts:
         of_hosts = [Setting(num_hosts, "average", num_hosts)]
         runs |= {setting: [] for setting in of_hosts}
-        with RayHosts(num_hosts) as hosts:
+        with ray_nodes(num_hosts + 1) as nodes:
+            for host in range(1, num_hosts + 1):
+                nodes.join(host)
             for setting, turn in alternate(of_hosts, range(1, args.rounds + 1)):
-                summary = run_hosts(task, setting, args, hosts)
+                summary = run_hosts(task, setting, args, nodes)
                 runs[setting].append(measure(report, task, setting, turn, summary))
     compare(report, task, runs, args)
 
@@ -147,7 +155,8 @@ def main() -> int:
         args.tasks, args.groups, args.hosts, args.rounds = [SLEEPING], [2], [], 1
         args.combine, args.seconds = ["average"], 6.0
     report = Report("groups_simulated", args, packages=("ray",))
-    if args.hosts and (reason := why_not()):
+    reason = why_not() if find_spec("ray") is not None else "Ray is not installed"
+    if args.hosts and reason:
         say(f"No hosts of their own here: {reason}.")
         report.note(no_hosts=reason)
         args.hosts = []

@@ -27,8 +27,7 @@ from benchmarks.harness import (
     versions,
 )
 from benchmarks.links.bench import SIZES, Cell, measure, measure_iperf3
-from benchmarks.namespaces import TwoHosts, why_not
-from tests.system.namespaces import Network
+from benchmarks.namespaces import Network, why_not
 from tianji.figures.files import write_data
 from tianji.gateways.links.keys import LinkKeys
 
@@ -102,7 +101,7 @@ def measure_sizes(keep: Callable[[Points], None], turns: int, seconds: float) ->
     points: Points = []
     SIZES.update(MORE_SIZES)
     keys = LinkKeys.make()
-    with TwoHosts() as hosts:
+    with Network(2) as hosts:
         for limit in sorted(LINES_GBIT, key=lambda gbit: gbit is not None):
             if limit is not None:
                 hosts.limit_gbit(limit)

@@ -74,6 +74,7 @@ def test_the_picture_shows_every_scale(capfd, tmp_path):
         ((*HAND, "--groups", "2", "--num-groups", "2"), "exclude each other"),
         ((*HAND, "--nodes", "5", "--num-groups", "2"), "cannot be shared evenly"),
         ((*HAND, "--link-gbit", "1", "--bandwidth-mb-s", "1"), "say the same"),
+        ((*HAND, "--nodes", "2", "--actor-hosts", "1"), "Leave out --nodes"),
         ((*HAND, "--link-gbit", "0"), "--link-gbit = 0: must be greater than 0"),
     ],
 )
@@ -118,3 +119,10 @@ def test_the_picture_of_groups_shows_every_number_of_machines(capfd, tmp_path):
     _, report, _ = simulate(capfd, *words)
     assert [row["num_hosts"] for row in report["scale"]] == [1, 2, 4]
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_actors_on_other_machines_send_items(capfd):
+    words = ("cartpole-ppo", *HAND, "--num-actors", "1", "--actor-hosts", "1", "--num-groups", "2")
+    _, report, _ = simulate(capfd, *words, "--combine", "gossip")
+    assert (report["num_hosts"], report["nodes"], report["num_groups"]) == (4, 2, 2)
+    assert report["bytes_per_s"]["items"] > 0

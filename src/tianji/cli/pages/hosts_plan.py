@@ -113,15 +113,19 @@ def _facts(plan: HostsPlan) -> dict[str, str]:
     if plan.num_hosts > 1:
         facts["link"] = plan.options.link_words
         facts["between"] = _between_words(proposal.whole.simulated, plan.num_hosts)
-    per_host = shares.memory.total * shares.groups_per_host
-    facts["memory"] = f"{mib(per_host)} MiB on each machine; a group: {memory_text(shares.memory)}"
+    where = "each machine" if shares.hosts_per_group == 1 else "a learner's machine"
+    own = f"{mib(shares.memory_per_host)} MiB on {where}"
+    facts["memory"] = f"{own}; a group: {memory_text(shares.memory)}"
     return facts
 
 
 def _group_words(shares: GroupShares) -> str:
     actors = f"{counted(shares.num_actors, 'actor')} with {shares.envs_per_actor} environments each"
     learner = f"a learner with the buffer, {counted(shares.learner_threads, 'thread')}"
-    return f"{learner}; {actors}; on {counted(shares.cores, 'core')}"
+    where = counted(shares.cores, "core")
+    if shares.hosts_per_group > 1:
+        where = f"{where} of each of {shares.hosts_per_group} machines"
+    return f"{learner}; {actors}; on {where}"
 
 
 def _between_words(found: Simulated, num_hosts: int) -> str:
@@ -192,6 +196,7 @@ def hosts_report(plan: HostsPlan) -> dict[str, Any]:
         "cores_per_node": _num_cores(plan),
         "num_groups": proposal.num_groups,
         "groups_per_node": shares.groups_per_host,
+        "nodes_per_group": shares.hosts_per_group,
         "combine": proposal.combine,
         "combine_every": proposal.combine_every,
         "num_actors": shares.num_actors,
@@ -217,7 +222,7 @@ def hosts_report(plan: HostsPlan) -> dict[str, Any]:
             }
             for forecast in proposal.scale
         ],
-        "memory_bytes_per_node": shares.memory.total * shares.groups_per_host,
+        "memory_bytes_per_node": shares.memory_per_host,
         "link": {
             "gbit": plan.options.link_gbit,
             "ms": plan.options.link_ms,
@@ -231,14 +236,19 @@ def hosts_report(plan: HostsPlan) -> dict[str, Any]:
 
 def _placement(plan: HostsPlan) -> list[dict[str, Any]]:
     """Return the groups of each machine; the head places them, so that others may be swapped."""
-    each = plan.proposal.shares.groups_per_host
+    shares = plan.proposal.shares
     groups = range(plan.proposal.num_groups)
     return [
         {
             "host": host,
             "head": host == 0,
-            "groups": list(groups[host :: plan.num_hosts])[:each],
-            "cores_per_group": plan.proposal.shares.cores,
+            "learner": host % shares.hosts_per_group == 0,
+            "groups": list(groups[host // shares.hosts_per_group :: _stride(plan)]),
+            "cores_per_group": shares.cores,
         }
         for host in range(plan.num_hosts)
     ]
+
+
+def _stride(plan: HostsPlan) -> int:
+    return plan.num_hosts // plan.proposal.shares.hosts_per_group

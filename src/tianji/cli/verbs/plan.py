@@ -101,9 +101,12 @@ def _plan_hosts(
         options.nodes,
         config.num_groups if "num_groups" in named or config.num_groups > 1 else None,
         config.combine if "combine" in named or config.combine != "gradients" else None,
+        1 + config.actor_hosts,
     )
+    asked.check()
     machine = read_machine()
-    one = config.model_copy(update={"engine": "local", "device": "cpu", "num_groups": 1})
+    local = {"engine": "local", "device": "cpu", "num_groups": 1, "actor_hosts": 0}
+    one = config.model_copy(update=local)
     with tell_progress() as tell:
         planned = measured_plan(one, one.env, machine, tell, fresh=fresh)
     run = HostsRun(planned, machine, asked, options.links())

@@ -96,6 +96,8 @@ class Layout(NamedTuple):
 def _layout(config: RunConfig, options: SimulateOptions) -> Layout:
     """Return where the groups are. --groups multiplies machines, --num-groups shares them."""
     count, nodes = config.num_groups, options.nodes
+    if config.actor_hosts:
+        return _with_actor_hosts(config, options)
     if count == 1:
         return Layout(options.groups, 1, nodes)
     if options.groups > 1:
@@ -114,6 +116,17 @@ def _layout(config: RunConfig, options: SimulateOptions) -> Layout:
     return Layout(count, 1, nodes // count)
 
 
+def _with_actor_hosts(config: RunConfig, options: SimulateOptions) -> Layout:
+    """Return the layout of groups with actors on machines of their own."""
+    each = 1 + config.actor_hosts
+    if {"nodes", "groups"} & options.model_fields_set:
+        raise UsageError(
+            f"--actor-hosts {config.actor_hosts}: each of the groups has {each} machines, which "
+            "says how many there are. Leave out --nodes and --groups."
+        )
+    return Layout(config.num_groups, 1, each)
+
+
 def _costs(
     config: RunConfig, machine: Machine, options: SimulateOptions
 ) -> tuple[RunConfig, RunPlan, Profile]:
@@ -123,7 +136,8 @@ def _costs(
             "A simulation takes the costs of actors that infer by themselves and of a learner on "
             "the CPU. Use --device cpu and --inference actor-cpu, or leave both out."
         )
-    config = config.model_copy(update={"engine": "local", "device": "cpu", "num_groups": 1})
+    local = {"engine": "local", "device": "cpu", "num_groups": 1, "actor_hosts": 0}
+    config = config.model_copy(update=local)
     if options.times_actor_s is not None and options.times_learner_s is not None:
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
         return config, plan, profile

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def draw_groups(data: Data) -> Figure:
     ratio = trained_per_step(DQN)
     for combine in _combines(points):
         for kind, look, scale in (("received", "o-", 1.0), ("trained", "+", ratio)):
-            rates = _by_groups(points, combine, lambda p, k=kind, s=scale: p["rates"][k] / s)
+            rates = _by_groups(points, combine, partial(_rate, kind, scale))
             _draw_spread(left, rates, combine, look)
     left.plot([], [], "+", color=style.QUIET, label="trained on, over the ratio")
     style.quieten(left)
@@ -131,6 +132,10 @@ def _where(data: Data) -> str:
 
 def _median(values: Sequence[float]) -> float:
     return float(statistics.median(values))
+
+
+def _rate(name: str, scale: float, point: Point) -> float:
+    return float(point["rates"][name]) / scale
 
 
 Spread = dict[int, tuple[float, float, float]]
@@ -188,7 +193,7 @@ def _draw_rates(axes: Any, data: Data, preset: str, rate: str) -> None:
     """Draw a rate of real runs, and of simulated ones from 8 machines on, over all groups."""
     points = _points(data, preset)
     for combine in _combines(points):
-        real = _by_groups(points, combine, lambda point: point["rates"][rate])
+        real = _by_groups(points, combine, partial(_rate, rate, 1.0))
         _draw_spread(axes, real, combine, "o-")
         rows = [
             row for row in data["simulated"]
@@ -240,7 +245,7 @@ def _draw_bars(axes: Any, data: Data, counts: Sequence[int]) -> None:
     ]  # fmt: skip
     for place, count in enumerate(counts):
         for side, rate in enumerate(("received", "trained")):
-            found = _by_groups(points, combine, lambda point, name=rate: point["rates"][name])
+            found = _by_groups(points, combine, partial(_rate, rate, 1.0))
             _bar(axes, place, side, found[count][1], rate)
     for side, rate in enumerate(("received", "trained")):
         _bar(axes, len(counts), side, large[rate], rate, hatch="//", alpha=0.55)

@@ -8,7 +8,7 @@ Everything is simulated from the profile that the plan was solved from (virtual/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tianji.config.machine import Machine
@@ -19,7 +19,7 @@ from tianji.planning.hosts.limits import limits_in_words
 from tianji.planning.hosts.proposal import Asked, Forecast, GroupShares, Proposal
 from tianji.planning.planned import Planned, Solved
 from tianji.planning.resolve.resolve import demand_of
-from tianji.planning.solve.solve import solve
+from tianji.planning.solve.candidates import candidates
 from tianji.virtual.clock import NetworkModel
 from tianji.virtual.groups.combining import EXCHANGE_S
 from tianji.virtual.simulate import Simulated
@@ -57,14 +57,25 @@ class HostsRun:
         return self.planned.solved
 
     def shares(self, groups_per_host: int) -> GroupShares:
-        """Return the best shares of a group on its part of a machine."""
+        """Return the best shares of a group on its part of a machine, or on its machines."""
+        hosts = self.asked.hosts_per_group
         part = divide(self.machine, groups_per_host)[0]
         profile, demand = self.solved.profile, demand_of(self.config, self.planned.probe)
-        if groups_per_host > 1:  # rehearsals had the whole machine
+        if groups_per_host > 1 or hosts > 1:  # rehearsals had one whole machine
             profile = profile.model_copy(update={"rehearsals": ()})
-        chosen = solve(profile, part, demand).chosen
+        cores = range(hosts * len(part.cores))
+        found = candidates(profile, replace(part, cores=tuple(cores)), demand)
+        even = [c for c in found if not c.num_actors % hosts]
+        if not even:
+            raise UsageError(
+                f"--actor-hosts {hosts - 1}: {self.config.num_envs} environments cannot be shared "
+                f"evenly among actors on {hosts} machines. Use --num-envs and --num-actors that "
+                f"are multiples of {hosts}."
+            )
+        chosen = even[0]
         return GroupShares(
             groups_per_host=groups_per_host,
+            hosts_per_group=hosts,
             cores=len(part.cores),
             num_actors=chosen.num_actors,
             envs_per_actor=chosen.envs_per_actor,
@@ -75,9 +86,10 @@ class HostsRun:
 
     def simulated(self, shares: GroupShares, num_groups: int, combine: Combine) -> Simulated:
         size = Size(
-            actors_per_node=shares.num_actors,
+            actors_per_node=shares.num_actors // shares.hosts_per_group,
             envs_per_actor=shares.envs_per_actor,
             cores_per_node=len(self.machine.cores),
+            num_nodes=shares.hosts_per_group,
             learner_threads=shares.learner_threads,
             actor_threads=shares.actor_threads,
             num_groups=num_groups,
@@ -92,8 +104,8 @@ class HostsRun:
 def propose(run: HostsRun) -> Proposal:
     """Return the best way found to use all machines; UsageError if the run cannot use them."""
     shares, why_groups = _groups_per_host(run)
-    num_hosts = run.asked.num_hosts
-    num_groups = run.asked.num_groups or num_hosts * shares.groups_per_host
+    room = run.asked.num_hosts // run.asked.hosts_per_group
+    num_groups = run.asked.num_groups or room * shares.groups_per_host
     combine, rates, why_combine = _combine(run, shares, num_groups)
     scale = tuple(_scale(run, shares, num_groups, combine))
     return Proposal(
@@ -109,15 +121,12 @@ def propose(run: HostsRun) -> Proposal:
 
 def _groups_per_host(run: HostsRun) -> tuple[GroupShares, str]:
     """Return the shares of a group, with as many groups on a machine as are worth it, and why."""
-    num_hosts, num_groups = run.asked.num_hosts, run.asked.num_groups
-    if num_groups is not None:
-        if num_groups < num_hosts:
-            raise UsageError(
-                f"--nodes {num_hosts} --num-groups {num_groups}: a group is on one machine, so "
-                f"that {num_hosts - num_groups} would be idle. Use --nodes {num_groups}, or at "
-                f"least {num_hosts} groups."
-            )
-        each = -(-num_groups // num_hosts)
+    asked = run.asked
+    if asked.hosts_per_group > 1:
+        words = f"Each group has {asked.hosts_per_group} machines: you set actor_hosts."
+        return run.shares(1), words
+    if asked.num_groups is not None:
+        each = -(-asked.num_groups // asked.num_hosts)
         return run.shares(each), f"{counted(each, 'group')} on a machine: you set num_groups."
     best = run.shares(1)
     rate = one = run.simulated(best, 1, "gossip").received
@@ -189,9 +198,9 @@ def _can_run(config: RunConfig) -> bool:
 def _scale(run: HostsRun, shares: GroupShares, num_groups: int, combine: Combine) -> list[Forecast]:
     one = run.simulated(shares, min(num_groups, shares.groups_per_host), combine)
     found = []
-    for hosts in doublings(run.asked.num_hosts):
-        count = min(num_groups, hosts * shares.groups_per_host)
-        simulated = one if hosts == 1 else run.simulated(shares, count, combine)
-        share = simulated.received / (hosts * one.received)
-        found.append(Forecast(hosts, count, simulated, share))
+    for times in doublings(run.asked.num_hosts // shares.hosts_per_group):
+        count = min(num_groups, times * shares.groups_per_host)
+        simulated = one if times == 1 else run.simulated(shares, count, combine)
+        share = simulated.received / (times * one.received)
+        found.append(Forecast(times * shares.hosts_per_group, count, simulated, share))
     return found
