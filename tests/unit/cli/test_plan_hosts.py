@@ -198,6 +198,7 @@ def test_the_same_measurement_serves_any_number_of_machines(capfd, measured):
         ("--nodes 2 --engine inline", "one process"),
         ("--nodes 2 --algorithm rennala-nigt", "one learner for all actors"),
         ("--nodes 2 --inference served", "--inference actor-cpu"),
+        ("--nodes 2 --inference learner", "--device cpu"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_measured(capfd, measured, words, text):

@@ -37,6 +37,10 @@ describes a round and its cost. Presets: {{presets}}.
 
 These are the settings of {{algorithm}}. Name a preset or --algorithm to see those of another."""
 FRESH_FLAG = "--fresh"
+NO_COSTS = (
+    "--nodes: a simulation takes the costs of actors that infer by themselves and of a learner on "
+    "the CPU. Use --device cpu and --inference actor-cpu."
+)
 ONE_GROUP = "This is the plan of one of {count} groups, on its share of the machine: {cores} cores."
 
 
@@ -92,7 +96,8 @@ def _plan_hosts(
     from tianji.display.stream import tell_progress
     from tianji.planning.hosts.proposal import Asked
     from tianji.planning.hosts.propose import HostsRun, propose
-    from tianji.planning.planner import measured_plan
+    from tianji.planning.planner import measured_plan, probe_tasks
+    from tianji.planning.resolve.places import choose_places
 
     assert options.nodes is not None
     _check_simulated(config)
@@ -105,8 +110,10 @@ def _plan_hosts(
     )
     asked.check()
     machine = read_machine()
-    local = {"engine": "local", "device": "cpu", "num_groups": 1, "actor_hosts": 0}
+    local = {"engine": "local", "num_groups": 1, "actor_hosts": 0}
     one = config.model_copy(update=local)
+    if not choose_places(one, machine, probe_tasks(one, one.env)).has_costs:
+        raise UsageError(NO_COSTS)
     with tell_progress() as tell:
         planned = measured_plan(one, one.env, machine, tell, fresh=fresh)
     run = HostsRun(planned, machine, asked, options.links())
@@ -134,8 +141,5 @@ def _check_simulated(config: RunConfig) -> None:
             f"--nodes: the {config.engine} engine runs in one process. Use --engine ray or mpi, or "
             "leave --engine out."
         )
-    if config.device not in ("auto", "cpu") or config.inference not in ("auto", "actor-cpu"):
-        raise UsageError(
-            "--nodes: a simulation takes the costs of actors that infer by themselves and of a "
-            "learner on the CPU. Use --device cpu and --inference actor-cpu, or leave both out."
-        )
+    if config.inference not in ("auto", "actor-cpu"):
+        raise UsageError(NO_COSTS)
