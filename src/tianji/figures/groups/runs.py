@@ -16,6 +16,7 @@ from typing import Any
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine, read_machine
+from tianji.config.overrides import make_config
 from tianji.config.run import Combine, RunConfig
 from tianji.costs.profile import Profile
 from tianji.figures.commands import only_on, train_on
@@ -82,8 +83,11 @@ def _run(preset: str, count: int, combine: Combine, seed: int, asked: GroupRuns)
     rated = train_on(
         cores, [*words, *most, "--max-wall-s", str(asked.seconds)], asked.seconds + START_S
     )
-    to_target = [*words, "--target-return", str(TARGET), "--max-wall-s", str(MOST_S)]
-    timed = train_on(cores, [*to_target, "--observe.period-s", "0.1"], MOST_S + START_S)
+    # Every group may make as many steps as one alone.
+    most_steps = count * make_config(preset).max_env_steps
+    ends = ["--target-return", str(TARGET), "--max-env-steps", str(most_steps)]
+    ends += ["--max-wall-s", str(MOST_S), "--observe.period-s", "0.1"]
+    timed = train_on(cores, [*words, *ends], MOST_S + START_S)
     return {
         "preset": preset,
         "groups": count,
@@ -131,8 +135,6 @@ def curve(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
 
 def simulate(preset: str, asked: GroupRuns) -> list[Point]:
     """Simulate the largest number of groups that is run here on 1 to 256 machines like this one."""
-    from tianji.api import make_config
-
     share = divide(read_machine(), max(1, len(read_machine().cores) // asked.cores))[0]
     config, profile = _profile(make_config(preset), share)
     return [
@@ -194,8 +196,6 @@ def _simulated(
 
 def trained_per_step(preset: str) -> float:
     """Return how often the preset trains on a step that was received."""
-    from tianji.api import make_config
-
     config = make_config(preset)
     cadence = load_algorithm(config.algorithm.name).cadence(config)
     return cadence.trained_steps_per_version / cadence.steps_per_version
