@@ -25,12 +25,13 @@ NAMES = {"link": "our link, in clear", "link-tls": "our link, encrypted"}
 COLORS = {"link": style.BLUE, "link-tls": style.RED}
 PAPER_5C = (
     "Paper (4 nodes, ConnectX-6): TianJi below XingTian for every number of actors; its text gives "
-    "no numbers.\nOurs: 4 network namespaces on one machine, sharing its cores; encrypted."
+    "no numbers.\nOurs: 4 network namespaces that share the cores of one machine; the first actor "
+    "is beside the buffer; encrypted."
 )
 PAPER_5D = (
-    "Paper (two nodes): TianJi comes close to Ethernet's 125 MB/s, and on InfiniBand goes beyond "
-    "what it had before,\nuntil 2048 KB. Ours: two network namespaces on one machine. Without a "
-    "limit the cores are the limit: this is no InfiniBand."
+    "Paper (two nodes): TianJi reaches Ethernet's 125 MB/s; on InfiniBand it goes beyond, and "
+    "falls after 2048 KB.\nOurs: two network namespaces on one machine. Without a limit the cores "
+    "are the limit: this is no InfiniBand."
 )
 
 
