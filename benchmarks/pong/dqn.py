@@ -105,7 +105,7 @@ def contest_of(args: argparse.Namespace) -> Contest:
     if args.evaluate_s > 0:
         options += ("--evaluate.period-s", str(args.evaluate_s), *EVALUATION)
     if args.quick:
-        return Contest(args.presets, 6.0, args.side_by_side, args.seed, (*QUICK, *args.options))
+        return Contest(args.presets, 3.0, args.side_by_side, args.seed, (*QUICK, *args.options))
     return Contest(args.presets, 60 * args.minutes, args.side_by_side, args.seed, options)
 
 
