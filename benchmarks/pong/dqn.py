@@ -39,7 +39,7 @@ from tianji.figures.files import Data, Point
 PACKAGES = ("tianji", "torch", "numpy", "gymnasium", "ale-py")
 QUICK = (
     "--num-envs", "4", "--replay-size", "2000", "--warmup-steps", "64", "--batch-size", "16",
-    "--updates-per-version", "1", "--plan.source", "rule", "--device", "cpu",
+    "--updates-per-version", "1", "--plan.source", "rule", "--device", "cpu", "--num-actors", "1",
 )  # fmt: skip
 
 EVALUATION = ("--evaluate.episodes", "3", "--evaluate.cut-after-steps", "6000")

@@ -97,8 +97,16 @@ def test_words_in_an_observation_are_refused_with_advice():
 NETWORKS = {"ppo": "actor_critic", "impala": "actor_critic", "dqn": "q_network"}
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
-@pytest.mark.parametrize("algorithm", NETWORKS)
+IN_PROCESSES = [
+    ("ppo", "local"),
+    ("dqn", "local"),
+    pytest.param("impala", "local", marks=pytest.mark.slow),  # the network of PPO
+]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "engine"), [*((name, "inline") for name in NETWORKS), *IN_PROCESSES]
+)
 def test_a_network_of_ones_own_takes_images(algorithm, engine):
     summary = run(
         env="tianji.envs.worlds:Pixels", algorithm=SHORT[algorithm], engine=engine, num_envs=4,

@@ -129,7 +129,7 @@ def test_buffer_and_learner_start_again_together_and_the_actors_stay(tmp_path):
     summary = command.summary()
     assert (summary["restarts"], summary["stopped_because"]) == (1, "interrupted")
     steps = summary["env_steps"] + 1000
-    assert resume(command.run_dir, max_env_steps=steps)["env_steps"] >= steps
+    assert resume(command.run_dir, max_env_steps=steps, engine="inline")["env_steps"] >= steps
 
 
 class Killer(Watcher):
