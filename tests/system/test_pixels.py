@@ -137,7 +137,14 @@ def test_catching_is_learned_from_images(factory):
     """Chance has -0.65; a paddle that stays has -0.67."""
     own = {} if factory is None else {"model.factory": factory, "normalize.observations": False}
     summary = train_config(
-        make_config("catch-pixels-ppo", engine="inline", max_env_steps=60_000, observe=QUIET, **own)
+        make_config(
+            "catch-pixels-ppo",
+            engine="inline",
+            learner_threads=1,
+            max_env_steps=60_000,
+            observe=QUIET,
+            **own,
+        )  # fmt: skip
     )
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
 
@@ -167,6 +174,8 @@ def test_a_hidden_ball_is_learned_from_stacks_of_frames(seed):
 def test_a_hidden_ball_is_learned_better_than_by_chance():
     """The beginning of it, in one process and with one seed."""
     summary = train_config(
-        make_config(**CURTAIN, engine="inline", target_return=-0.3, max_env_steps=30_000)
+        make_config(
+            **CURTAIN, engine="inline", learner_threads=1, target_return=-0.3, max_env_steps=30_000
+        )
     )
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
