@@ -22,8 +22,9 @@ import numpy as np
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.messages import Answer, Question
-from tianji.engines.agents.remote import AgentHandle
+from tianji.engines.agents.interface import AgentHandle
+from tianji.engines.agents.messages import Answer, Door, Question
+from tianji.engines.agents.spanning import Expected
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 
@@ -40,6 +41,7 @@ class Tag(IntEnum):
     STOP = 3
     MACHINE = 4
     END = 5
+    EXPECT = 6
 
 
 def begin() -> None:
@@ -63,13 +65,14 @@ def _bound(rank: int, usable: int, cores: int) -> str:
 
 
 class MpiHosts:
-    """The hosts of all ranks; each runs one group at most."""
+    """The hosts of all ranks; each runs one agent at most."""
 
-    def __init__(self, num_groups: int) -> None:
-        if num_groups > self.count:
+    def __init__(self, num_agents: int) -> None:
+        if num_agents > self.count:
             raise UsageError(
-                f"num_groups = {num_groups}, and the MPI job has {self.count} ranks: a rank runs "
-                f"one group. Start it with -n {num_groups}, or lower --num-groups."
+                f"The run needs {num_agents} hosts (num_groups, times 1 + actor_hosts), and the "
+                f"MPI job has {self.count} ranks, one for each host. Start it with -n "
+                f"{num_agents}, or lower --num-groups or --actor-hosts."
             )
         self.places: dict[int, str] = {}
 
@@ -77,13 +80,16 @@ class MpiHosts:
     def machine(self) -> Machine:
         return read_machine()
 
+    agents_each = 1
+
     @property
     def count(self) -> int:
+        """Return the number of ranks."""
         return int(_world().size)
 
-    def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        agent = OwnAgent() if group == HEAD else RankAgent(_world(), rank=group)
-        self.places[group] = agent.host
+    def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle:
+        agent = OwnAgent() if number == HEAD else RankAgent(_world(), rank=number)
+        self.places[number] = agent.host
         return agent
 
 
@@ -93,9 +99,13 @@ class OwnAgent:
     def __init__(self) -> None:
         self._agent = Agent()
         self.host = f"rank 0 ({socket.gethostname()})"
+        self.address = ""
 
-    def start(self, order: bytes) -> None:
-        self._agent.start(order)
+    def start(self, order: bytes) -> Door:
+        return Door.decode(self._agent.start(order))
+
+    def expect(self, host: int) -> Expected:
+        return Expected(*json.loads(self._agent.expect(host)))
 
     def machine(self) -> Machine:
         return read_machine()
@@ -116,10 +126,15 @@ class RankAgent:
     def __init__(self, world: Any, rank: int) -> None:
         self._world = world
         self._rank = rank
+        self._asking = threading.Lock()
         self.host = f"rank {rank}"
+        self.address = ""
 
-    def start(self, order: bytes) -> None:
-        self._ask(Tag.START, order)
+    def start(self, order: bytes) -> Door:
+        return Door.decode(self._ask(Tag.START, order))
+
+    def expect(self, host: int) -> Expected:
+        return Expected(*json.loads(self._ask(Tag.EXPECT, json.dumps(host).encode())))
 
     def machine(self) -> Machine:
         return machine_from_json(self._ask(Tag.MACHINE, b"").decode())
@@ -134,8 +149,9 @@ class RankAgent:
         """The rank stays, ready for another group."""
 
     def _ask(self, tag: Tag, words: bytes) -> bytes:
-        _send(self._world, self._rank, tag, words)
-        found = _receive(self._world, self._rank)
+        with self._asking:
+            _send(self._world, self._rank, tag, words)
+            found = _receive(self._world, self._rank)
         if not found.words.startswith(OK):
             raise TianjiError(f"On {self.host}: {found.words[len(FAILED) :].decode()}")
         return found.words[len(OK) :]
@@ -166,8 +182,10 @@ def _serve(world: Any) -> NoReturn:
 
 def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def start(words: bytes) -> bytes:
-        agent.start(words)
-        return b""
+        return agent.start(words)
+
+    def expect(words: bytes) -> bytes:
+        return agent.expect(json.loads(words))
 
     def poll(words: bytes) -> bytes:
         return agent.poll(words)
@@ -179,7 +197,13 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def machine(words: bytes) -> bytes:
         return agent.machine().encode()
 
-    return {Tag.START: start, Tag.POLL: poll, Tag.STOP: stop, Tag.MACHINE: machine}
+    return {
+        Tag.START: start,
+        Tag.POLL: poll,
+        Tag.STOP: stop,
+        Tag.MACHINE: machine,
+        Tag.EXPECT: expect,
+    }
 
 
 _CALLS = threading.Lock()
