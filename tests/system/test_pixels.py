@@ -136,16 +136,8 @@ def test_a_network_of_ones_own_takes_the_stacks_of_games(algorithm):
 def test_catching_is_learned_from_images(factory):
     """Chance has -0.65; a paddle that stays has -0.67."""
     own = {} if factory is None else {"model.factory": factory, "normalize.observations": False}
-    summary = train_config(
-        make_config(
-            "catch-pixels-ppo",
-            engine="inline",
-            learner_threads=1,
-            max_env_steps=60_000,
-            observe=QUIET,
-            **own,
-        )  # fmt: skip
-    )
+    here = {"engine": "inline", "learner_threads": 1, "observe": QUIET}
+    summary = train_config(make_config("catch-pixels-ppo", max_env_steps=60_000, **here, **own))
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
 
 
