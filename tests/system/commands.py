@@ -17,6 +17,15 @@ SMALL = [
     "--no-tensorboard", "--checkpoint.period-s", "0.2", "--minibatch-size", "16",
     "--epochs", "2", "--run", "run", "--algorithm", "ppo", "--plan.source", "rule",
 ]  # fmt: skip
+WITHOUT_CURVE = """
+import sys
+from tianji.cli.main import main
+from tianji.display import curve
+
+curve.draw_curve = lambda _run_dir: None
+sys.exit(main())
+"""
+"""The command without a picture at its end, which would cost as much as a worker's start."""
 FOREVER = ["--max-env-steps", "100000000", "--target-return", "none"]
 STARTED: list[Command] = []
 """The commands of the test that runs."""
@@ -37,8 +46,9 @@ class Command:
         self.folder = folder
         self.run_dir = folder / "runs" / "run"
         STARTED.append(self)
+        program = ("-m", "tianji") if prefix else ("-c", WITHOUT_CURVE)  # mpirun's: known by name
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "tianji", *words],
+            [*prefix, sys.executable, *program, *words],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
