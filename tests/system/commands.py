@@ -95,6 +95,18 @@ class Command:
         return json.loads((self.run_dir / "summary.json").read_text())
 
 
+def groups_that_work(command: Command) -> set[int]:
+    """The groups that have made steps between the last two records."""
+    records = command.records()
+    if len(records) < 2:
+        return set()
+    before, after = (
+        {figures["group"]: figures["env_steps"] for figures in record["groups"]}
+        for record in records[-2:]
+    )
+    return {group for group, steps in after.items() if steps > before.get(group, 0)}
+
+
 def whole_lines(path: Path) -> list[dict]:
     """Of a file that may not be there yet, and whose last line may be half written."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.namespaces import Network, why_not
-from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.commands import FOREVER, SMALL, Command, groups_that_work
 
 pytest.importorskip("ray", reason="needs Ray")
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -54,18 +54,6 @@ def cluster(monkeypatch):
     # The paths of Ray's sockets must be short, which those of pytest's folders are not.
     with tempfile.TemporaryDirectory(prefix="tj") as folder, Network(3) as network:
         yield Cluster(network, Path(folder))
-
-
-def groups_that_work(command):
-    """The groups that have made steps between the last two records."""
-    records = command.records()
-    if len(records) < 2:
-        return set()
-    before, after = (
-        {figures["group"]: figures["env_steps"] for figures in record["groups"]}
-        for record in records[-2:]
-    )
-    return {group for group, steps in after.items() if steps > before.get(group, 0)}
 
 
 def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):

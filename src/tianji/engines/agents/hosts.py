@@ -53,8 +53,7 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin
 
-        begin()
-        yield MpiHosts(config.num_groups)
+        yield MpiHosts(begin(), config.num_groups)
     else:
         yield None
 
