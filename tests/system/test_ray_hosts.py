@@ -1,59 +1,41 @@
 """Ray over hosts of their own: groups train together, hosts are cut off, lost, and join."""
 
-import secrets
-import sys
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
-from benchmarks.namespaces import Network, why_not
+from benchmarks.namespaces import why_not
+from benchmarks.ray_nodes import ray_nodes
 from tests.system.commands import FOREVER, SMALL, Command, groups_that_work
 
 pytest.importorskip("ray", reason="needs Ray")
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
-RAY = (sys.executable, "-m", "ray.scripts.scripts")
 GROUPS = ["--engine", "ray", "--env", "CartPole-v1", "--combine", "average"]
-BACK_S = 15
 
 
 class Cluster:
-    """A Ray node on each host. The first one is the head's, without CPUs for groups."""
+    """Nodes of Ray, and commands on the head's host."""
 
-    def __init__(self, network, folder):
-        self.network = network
-        self._folder = folder
-        self.address = f"{network.addresses[0]}:6379"
-        self._start(0, "--head", "--port", "6379", "--include-dashboard", "false", cpus=0)
-
-    def join(self, host):
-        self._start(host, "--address", self.address)
-
-    def _start(self, host, *words, cpus=2):
-        self.network.run(
-            host, *RAY, "start", *words, "--num-cpus", str(cpus),
-            "--node-ip-address", self.network.addresses[host],
-            "--temp-dir", str(self._folder / f"ray{host}"), "--disable-usage-stats",
-        )  # fmt: skip
+    def __init__(self, nodes):
+        self._nodes = nodes
+        self.network = nodes.network
+        self.join = nodes.join
 
     def train(self, *words):
-        prefix = self.network.prefix(0)
-        return Command(self._folder, "train", *SMALL, *GROUPS, "--ray-address", self.address,
-                       *words, prefix=prefix)  # fmt: skip
+        address = "--ray-address", self._nodes.address
+        return self._command("train", *SMALL, *GROUPS, *address, *words)
 
     def resume(self, *words):
-        prefix = self.network.prefix(0)
-        return Command(self._folder, "resume", "run", *words, prefix=prefix)
+        return self._command("resume", "run", *words)
+
+    def _command(self, *words):
+        return Command(self._nodes.folder, *words, prefix=self._nodes.prefix)
 
 
 @pytest.fixture
-def cluster(monkeypatch):
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    # The paths of Ray's sockets must be short, which those of pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="tj") as folder, Network(3) as network:
-        yield Cluster(network, Path(folder))
+def cluster():
+    with ray_nodes(4) as nodes:
+        yield Cluster(nodes)
 
 
 def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):
@@ -78,7 +60,7 @@ def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):
     assert [group["group"] for group in summary["groups"]] == [0, 1]
     assert all(group["env_steps"] > 0 for group in summary["groups"])
     hosts = {host["host"]: host["groups"] for host in summary["hosts"]}
-    assert sorted(hosts) == cluster.network.addresses[1:]
+    assert sorted(hosts) == cluster.network.addresses[1:3]
     assert sorted(hosts.values()) == [[0], [1]]
 
 
@@ -114,3 +96,37 @@ def test_a_run_outlives_a_cut_cable_and_a_lost_host_and_reaches_its_target(clust
     code, _, err = command.finish()
     assert code == 0, err
     assert command.summary()["stopped_because"] == "target_reached"
+
+
+def host_of_actors(command):
+    """The address of the host that was given actors last."""
+    notes = [e["text"].split() for e in command.events() if " runs " in e["text"]]
+    return notes[-1][0] if notes else ""
+
+
+@pytest.mark.slow
+def test_hosts_of_actors_are_cut_off_lost_and_replaced(cluster):
+    cluster.join(1)
+    command = cluster.train("--actor-hosts", "1", "--num-actors", "4", *FOREVER)
+    command.wait_for_version(5)  # on the only host that is there
+    cluster.join(2)
+    first = command.wait_for(lambda: host_of_actors(command), "a host of actors")
+    command.wait_for_version(20)
+    host = cluster.network.addresses.index(first)
+    cluster.network.set_cable(host, "down")
+    time.sleep(5)
+    cluster.network.set_cable(host, "up")
+    command.wait_for_version(command.version() + 20)
+    assert not [e for e in command.events() if e["kind"] == "restart"]
+
+    cluster.network.kill(host)
+    command.wait_for_version(command.version() + 20)  # the learner's host goes on alone
+    command.wait_for(lambda: [e for e in command.events() if e["kind"] == "restart"], "its loss")
+    command.wait_for_version(command.version() + 20)
+    cluster.join(3)
+    command.wait_for(lambda: host_of_actors(command) == cluster.network.addresses[3], "a new host")
+    command.wait_for_version(command.version() + 20)
+    command.process.terminate()
+    code, _, err = command.finish()
+    assert code == 130, err
+    assert command.summary()["restarts"] == 1

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
@@ -21,10 +22,11 @@ import numpy as np
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
+from tianji.engines.agents.interface import AgentHandle, RunLost
 from tianji.engines.agents.launcher import Slurm
-from tianji.engines.agents.messages import Answer, Question
+from tianji.engines.agents.messages import Answer, Door, Question
 from tianji.engines.agents.mpi_mail import Mail, Tag
-from tianji.engines.agents.remote import AgentHandle, RunLost
+from tianji.engines.agents.spanning import Expected
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 
@@ -82,17 +84,19 @@ def _bound(rank: int, usable: int, cores: int) -> str:
 
 
 class MpiHosts:
-    """The hosts of all ranks; each runs one group at most."""
+    """The hosts of all ranks; each runs one agent at most."""
 
-    def __init__(self, job: Job, num_groups: int) -> None:
+    agents_each = 1
+
+    def __init__(self, job: Job, num_agents: int) -> None:
         self._job = job
-        self.count = len(job.hosts)
         self.places: dict[int, str] = {}
-        if num_groups > self.count:
+        if num_agents > len(job.hosts):
             raise UsageError(
-                f"num_groups = {num_groups}, and the MPI job has {_count(self.count, 'rank')}: a "
-                f"rank runs one group. Start it with `mpirun -n {num_groups} tianji ...` (or srun, "
-                "mpiexec), or lower --num-groups."
+                f"The run needs {num_agents} hosts (num_groups, times 1 + actor_hosts), and the "
+                f"MPI job has {_count(len(job.hosts), 'rank')}, one for each host. Start it with "
+                f"`mpirun -n {num_agents} tianji ...` (or mpiexec, srun), or lower --num-groups or "
+                "--actor-hosts."
             )
 
     @property
@@ -100,10 +104,10 @@ class MpiHosts:
         machine, slurm = read_machine(), self._job.slurm
         return machine if slurm is None else slurm.limit(machine)
 
-    def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        host = self._job.hosts[group]
-        agent = OwnAgent(host) if group == HEAD else RankAgent(self._job.mail, group, host)
-        self.places[group] = agent.host
+    def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle:
+        host = self._job.hosts[number]
+        agent = OwnAgent(host) if number == HEAD else RankAgent(self._job.mail, number, host)
+        self.places[number] = agent.host
         return agent
 
 
@@ -117,9 +121,13 @@ class OwnAgent:
     def __init__(self, host: str) -> None:
         self._agent = Agent()
         self.host = host
+        self.address = ""
 
-    def start(self, order: bytes) -> None:
-        self._agent.start(order)
+    def start(self, order: bytes) -> Door:
+        return Door.decode(self._agent.start(order))
+
+    def expect(self, host: int) -> Expected:
+        return Expected(*json.loads(self._agent.expect(host)))
 
     def machine(self) -> Machine:
         return read_machine()
@@ -140,10 +148,15 @@ class RankAgent:
     def __init__(self, mail: Mail, rank: int, host: str) -> None:
         self._mail = mail
         self._rank = rank
+        self._asking = threading.Lock()
         self.host = host
+        self.address = ""
 
-    def start(self, order: bytes) -> None:
-        self._ask(Tag.START, order)
+    def start(self, order: bytes) -> Door:
+        return Door.decode(self._ask(Tag.START, order))
+
+    def expect(self, host: int) -> Expected:
+        return Expected(*json.loads(self._ask(Tag.EXPECT, json.dumps(host).encode())))
 
     def machine(self) -> Machine:
         return machine_from_json(self._ask(Tag.MACHINE, b"").decode())
@@ -158,8 +171,9 @@ class RankAgent:
         """The rank stays, ready for another group."""
 
     def _ask(self, tag: Tag, words: bytes) -> bytes:
-        self._mail.send(self._rank, tag, words)
-        found = self._mail.receive(self._rank)
+        with self._asking:
+            self._mail.send(self._rank, tag, words)
+            found = self._mail.receive(self._rank)
         kind, answer = found.words[:1], found.words[1:]
         if kind in ERRORS:
             raise ERRORS[kind](f"On {self.host}: {answer.decode()}")
@@ -201,8 +215,10 @@ def _answer(agent: Agent, tag: Tag, words: bytes) -> bytes:
 
 def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def start(words: bytes) -> bytes:
-        agent.start(words)
-        return b""
+        return agent.start(words)
+
+    def expect(words: bytes) -> bytes:
+        return agent.expect(json.loads(words))
 
     def poll(words: bytes) -> bytes:
         return agent.poll(words)
@@ -214,7 +230,13 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def machine(words: bytes) -> bytes:
         return agent.machine().encode()
 
-    return {Tag.START: start, Tag.POLL: poll, Tag.STOP: stop, Tag.MACHINE: machine}
+    return {
+        Tag.START: start,
+        Tag.POLL: poll,
+        Tag.STOP: stop,
+        Tag.MACHINE: machine,
+        Tag.EXPECT: expect,
+    }
 
 
 def _end_all(world: Any, job: Job) -> None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tianji.engines.agents.remote import RunLost
+from tianji.engines.agents.interface import RunLost
 from tianji.types import Array
 
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.0002, 0.02
@@ -46,7 +46,8 @@ class Tag(IntEnum):
     STOP = 3
     MACHINE = 4
     END = 5
-    ALIVE = 6
+    EXPECT = 6
+    ALIVE = 7
 
 
 class Message(NamedTuple):

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
 
 from tianji.channels.gauges import Gauges
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import rotate
 from tianji.checkpoint.schema import checkpoints_folder
-from tianji.config.machine import Machine
 from tianji.config.run import peers_of
+from tianji.engines.agents.actor_hosts import ActorHosts, unit_of
 from tianji.engines.agents.files import mark, pack, unpack
+from tianji.engines.agents.interface import AgentHandle, HostLost, StartAgent
 from tianji.engines.agents.messages import (
-    Answer,
     GroupOrder,
     Question,
     Shipped,
+    Span,
     check_source,
     copy_gauges,
 )
@@ -26,49 +25,14 @@ from tianji.engines.agents.peers import PeerBoards, Post
 from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.errors import TianjiError
+from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import peer_name
 from tianji.programs.program import Program
-from tianji.records import Event, StoppedBecause
+from tianji.records import Event, LinkFigures, StoppedBecause
 
 POLL_S = 0.25
 MIX_S = 0.05
 """Time between two exchanges of parameters with other groups."""
-
-
-class HostLost(TianjiError):
-    """An agent does not answer any more: its process or its host is gone."""
-
-
-class RunLost(TianjiError):
-    """A host is gone without which the run cannot go on, because no other can take its place."""
-
-
-class AgentHandle(Protocol):
-    """An agent, wherever it is. Every call may raise HostLost or RunLost."""
-
-    @property
-    def host(self) -> str:
-        """Return the name of its host, for people."""
-        ...
-
-    def start(self, order: bytes) -> None: ...
-
-    def machine(self) -> Machine:
-        """Return the cores and the memory of its host."""
-        ...
-
-    def poll(self, question: Question) -> Answer: ...
-
-    def stop(self, level: int) -> None: ...
-
-    def close(self) -> None:
-        """End the agent and everything that it has started."""
-        ...
-
-
-StartAgent: TypeAlias = Callable[[int, Callable[[], bool]], AgentHandle | None]
-"""Starts an agent for a group when a host is free, unless it is not wanted any more by then."""
 
 
 class RemoteEngine:
@@ -97,16 +61,20 @@ class RemoteEngine:
         """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
         self._restarts = 0
+        self._links: dict[int, LinkFigures] = {}
+        self._keys = LinkKeys.make().to_text() if spec.plan.num_hosts > 1 else ""
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         self._observer.watch(self._gauges)
         while True:
-            agent = self._start_agent(self._spec.group, lambda: stop.level == Stop.NO)
+            unit = unit_of(self._spec, host=0)
+            agent = self._start_agent(unit, lambda: stop.level == Stop.NO)
             if agent is None:
                 return self._without_host("interrupted", None)
             try:
                 outcome = self._follow(agent, stop, resume)
-                return {**outcome, "restarts": outcome["restarts"] + self._restarts}
+                restarts = outcome["restarts"] + self._restarts
+                return {**outcome, "restarts": restarts, "links": self._links}
             except HostLost as lost:
                 if (failed := self._after_loss(lost)) is not None:
                     return failed
@@ -116,15 +84,27 @@ class RemoteEngine:
 
     def _follow(self, agent: AgentHandle, stop: StopRequest, resume: bool) -> Outcome:
         """Follow a group to its end."""
-        order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume)
+        span = Span(0, self._keys, listen=agent.address) if self._keys else None
+        order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume, span)
         posts = list(self._posts.values())
-        agent.start(order.encode(self._newest() if resume else None, posts))
+        door = agent.start(order.encode(self._newest() if resume else None, posts))
+        others = ActorHosts(self._spec, self._start_agent, agent, door, self._keys)
+        others.start()
+        try:
+            return self._listen(agent, others, stop)
+        finally:
+            others.stop()
+            self._restarts += others.restarts
+
+    def _listen(self, agent: AgentHandle, others: ActorHosts, stop: StopRequest) -> Outcome:
         told = Stop.NO
         while True:
             answer = agent.poll(self._question(self._poll_s if told == stop.level else 0.0))
             self._boards.put(answer.posts)
             self._posts |= {post.board: post for post in answer.posts}
-            for report in answer.reports:
+            others.lose(answer.lost_hosts)
+            self._links |= {unit_of(self._spec, link.host): link for link in answer.links}
+            for report in (*answer.reports, *others.reports()):
                 self._observer.report(report)
             if answer.gauges:
                 # An answer that had to wait was given at the end of the wait.

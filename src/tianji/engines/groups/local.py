@@ -16,7 +16,8 @@ from functools import partial
 from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
-from tianji.engines.agents.remote import RemoteEngine, RunLost, StartAgent
+from tianji.engines.agents.interface import RunLost, StartAgent
+from tianji.engines.agents.remote import RemoteEngine
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.groups.head import Head
 from tianji.engines.groups.observer import GroupObserver

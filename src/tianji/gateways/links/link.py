@@ -49,9 +49,6 @@ class _Channel:
             )
         self._link.session.send(Message(self._number, note, body, settled))
 
-    def send_loose(self, note: bytes, body: bytes = b"") -> None:
-        self._link.queue_loose(self._number, note, body)
-
 
 class Link:
     """One end of a link; it is the inbox of the frames that arrive."""
@@ -117,6 +114,12 @@ class Link:
             port.interrupted()
         self._become(LinkState.BROKEN)
 
+    def give_up(self) -> None:
+        """End the connection for good; the ports are told that the peer is gone."""
+        self.drop()
+        self._become(LinkState.GONE)
+        self.session.forget()
+
     def _become(self, state: LinkState) -> None:
         self.state, self._state_since_ns = state, self._now_ns()
 
@@ -170,12 +173,6 @@ class Link:
             if body:
                 connection.queue(body)
 
-    def queue_loose(self, channel: int, note: bytes, body: bytes) -> None:
-        """Queue a message that may be lost, unless the socket is behind already."""
-        if self.connection is None or self.connection.waiting_bytes > _FILL_BYTES:
-            return
-        self._queue(Kind.LOOSE, channel, 0, note, body)
-
     def ready(self, events: int) -> None:
         """The socket is ready; writing comes with the next turn."""
         if events & EVENT_READ:
@@ -210,8 +207,7 @@ class Link:
                     _EARLY_PERIOD_NS if is_early else self.limits.ping_period_ns
                 )
         elif self.state is LinkState.BROKEN and now_ns >= self.due_ns():
-            self._become(LinkState.GONE)
-            self.session.forget()
+            self.give_up()
 
     def due_ns(self) -> int:
         """Return when to call `tick` next."""
@@ -224,8 +220,7 @@ class Link:
     # --------------------------------------------------------------------- inbox
 
     def place(self, header: Header, note: bytes) -> memoryview | None:
-        is_message = header.kind in (Kind.DATA, Kind.LOOSE)
-        if not is_message:
+        if header.kind != Kind.DATA:
             if header.body_bytes:
                 raise Refused(Refusal.GARBAGE)
             return None
@@ -234,7 +229,7 @@ class Link:
         port = self._ports[header.channel]
         if header.body_bytes > port.max_body_bytes:
             raise Refused(Refusal.OVERSIZED)
-        if header.kind == Kind.DATA and not self.session.is_new(header.number):
+        if not self.session.is_new(header.number):
             return None
         return port.place(note, header.body_bytes)
 
@@ -246,8 +241,6 @@ class Link:
                 return
             self._ports[header.channel].receive(note, body)
             self.session.receive()
-        elif header.kind == Kind.LOOSE:
-            self._ports[header.channel].receive(note, body)
         elif header.kind == Kind.PING:
             self._answer(note)
         elif header.kind == Kind.PONG:

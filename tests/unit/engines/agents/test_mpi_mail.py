@@ -4,8 +4,8 @@ import pytest
 
 from tests.fakes.mpi import FakeMpi
 from tianji.engines.agents import mpi_mail
+from tianji.engines.agents.interface import RunLost
 from tianji.engines.agents.mpi_mail import Mail, Message, Tag
-from tianji.engines.agents.remote import RunLost
 
 
 @pytest.fixture

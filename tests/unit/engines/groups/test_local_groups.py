@@ -8,7 +8,7 @@ from tests.fakes.specs import make_spec
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.orders import Stop
-from tianji.engines.agents.remote import RunLost
+from tianji.engines.agents.interface import RunLost
 from tianji.engines.groups import local
 from tianji.engines.groups.local import LocalGroups
 from tianji.engines.groups.specs import group_specs
