@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ SMALL = [
     "--epochs", "2", "--run", "run", "--algorithm", "ppo", "--plan.source", "rule",
 ]  # fmt: skip
 FOREVER = ["--max-env-steps", "100000000", "--target-return", "none"]
+TIANJI = (sys.executable, "-m", "tianji")
 STARTED: list[Command] = []
 """The commands of the test that runs."""
 
@@ -33,13 +35,22 @@ def kill_the_rest() -> None:
 class Command:
     """`tianji ...` in a folder, as a process."""
 
-    def __init__(self, folder: Path, *words: str, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *words: str,
+        prefix: tuple[str, ...] = (),
+        program: tuple[str, ...] = TIANJI,
+        environ: dict[str, str] | None = None,
+    ) -> None:
+        """environ: variables beside those of this process."""
         self.folder = folder
         self.run_dir = folder / "runs" / "run"
         STARTED.append(self)
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "tianji", *words],
+            [*prefix, *program, *words],
             cwd=folder,
+            env={**os.environ, **(environ or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
