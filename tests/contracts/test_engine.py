@@ -57,7 +57,9 @@ def run(request, tmp_path):
         settings = {"engine": name, "env_kwargs": {"length": 10_000}, **values}
         spec, observer = make_spec(tmp_path, **settings), Recorder(stop_at)
         program = program_for(spec.config, spec.plan)
-        more = {"start_agent": lambda group, is_wanted: OwnAgent()} if name in HOSTS else {}
+        more = (
+            {"start_agent": lambda group, is_wanted: OwnAgent("this host")} if name in HOSTS else {}
+        )
         engine = ENGINES[name](spec, program, observer, **more)
         try:
             return engine.run(observer.stop, resume), observer
