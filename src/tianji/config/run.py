@@ -293,6 +293,11 @@ def adds_gradients(config: RunConfig) -> bool:
     return config.num_groups > 1 and config.combine == "gradients"
 
 
+def team_of(group: int, config: RunConfig) -> tuple[int, ...]:
+    """Return the groups that make every update together with a group, itself included."""
+    return tuple(range(config.num_groups)) if adds_gradients(config) else (group,)
+
+
 def peers_of(group: int, num_groups: int, combine: Combine) -> tuple[int, ...]:
     """Return the groups whose parameters a group reads: all others, or the one before it."""
     if num_groups == 1 or combine == "gradients":

@@ -52,11 +52,6 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
 
 def _check_gradients(config: RunConfig, asked: str) -> None:
     others = "Use --combine average or --combine gossip"
-    if config.engine not in ("local", "inline"):
-        raise UsageError(
-            f"{asked}: groups on other hosts cannot add up their gradients (combine = gradients) "
-            f"yet. {others}, or --engine local."
-        )
     if not load_algorithm(config.algorithm.name).adds_gradients:
         raise UsageError(
             f"{asked}: groups of {config.algorithm.name} cannot add up their gradients: its update "

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from tianji.config.machine import Machine
-from tianji.config.run import RunConfig
+from tianji.config.run import RunConfig, adds_gradients
 from tianji.engines.agents.modules import own_modules
 from tianji.engines.agents.remote import AgentHandle
 from tianji.records import HostFigures
@@ -54,7 +54,7 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin
 
         begin()
-        yield MpiHosts(config.num_groups)
+        yield MpiHosts(config.num_groups, learners_meet=adds_gradients(config))
     else:
         yield None
 

@@ -21,9 +21,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
+from tianji.engines.agents.addresses import Door, Invitation, choose, visit
 from tianji.engines.agents.agent import Agent
 from tianji.engines.agents.messages import Answer, Question
 from tianji.engines.agents.remote import AgentHandle
+from tianji.engines.spec import LOOPBACK
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 
@@ -40,6 +42,7 @@ class Tag(IntEnum):
     STOP = 3
     MACHINE = 4
     END = 5
+    VISIT = 6
 
 
 def begin() -> None:
@@ -65,13 +68,21 @@ def _bound(rank: int, usable: int, cores: int) -> str:
 class MpiHosts:
     """The hosts of all ranks; each runs one group at most."""
 
-    def __init__(self, num_groups: int) -> None:
+    def __init__(self, num_groups: int, learners_meet: bool = False) -> None:
+        """learners_meet: learners on different hosts connect with each other."""
         if num_groups > self.count:
             raise UsageError(
                 f"num_groups = {num_groups}, and the MPI job has {self.count} ranks: a rank runs "
                 f"one group. Start it with -n {num_groups}, or lower --num-groups."
             )
         self.places: dict[int, str] = {}
+        self._addresses = self._find_addresses() if learners_meet else [LOOPBACK] * self.count
+
+    def _find_addresses(self) -> list[str]:
+        """Return the address of every rank's host in the network between them."""
+        others = [RankAgent(_world(), rank) for rank in range(1, self.count)]
+        with Door() as door:
+            return choose([visit(door.invitation), *(o.visit(door.invitation) for o in others)])
 
     @property
     def machine(self) -> Machine:
@@ -82,7 +93,8 @@ class MpiHosts:
         return int(_world().size)
 
     def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        agent = OwnAgent() if group == HEAD else RankAgent(_world(), rank=group)
+        address = self._addresses[group]
+        agent = OwnAgent(address) if group == HEAD else RankAgent(_world(), group, address)
         self.places[group] = agent.host
         return agent
 
@@ -90,8 +102,9 @@ class MpiHosts:
 class OwnAgent:
     """The agent of the head's host, in the head's process."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = LOOPBACK) -> None:
         self._agent = Agent()
+        self.address = address
         self.host = f"rank 0 ({socket.gethostname()})"
 
     def start(self, order: bytes) -> None:
@@ -113,9 +126,10 @@ class OwnAgent:
 class RankAgent:
     """The agent of another rank, as the head sees it."""
 
-    def __init__(self, world: Any, rank: int) -> None:
+    def __init__(self, world: Any, rank: int, address: str = LOOPBACK) -> None:
         self._world = world
         self._rank = rank
+        self.address = address
         self.host = f"rank {rank}"
 
     def start(self, order: bytes) -> None:
@@ -129,6 +143,11 @@ class RankAgent:
 
     def stop(self, level: int) -> None:
         self._ask(Tag.STOP, json.dumps(level).encode())
+
+    def visit(self, invitation: Invitation) -> dict[str, str]:
+        """Return how its host reaches the head (addresses.py)."""
+        reached: dict[str, str] = json.loads(self._ask(Tag.VISIT, invitation.encode()))
+        return reached
 
     def close(self) -> None:
         """The rank stays, ready for another group."""
@@ -179,7 +198,16 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def machine(words: bytes) -> bytes:
         return agent.machine().encode()
 
-    return {Tag.START: start, Tag.POLL: poll, Tag.STOP: stop, Tag.MACHINE: machine}
+    def visit_head(words: bytes) -> bytes:
+        return json.dumps(visit(Invitation.decode(words))).encode()
+
+    return {
+        Tag.START: start,
+        Tag.POLL: poll,
+        Tag.STOP: stop,
+        Tag.MACHINE: machine,
+        Tag.VISIT: visit_head,
+    }
 
 
 _CALLS = threading.Lock()

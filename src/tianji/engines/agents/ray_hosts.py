@@ -153,7 +153,7 @@ class RayAgent:
         # One call waits for news while another one stops the group.
         options = {"num_cpus": num_cpus, "max_concurrency": 4, "scheduling_strategy": place}
         self._actor = ray.remote(Agent).options(**options).remote()
-        self.host = self._address()
+        self.host = self.address = self._address()
 
     def _address(self) -> str:
         (node_id,) = self._ray.util.placement_group_table(self._group)[

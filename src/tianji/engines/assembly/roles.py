@@ -34,7 +34,7 @@ from tianji.channels.peers.interface import Joins
 from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.config.run import adds_gradients, peers_of
+from tianji.config.run import adds_gradients, peers_of, team_of
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
@@ -257,8 +257,9 @@ class Roles:
             return None
         timeout_s = 2 * spec.config.supervise.heartbeat_timeout_s
         show_life = partial(self._show_life, learner)
-        peers = self._ends.peers(spec.group, spec.config.num_groups, timeout_s, show_life)
-        assert peers.num_ranks == spec.config.num_groups, "the program has a wire for it"
+        team = team_of(spec.group, spec.config)
+        peers = self._ends.peers(spec.group, team, timeout_s, show_life, spec.address)
+        assert peers.num_ranks == len(team), "the program has a wire for it"
         timed = TimedPeers(peers, gauges, self._now_ns)
         assert isinstance(update, Joins), "check_groups() has looked"
         update.join(timed)

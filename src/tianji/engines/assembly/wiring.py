@@ -23,11 +23,12 @@ from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
+from tianji.channels.peers.cards import shared_cards
 from tianji.channels.peers.interface import ALONE, Peers
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
-from tianji.programs.groups import PEER, PEERS, peer_name
+from tianji.programs.groups import PEER, boards_of, card_name, peer_name
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
@@ -84,12 +85,17 @@ class Ends(Protocol):
         ...
 
     def peers(
-        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+        self,
+        group: int,
+        team: Sequence[int],
+        timeout_s: float,
+        show_life: Callable[[], None],
+        address: str,
     ) -> Peers:
-        """Meet the learners of all groups, where they add up their gradients.
+        """Meet the learners that add up their gradients.
 
-        timeout_s: the longest time that one may make the others wait. show_life: called meanwhile.
-        """
+        team: their groups, by rank. timeout_s: the longest time that one may make the others wait.
+        show_life: called meanwhile. address: of this host, by which the others reach it."""
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
@@ -196,18 +202,22 @@ class InprocEnds:
         return self._peers.setdefault(group, InprocBoard(nbytes))
 
     def peers(
-        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+        self,
+        group: int,
+        team: Sequence[int],
+        timeout_s: float,
+        show_life: Callable[[], None],
+        address: str,
     ) -> Peers:
-        return ALONE if self._team is None else self._team.end(group)
+        return ALONE if self._team is None else self._team.end(team.index(group))
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         return None
 
 
 def open_peer_boards(num_groups: int) -> dict[str, int]:
-    """Open the boards between all groups of a run, and the store through which their learners find
-    each other; return their file descriptors by wire."""
-    names = [PEERS, *(peer_name(group) for group in range(num_groups))]
+    """Open the boards between all groups of a run; return their file descriptors by wire."""
+    names = (name for group in range(num_groups) for name in boards_of(group))
     return {name: os.memfd_create(f"tianji-{name}") for name in names}
 
 
@@ -361,14 +371,17 @@ class SharedEnds:
         return ShmBoardReader(self._fds[peer_name(group)])
 
     def peers(
-        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+        self,
+        group: int,
+        team: Sequence[int],
+        timeout_s: float,
+        show_life: Callable[[], None],
+        address: str,
     ) -> Peers:
-        if PEERS not in self._fds:
-            return ALONE
-        from tianji.channels.peers.gloo import GlooPeers, open_store  # it loads torch
+        from tianji.channels.peers.gloo import GlooPeers  # it loads torch
 
-        store = open_store(self._fds[PEERS], timeout_s)
-        return GlooPeers(store, group, num_groups, timeout_s, show_life)
+        cards = shared_cards(team.index(group), [self._fds[card_name(each)] for each in team])
+        return GlooPeers(cards, timeout_s, show_life, address)
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:

@@ -16,6 +16,7 @@ from functools import partial
 from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
+from tianji.config.run import adds_gradients
 from tianji.engines.agents.remote import RemoteEngine, StartAgent
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.groups.head import Head
@@ -45,6 +46,7 @@ class LocalGroups:
     ) -> None:
         """start_agent: starts an agent for a group; None: all groups run on this machine."""
         self._start_agent = start_agent
+        self._is_joined = adds_gradients(spec.config)
         self._head = Head(spec, saved, observer)
         self._boards = open_peer_boards(len(plans))
         self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -97,7 +99,7 @@ class LocalGroups:
         self._ended[group] = outcome
         self._head.leave_out(group)
         left = len(self._engines) - len(self._ended)
-        if outcome["because"] == "failed" and left:
+        if outcome["because"] == "failed" and left and not self._is_joined:
             self._head.tell(LEFT_OUT.format(group=group, cause=outcome["first_cause"], left=left))
 
     def _follow(self, stop: StopRequest) -> StoppedBecause:
@@ -136,8 +138,10 @@ class LocalGroups:
 
     def _ended_because(self) -> StoppedBecause | None:
         """Return why a group ended by itself: the steps of the run are the only limit that a group
-        knows. A group that failed is left out."""
-        ended = (outcome["because"] for outcome in self._ended.values())
+        knows. A group that failed is left out, unless the others make no update without it."""
+        ended = {outcome["because"] for outcome in self._ended.values()}
+        if "failed" in ended and self._is_joined:
+            return "failed"
         return "max_env_steps" if "max_env_steps" in ended else None
 
 

@@ -109,6 +109,16 @@ def test_a_group_that_fails_is_left_out_with_a_note(run):
     assert "learner: broke" in note and "groups left: 1" in note
 
 
+def test_groups_that_make_every_update_together_end_with_the_first_that_fails(run):
+    outcome, watcher = run(
+        lambda engine, stop: engine.outcome("failed", "learner: broke"),
+        lambda engine, stop: engine.until_told(stop),
+        combine="gradients",
+    )
+    assert (outcome["because"], outcome["first_cause"]) == ("failed", "0/learner: broke")
+    assert not [text for text in watcher.texts("note") if "goes on without it" in text]
+
+
 def test_a_run_without_any_group_left_has_failed(run):
     def fails(engine, stop):
         raise RuntimeError("no memory")
