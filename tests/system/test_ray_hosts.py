@@ -47,6 +47,10 @@ class Cluster:
         return Command(self._folder, "train", *SMALL, *GROUPS, "--ray-address", self.address,
                        *words, prefix=prefix)  # fmt: skip
 
+    def resume(self, *words):
+        prefix = self.network.prefix(0)
+        return Command(self._folder, "resume", "run", *words, prefix=prefix)
+
 
 @pytest.fixture
 def cluster(monkeypatch):
@@ -69,14 +73,25 @@ def groups_that_work(command):
     return {group for group, steps in after.items() if steps > before.get(group, 0)}
 
 
-def test_groups_on_other_hosts_reach_a_target_together(cluster):
+def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):
     cluster.join(1)
     cluster.join(2)
-    command = cluster.train(*AVERAGE, "--target-return", "60")
+    command = cluster.train(*AVERAGE, *FOREVER)
+    command.wait_for(lambda: groups_that_work(command) == {0, 1}, "both groups")
+    command.wait_for((command.run_dir / "checkpoints.json").exists, "a set of checkpoints")
+    command.process.kill()
+    command.process.wait()
+    seen = command.records()
+    command = cluster.resume()
+    command.wait_for(
+        lambda: len(command.records()) > len(seen) and groups_that_work(command) == {0, 1},
+        "both groups again",
+    )
+    command.process.terminate()
     code, _, err = command.finish()
-    assert code == 0, err
+    assert code == 130, err
     summary = command.summary()
-    assert summary["stopped_because"] == "target_reached"
+    assert [event for event in command.events() if event["kind"] == "restored"]
     assert [group["group"] for group in summary["groups"]] == [0, 1]
     assert all(group["env_steps"] > 0 for group in summary["groups"])
     hosts = {host["host"]: host["groups"] for host in summary["hosts"]}
@@ -85,7 +100,7 @@ def test_groups_on_other_hosts_reach_a_target_together(cluster):
 
 
 @pytest.mark.slow
-def test_a_run_outlives_a_cut_cable_and_a_lost_host(cluster):
+def test_a_run_outlives_a_cut_cable_and_a_lost_host_and_reaches_its_target(cluster):
     cluster.join(1)
     command = cluster.train(*AVERAGE, *FOREVER)
     command.wait_for(lambda: groups_that_work(command) == {0, 1}, "both groups")
@@ -112,6 +127,10 @@ def test_a_run_outlives_a_cut_cable_and_a_lost_host(cluster):
     command.process.terminate()
     code, _, err = command.finish()
     assert code == 130, err
+    command = cluster.resume("--target-return", "60")
+    code, _, err = command.finish()
+    assert code == 0, err
+    assert command.summary()["stopped_because"] == "target_reached"
 
 
 @pytest.mark.slow
@@ -120,6 +139,7 @@ def test_learners_that_add_up_gradients_go_on_when_a_lost_host_was_replaced(clus
     cluster.join(2)
     command = cluster.train(*GRADIENTS, *FOREVER)
     command.wait_for(lambda: groups_that_work(command) == {0, 1}, "both groups")
+    command.wait_for((command.run_dir / "checkpoints.json").exists, "a set of checkpoints")
     command.wait_for(lambda: min(newest(command)) > "v00000000", "checkpoints")
     cluster.network.set_cable(2, "down")  # nobody says farewell
     cluster.network.kill(2)
