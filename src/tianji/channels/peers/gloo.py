@@ -4,8 +4,8 @@ They are neither authenticated nor encrypted: on the loopback interface where al
 host, else on that of the network between the hosts, which must be trusted. The ranks find each
 other by their cards (cards.py).
 
-A tensor on a GPU is added up in host memory. NCCL would save the two copies where every rank has a
-GPU of its own; it is not built.
+A tensor on a GPU is added up in host memory. Where every rank has a GPU of its own, NCCL saves the
+two copies (nccl.py).
 """
 
 from __future__ import annotations
@@ -89,14 +89,15 @@ class GlooPeers:
             )
         self.rank = cards.rank
         self.num_ranks = cards.num_ranks
-        self._cards = cards
-        self._timeout_s = timeout_s
+        self.cards = cards
+        self.timeout_s = timeout_s
         self._show_life = show_life
-        self._name = ""
+        self.host = host
+        self.name = ""
         """The name of the group that they have formed."""
-        self._group: Any = self._meet(host)
+        self._group: Any = self._meet()
 
-    def _meet(self, host: str) -> Any:
+    def _meet(self) -> Any:
         """Form the group in a thread, because that only has blocking waits."""
         formed: list[Any] = []
 
@@ -104,9 +105,11 @@ class GlooPeers:
             from tianji.channels.peers.card_store import CardStore
 
             try:
-                self._name = self._cards.agree()
-                store = CardStore(self._cards, self._name, self._timeout_s)
-                formed.append(form_group(store, self.rank, self.num_ranks, self._timeout_s, host))
+                self.name = self.cards.agree()
+                store = CardStore(self.cards, self.name, self.timeout_s)
+                formed.append(
+                    form_group(store, self.rank, self.num_ranks, self.timeout_s, self.host)
+                )
             except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
                 formed.append(error)
 
@@ -118,7 +121,7 @@ class GlooPeers:
         if isinstance(formed[0], NETWORK_ERRORS):
             raise ReduceBroken(
                 f"The learners of {self.num_ranks} groups cannot connect ({in_short(formed[0])}). "
-                f"This one is at {host}: the others must reach every port there."
+                f"This one is at {self.host}: the others must reach every port there."
             )
         if isinstance(formed[0], BaseException):
             raise formed[0]
@@ -146,14 +149,14 @@ class GlooPeers:
                 if work.is_completed():
                     work.wait()  # this raises what went wrong, if anything did
                     return
-            if self._cards.has_left(self._name):  # its host was lost, and sent no farewell
+            if self.cards.has_left(self.name):  # its host was lost, and sent no farewell
                 raise self._broken("another one has started again")
             self._show_life()
 
     def _broken(self, why: str) -> ReduceBroken:
         return ReduceBroken(
             f"The learners of {self.num_ranks} groups cannot add up their gradients: one has "
-            f"ended, or has not come for {self._timeout_s:g} s ({why})."
+            f"ended, or has not come for {self.timeout_s:g} s ({why})."
         )
 
     def close(self) -> None:

@@ -286,6 +286,7 @@ class SharedEnds:
         self._program = program
         self._fds = fds
         self._num_envs = plan.envs_per_actor
+        self._device = plan.device
         self._bells = program.bells()
         self.control = Control(program.kinds(), bell_names(program), Segment.attach(fds["control"]))
         self.gauges = self.control.gauges
@@ -381,7 +382,12 @@ class SharedEnds:
         from tianji.channels.peers.gloo import GlooPeers  # it loads torch
 
         cards = shared_cards(team.index(group), [self._fds[card_name(each)] for each in team])
-        return GlooPeers(cards, timeout_s, show_life, address)
+        peers = GlooPeers(cards, timeout_s, show_life, address)
+        if self._device == "cpu":
+            return peers
+        from tianji.channels.peers.nccl import on_own_gpus
+
+        return on_own_gpus(peers, self._device)
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:
