@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import (
     Any,
     Literal,
+    NamedTuple,
     NotRequired,
     TypeAlias,
     TypedDict,
@@ -161,6 +162,22 @@ class HostFigures(TypedDict):
     """Its name."""
     groups: list[int]
     usable_cores: int
+    from_learner_bytes: int
+    """What crossed to the actors here from a learner on another host."""
+    to_learner_bytes: int
+    policies: int
+    """Versions of the policy that crossed; each once, whatever the number of actors."""
+
+
+class LinkFigures(NamedTuple):
+    """What has crossed between the host of a learner and another host of its group."""
+
+    host: int
+    """Counted from that of the learner."""
+    sent_bytes: int
+    received_bytes: int
+    policies: int
+    """Versions that were sent there."""
 
 
 class BufferRecord(TypedDict):

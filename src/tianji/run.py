@@ -47,7 +47,7 @@ from tianji.planning.groups import PlannedGroups, check_groups, plan_groups
 from tianji.planning.planned import Planned
 from tianji.planning.planner import gathers, plan_again, plan_run
 from tianji.planning.resolve.resolve import check_network
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.records import (
     Event,
     GatherRule,
@@ -310,7 +310,7 @@ class _Run:
         facts["hosts"] = (
             [this_host(self._num_groups, len(self._machine.cores))]
             if self._hosts is None
-            else host_figures(self._hosts)
+            else host_figures(self._hosts, spec.config, outcome.get("links", {}))
         )
         return build_summary(spec.config, spec.run_dir, facts, record)
 

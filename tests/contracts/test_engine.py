@@ -7,7 +7,7 @@ from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.engines.agents.mpi_hosts import OwnAgent
 from tianji.engines.interface import ENGINES
 from tianji.engines.signals import StopRequest
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 HOSTS = ("ray", "mpi")
 """Engines whose groups an agent runs; here it is one in this process."""

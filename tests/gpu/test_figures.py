@@ -12,7 +12,7 @@ from tests.unit.engines.test_inline_engine import Watcher
 from tianji.devices.graphs import Recorded
 from tianji.engines.inline import InlineEngine
 from tianji.engines.signals import StopRequest
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -37,7 +37,7 @@ class Run:
         host = ActorsHost(LAYOUT, NUM_SLOTS, NUM_ACTORS, self.cable.address)
         for actor, row in enumerate(host.supervision):  # its supervisor goes on counting
             row[Order.RESETS] = self.hosts.b.orders[actor][Order.RESETS]
-        for lane, row in zip(host.buffer._lanes, host.supervision, strict=True):
+        for lane, row in zip(host.buffer._lanes.values(), host.supervision, strict=True):
             lane.resets_done = row[Order.RESETS]
         return host
 

@@ -16,7 +16,8 @@ from tianji.channels.gauges import Gauge
 from tianji.engines.inline import InlineEngine
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
-from tianji.programs.program import Worker, program_for
+from tianji.programs.one_group import program_for
+from tianji.programs.program import Worker
 
 STEPS = 8  # of a version
 ASKED = {"num_actors": 2, "max_env_steps": 40 * STEPS, "env_kwargs": {"spread": 5}}

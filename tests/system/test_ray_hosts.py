@@ -57,7 +57,7 @@ def cluster(monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     # The paths of Ray's sockets must be short, which those of pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="tj") as folder, Network(3) as network:
+    with tempfile.TemporaryDirectory(prefix="tj") as folder, Network(4) as network:
         yield Cluster(network, Path(folder))
 
 
@@ -95,7 +95,7 @@ def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):
     assert [group["group"] for group in summary["groups"]] == [0, 1]
     assert all(group["env_steps"] > 0 for group in summary["groups"])
     hosts = {host["host"]: host["groups"] for host in summary["hosts"]}
-    assert sorted(hosts) == cluster.network.addresses[1:]
+    assert sorted(hosts) == cluster.network.addresses[1:3]
     assert sorted(hosts.values()) == [[0], [1]]
 
 
@@ -158,3 +158,36 @@ def test_learners_that_add_up_gradients_go_on_when_a_lost_host_was_replaced(clus
     one, other = weights_of_groups(command)
     assert one and differences(one, other) == []
     assert len(set(newest(command))) == 1
+
+
+def host_of_actors(command):
+    """The address of the host that was given actors last."""
+    notes = [e["text"].split() for e in command.events() if " runs " in e["text"]]
+    return notes[-1][0] if notes else ""
+
+
+@pytest.mark.slow
+def test_hosts_of_actors_are_cut_off_lost_and_replaced(cluster):
+    cluster.join(1)
+    cluster.join(2)
+    command = cluster.train("--actor-hosts", "1", "--num-actors", "4", *FOREVER)
+    first = command.wait_for(lambda: host_of_actors(command), "a host of actors")
+    command.wait_for_version(20)
+    host = cluster.network.addresses.index(first)
+    cluster.network.set_cable(host, "down")
+    time.sleep(5)
+    cluster.network.set_cable(host, "up")
+    command.wait_for_version(command.version() + 20)
+    assert not [e for e in command.events() if e["kind"] == "restart"]
+
+    cluster.network.kill(host)
+    command.wait_for_version(command.version() + 20)  # the learner's host goes on alone
+    command.wait_for(lambda: [e for e in command.events() if e["kind"] == "restart"], "its loss")
+    command.wait_for_version(command.version() + 20)
+    cluster.join(3)
+    command.wait_for(lambda: host_of_actors(command) == cluster.network.addresses[3], "a new host")
+    command.wait_for_version(command.version() + 20)
+    command.process.terminate()
+    code, _, err = command.finish()
+    assert code == 130, err
+    assert command.summary()["restarts"] == 1

@@ -50,6 +50,8 @@ class RunPlan(Record):
     """Where policies choose actions."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""
+    actor_places: tuple[int, ...] = ()
+    """The host of each actor, counted from that of the learner (0); empty: all are there."""
     cores: dict[str, tuple[int, ...]]
     """Cores that each worker is pinned to; empty: not pinned."""
     unroll_length: int
@@ -97,6 +99,15 @@ class RunPlan(Record):
     def acting_device(self) -> str:
         """Return where actors infer; those that are served have nothing on a GPU."""
         return "cpu" if self.inference in ("actor-cpu", "served") else self.device
+
+    @property
+    def num_hosts(self) -> int:
+        """Return on how many hosts the group lives."""
+        return 1 + max(self.actor_places, default=0)
+
+    def host_of(self, actor: int) -> int:
+        """Return the host of an actor, counted from that of the learner."""
+        return self.actor_places[actor] if self.actor_places else 0
 
     @property
     def steps_per_unroll(self) -> int:

@@ -190,6 +190,8 @@ class RunConfig(Strict):
     their gradients are added up before each step."""
     combine_every: Count = 1
     """Updates between two mixes, with `average` and `gossip`; many make the groups drift apart."""
+    actor_hosts: int = Field(0, ge=0)
+    """Hosts that run actors of each group beside the host of its learner; engines ray and mpi."""
     num_envs: TriedCount = 8
     """Total number of environments of all actors, of one group. auto: the fewest at full speed."""
     num_actors: Count | Auto = "auto"

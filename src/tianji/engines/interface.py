@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 from tianji.channels.gauges import Gauges
 from tianji.engines.signals import StopRequest
-from tianji.records import Report, SessionMetrics, StoppedBecause
+from tianji.records import LinkFigures, Report, SessionMetrics, StoppedBecause
 from tianji.types import Clock
 
 
@@ -46,6 +46,8 @@ class Outcome(TypedDict):
     """None where the learner could not report."""
     restarts: int
     first_cause: str | None
+    links: NotRequired[dict[int, LinkFigures]]
+    """What has crossed to agents that run actors of a learner elsewhere, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True)

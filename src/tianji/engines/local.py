@@ -12,7 +12,8 @@ import os
 import selectors
 import time
 from collections import deque
-from typing import Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.orders import Order, Stop
@@ -25,10 +26,17 @@ from tianji.engines.supervise.imbalance import Imbalances, Replan
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.engines.supervise.recovery import Recovery
 from tianji.engines.supervise.watched import WatchedWorker
+from tianji.errors import TianjiError
 from tianji.programs.groups import in_group
 from tianji.programs.program import Program
 from tianji.records import DoneReport, Event, Report, StoppedBecause
 
+if TYPE_CHECKING:
+    from tianji.gateways.gateway import Gateway
+    from tianji.gateways.ports.actors_elsewhere import OnLost
+
+Connect: TypeAlias = "Callable[[SharedMemory, OnLost], Gateway]"
+"""Makes the gateway of this host on its shared memory. OnLost is told of actors elsewhere."""
 TICK_S = 0.25
 FINISH_S = 2.0
 """Longest time for the version in work after a stop was asked for; saving it may take longer."""
@@ -51,9 +59,11 @@ class LocalEngine:
         observer: Observer,
         replan: Replan | None = None,
         neighbours: Neighbours | None = None,
+        connect: Connect | None = None,
     ) -> None:
         """replan: asked when an imbalance lasts; if it knows a better plan, the run ends for it.
-        neighbours: the other groups, where the program is that of one group."""
+        neighbours: the other groups, where the program is that of one group.
+        connect: makes the gateway, where the group lives on several hosts."""
         self._spec = spec
         self._observer = observer
         self._neighbours = neighbours or Neighbours({}, lambda: 0)
@@ -61,11 +71,16 @@ class LocalEngine:
         self._control = control = self._memory.control
         self._workers = {
             worker.name: WatchedWorker(worker, program.roles_in(worker.name), control.gauges)
-            for worker in program.workers
+            for worker in program.workers_here()
         }
-        self._learner = next(worker for worker in self._workers.values() if worker.has_learner)
+        has_learner = (worker for worker in self._workers.values() if worker.has_learner)
+        self._learner = next(has_learner, None)
+        """None on a host with actors only."""
         self._learner_row = control.gauges.the("learner")
         self._recovery = Recovery(spec.config, program, control, self._workers, observer)
+        self._gateway = (
+            None if connect is None else connect(self._memory, self._recovery.lose_actor)
+        )
         (self._learner_role,) = program.of_kind("learner")
         num_cores = max(1, len(read_machine().cores) // spec.config.num_groups)
         self._imbalances = Imbalances(spec.plan, num_cores, control.gauges, replan, pids=self._pids)
@@ -85,9 +100,13 @@ class LocalEngine:
         self._selector.register(stop.fd, selectors.EVENT_READ)
         self._observer.watch(self._control.gauges, self._pids())
         try:
+            if self._gateway is not None:
+                self._gateway.start()
             self._supervise(stop, resume)
             self._shut_down(stop)
         finally:
+            if self._gateway is not None:
+                self._gateway.close()
             running = self._running()
             for process in running:
                 process.send_kill()  # to all of them before any is waited for
@@ -114,6 +133,7 @@ class LocalEngine:
             for name in self._recovery.due():
                 self._start(self._workers[name], resume=False, is_restart=True)
             self._check_heartbeats()
+            self._check_links()
             self._check_balance()
             self._observer.tick()
 
@@ -231,6 +251,16 @@ class LocalEngine:
                 process.dump_stack()
                 process.kill(why)
 
+    def _check_links(self) -> None:
+        """Fail without a gateway, and where the learner cannot be reached any more."""
+        if self._gateway is None:
+            return
+        if not self._gateway.is_running:
+            raise TianjiError("The gateway between this host and others has ended; see above.")
+        if self._learner is None:
+            for peer in self._gateway.gone():
+                self._recovery.fail_without(peer)
+
     # Stopping.
 
     def _pass_on(self, stop: StopRequest) -> None:
@@ -246,6 +276,8 @@ class LocalEngine:
         self._control.stop(level)
 
     def _check_balance(self) -> None:
+        if self._learner is None:
+            return
         if (report := self._imbalances.look()) is not None:
             self._observer.report(report)
         if self._imbalances.is_replan_due and self._stop_level == Stop.NO:
@@ -257,7 +289,7 @@ class LocalEngine:
             return True
         if stop.level == Stop.NO:
             return False
-        if self._learner.process is None:  # nobody would say that it is done
+        if self._learner is None or self._learner.process is None:  # nobody says that it is done
             return True
         is_saving = self._learner_row[Gauge.ACTIVITY] == Activity.SAVING
         return time.monotonic() > self._finish_by_s and not is_saving

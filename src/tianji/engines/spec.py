@@ -10,8 +10,6 @@ from tianji.config.run import RunConfig
 from tianji.envs.build import EnvSource, EnvSources, to_tasks
 from tianji.envs.interface import Spaces
 
-LOOPBACK = "127.0.0.1"
-
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
@@ -31,8 +29,8 @@ class RunSpec:
     """A head merges the groups and decides when the run is over."""
     start_from: Path | None = None
     """The checkpoint that a resume continues from; None: the newest in the folder."""
-    address: str = LOOPBACK
-    """Where learners on other hosts reach this host; the loopback address where there are none."""
+    address: str = ""
+    """Where learners on other hosts reach this host; empty: there are none."""
 
     def env_of(self, actor: int) -> EnvSource:
         """Return the environment of one actor."""

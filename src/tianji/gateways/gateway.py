@@ -7,24 +7,28 @@ Unblocked by: any of them, and `close`. Stops when: it is closed.
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tianji.channels.memory import Bell
+from tianji.errors import ChannelError
 from tianji.gateways.interface import Port
 from tianji.gateways.links.connection import Connection
 from tianji.gateways.links.dialer import Dialer
 from tianji.gateways.links.keys import LinkKeys
 from tianji.gateways.links.link import Link
 from tianji.gateways.links.listener import LOOPBACK, Listener
-from tianji.gateways.links.state import NEVER_NS, LinkLimits, LinkReport
+from tianji.gateways.links.state import NEVER_NS, LinkLimits, LinkReport, LinkState
 from tianji.gateways.refusals import Refusals
 from tianji.gateways.watch import BellRelay, Watch
 
 MAX_WAIT_S = 0.25
+T = TypeVar("T")
 
 
 class _Ticks(Protocol):
@@ -62,7 +66,10 @@ class Gateway:
         self._listener: Listener | None = None
         self._dialers: list[Dialer] = []
         self._links: list[Link] = []
+        self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        """Calls that other threads want made in the gateway's thread."""
         self._is_stopped = self._is_closed = False
+        self._closing = threading.Lock()
         self._thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ building
@@ -91,6 +98,13 @@ class Gateway:
             raise ValueError("call listen() before adding a link whose peer connects")
         return link
 
+    def unlink(self, link: Link) -> None:
+        """Give up a link whose peer connects: its peer is refused from now on."""
+        assert self._listener is not None, "the peer connects"
+        self._links.remove(link)
+        self._listener.expect_no_more(link)
+        link.give_up()
+
     def _stop_watching(self, connection: Connection) -> None:
         self._watch.remove(connection.socket)
 
@@ -98,6 +112,8 @@ class Gateway:
 
     def turn(self, max_wait_s: float) -> None:
         """Move everything that can be moved, then sleep until there is something to do."""
+        while not self._asked.empty():
+            self._asked.get()()
         now_ns = self._now_ns()
         self._tick(now_ns)
         for link in self._links:
@@ -163,15 +179,37 @@ class Gateway:
         """End the present wait, from any thread."""
         self._watch.wake()
 
+    def do(self, call: Callable[[], T]) -> T:
+        """Make a call in the gateway's thread, which alone touches links and ports; return what it
+        returns. Raise ChannelError if the gateway does not run."""
+        done: queue.SimpleQueue[T] = queue.SimpleQueue()
+        with self._closing:
+            if not self._is_closed:
+                self._asked.put(lambda: done.put(call()))
+                self._watch.wake()
+        while not self._has_ended:
+            with contextlib.suppress(queue.Empty):
+                return done.get(timeout=MAX_WAIT_S)
+        raise ChannelError(f"The gateway of {self.name} has ended.")
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._is_closed or (self._thread is not None and not self.is_running)
+
+    def gone(self) -> list[str]:
+        """Return the peers that were given up."""
+        return [link.peer for link in tuple(self._links) if link.state is LinkState.GONE]
+
     def reports(self) -> list[LinkReport]:
         return [link.report() for link in self._links]
 
     def close(self) -> None:
         """Stop, and end all connections; whoever called `run` waits for its return first. Closing
         again does nothing."""
-        if self._is_closed:
-            return
-        self._is_closed = True
+        with self._closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
         self.stop()
         if self._thread is not None:
             self._thread.join()

@@ -79,7 +79,14 @@ def _only_group(whole: Mapping[str, Any]) -> GroupFigures:
 def this_host(num_groups: int, usable_cores: int) -> HostFigures:
     """Return the figures of this machine, which runs all groups."""
     name = socket.gethostname()
-    return HostFigures(host=name, groups=list(range(num_groups)), usable_cores=usable_cores)
+    return HostFigures(
+        host=name,
+        groups=list(range(num_groups)),
+        usable_cores=usable_cores,
+        from_learner_bytes=0,
+        to_learner_bytes=0,
+        policies=0,
+    )
 
 
 def write_summary(run_dir: Path, summary: Summary) -> None:

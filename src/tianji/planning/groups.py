@@ -33,6 +33,8 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
             f"This run was saved with groups, which the {config.engine} engine cannot continue. "
             f"Use --engine {' or '.join(ENGINES_WITH_GROUPS)}."
         )
+    if config.actor_hosts:
+        _check_actor_hosts(config)
     if config.num_groups == 1:
         return
     asked = f"num_groups = {config.num_groups}"
@@ -48,6 +50,25 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
         )
     if config.combine == "gradients":
         _check_gradients(config, asked)
+
+
+def _check_actor_hosts(config: RunConfig) -> None:
+    asked = f"actor_hosts = {config.actor_hosts}"
+    if config.engine not in ("ray", "mpi"):
+        raise UsageError(
+            f"{asked}: the {config.engine} engine runs on one machine. Use --engine ray or mpi, or "
+            "leave --actor-hosts out."
+        )
+    if isinstance(load_algorithm(config.algorithm.name).cadence(config), Gather):
+        raise UsageError(
+            f"{asked}: the actors of {config.algorithm.name} compute gradients, and live on one "
+            "host. Leave --actor-hosts out."
+        )
+    if config.inference not in ("auto", "actor-cpu"):
+        raise UsageError(
+            f"{asked}: actors on other hosts infer by themselves, and inference is "
+            f"'{config.inference}'. Use --inference actor-cpu, or leave --actor-hosts out."
+        )
 
 
 def _check_gradients(config: RunConfig, asked: str) -> None:
@@ -132,16 +153,60 @@ def plan_groups(
     """Plan a run: one group on its share of a machine, and the others alike.
 
     plan: plans a run of one group on a machine. num_hosts: machines like this one."""
-    each = -(-config.num_groups // num_hosts)
+    hosts_each = 1 + config.actor_hosts
+    each = -(-config.num_groups * hosts_each // num_hosts)
     dealt = divide(machine, each)
     if num_hosts > 1 and each > 1:  # which groups meet on a host is not known
         dealt = tuple(replace(share, is_shared=True) for share in dealt)
-    shares = tuple(dealt[group // num_hosts] for group in range(config.num_groups))
-    planned = plan(config.model_copy(update={"num_groups": 1}), shares[0])
+    shares = tuple(dealt[group * hosts_each // num_hosts] for group in range(config.num_groups))
+    planned = _plan_one(config.model_copy(update={"num_groups": 1}), shares[0], plan)
     check_groups_fit(planned.plan, config.num_groups)
     whole = planned.config.model_copy(update={"num_groups": config.num_groups})
     plans = tuple(_moved(planned.plan, shares[0].cores, share.cores) for share in shares)
     return PlannedGroups(replace(planned, config=whole), plans, shares)
+
+
+def _plan_one(
+    config: RunConfig, share: Machine, plan: Callable[[RunConfig, Machine], Planned]
+) -> Planned:
+    """Plan one group: on one machine, or on several as if they were one."""
+    if not config.actor_hosts:
+        return plan(config, share)
+    num_cores = len(share.cores)
+    cores = tuple(range(num_cores * (1 + config.actor_hosts)))
+    whole = Machine(cores, share.memory_bytes, is_shared=True)
+    planned = plan(config.model_copy(update={"inference": "actor-cpu"}), whole)
+    threads = min(planned.plan.learner_threads, num_cores)
+    places = place_actors(planned.plan.num_actors, config.actor_hosts, num_cores, threads)
+    counts = ", ".join(str(places.count(host)) for host in range(1 + config.actor_hosts))
+    note = f"Actors on each of the group's hosts, the learner's first: {counts}."
+    update = {
+        "actor_places": places,
+        "learner_threads": threads,
+        "notes": (*planned.plan.notes, note),
+    }
+    return replace(planned, plan=planned.plan.model_copy(update=update))
+
+
+def place_actors(
+    num_actors: int, actor_hosts: int, num_cores: int, learner_threads: int
+) -> tuple[int, ...]:
+    """Return the host of each actor: by the cores that are free for actors on each.
+
+    num_cores: of each host."""
+    room = [max(0, num_cores - learner_threads), *[num_cores] * actor_hosts]
+    counts = [0] * len(room)
+    for _ in range(num_actors):
+        # Other hosts come first where there is a choice: they have no learner.
+        share = [(counts[h] + 1) / room[h] if room[h] else num_actors + 1 for h in range(len(room))]
+        counts[min(range(len(room)), key=lambda h: (share[h], -h))] += 1
+    if not all(counts[1:]):
+        raise UsageError(
+            f"actor_hosts = {actor_hosts}, and the run has {num_actors} "
+            f"{'actor' if num_actors == 1 else 'actors'}: not enough for a host each. Use more "
+            "(--num-actors, with --num-envs a multiple of it), or fewer --actor-hosts."
+        )
+    return tuple(host for host, count in enumerate(counts) for _ in range(count))
 
 
 def _moved(plan: RunPlan, before: Sequence[int], after: Sequence[int]) -> RunPlan:

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig, peers_of, team_of
-from tianji.programs.program import Program, Wire, program_for
+from tianji.programs.one_group import program_for
+from tianji.programs.program import Program, Wire
 
 PEERS = "peers"
 """Name of the wire on which learners of several groups add up their gradients."""

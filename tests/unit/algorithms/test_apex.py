@@ -21,7 +21,7 @@ from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
 from tianji.errors import UsageError
 from tianji.planning.resolve.resolve import resolve
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.types import PRIORITY
 
 

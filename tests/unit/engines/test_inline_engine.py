@@ -10,7 +10,7 @@ from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.engines.inline import InlineEngine
 from tianji.engines.one_process import LOST_EPISODES
 from tianji.envs.worlds import Flaky
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 STEPS = 8  # of a version: 4 rows, 2 environments
 

@@ -24,7 +24,7 @@ from tianji.engines.assembly.recording import (
 from tianji.engines.inline import InlineEngine
 from tianji.engines.signals import StopRequest
 from tianji.models.optimizers import GpuOptimizer
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.types import joined
 
 PIXELS, NUMBERS = "tianji.envs.worlds:Pixels", "CartPole-v1"

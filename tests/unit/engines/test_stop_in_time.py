@@ -14,7 +14,7 @@ from tianji.engines.inline import InlineEngine
 from tianji.engines.local import FINISH_S, GRACE_S, LocalEngine
 from tianji.learner import training
 from tianji.learner.training import CUT_SHORT, Patience
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 LONG = {"name": "tests.fakes.scripted:ALGORITHM", "script": ({},) * 1000}
 ENOUGH_S = 5.0

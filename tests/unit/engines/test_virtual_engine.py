@@ -8,7 +8,7 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
 from tianji.engines.one_process import IN_THE_MIDDLE
 from tianji.engines.virtual import VirtualEngine
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.virtual.costs import ENV_STEP_S, PUBLISH_S, RECEIVE_S, ROW_S, UPDATE_S
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments

@@ -10,7 +10,7 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.engines.assembly.gradients import gather_of, times_of
 from tianji.engines.virtual import VirtualEngine
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.virtual.costs import ENV_STEP_S, ROW_S
 from tianji.virtual.rounds import simulate_rounds
 

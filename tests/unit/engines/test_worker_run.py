@@ -17,7 +17,7 @@ from tianji.engines.assembly.wiring import (
     replay_layout,
 )
 from tianji.engines.running import WorkerRun
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 POLICY_BYTES = 4  # the scripted model holds one number
 

@@ -14,7 +14,7 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
 from tianji.engines.assembly.roles import Roles
 from tianji.engines.assembly.wiring import InprocEnds, build_stream
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.types import Stamp
 
 STEPS = 8  # of an unroll: 4 rows, 2 environments

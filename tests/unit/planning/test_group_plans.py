@@ -9,7 +9,7 @@ from tianji.config.plan import Prediction
 from tianji.devices.nvml import Gpu
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
-from tianji.planning.groups import check_groups, divide, plan_groups
+from tianji.planning.groups import check_groups, divide, place_actors, plan_groups
 from tianji.planning.planned import Planned
 from tianji.planning.resolve import gpu_memory
 
@@ -114,3 +114,54 @@ def test_a_run_that_was_saved_with_groups_needs_an_engine_that_has_them():
     with pytest.raises(UsageError, match="saved with groups"):
         check_groups(config(engine="virtual"), had_groups=True)
     check_groups(config(), had_groups=True)
+
+
+@pytest.mark.parametrize(
+    ("num_actors", "actor_hosts", "num_cores", "threads", "counts"),
+    [
+        (7, 1, 4, 1, [3, 4]),
+        (4, 1, 2, 1, [1, 3]),
+        (4, 2, 2, 2, [0, 2, 2]),
+        (2, 2, 2, 1, [0, 1, 1]),
+        (12, 3, 16, 4, [2, 3, 3, 4]),
+    ],
+)
+def test_actors_go_where_cores_are_free(num_actors, actor_hosts, num_cores, threads, counts):
+    places = place_actors(num_actors, actor_hosts, num_cores, threads)
+    assert [places.count(host) for host in range(1 + actor_hosts)] == counts
+    assert list(places) == sorted(places)
+
+
+def test_a_host_without_an_actor_is_refused():
+    with pytest.raises(UsageError, match="actor_hosts = 2, and the run has 1 actor: not enough"):
+        place_actors(1, 2, num_cores=4, learner_threads=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "local engine runs on one machine"),
+        ({"engine": "ray", "algorithm": "rennala-nigt"}, "compute gradients"),
+        ({"engine": "mpi", "inference": "served"}, "infer by themselves"),
+    ],
+)
+def test_runs_whose_actors_cannot_be_elsewhere_are_refused(values, words):
+    with pytest.raises(UsageError, match=words):
+        check_groups(config(actor_hosts=1, **values))
+    check_groups(config(actor_hosts=1, engine="ray", inference="actor-cpu"))
+
+
+def test_a_group_on_several_hosts_is_planned_with_the_cores_of_all():
+    asked = config(actor_hosts=1, engine="ray", num_actors=4, num_envs=8, learner_threads=4)
+    told = []
+
+    def plan(one, share):
+        told.append((one.inference, len(share.cores), share.is_shared))
+        probe = Probe(SPACES, False, "", offers_state=False, max_episode_steps=None)
+        return Planned(one, plan_for(one), probe, "")
+
+    groups = plan_groups(asked, machine(2), plan, num_hosts=2)
+    assert told == [("actor-cpu", 4, True)]
+    made = groups.plans[0]
+    assert (made.num_hosts, made.actor_places, made.learner_threads) == (2, (1, 1, 1, 1), 2)
+    assert "hosts, the learner's first: 0, 4." in made.notes[-1]

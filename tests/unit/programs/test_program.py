@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tests.unit.planning.plans import config, plan_for
 from tianji.programs.groups import group_program
-from tianji.programs.program import SUPERVISOR, program_for
+from tianji.programs.one_group import program_for
+from tianji.programs.program import GATEWAY, SUPERVISOR
 
 
 def program(**values):
@@ -108,3 +109,23 @@ def test_one_group_has_no_peer_lane():
     asked = config(combine="average", num_actors=2)
     made = group_program(asked, plan_for(asked), 0)
     assert not any(wire.name.startswith("peer") for wire in made.wires)
+
+
+def test_a_host_runs_its_own_workers_and_wakes_the_others_through_its_gateway():
+    asked = config(num_actors=3, num_envs=6)
+    plan = plan_for(asked).model_copy(update={"actor_places": (0, 1, 1)})
+    home = program_for(asked, plan)
+    away = replace(home, here=1)
+    assert [worker.name for worker in home.workers_here()] == ["actor-0", "learner"]
+    assert [worker.name for worker in away.workers_here()] == ["actor-1", "actor-2"]
+    assert home.bells() == {
+        "actor-0": "actor-0", "actor-1": GATEWAY, "actor-2": GATEWAY,
+        "buffer": "learner", "learner": "learner",
+    }  # fmt: skip
+    assert away.bells() == {
+        "actor-0": GATEWAY, "actor-1": "actor-1", "actor-2": "actor-2",
+        "buffer": GATEWAY, "learner": GATEWAY,
+    }  # fmt: skip
+    assert [role.name for role in away.actors_on(1)] == ["actor-1", "actor-2"]
+    alone, _ = program()
+    assert GATEWAY not in alone.bells().values()

@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.specs import make_spec
 from tianji.channels.gauges import Gauges
 from tianji.engines.inline import InlineEngine
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.trace.parts import Traced, trace_bell, trace_sender
 from tianji.trace.spans import SPANS_FOLDER, Kind, Spans, open_spans, read_spans
 

@@ -15,7 +15,7 @@ from tianji.costs.profile import RATES, Rehearsal
 from tianji.planning.keep import places_key
 from tianji.planning.planned import Placed, Planned
 from tianji.planning.resolve.resolve import memory_of
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.types import RoleKind
 from tianji.wording import to_count
 

@@ -1,11 +1,11 @@
-"""The address of every host in the network between them, where nobody else knows it (MPI).
+"""The addresses of a host, and which of another host's can be reached from here.
 
-    with Door() as door:                            # the head listens for a moment
-        reached = [visit(door.invitation), ...]     # every host tries all addresses of the head
-    addresses = choose(reached)                     # the first that all hosts have reached
+    with Greeter() as greeter:                         # the head listens for a moment
+        reached = [visit(greeter.invitation), ...]     # every host tries all addresses of the head
+    addresses = choose(reached)                        # the first that all hosts have reached
 
 A host's own address is the one from which it has reached the head, so that it is on the interface
-of that network. IPv4 only.
+of the network between them. IPv4 only.
 """
 
 from __future__ import annotations
@@ -17,15 +17,40 @@ import secrets
 import socket
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
-from tianji.errors import UsageError
+from tianji.errors import TianjiError, UsageError
 
-ANSWERS_S = 2.0
-"""A host that is reached answers within this time."""
-SIOCGIFADDR = 0x8915
-_NAME_BYTES = 15
+ALL_ADDRESSES = "0.0.0.0"
+LOOPBACK = "127.0.0.1"
+ANSWERS_S = 3.0
+_SIOCGIFADDR = 0x8915
+
+
+def own_addresses() -> list[str]:
+    """Return the IPv4 addresses of this host, loopback last."""
+    return [*(address for address in _of_interfaces() if address != LOOPBACK), LOOPBACK]
+
+
+def _of_interfaces() -> Iterator[str]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # an interface without an address
+                found = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", name.encode()))
+                yield socket.inet_ntoa(found[20:24])
+
+
+def first_that_answers(addresses: Sequence[str], port: int) -> tuple[str, int]:
+    """Return the first address at which somebody listens."""
+    for address in addresses:
+        with contextlib.suppress(OSError):
+            socket.create_connection((address, port), ANSWERS_S).close()
+            return address, port
+    raise TianjiError(
+        f"{socket.gethostname()} cannot reach the learner's host at port {port} of any of its "
+        f"addresses: {', '.join(addresses)}. Allow connections between the hosts of the cluster."
+    )
 
 
 class Invitation(NamedTuple):
@@ -43,11 +68,11 @@ class Invitation(NamedTuple):
         return Invitation(*json.loads(words))
 
 
-class Door:
-    """Listens at all addresses of this host, and tells everybody who comes the same words."""
+class Greeter:
+    """Listens at all addresses of this host for a moment, and tells all who come the same words."""
 
     def __init__(self) -> None:
-        self._socket = socket.create_server(("", 0))
+        self._socket = socket.create_server((ALL_ADDRESSES, 0))
         port = self._socket.getsockname()[1]
         self.invitation = Invitation(own_addresses(), port, secrets.token_hex(16))
         self._thread = threading.Thread(target=self._answer, daemon=True)
@@ -100,15 +125,3 @@ def choose(reached: Sequence[Mapping[str, str]]) -> list[str]:
         + (f" Ranks that reach none: {', '.join(without)}." if without else "")
         + " Look at the firewall between the hosts, or use --combine average."
     )
-
-
-def own_addresses() -> list[str]:
-    """Return the IPv4 addresses of this host, that of the loopback interface last."""
-    found = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):  # an interface without an address
-                request = struct.pack("256s", name.encode()[:_NAME_BYTES])
-                answer = fcntl.ioctl(asking.fileno(), SIOCGIFADDR, request)
-                found.append(socket.inet_ntoa(answer[20:24]))
-    return sorted(found, key=lambda address: address.startswith("127."))

@@ -1,4 +1,5 @@
-"""Agent: runs a group on its host, as the local engine does, and tells its head about it.
+"""Agent: runs a group on its host, or some actors of one, as the local engine does, and tells its
+head about it.
 
 Takes      an order with config and plan, stops
 Gives      reports, gauges, checkpoints, and how the group ended, when it is asked
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tianji.channels.gauges import Gauges
@@ -21,15 +22,27 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.schema import checkpoints_folder
 from tianji.config.machine import read_machine
+from tianji.engines.agents.addresses import ALL_ADDRESSES, first_that_answers, own_addresses
 from tianji.engines.agents.files import pack, sees, unpack
-from tianji.engines.agents.messages import Answer, GroupOrder, Question, Shipped, to_bytes
+from tianji.engines.agents.messages import (
+    Answer,
+    Door,
+    GroupOrder,
+    Question,
+    Shipped,
+    Span,
+    to_bytes,
+)
 from tianji.engines.agents.peers import PeerBoards
+from tianji.engines.agents.spanning import ActorLink, HomeLinks
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.interface import Neighbours, Outcome
-from tianji.engines.local import LocalEngine
+from tianji.engines.local import Connect, LocalEngine
 from tianji.engines.signals import StopRequest
+from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_of, group_program
-from tianji.records import Report
+from tianji.programs.program import Program
+from tianji.records import LinkFigures, Report
 from tianji.types import Clock
 
 
@@ -49,9 +62,12 @@ class Agent:
         self._own_boards: tuple[str, ...] = ()
         """The boards that this group posts on, where there are several."""
         self._other_steps = 0
+        self._links: HomeLinks | None = None
+        """To the hosts of this group's actors, where they live on several."""
 
-    def start(self, words: bytes) -> None:
-        """Start the group of an encoded GroupOrder; return when its engine is built."""
+    def start(self, words: bytes) -> bytes:
+        """Start the group of an encoded GroupOrder; return when its engine is built. Return an
+        encoded Door."""
         order, checkpoints, posts = GroupOrder.decode(words)
         run_dir = Path(order.run_dir)
         if not sees(run_dir, order.mark):
@@ -69,8 +85,31 @@ class Agent:
             self._boards.leave(board)  # the learner writes it
         neighbours = Neighbours(fds, lambda: self._other_steps) if order.has_head else None
         program = group_program(spec.config, spec.plan, spec.group)
-        engine = LocalEngine(spec, program, self, neighbours=neighbours)
+        connect: Connect | None = None
+        if (span := order.span) is not None:
+            program = replace(program, here=span.host)
+            connect = self._connect(program, span)
+        engine = LocalEngine(spec, program, self, neighbours=neighbours, connect=connect)
         threading.Thread(target=self._run, args=(engine, order.resume), daemon=True).start()
+        return self._door(span).encode()
+
+    def _connect(self, program: Program, span: Span) -> Connect:
+        keys = LinkKeys.from_text(span.keys)
+        if span.door is None or span.expected is None:
+            self._links = HomeLinks(program, keys, span.listen or ALL_ADDRESSES)
+            return self._links.connect
+        address = first_that_answers(span.door.addresses, span.door.port)
+        return ActorLink(program, keys, address, span.expected).connect
+
+    def _door(self, span: Span | None) -> Door:
+        if self._links is None or span is None:
+            return Door([], 0)
+        return Door([span.listen] if span.listen else own_addresses(), self._links.port)
+
+    def expect(self, host: int) -> bytes:
+        """Let a host with actors of this group connect; return an encoded Expected."""
+        assert self._links is not None, "the group lives on several hosts"
+        return json.dumps(self._links.expect(host)).encode()
 
     def _run(self, engine: LocalEngine, resume: bool) -> None:
         try:
@@ -97,7 +136,13 @@ class Agent:
             gauges = b"" if self._gauges is None else to_bytes(self._gauges)
             now_ns, outcome = time.monotonic_ns(), self._outcome
         posts = self._boards.take_new(self._own_boards)
-        return Answer(reports, gauges, now_ns, outcome, self._ship(), posts).encode()
+        lost, figures = self._look_at_links()
+        return Answer(reports, gauges, now_ns, outcome, self._ship(), posts, lost, figures).encode()
+
+    def _look_at_links(self) -> tuple[list[int], list[LinkFigures]]:
+        if self._links is None:
+            return [], []
+        return self._links.lost(), self._links.figures()
 
     def _ship(self) -> Shipped | None:
         """Return the newest checkpoint, if the head does not have it."""

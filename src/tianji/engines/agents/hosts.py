@@ -2,7 +2,7 @@
 
 with open_hosts(config) as hosts:     # None where the run stays on this machine
     hosts.machine                     # what the run is planned for
-    agent = hosts.start(group, is_wanted)
+    agent = hosts.start(number, is_wanted)
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Protocol
 
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig, adds_gradients
+from tianji.engines.agents.interface import AgentHandle
 from tianji.engines.agents.modules import own_modules
-from tianji.engines.agents.remote import AgentHandle
-from tianji.records import HostFigures
+from tianji.records import HostFigures, LinkFigures
 
 
 class Hosts(Protocol):
@@ -33,12 +33,12 @@ class Hosts(Protocol):
 
     @property
     def places(self) -> Mapping[int, str]:
-        """Return the name of the host that each group was started on last."""
+        """Return the name of the host that each agent was started on last, by its number."""
         ...
 
-    def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle | None:
-        """Start an agent for a group, when a host is free; return None if it is not wanted any more
-        by then."""
+    def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle | None:
+        """Start the agent with this number, when a host is free; return None if it is not wanted
+        any more by then."""
         ...
 
 
@@ -48,25 +48,42 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     if config.engine == "ray":
         from tianji.engines.agents.ray_hosts import RayHosts
 
-        with RayHosts(config.ray_address, config.num_groups, own_modules(config)) as hosts:
+        with RayHosts(config.ray_address, num_agents(config), own_modules(config)) as hosts:
             yield hosts
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin
 
         begin()
-        yield MpiHosts(config.num_groups, learners_meet=adds_gradients(config))
+        yield MpiHosts(num_agents(config), learners_meet=adds_gradients(config))
     else:
         yield None
 
 
-def host_figures(hosts: Hosts) -> list[HostFigures]:
-    """Return the figures of the hosts that groups were started on."""
-    names, cores = dict.fromkeys(hosts.places.values()), len(hosts.machine.cores)
-    return [
-        HostFigures(
-            host=name,
-            groups=sorted(group for group, place in hosts.places.items() if place == name),
-            usable_cores=cores,
+def num_agents(config: RunConfig) -> int:
+    """Return how many agents a run has: those of each group follow each other."""
+    return config.num_groups * (1 + config.actor_hosts)
+
+
+def host_figures(
+    hosts: Hosts, config: RunConfig, links: Mapping[int, LinkFigures]
+) -> list[HostFigures]:
+    """Return the figures of the hosts that agents were started on.
+
+    links: what has crossed to agents, by their numbers."""
+    of_host: dict[str, list[int]] = {}
+    for number, name in sorted(hosts.places.items()):
+        of_host.setdefault(name, []).append(number)
+    figures = []
+    for name, numbers in of_host.items():
+        crossed = [links[number] for number in numbers if number in links]
+        figures.append(
+            HostFigures(
+                host=name,
+                groups=sorted({number // (1 + config.actor_hosts) for number in numbers}),
+                usable_cores=len(hosts.machine.cores),
+                from_learner_bytes=sum(link.sent_bytes for link in crossed),
+                to_learner_bytes=sum(link.received_bytes for link in crossed),
+                policies=sum(link.policies for link in crossed),
+            )
         )
-        for name in names
-    ]
+    return figures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,11 +12,12 @@ from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.engines.agents.peers import Post
+from tianji.engines.agents.spanning import Expected
 from tianji.engines.interface import Outcome
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe_all
 from tianji.errors import UsageError
-from tianji.records import Report
+from tianji.records import LinkFigures, Report
 
 TIMES = (Gauge.HEARTBEAT_NS, Gauge.FIRST_STEP_NS)
 """Gauges with a time of the host's clock; the others are durations and counts."""
@@ -50,6 +51,36 @@ class Question(NamedTuple):
         return Question(facts["timeout_s"], facts["other_steps"], _posts(facts, parts))
 
 
+class Door(NamedTuple):
+    """Where the gateway of the learner's host listens for the hosts of its actors."""
+
+    addresses: list[str]
+    port: int
+
+    def encode(self) -> bytes:
+        return json.dumps(self).encode()
+
+    @staticmethod
+    def decode(words: bytes) -> Door:
+        return Door(*json.loads(words))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A host's part in a group that lives on several hosts."""
+
+    host: int
+    """Counted from that of the learner, which is 0."""
+    keys: str = field(repr=False)
+    """LinkKeys.to_text()."""
+    listen: str = ""
+    """Address on which the learner's host listens; empty: on all that it has."""
+    door: Door | None = None
+    """Where the learner's host is reached."""
+    expected: Expected | None = None
+    """What an actors' host must know to take part."""
+
+
 class Answer(NamedTuple):
     """What an agent has to tell since it was asked last."""
 
@@ -64,6 +95,9 @@ class Answer(NamedTuple):
     """The newest one, where the host does not have the run folder."""
     posts: list[Post] = []
     """New parameters of this group, for others."""
+    lost_hosts: list[int] = []
+    """Hosts with actors of this group that were silent for too long."""
+    links: list[LinkFigures] = []
 
     def encode(self) -> bytes:
         name, data = self.checkpoint or ("", b"")
@@ -72,6 +106,8 @@ class Answer(NamedTuple):
             "now_ns": self.now_ns,
             "outcome": self.outcome,
             "checkpoint": name,
+            "lost_hosts": self.lost_hosts,
+            "links": self.links,
             **_headers(self.posts),
         }
         return _with_parts(facts, [self.gauges, data, *(post.data for post in self.posts)])
@@ -80,8 +116,9 @@ class Answer(NamedTuple):
     def decode(words: bytes) -> Answer:
         facts, (gauges, data, *rest) = _without_parts(words)
         shipped = Shipped(facts["checkpoint"], data) if facts["checkpoint"] else None
-        posts = _posts(facts, rest)
-        return Answer(facts["reports"], gauges, facts["now_ns"], facts["outcome"], shipped, posts)
+        posts, links = _posts(facts, rest), [LinkFigures(*link) for link in facts["links"]]
+        now_ns, outcome, lost = facts["now_ns"], facts["outcome"], facts["lost_hosts"]
+        return Answer(facts["reports"], gauges, now_ns, outcome, shipped, posts, lost, links)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +134,27 @@ class GroupOrder:
     mark: str
     """Content of the head's mark in the run folder (files.py)."""
     resume: bool
-    address: str
+    address: str = ""
     """Where learners on other hosts reach this host."""
+    span: Span | None = None
+    """This host's part, where the group lives on several hosts."""
 
     @staticmethod
-    def of(spec: RunSpec, mark: str, resume: bool) -> GroupOrder:
+    def of(spec: RunSpec, mark: str, resume: bool, span: Span | None = None) -> GroupOrder:
         config, plan = (part.model_dump(mode="json") for part in (spec.config, spec.plan))
         start_from = None if spec.start_from is None else str(spec.start_from.resolve())
         run_dir = str(spec.run_dir.resolve())
         return GroupOrder(
-            config, plan, run_dir, spec.group, spec.has_head, start_from, mark, resume, spec.address
+            config,
+            plan,
+            run_dir,
+            spec.group,
+            spec.has_head,
+            start_from,
+            mark,
+            resume,
+            spec.address,
+            span,
         )
 
     def encode(self, checkpoints: Sequence[Shipped], posts: Sequence[Post] = ()) -> bytes:
@@ -123,6 +171,13 @@ class GroupOrder:
         checkpoints = [Shipped(name, data) for name, data in zip(names, parts, strict=False)]
         posts = _posts(facts, parts[len(names) :])
         del facts["posts"]
+        if (span := facts["span"]) is not None:
+            door, expected = span.pop("door"), span.pop("expected")
+            facts["span"] = Span(
+                **span,
+                door=None if door is None else Door(*door),
+                expected=None if expected is None else Expected(*expected),
+            )
         return GroupOrder(**facts), checkpoints, posts
 
     def to_spec(self, run_dir: Path) -> RunSpec:

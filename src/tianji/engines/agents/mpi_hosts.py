@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
-from tianji.engines.agents.addresses import Door, Invitation, choose, visit
+from tianji.engines.agents.addresses import Greeter, Invitation, choose, visit
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.messages import Answer, Question
-from tianji.engines.agents.remote import AgentHandle
-from tianji.engines.spec import LOOPBACK
+from tianji.engines.agents.interface import AgentHandle
+from tianji.engines.agents.messages import Answer, Door, Question
+from tianji.engines.agents.spanning import Expected
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 
@@ -42,7 +42,8 @@ class Tag(IntEnum):
     STOP = 3
     MACHINE = 4
     END = 5
-    VISIT = 6
+    EXPECT = 6
+    VISIT = 7
 
 
 def begin() -> None:
@@ -66,23 +67,25 @@ def _bound(rank: int, usable: int, cores: int) -> str:
 
 
 class MpiHosts:
-    """The hosts of all ranks; each runs one group at most."""
+    """The hosts of all ranks; each runs one agent at most."""
 
-    def __init__(self, num_groups: int, learners_meet: bool = False) -> None:
+    def __init__(self, num_agents: int, learners_meet: bool = False) -> None:
         """learners_meet: learners on different hosts connect with each other."""
-        if num_groups > self.count:
+        if num_agents > self.count:
             raise UsageError(
-                f"num_groups = {num_groups}, and the MPI job has {self.count} ranks: a rank runs "
-                f"one group. Start it with -n {num_groups}, or lower --num-groups."
+                f"The run needs {num_agents} hosts (num_groups, times 1 + actor_hosts), and the "
+                f"MPI job has {self.count} ranks, one for each host. Start it with -n "
+                f"{num_agents}, or lower --num-groups or --actor-hosts."
             )
         self.places: dict[int, str] = {}
-        self._addresses = self._find_addresses() if learners_meet else [LOOPBACK] * self.count
+        self._addresses = self._find_addresses() if learners_meet else [""] * self.count
 
     def _find_addresses(self) -> list[str]:
         """Return the address of every rank's host in the network between them."""
         others = [RankAgent(_world(), rank) for rank in range(1, self.count)]
-        with Door() as door:
-            return choose([visit(door.invitation), *(o.visit(door.invitation) for o in others)])
+        with Greeter() as greeter:
+            asked = greeter.invitation
+            return choose([visit(asked), *(other.visit(asked) for other in others)])
 
     @property
     def machine(self) -> Machine:
@@ -92,23 +95,26 @@ class MpiHosts:
     def count(self) -> int:
         return int(_world().size)
 
-    def start(self, group: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        address = self._addresses[group]
-        agent = OwnAgent(address) if group == HEAD else RankAgent(_world(), group, address)
-        self.places[group] = agent.host
+    def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle:
+        address = self._addresses[number]
+        agent = OwnAgent(address) if number == HEAD else RankAgent(_world(), number, address)
+        self.places[number] = agent.host
         return agent
 
 
 class OwnAgent:
     """The agent of the head's host, in the head's process."""
 
-    def __init__(self, address: str = LOOPBACK) -> None:
+    def __init__(self, address: str = "") -> None:
         self._agent = Agent()
         self.address = address
         self.host = f"rank 0 ({socket.gethostname()})"
 
-    def start(self, order: bytes) -> None:
-        self._agent.start(order)
+    def start(self, order: bytes) -> Door:
+        return Door.decode(self._agent.start(order))
+
+    def expect(self, host: int) -> Expected:
+        return Expected(*json.loads(self._agent.expect(host)))
 
     def machine(self) -> Machine:
         return read_machine()
@@ -126,14 +132,18 @@ class OwnAgent:
 class RankAgent:
     """The agent of another rank, as the head sees it."""
 
-    def __init__(self, world: Any, rank: int, address: str = LOOPBACK) -> None:
+    def __init__(self, world: Any, rank: int, address: str = "") -> None:
         self._world = world
         self._rank = rank
-        self.address = address
+        self._asking = threading.Lock()
         self.host = f"rank {rank}"
+        self.address = address
 
-    def start(self, order: bytes) -> None:
-        self._ask(Tag.START, order)
+    def start(self, order: bytes) -> Door:
+        return Door.decode(self._ask(Tag.START, order))
+
+    def expect(self, host: int) -> Expected:
+        return Expected(*json.loads(self._ask(Tag.EXPECT, json.dumps(host).encode())))
 
     def machine(self) -> Machine:
         return machine_from_json(self._ask(Tag.MACHINE, b"").decode())
@@ -153,8 +163,9 @@ class RankAgent:
         """The rank stays, ready for another group."""
 
     def _ask(self, tag: Tag, words: bytes) -> bytes:
-        _send(self._world, self._rank, tag, words)
-        found = _receive(self._world, self._rank)
+        with self._asking:
+            _send(self._world, self._rank, tag, words)
+            found = _receive(self._world, self._rank)
         if not found.words.startswith(OK):
             raise TianjiError(f"On {self.host}: {found.words[len(FAILED) :].decode()}")
         return found.words[len(OK) :]
@@ -185,8 +196,10 @@ def _serve(world: Any) -> NoReturn:
 
 def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def start(words: bytes) -> bytes:
-        agent.start(words)
-        return b""
+        return agent.start(words)
+
+    def expect(words: bytes) -> bytes:
+        return agent.expect(json.loads(words))
 
     def poll(words: bytes) -> bytes:
         return agent.poll(words)
@@ -206,6 +219,7 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
         Tag.POLL: poll,
         Tag.STOP: stop,
         Tag.MACHINE: machine,
+        Tag.EXPECT: expect,
         Tag.VISIT: visit_head,
     }
 

@@ -8,6 +8,7 @@ memory of the agent's host.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -22,9 +23,10 @@ from typing import Any, Self
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.messages import Answer, Question
+from tianji.engines.agents.interface import HostLost
+from tianji.engines.agents.messages import Answer, Door, Question
 from tianji.engines.agents.modules import copy_modules
-from tianji.engines.agents.remote import HostLost
+from tianji.engines.agents.spanning import Expected
 from tianji.errors import UsageError
 
 AUTO = "auto"
@@ -52,10 +54,10 @@ class RayHosts:
     """The nodes of a Ray cluster, which is ended if it was started here. The agents of a node share
     its cores."""
 
-    def __init__(self, address: str, num_groups: int = 1, modules: Sequence[Path] = ()) -> None:
+    def __init__(self, address: str, num_agents: int = 1, modules: Sequence[Path] = ()) -> None:
         """modules: the person's own, which every host gets a copy of."""
         self._address = address
-        self._num_groups = num_groups
+        self._num_agents = num_agents
         self._modules = modules
         self._shipped = contextlib.ExitStack()
         self._ray = import_ray()
@@ -121,12 +123,12 @@ class RayHosts:
         alive = [node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]]
         return [cpus for cpus in alive if cpus]
 
-    def start(self, group: int, is_wanted: Callable[[], bool]) -> RayAgent | None:
+    def start(self, number: int, is_wanted: Callable[[], bool]) -> RayAgent | None:
         with self._lock:
             first, self._first = self._first, None
         agent = first or self._place(is_wanted)
         if agent is not None:
-            self.places[group] = agent.host
+            self.places[number] = agent.host
         return agent
 
     def _place(self, is_wanted: Callable[[], bool]) -> RayAgent | None:
@@ -134,7 +136,7 @@ class RayHosts:
         ray, nodes = self._ray, self._cpus()
         if not nodes:
             raise UsageError("The Ray cluster has no node with CPUs. `ray status` shows its nodes.")
-        cpus = max(nodes) / -(-self._num_groups // len(nodes))
+        cpus = max(nodes) / -(-self._num_agents // len(nodes))
         group = ray.util.placement_group([{"CPU": cpus}])
         while not group.wait(LOOK_S):
             if not is_wanted():
@@ -153,9 +155,9 @@ class RayAgent:
         # One call waits for news while another one stops the group.
         options = {"num_cpus": num_cpus, "max_concurrency": 4, "scheduling_strategy": place}
         self._actor = ray.remote(Agent).options(**options).remote()
-        self.host = self.address = self._address()
+        self.host = self.address = self._find_address()
 
-    def _address(self) -> str:
+    def _find_address(self) -> str:
         (node_id,) = self._ray.util.placement_group_table(self._group)[
             "bundles_to_node_id"
         ].values()
@@ -173,8 +175,11 @@ class RayAgent:
         except errors.RayActorError as error:
             raise HostLost(f"Host {self.host} was lost: {_first_line(error)}") from error
 
-    def start(self, order: bytes) -> None:
-        self._ask(self._actor.start.remote(order))
+    def start(self, order: bytes) -> Door:
+        return Door.decode(self._ask(self._actor.start.remote(order)))
+
+    def expect(self, host: int) -> Expected:
+        return Expected(*json.loads(self._ask(self._actor.expect.remote(host))))
 
     def machine(self) -> Machine:
         return machine_from_json(self._ask(self._actor.machine.remote()))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
 
 from tianji.channels.gauges import Gauges
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import rotate
 from tianji.checkpoint.schema import checkpoints_folder
-from tianji.config.machine import Machine
 from tianji.config.run import adds_gradients
+from tianji.engines.agents.actor_hosts import ActorHosts, unit_of
 from tianji.engines.agents.files import mark, pack, unpack
+from tianji.engines.agents.interface import AgentHandle, HostLost, StartAgent
 from tianji.engines.agents.messages import (
-    Answer,
     GroupOrder,
     Question,
     Shipped,
+    Span,
     check_source,
     copy_gauges,
 )
@@ -27,52 +27,16 @@ from tianji.engines.agents.peers import PeerBoards, Post
 from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
-from tianji.errors import TianjiError
+from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_read_by
 from tianji.programs.program import Program
-from tianji.records import Event, StoppedBecause
+from tianji.records import Event, LinkFigures, StoppedBecause
 
 POLL_S = 0.25
 MIX_S = 0.05
 """Time between two exchanges with other groups, while there is something to exchange."""
 QUICK_S = 5.0
 """After a post of a learner more are expected for this long."""
-
-
-class HostLost(TianjiError):
-    """An agent does not answer any more: its process or its host is gone."""
-
-
-class AgentHandle(Protocol):
-    """An agent, wherever it is. Every call may raise HostLost."""
-
-    @property
-    def host(self) -> str:
-        """Return the name of its host, for people."""
-        ...
-
-    @property
-    def address(self) -> str:
-        """Return where learners on other hosts reach its host."""
-        ...
-
-    def start(self, order: bytes) -> None: ...
-
-    def machine(self) -> Machine:
-        """Return the cores and the memory of its host."""
-        ...
-
-    def poll(self, question: Question) -> Answer: ...
-
-    def stop(self, level: int) -> None: ...
-
-    def close(self) -> None:
-        """End the agent and everything that it has started."""
-        ...
-
-
-StartAgent: TypeAlias = Callable[[int, Callable[[], bool]], AgentHandle | None]
-"""Starts an agent for a group when a host is free, unless it is not wanted any more by then."""
 
 
 class RemoteEngine:
@@ -100,16 +64,20 @@ class RemoteEngine:
         """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
         self._restarts = 0
+        self._links: dict[int, LinkFigures] = {}
+        self._keys = LinkKeys.make().to_text() if spec.plan.num_hosts > 1 else ""
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
         self._observer.watch(self._gauges)
         while True:
-            agent = self._start_agent(self._spec.group, lambda: stop.level == Stop.NO)
+            unit = unit_of(self._spec, host=0)
+            agent = self._start_agent(unit, lambda: stop.level == Stop.NO)
             if agent is None:
                 return self._without_host("interrupted", None)
             try:
                 outcome = self._follow(agent, stop, resume)
-                return {**outcome, "restarts": outcome["restarts"] + self._restarts}
+                restarts = outcome["restarts"] + self._restarts
+                return {**outcome, "restarts": restarts, "links": self._links}
             except HostLost as lost:
                 if (failed := self._after_loss(lost)) is not None:
                     return failed
@@ -120,15 +88,27 @@ class RemoteEngine:
     def _follow(self, agent: AgentHandle, stop: StopRequest, resume: bool) -> Outcome:
         """Follow a group to its end."""
         spec = replace(self._spec, address=agent.address)
-        order = GroupOrder.of(spec, mark(self._spec.run_dir), resume)
+        span = Span(0, self._keys, listen=agent.address) if self._keys else None
+        order = GroupOrder.of(spec, mark(self._spec.run_dir), resume, span)
         posts = list(self._posts.values())
-        agent.start(order.encode(self._newest() if resume else [], posts))
+        door = agent.start(order.encode(self._newest() if resume else [], posts))
+        others = ActorHosts(self._spec, self._start_agent, agent, door, self._keys)
+        others.start()
+        try:
+            return self._listen(agent, others, stop)
+        finally:
+            others.stop()
+            self._restarts += others.restarts
+
+    def _listen(self, agent: AgentHandle, others: ActorHosts, stop: StopRequest) -> Outcome:
         told = Stop.NO
         while True:
             answer = agent.poll(self._question(0.0 if told < stop.level else self._poll_s()))
             self._boards.put(answer.posts)
             self._keep_posts(answer.posts)
-            for report in answer.reports:
+            others.lose(answer.lost_hosts)
+            self._links |= {unit_of(self._spec, link.host): link for link in answer.links}
+            for report in (*answer.reports, *others.reports()):
                 self._observer.report(report)
             if answer.gauges:
                 # An answer that had to wait was given at the end of the wait.

@@ -95,7 +95,8 @@ class Ends(Protocol):
         """Meet the learners that add up their gradients.
 
         team: their groups, by rank. timeout_s: the longest time that one may make the others wait.
-        show_life: called meanwhile. address: of this host, by which the others reach it."""
+        show_life: called meanwhile. address: of this host, by which the others reach it; empty:
+        all are on this host."""
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
@@ -379,10 +380,10 @@ class SharedEnds:
         show_life: Callable[[], None],
         address: str,
     ) -> Peers:
-        from tianji.channels.peers.gloo import GlooPeers  # it loads torch
+        from tianji.channels.peers.gloo import LOOPBACK, GlooPeers  # it loads torch
 
         cards = shared_cards(team.index(group), [self._fds[card_name(each)] for each in team])
-        peers = GlooPeers(cards, timeout_s, show_life, address)
+        peers = GlooPeers(cards, timeout_s, show_life, address or LOOPBACK)
         if self._device == "cpu":
             return peers
         from tianji.channels.peers.nccl import on_own_gpus

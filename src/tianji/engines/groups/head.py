@@ -264,4 +264,5 @@ class Head:
             record=whole,
             restarts=sum(end["restarts"] for end in ended.values()),
             first_cause=causes[0] if causes else None,
+            links={n: link for end in ended.values() for n, link in end.get("links", {}).items()},
         )

@@ -17,7 +17,8 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
 from tianji.config.run import adds_gradients
-from tianji.engines.agents.remote import RemoteEngine, StartAgent
+from tianji.engines.agents.interface import StartAgent
+from tianji.engines.agents.remote import RemoteEngine
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.groups.head import Head
 from tianji.engines.groups.observer import GroupObserver

@@ -10,6 +10,7 @@ too many restarts    that worker is given up; without any actor, or without the 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 
@@ -41,6 +42,12 @@ class Recovery:
         self._observer = observer
         (self._buffer,) = program.of_kind("buffer")
         self._buffer_bell = control.bell(program.bells()[self._buffer.name])
+        self._resetting = threading.Lock()
+        """Lanes of actors on other hosts are reset by the thread of the gateway."""
+        self._elsewhere = {
+            role.index: role.name for role in program.of_kind("actor") if role.host != program.here
+        }
+        self._has_learner = any(worker.has_learner for worker in workers.values())
         self.has_failed = False
         self.first_cause: str | None = None
 
@@ -84,10 +91,24 @@ class Recovery:
 
     def _reset_lanes(self, worker: WatchedWorker) -> None:
         """Tell the buffer that whatever these actors held comes back."""
+        for actor in worker.actors:
+            self._reset_lane(actor.name, None)
+
+    def lose_actor(self, index: int, resets: int | None) -> None:
+        """Deal with an actor on another host that is gone; that host or another starts it again.
+
+        resets: how many processes have run it before; None: one more than is known."""
+        self._reset_lane(self._elsewhere[index], resets)
+
+    def _reset_lane(self, actor: str, resets: int | None) -> None:
         supervision = self._control.supervision
-        for name in (role for actor in worker.actors for role in (actor.name, self._buffer.name)):
-            supervision.post(name, Order.RESETS, supervision.rows[name][Order.RESETS] + 1)
-        self._buffer_bell.ring()
+        with self._resetting:
+            before = supervision.rows[actor][Order.RESETS]
+            after = before + 1 if resets is None else max(before, resets)
+            supervision.post(actor, Order.RESETS, after)
+            total = supervision.rows[self._buffer.name][Order.RESETS] + after - before
+            supervision.post(self._buffer.name, Order.RESETS, total)
+            self._buffer_bell.ring()
 
     def _give_up(self, worker: WatchedWorker, why: str) -> None:
         text = f"{worker.health.first_cause}. {why}"
@@ -102,6 +123,8 @@ class Recovery:
             if not other.health.is_given_up
         ]
         self._observer.report(Event(kind="note", role=worker.name, text=text))
+        if self._has_learner:
+            left += self._elsewhere
         if worker.trains or worker.serves or not left:
             self.fail(worker, text)
         elif task := lost_task(self._config, left):
@@ -111,6 +134,11 @@ class Recovery:
         """The run cannot go on. The first cause is the one that counts."""
         self.has_failed = True
         self.first_cause = self.first_cause or f"{worker.name}: {cause}"
+
+    def fail_without(self, host: str) -> None:
+        """The actors here are of no use: the host of their learner is gone."""
+        self.has_failed = True
+        self.first_cause = self.first_cause or f"The connection with {host} is lost"
 
     @property
     def restarts(self) -> int:

@@ -117,6 +117,12 @@ class Link:
             port.interrupted()
         self._become(LinkState.BROKEN)
 
+    def give_up(self) -> None:
+        """End the connection for good; the ports are told that the peer is gone."""
+        self.drop()
+        self._become(LinkState.GONE)
+        self.session.forget()
+
     def _become(self, state: LinkState) -> None:
         self.state, self._state_since_ns = state, self._now_ns()
 
@@ -210,8 +216,7 @@ class Link:
                     _EARLY_PERIOD_NS if is_early else self.limits.ping_period_ns
                 )
         elif self.state is LinkState.BROKEN and now_ns >= self.due_ns():
-            self._become(LinkState.GONE)
-            self.session.forget()
+            self.give_up()
 
     def due_ns(self) -> int:
         """Return when to call `tick` next."""

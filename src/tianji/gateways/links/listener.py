@@ -47,6 +47,12 @@ class Listener:
         """Let the peer of a link connect."""
         self._links[link.peer] = link
 
+    def expect_no_more(self, link: Link) -> None:
+        """Refuse the peer of a link, also where its greeting is under way."""
+        del self._links[link.peer]
+        for meeting in [met for met, name in self._meetings.items() if name == link.peer]:
+            meeting.fail(None)
+
     def _accept(self, _events: int) -> None:
         try:
             accepted, _ = self._socket.accept()

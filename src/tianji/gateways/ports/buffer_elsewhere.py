@@ -55,7 +55,7 @@ class BufferElsewhere:
         actors: Sequence[int],
         supervision: Sequence[memoryview],
     ) -> None:
-        """actors: the index of the actor on each lane, in the whole group.
+        """actors: whose lanes these are, by index; other lanes are not used on this host.
         supervision: their rows of orders, which say when one was replaced."""
         self.wiring = f"stream {name} {memory.layout.fingerprint()} {list(actors)}"
         self.max_body_bytes = memory.layout.slot_bytes
@@ -64,8 +64,7 @@ class BufferElsewhere:
         self._slot_bytes = memory.layout.slot_bytes
         self._receiver = receiver
         rows = zip(actors, supervision, strict=True)
-        self._lanes = [_Lane(actor, row, row[Order.RESETS]) for actor, row in rows]
-        self._index = {actor: index for index, actor in enumerate(actors)}
+        self._lanes = {actor: _Lane(actor, row, row[Order.RESETS]) for actor, row in rows}
 
     def open(self, outlet: Outlet) -> None:
         self._outlet = outlet
@@ -74,15 +73,15 @@ class BufferElsewhere:
 
     def pump(self) -> bool:
         has_moved = False
-        for index, lane in enumerate(self._lanes):
+        for actor, lane in self._lanes.items():
             if lane.supervision[Order.RESETS] != lane.resets_done:
-                self._lose(index, lane)
-            if not lane.has_come and self._receiver.is_attached(index):
+                self._lose(lane)
+            if not lane.has_come and self._receiver.is_attached(actor):
                 lane.has_come, lane.life = True, lane.life + 1
-                self._outlet.send(pack(Came(lane.actor, lane.life)))
+                self._outlet.send(pack(Came(actor, lane.life)))
                 has_moved = True
             if lane.wanted:
-                self._grant(index, lane)
+                self._grant(lane)
         while self._outlet.has_room(self._slot_bytes + ITEM_NOTE_BYTES):
             slot = self._receiver.take()
             if slot is None:
@@ -93,7 +92,7 @@ class BufferElsewhere:
 
     def _forward(self, slot: int) -> None:
         stamp = self._receiver.stamp(slot)
-        lane = self._lanes[self._index[stamp.actor]]
+        lane = self._lanes[stamp.actor]
         lane.num_held -= 1
         at = slot * self._slot_bytes
 
@@ -103,10 +102,10 @@ class BufferElsewhere:
         body = self._slots[at : at + self._slot_bytes]
         self._outlet.send(pack(Item(lane.actor, lane.generation, stamp)), body, settled)
 
-    def _lose(self, index: int, lane: _Lane) -> None:
+    def _lose(self, lane: _Lane) -> None:
         """Forward what the dead actor had sent, whatever the window says: it lies in slots."""
         lane.resets_done = lane.supervision[Order.RESETS]
-        for slot in self._receiver.reset_lane(index):
+        for slot in self._receiver.reset_lane(lane.actor):
             self._forward(slot)
         # Also for one that died before it came: the buffer's answer is what its successor awaits.
         self._outlet.send(pack(Lost(lane.actor, lane.life, lane.resets_done)))
@@ -126,35 +125,34 @@ class BufferElsewhere:
 
     def receive(self, note: bytes, body: memoryview | None) -> None:
         content = unpack(note)
-        index = self._index.get(content.actor)
-        if index is None or not isinstance(content, Renewed | Granted):
+        lane = self._lanes.get(content.actor)
+        if lane is None or not isinstance(content, Renewed | Granted):
             raise Refused(Refusal.GARBAGE)
-        lane = self._lanes[index]
         if content.life != lane.life or not lane.has_come:
             return  # meant for an actor that is dead
         if isinstance(content, Renewed):
-            self._begin(index, lane)
+            self._begin(lane)
             lane.generation = content.generation
         else:
             lane.wanted.append((content.round, content.num_rounds))
-            self._grant(index, lane)
+            self._grant(lane)
 
-    def _grant(self, index: int, lane: _Lane) -> None:
+    def _grant(self, lane: _Lane) -> None:
         while lane.wanted:
             round_number, count = lane.wanted[0]
-            given = self._receiver.grant(index, round_number, count)
+            given = self._receiver.grant(lane.actor, round_number, count)
             lane.num_held += given
             if given < count:
                 lane.wanted[0] = (round_number + given, count - given)
                 return
             lane.wanted.popleft()
 
-    def _begin(self, index: int, lane: _Lane) -> None:
+    def _begin(self, lane: _Lane) -> None:
         """Void what the actor holds and what it has sent, if anything."""
         lane.wanted.clear()
         if lane.num_held:
             lane.num_held = 0
-            for slot in self._receiver.reset_lane(index):
+            for slot in self._receiver.reset_lane(lane.actor):
                 self.num_void += 1
                 self._receiver.release(slot)
 
@@ -162,6 +160,6 @@ class BufferElsewhere:
         """What was on its way is sent again by the link."""
 
     def reset(self) -> None:
-        for index, lane in enumerate(self._lanes):
-            self._begin(index, lane)
+        for lane in self._lanes.values():
+            self._begin(lane)
             self._forget(lane)

@@ -1,7 +1,8 @@
 """Rows of orders and of gauges, forwarded to another host.
 
 Orders say what is wanted now: a row crosses when it has changed, and every change arrives. Gauges
-are telemetry: all rows cross a few times a second, and a broken connection may lose some.
+are telemetry: all rows cross a few times a second, and when an actor begins with another version;
+a broken connection may lose some.
 Times among the words are corrected by the offset of the clocks.
 """
 
@@ -77,15 +78,18 @@ class GaugesSource:
         self._rows = rows
         self._now_ns = now_ns
         self._next_ns = 0
+        self._begun: list[int] = []
+        """The versions that actors act with; the buffer asks late ones to hurry."""
 
     def open(self, outlet: Outlet) -> None:
         self._outlet = outlet
 
     def pump(self) -> bool:
         now_ns = self._now_ns()
-        if now_ns < self._next_ns:
+        begun = [row[Gauge.STARTED_VERSION] for row in self._rows]
+        if now_ns < self._next_ns and begun == self._begun:
             return False
-        self._next_ns = now_ns + GAUGES_PERIOD_NS
+        self._next_ns, self._begun = now_ns + GAUGES_PERIOD_NS, begun
         for first in range(0, len(self._rows), _BATCH_ROWS):
             rows = self._rows[first : first + _BATCH_ROWS]
             body = b"".join(_GAUGES.pack(*row.tolist()) for row in rows)

@@ -30,7 +30,7 @@ from tianji.planning.measure.durations import (
     figure_of,
     unevenness,
 )
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.types import Stamp, Unroll
 
 WARM_TICKS = 2  # the first one resets the environments

@@ -37,7 +37,7 @@ from tianji.planning.measure.durations import (
     ProcessFamily,
     figure_of,
 )
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.types import PLACE, Array, Batch, Stamp, Unroll
 
 WARM_UPDATES = 3

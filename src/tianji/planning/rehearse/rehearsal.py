@@ -20,7 +20,7 @@ from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.records import LearnerMetrics, Report
 from tianji.types import Clock
 from tianji.wording import counted

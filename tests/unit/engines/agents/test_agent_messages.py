@@ -8,15 +8,19 @@ from tests.fakes.specs import make_spec
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.engines.agents.messages import (
     Answer,
+    Door,
     GroupOrder,
     Question,
     Shipped,
+    Span,
     check_source,
     copy_gauges,
     to_bytes,
 )
 from tianji.engines.agents.peers import Post
+from tianji.engines.agents.spanning import Expected
 from tianji.errors import UsageError
+from tianji.records import LinkFigures
 
 KINDS = {"actor-0": "actor", "buffer": "buffer", "learner": "learner"}
 
@@ -27,7 +31,8 @@ def test_an_answer_arrives_as_it_was(gauges, shipped):
     report = {"kind": "note", "role": "learner", "text": "It is “here”."}
     outcome = {"because": "max_wall", "record": None, "restarts": 1, "first_cause": None}
     posts = [Post("peer-1", 7, b"\x00\x01")]
-    answer = Answer([report], gauges, 12, outcome, shipped, posts)
+    links = [LinkFigures(2, 100, 200, 3)]
+    answer = Answer([report], gauges, 12, outcome, shipped, posts, [1], links)
     assert Answer.decode(answer.encode()) == answer
 
 
@@ -39,6 +44,15 @@ def test_an_order_makes_the_same_spec(tmp_path):
     assert GroupOrder.decode(order.encode(shipped, posts)) == (order, shipped, posts)
     assert GroupOrder.decode(order.encode([])) == (order, [], [])
     assert order.to_spec(tmp_path) == spec
+
+
+def test_keys_and_doors_reach_a_host_and_are_not_printed(tmp_path):
+    span = Span(1, "secret", door=Door(["10.0.0.1"], 9), expected=Expected("host 1, try 1", [0, 2]))
+    order = GroupOrder.of(make_spec(tmp_path), "mark", resume=False, span=span)
+    decoded, _, _ = GroupOrder.decode(order.encode([]))
+    assert decoded == order
+    assert decoded.span == span
+    assert "secret" not in repr(decoded)
 
 
 def test_a_group_of_several_continues_where_it_is_told(tmp_path):

@@ -13,5 +13,5 @@ def test_a_rank_that_was_bound_to_a_part_of_its_host_says_so():
 def test_more_groups_than_ranks_are_refused(monkeypatch):
     monkeypatch.setattr(MpiHosts, "count", 2)
     assert MpiHosts(2).places == {}
-    with pytest.raises(UsageError, match=r"num_groups = 3, and the MPI job has 2 ranks.*-n 3"):
+    with pytest.raises(UsageError, match=r"needs 3 hosts .* has 2 ranks.*-n 3"):
         MpiHosts(3)

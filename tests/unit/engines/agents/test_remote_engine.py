@@ -13,7 +13,7 @@ from tianji.engines.agents.messages import Answer, GroupOrder, Shipped, to_bytes
 from tianji.engines.agents.remote import HostLost, RemoteEngine
 from tianji.engines.inline import InlineEngine
 from tianji.engines.signals import StopRequest
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 DONE = {"because": "max_env_steps", "record": None, "restarts": 2, "first_cause": None}
 
@@ -70,7 +70,7 @@ def test_reports_and_gauges_reach_the_observer(spec):
     note = {"kind": "note", "role": "learner", "text": "hello"}
     agent = ScriptedAgent(answer(reports=[note]), answer(DONE, gauges=to_bytes(gauges)))
     outcome, watcher = follow(spec, agent)
-    assert outcome == DONE
+    assert outcome == {**DONE, "links": {}}
     assert watcher.texts("note") == ["hello"]
     assert watcher.gauges.rows["learner"][Gauge.UPDATES] == 11
     ((order, shipped, posts),) = agent.orders

@@ -19,7 +19,7 @@ from tianji.engines.supervise.watched import (
     work_of_actor,
     work_of_learner,
 )
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 LIMIT = 5
 

@@ -13,7 +13,7 @@ from tests.unit.planning.plans import config, plan_for
 from tianji.engines import worker
 from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 FOR_EVER = "import signal\nwhile True: signal.pause()"
 

@@ -5,7 +5,7 @@ import pytest
 from tests.fakes.specs import make_spec
 from tianji.channels.gauges import Activity, Gauge, Gauges
 from tianji.engines.supervise.watched import STARTS_S, WatchedWorker
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 LIMIT_S = 3.0
 NOW_NS = 1000 * 10**9

@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import ssl
+import threading
 import time
 
 import pytest
@@ -390,3 +391,24 @@ def test_a_gateway_in_a_thread_sleeps_until_there_is_something_to_do():
         assert len(turns) < 40, "it spins"
     finally:
         with_thread.close()
+
+
+def test_calls_are_made_in_the_thread_of_the_gateway():
+    gateway = Gateway("host", CLEAR)
+    gateway.start()
+    thread = gateway.do(threading.current_thread)
+    assert thread.name == "gateway-host"
+    gateway.close()
+    with pytest.raises(ChannelError, match="gateway of host has ended"):
+        gateway.do(threading.current_thread)
+
+
+def test_a_peer_that_was_given_up_is_refused_when_it_comes_back(keys):
+    b, a = CountingPort(), CountingPort(5)
+    with TwoEnds(b, a, keys) as ends:
+        ends.turn_until(lambda: len(b.received) == 5)
+        ends.b.unlink(ends.at_b)
+        assert b.num_resets > 0
+        ends.turn_until(lambda: ends.b.refusals.total > 0)
+        assert ends.at_b.state is LinkState.GONE
+        assert ends.at_a.state is not LinkState.UP

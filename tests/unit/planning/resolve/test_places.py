@@ -19,7 +19,7 @@ from tianji.planning.resolve import places
 from tianji.planning.resolve.places import choose_places, places_to_try
 from tianji.planning.resolve.resolve import memory_of, resolve
 from tianji.planning.resolve.slots import FLOAT_BYTES, WORKER_BYTES
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 
 MACHINE = Machine(tuple(range(16)), 64 * GIB)
 GAMES = Spaces(Frames(4, (84, 84)), Discrete(6))

@@ -18,7 +18,7 @@ from tianji.devices.nvml import Gpu
 from tianji.engines.assembly.wiring import bell_names
 from tianji.errors import UsageError
 from tianji.planning.resolve.places import check_gpu_replay
-from tianji.programs.program import program_for
+from tianji.programs.one_group import program_for
 from tianji.types import Field
 
 

@@ -1,0 +1,177 @@
+"""The gateways of a group that lives on several hosts: what each end of a link forwards.
+
+    learner's host                                    a host with actors only
+    HomeLinks                                         ActorLink
+    policy, grants, orders of the buffer      ->      to the actors there
+    items, gauges, lost actors                <-      of the actors there
+
+The learner's host listens and expects one host after the other under a name of its own each time,
+so that a host that was given up cannot come back while another one has its actors.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tianji.channels.board import ShmBoardReader
+from tianji.channels.memory import Bell
+from tianji.channels.orders import Order
+from tianji.channels.shm import ShmReceiver
+from tianji.engines.assembly.wiring import SharedMemory
+from tianji.gateways.gateway import Gateway
+from tianji.gateways.interface import Port
+from tianji.gateways.links.keys import LinkKeys
+from tianji.gateways.links.link import Link
+from tianji.gateways.links.state import LinkState
+from tianji.gateways.ports.actors_elsewhere import ActorsElsewhere, OnLost
+from tianji.gateways.ports.boards import BoardSink, BoardSource
+from tianji.gateways.ports.buffer_elsewhere import BufferElsewhere
+from tianji.gateways.ports.rows import GaugesSink, GaugesSource, OrdersSink, OrdersSource
+from tianji.programs.program import EXPERIENCE, GATEWAY, POLICY, Program, Role
+from tianji.records import LinkFigures
+
+HOME = "the learner's host"
+MAX_POLICY_BYTES = 1 << 31
+ACTORS, BUFFER = "actors", "buffer"
+
+
+class Expected(NamedTuple):
+    """What a host must know to take part: the name to greet with, and how many processes have run
+    each of its actors before."""
+
+    name: str
+    resets: list[int]
+
+
+@dataclass(slots=True)
+class _OpenLink:
+    link: Link
+    policy: BoardSource
+
+
+class HomeLinks:
+    """The links of the learner's host. `connect` is called once, the rest from any thread."""
+
+    def __init__(self, program: Program, keys: LinkKeys, address: str) -> None:
+        """address: on which to listen."""
+        self._program = program
+        self._keys = keys
+        self._address = address
+        self._lock = threading.Lock()
+        self._tries: Counter[int] = Counter()
+        self._open: dict[int, _OpenLink] = {}
+        self._past: dict[int, LinkFigures] = {}
+        """What has crossed over links that were given up."""
+        self.port = 0
+
+    def connect(self, memory: SharedMemory, on_lost: OnLost) -> Gateway:
+        """Make the gateway of this host."""
+        self._memory, self._on_lost = memory, on_lost
+        self._gateway = Gateway(HOME, self._keys, memory.control.bell(GATEWAY))
+        _, self.port = self._gateway.listen(self._address)
+        return self._gateway
+
+    def expect(self, host: int) -> Expected:
+        """Let a host connect; one that had these actors before is refused from now on."""
+        with self._lock:
+            return self._gateway.do(lambda: self._renew(host))
+
+    def _renew(self, host: int) -> Expected:
+        """Run in the gateway's thread: lost lanes are reset before their counts are read."""
+        if (before := self._open.pop(host, None)) is not None:
+            self._gateway.unlink(before.link)
+            self._past[host] = self._figures(host, before)
+        self._tries[host] += 1
+        name = f"host {host}, try {self._tries[host]}"
+        actors = self._program.actors_on(host)
+        policy = _policy_source(self._memory)
+        ports = self._ports(actors, policy)
+        self._open[host] = _OpenLink(self._gateway.link(name, ports), policy)
+        rows = self._memory.control.supervision.rows
+        return Expected(name, [rows[actor.name][Order.RESETS] for actor in actors])
+
+    def _ports(self, actors: Sequence[Role], policy: BoardSource) -> list[Port]:
+        control, stream = self._memory.control, self._memory.stream
+        (buffer,) = self._program.of_kind("buffer")
+        bell = control.bell(self._program.bells()[buffer.name])
+        indices = [actor.index for actor in actors]
+        return [
+            policy,
+            ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy),
+            OrdersSource(BUFFER, [control.orders.rows[actor.name] for actor in actors]),
+            GaugesSink(ACTORS, [control.gauges.rows[actor.name] for actor in actors]),
+        ]
+
+    def lost(self) -> list[int]:
+        """Return the hosts that were silent for too long."""
+        links = tuple(self._open.items())
+        return [host for host, opened in links if opened.link.state is LinkState.GONE]
+
+    def figures(self) -> list[LinkFigures]:
+        return [self._figures(host, opened) for host, opened in tuple(self._open.items())]
+
+    def _figures(self, host: int, opened: _OpenLink) -> LinkFigures:
+        past = self._past.get(host, LinkFigures(host, 0, 0, 0))
+        report = opened.link.report()
+        return LinkFigures(
+            host,
+            past.sent_bytes + report.bytes_sent,
+            past.received_bytes + report.bytes_received,
+            past.policies + opened.policy.num_forwarded,
+        )
+
+    @property
+    def num_refused(self) -> int:
+        """Connections and messages that were refused."""
+        return self._gateway.refusals.total
+
+
+def _policy_source(memory: SharedMemory) -> BoardSource:
+    return BoardSource(POLICY, ShmBoardReader(memory.boards[POLICY]), MAX_POLICY_BYTES)
+
+
+class ActorLink:
+    """The link of a host with actors only."""
+
+    def __init__(
+        self, program: Program, keys: LinkKeys, address: tuple[str, int], expected: Expected
+    ) -> None:
+        """address: of the learner's host."""
+        self._program = program
+        self._keys = keys
+        self._address = address
+        self._expected = expected
+
+    def connect(self, memory: SharedMemory, on_lost: OnLost) -> Gateway:
+        """Make the gateway of this host; on_lost is not used here."""
+        control, stream = memory.control, memory.stream
+        actors = self._program.actors_on(self._program.here)
+        for actor, resets in zip(actors, self._expected.resets, strict=True):
+            control.supervision.post(actor.name, Order.RESETS, resets)
+        bells = self._program.bells()
+
+        def wake(index: int) -> None:
+            of_actors[index].ring()
+
+        def wake_all() -> None:
+            for bell in of_actors:
+                bell.ring()
+
+        of_actors: list[Bell] = [control.bell(bells[actor.name]) for actor in actors]
+        lanes = [control.bell(bells[actor.name]) for actor in self._program.of_kind("actor")]
+        supervision = [control.supervision.rows[actor.name] for actor in actors]
+        receiver = ShmReceiver(stream, lanes)
+        indices = [actor.index for actor in actors]
+        ports: list[Port] = [
+            BoardSink(POLICY, memory.boards[POLICY], MAX_POLICY_BYTES, wake_all),
+            BufferElsewhere(EXPERIENCE, stream, receiver, indices, supervision),
+            OrdersSink(BUFFER, [control.orders.rows[actor.name] for actor in actors], wake),
+            GaugesSource(ACTORS, [control.gauges.rows[actor.name] for actor in actors]),
+        ]
+        gateway = Gateway(self._expected.name, self._keys, control.bell(GATEWAY))
+        gateway.link(HOME, ports, self._address)
+        return gateway
