@@ -16,7 +16,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from benchmarks.harness import ROOT, Report, alternate, median, parser, ratio, say
-from benchmarks.namespaces import TwoHosts, why_not
+from benchmarks.namespaces import Network, why_not
 from tianji.gateways.links.keys import LinkKeys
 
 SIZES = {"4 KB": 4 << 10, "64 KB": 64 << 10, "512 KB": 512 << 10, "2 MB": 2 << 20}
@@ -47,14 +47,14 @@ def python_with_zmq() -> str | None:
     return None
 
 
-def measure(hosts: TwoHosts, cell: Cell, keys: LinkKeys, python: str, seconds: float) -> float:
+def measure(hosts: Network, cell: Cell, keys: LinkKeys, python: str, seconds: float) -> float:
     """MB/s of items that arrived, complete and in order."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    words = [cell.contestant, hosts.addresses["b"], str(SIZES[cell.size]), str(seconds)]
+    words = [cell.contestant, hosts.addresses[1], str(SIZES[cell.size]), str(seconds)]
     processes = []
-    for host, side in (("b", "receive"), ("a", "send")):
+    for host, side in ((1, "receive"), (0, "send")):
         command = [python, "-m", "benchmarks.links.end", side, *words]
-        process = hosts.start(host, command, env={**os.environ, "PYTHONPATH": path}, cwd=ROOT)  # type: ignore[arg-type]
+        process = hosts.start(host, command, env={**os.environ, "PYTHONPATH": path}, cwd=ROOT)
         assert process.stdin is not None
         process.stdin.write(keys.to_text())
         process.stdin.close()
@@ -66,10 +66,10 @@ def measure(hosts: TwoHosts, cell: Cell, keys: LinkKeys, python: str, seconds: f
     return float(json.loads(answers[0][0])["mb_per_s"])
 
 
-def measure_iperf3(hosts: TwoHosts, seconds: float) -> float:
-    server = hosts.start("b", ["iperf3", "-s", "-1"])
+def measure_iperf3(hosts: Network, seconds: float) -> float:
+    server = hosts.start(1, ["iperf3", "-s", "-1"])
     time.sleep(0.3)
-    client = hosts.start("a", ["iperf3", "-c", hosts.addresses["b"], "-t", str(seconds), "-J"])
+    client = hosts.start(0, ["iperf3", "-c", hosts.addresses[1], "-t", str(seconds), "-J"])
     answer, _ = client.communicate(timeout=seconds + START_S)
     server.communicate(timeout=START_S)
     return float(json.loads(answer)["end"]["sum_received"]["bits_per_second"]) / 8e6
@@ -93,7 +93,7 @@ def main() -> int:
     seconds, turns = (0.3, 1) if args.quick else (SECONDS, NUM_TURNS)
     keys = LinkKeys.make()
     found: dict[Cell, list[float]] = defaultdict(list)
-    with TwoHosts() as hosts:
+    with Network(2) as hosts:
         for limit in LIMITS_GBIT:
             if limit is not None:
                 hosts.limit_gbit(limit)

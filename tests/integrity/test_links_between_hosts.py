@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.namespaces import TwoHosts, why_not
+from benchmarks.namespaces import Network, why_not
 from tianji.gateways.links.keys import LinkKeys
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "possible")
 
 @pytest.fixture
 def hosts():
-    with TwoHosts() as made:
+    with Network(2) as made:
         yield made
 
 
@@ -35,9 +35,9 @@ class Exchange:
 
     def __init__(self, hosts, transport, keys, size, seconds):
         self._hosts, self._keys = hosts, keys
-        words = [transport, hosts.addresses["b"], str(size), str(seconds)]
-        self._receiver = self._start("b", "receive", *words)
-        self._sender = self._start("a", "send", *words)
+        words = [transport, hosts.addresses[1], str(size), str(seconds)]
+        self._receiver = self._start(1, "receive", *words)
+        self._sender = self._start(0, "send", *words)
 
     def _start(self, host, *words):
         command = [sys.executable, "-m", "benchmarks.links.end", *words]
@@ -61,9 +61,9 @@ def test_everything_arrives_over_a_link_that_is_down_for_two_seconds(hosts, keys
     hosts.limit_gbit(0.2)
     exchange = Exchange(hosts, transport, keys, size=64 << 10, seconds=4)
     time.sleep(2.0)
-    hosts.set_cable("a", "down")
+    hosts.set_cable(0, "down")
     time.sleep(2.0)
-    hosts.set_cable("a", "up")
+    hosts.set_cable(0, "up")
     assert exchange.num_items() > 50
 
 
@@ -83,7 +83,7 @@ def test_everything_arrives_after_a_silence_that_breaks_the_connection(hosts, ke
     hosts.limit_gbit(0.2)
     exchange = Exchange(hosts, "link-tls", keys, size=64 << 10, seconds=14)
     time.sleep(3.0)
-    hosts.set_cable("b", "down")
+    hosts.set_cable(1, "down")
     time.sleep(9.0)  # more than a link may be silent
-    hosts.set_cable("b", "up")
+    hosts.set_cable(1, "up")
     assert exchange.num_items() > 50

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.namespaces import why_not
+from benchmarks.namespaces import Network, why_not
 from tests.system.commands import FOREVER, SMALL, Command
-from tests.system.namespaces import Network
 from tests.system.runs import differences
 from tests.system.test_joined_groups import newest, weights_of_groups
 
