@@ -25,16 +25,14 @@ def groups_sentence(account: Account) -> str:
         f"adding up gradients with the others or waiting for them, and is busy {learner}, the "
         f"actors {actors}."
     )
-    slow = slow_group(account)
-    return first if slow is None else f"{first} Group {slow} is the one that is waited for."
+    slow = slow_learner(account)
+    return first if slow is None else f"{first} The others wait for {slow}."
 
 
-def slow_group(account: Account) -> int | None:
-    """Return the group that the others wait for; None where all wait about as long."""
-    waited = account.waited_for_others
-    least = min(waited)
-    clearly = all(share > least + SLOW for share in waited if share != least)
-    return waited.index(least) if clearly and waited.count(least) == 1 else None
+def slow_learner(account: Account) -> str | None:
+    """Return the learner that the others wait for; None where all wait about as long."""
+    (slow, least), *others = sorted(account.waited_for_others.items(), key=lambda each: each[1])
+    return slow if all(share > least + SLOW for _, share in others) else None
 
 
 def gain_of_groups(account: Account) -> str:
@@ -43,11 +41,11 @@ def gain_of_groups(account: Account) -> str:
         return f"{another_core(account)} would help most: the groups sometimes lack one."
     busiest = max(account.learner.busy, account.actors.busy, LEAST_BUSY)
     faster = (account.learner.busy + account.learner.waits["others"]) / busiest
-    slow = slow_group(account)
+    slow = slow_learner(account)
     what = (
         "Larger minibatches (fewer reductions), or --combine average or gossip (no waits),"
         if slow is None
-        else f"A faster group {slow}, or --combine average or gossip (no waits),"
+        else f"A faster {slow}, or --combine average or gossip (no waits),"
     )
     if faster < LEAST_GAIN:
         return f"{what} would help most, but only a little."

@@ -8,7 +8,7 @@ may do so too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tianji.records import Measured, Metrics, Rates, Spent, roles_of
@@ -65,8 +65,8 @@ class Account:
     rates: Rates
     usable_cores: int | None
     server: Server | None = None
-    waited_for_others: tuple[float, ...] = ()
-    """The share that the learner of each group spent in reductions with other groups."""
+    waited_for_others: Mapping[str, float] = field(default_factory=dict)
+    """The share that each learner spent in reductions with others, by its name."""
 
     @property
     def lacks_cores(self) -> bool:
@@ -108,9 +108,9 @@ def to_account(record: Metrics) -> Account | None:
         rates=record["rates_per_s"],
         usable_cores=record["usable_cores"],
         server=_server(record, span_s),
-        waited_for_others=tuple(
-            record["waited_s"].get(role, {}).get("others", 0.0) / span_s for role in learners
-        ),
+        waited_for_others={
+            role: record["waited_s"].get(role, {}).get("others", 0.0) / span_s for role in learners
+        },
     )
 
 

@@ -55,11 +55,9 @@ def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
     """Return the boards of all groups that this one posts on or reads."""
     readers = {
         source: [
-            reader
-            for reader in range(config.num_groups)
-            if source in peers_of(reader, config.num_groups, config.combine)
+            reader for reader in range(config.num_learners) if source in peers_of(reader, config)
         ]
-        for source in range(config.num_groups)
+        for source in range(config.num_learners)
     }
     return tuple(
         Wire(
@@ -100,6 +98,6 @@ def boards_of(group: int) -> tuple[str, ...]:
 
 def boards_read_by(group: int, config: RunConfig) -> tuple[str, ...]:
     """Return the boards of other groups that the learner of a group reads."""
-    peers = peers_of(group, config.num_groups, config.combine)
+    peers = peers_of(group, config)
     cards = (card_name(other) for other in team_of(group, config) if other != group)
     return (*(peer_name(peer) for peer in peers), *cards)

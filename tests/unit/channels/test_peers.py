@@ -18,6 +18,7 @@ from tianji.channels.peers.gloo import LIFE_S, GlooPeers
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.channels.peers.interface import ALONE, gathered, total
 from tianji.channels.peers.timed import TimedPeers
+from tianji.channels.peers.turns import Turns
 from tianji.errors import ReduceBroken, UsageError
 
 SHORT_S = 0.5
@@ -123,20 +124,40 @@ def test_ranks_in_processes_get_the_same_sums(num_ranks):
     check_sums(in_processes(sums_of, num_ranks), num_ranks)
 
 
-def test_ranks_that_take_turns_run_one_at_a_time():
-    team, running, most = InprocTeam(3, LONG_S), [], []
+def test_ranks_that_take_turns_run_one_at_a_time_and_always_in_the_same_order():
+    """Two teams, which wait in sums of their own, and give way to each other."""
 
-    def run(rank):
-        with team.turn():
-            for _ in range(20):
-                running.append(rank)
-                most.append(len(running))
-                time.sleep(1e-4)
-                running.remove(rank)
-                team.end(rank).add(torch.ones(1))
+    def run_once():
+        turns, order = Turns(4), []
+        teams = [InprocTeam(2, LONG_S, turns, members) for members in ((0, 1), (2, 3))]
 
-    on_threads([lambda rank=rank: run(rank) for rank in range(3)])
-    assert set(most) == {1}
+        def run(member):
+            with turns.of(member):
+                for _ in range(5):
+                    order.append((member, "begins"))
+                    time.sleep(1e-4)
+                    order.append((member, "adds"))
+                    teams[member // 2].end(member % 2).add(torch.ones(1))
+                    order.append((member, "has a sum"))
+                    turns.give_way(member)
+
+        on_threads([lambda member=member: run(member) for member in range(4)])
+        return order
+
+    order = run_once()
+    begins = [i for i, (_, what) in enumerate(order) if what == "begins"]
+    assert all(order[i + 1] == (order[i][0], "adds") for i in begins), "nobody comes in between"
+    assert len(begins) == 20 and run_once() == run_once() == order
+
+
+def test_members_that_all_wait_are_told_so():
+    turns = Turns(2)
+
+    def wait(member):
+        with turns.of(member), pytest.raises(ReduceBroken, match="none comes"):
+            turns.wait(member, lambda: False)
+
+    on_threads([lambda: wait(0), lambda: wait(1)])
 
 
 def test_a_rank_that_leaves_breaks_the_sums_of_the_others_at_once():

@@ -323,8 +323,8 @@ def test_learners_that_wait_for_each_other_are_named_as_the_bottleneck():
 
 def test_the_group_that_the_others_wait_for_is_named():
     found = told(joined([0.7, 0.2, 0.68]))
-    assert found.sentences[0].endswith("Group 1 is the one that is waited for.")
-    assert found.gain.startswith("A faster group 1, or --combine average")
+    assert found.sentences[0].endswith("The others wait for 1/learner.")
+    assert found.gain.startswith("A faster 1/learner, or --combine average")
 
 
 def test_learners_that_work_or_lack_batches_are_not_the_groups_fault():

@@ -22,7 +22,9 @@ describes a round and its cost. Presets: {presets}.
 
 These are the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
 FRESH_FLAG = "--fresh"
-ONE_GROUP = "This is the plan of one of {count} groups, on its share of the machine: {cores} cores."
+ONE_GROUP = (
+    "This is the plan of one of {count} learners, on its share of the machine: {cores} cores."
+)
 
 
 def plan(*tokens: str) -> Outcome:
@@ -46,7 +48,7 @@ def plan(*tokens: str) -> Outcome:
             config, machine, lambda one, share: measured_plan(one, env, share, tell, fresh=fresh)
         )
     planned, share = groups.planned, groups.shares[0]
-    if config.num_groups > 1:
-        people().print(ONE_GROUP.format(count=config.num_groups, cores=len(share.cores)))
+    if config.num_learners > 1:
+        people().print(ONE_GROUP.format(count=config.num_learners, cores=len(share.cores)))
     people().print(plan_page(planned, share))
     return Outcome(plan_report(planned, share))

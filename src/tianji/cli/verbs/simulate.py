@@ -94,8 +94,8 @@ def _costs(
             "A simulation takes the costs of actors that infer by themselves and of a learner on "
             "the CPU. Use --device cpu and --inference actor-cpu, or leave both out."
         )
-    if config.num_groups > 1:
-        raise UsageError("A simulation has one group. Leave out --num-groups.")
+    if config.num_learners > 1:
+        raise UsageError("A simulation has one learner. Leave out --num-groups.")
     config = config.model_copy(update={"engine": "local", "device": "cpu"})
     if options.times_actor_s is not None and options.times_learner_s is not None:
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)

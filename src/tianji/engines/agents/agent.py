@@ -77,7 +77,7 @@ class Agent:
                 self._last_shipped = checkpoint.name
                 unpack(checkpoint.data, checkpoints_folder(run_dir) / checkpoint.name)
         spec = order.to_spec(run_dir)
-        fds = open_peer_boards(spec.config.num_groups) if order.has_head else {}
+        fds = open_peer_boards(spec.config.num_learners) if order.has_head else {}
         self._boards = PeerBoards(fds)
         self._own_boards = boards_of(spec.group) if order.has_head else ()
         self._boards.put(posts)

@@ -73,9 +73,9 @@ class MpiHosts:
         """learners_meet: learners on different hosts connect with each other."""
         if num_agents > self.count:
             raise UsageError(
-                f"The run needs {num_agents} hosts (num_groups, times 1 + actor_hosts), and the "
-                f"MPI job has {self.count} ranks, one for each host. Start it with -n "
-                f"{num_agents}, or lower --num-groups or --actor-hosts."
+                f"The run needs {num_agents} hosts (num_groups * learners_per_group * (1 + "
+                f"actor_hosts)), and the MPI job has {self.count} ranks, one for each host. Start "
+                f"it with -n {num_agents}, or lower --num-groups or --actor-hosts."
             )
         self.places: dict[int, str] = {}
         self._addresses = self._find_addresses() if learners_meet else [""] * self.count

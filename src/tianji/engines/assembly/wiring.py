@@ -216,9 +216,9 @@ class InprocEnds:
         return None
 
 
-def open_peer_boards(num_groups: int) -> dict[str, int]:
-    """Open the boards between all groups of a run; return their file descriptors by wire."""
-    names = (name for group in range(num_groups) for name in boards_of(group))
+def open_peer_boards(num_learners: int) -> dict[str, int]:
+    """Open the boards between all learners of a run; return their file descriptors by wire."""
+    names = (name for learner in range(num_learners) for name in boards_of(learner))
     return {name: os.memfd_create(f"tianji-{name}") for name in names}
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
-from tianji.config.run import adds_gradients
+from tianji.config.run import team_of
 from tianji.engines.agents.interface import StartAgent
 from tianji.engines.agents.remote import RemoteEngine
 from tianji.engines.assembly.wiring import open_peer_boards
@@ -47,13 +47,17 @@ class LocalGroups:
     ) -> None:
         """start_agent: starts an agent for a group; None: all groups run on this machine."""
         self._start_agent = start_agent
-        self._is_joined = adds_gradients(spec.config)
+        self._config = spec.config
         self._head = Head(spec, saved, observer)
         self._boards = open_peer_boards(len(plans))
+        self._left_out: set[int] = set()
+        """Learners without which the run goes on."""
         self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """Calls of the head that the engines' threads have asked for."""
         self._engines = [self._build(group_spec) for group_spec in group_specs(spec, plans, saved)]
         self._stops = [StopRequest(note="") for _ in plans]
+        self._asked = Stop.NO
+        """How urgently all of them were asked to stop."""
         self._ended: dict[int, Outcome] = {}
 
     def _build(self, spec: RunSpec) -> Engine:
@@ -99,9 +103,20 @@ class LocalGroups:
     def _on_end(self, group: int, outcome: Outcome) -> None:
         self._ended[group] = outcome
         self._head.leave_out(group)
-        left = len(self._engines) - len(self._ended)
-        if outcome["because"] == "failed" and left and not self._is_joined:
-            self._head.tell(LEFT_OUT.format(group=group, cause=outcome["first_cause"], left=left))
+        if outcome["because"] == "failed":
+            self._leave_out(group, outcome["first_cause"])
+
+    def _leave_out(self, learner: int, cause: str | None) -> None:
+        """End those that make no update without a learner; tell of it if other groups go on."""
+        team, each = team_of(learner, self._config), self._config.learners_per_group
+        running = set(range(len(self._engines))) - self._ended.keys()
+        for mate in running.intersection(team):
+            if self._stops[mate].level == Stop.NO:
+                self._stops[mate].raise_to(Stop.FINISH)
+        left = len({other // each for other in running.difference(team)})
+        if left and learner not in self._left_out:
+            self._head.tell(LEFT_OUT.format(group=learner // each, cause=cause, left=left))
+        self._left_out.update(team)
 
     def _follow(self, stop: StopRequest) -> StoppedBecause:
         """Follow the groups until all have ended; return why the run is over."""
@@ -109,7 +124,7 @@ class LocalGroups:
         while len(self._ended) < len(self._engines):
             self._hear()
             reached = self._head.look()
-            if stop.level > self._level:
+            if stop.level > self._asked:
                 self._head.tell(stop.note)
                 because = because or "interrupted"
                 self._raise_stops(stop.level)
@@ -119,11 +134,8 @@ class LocalGroups:
                     self._raise_stops(Stop.FINISH)
         return because or "failed"
 
-    @property
-    def _level(self) -> Stop:
-        return max(request.level for request in self._stops)
-
     def _raise_stops(self, level: Stop) -> None:
+        self._asked = max(self._asked, level)
         for group, request in enumerate(self._stops):
             if request.level < level and group not in self._ended:
                 request.raise_to(level)
@@ -139,10 +151,8 @@ class LocalGroups:
 
     def _ended_because(self) -> StoppedBecause | None:
         """Return why a group ended by itself: the steps of the run are the only limit that a group
-        knows. A group that failed is left out, unless the others make no update without it."""
+        knows. A group that failed is left out."""
         ended = {outcome["because"] for outcome in self._ended.values()}
-        if "failed" in ended and self._is_joined:
-            return "failed"
         return "max_env_steps" if "max_env_steps" in ended else None
 
 
