@@ -150,18 +150,17 @@ def plan_groups(
     config: RunConfig,
     machine: Machine,
     plan: Callable[[RunConfig, Machine], Planned],
-    num_hosts: int = 1,
+    agents_each: int | None = None,
 ) -> PlannedGroups:
     """Plan a run: one learner with its actors on its share of a machine, and the others alike.
 
-    plan: plans a run of one learner on a machine. num_hosts: machines like this one."""
-    hosts_each = 1 + config.actor_hosts
+    plan: plans a run of one learner on a machine. agents_each: agents that share a host, where the
+    run is on several hosts like this one; None: all learners are on this one."""
     count = config.num_learners
-    each = -(-count * hosts_each // num_hosts)
-    dealt = divide(machine, each)
-    if num_hosts > 1 and each > 1:  # which learners meet on a host is not known
+    dealt = divide(machine, agents_each or count)
+    if agents_each is not None and agents_each > 1:  # which agents meet on a host is not known
         dealt = tuple(replace(share, is_shared=True) for share in dealt)
-    shares = tuple(dealt[number * hosts_each // num_hosts] for number in range(count))
+    shares = tuple(dealt[number % len(dealt)] for number in range(count))
     alone = {"num_groups": 1, "learners_per_group": 1}
     planned = _plan_one(config.model_copy(update=alone), shares[0], plan)
     check_groups_fit(planned.plan, count)

@@ -73,6 +73,9 @@ class HomeLinks:
         self._memory, self._on_lost = memory, on_lost
         self._gateway = Gateway(HOME, self._keys, memory.control.bell(GATEWAY))
         _, self.port = self._gateway.listen(self._address)
+        for actor in self._program.of_kind("actor"):
+            if actor.host != self._program.here:
+                on_lost(actor.index, None)  # others take its turns until its host is there
         return self._gateway
 
     def expect(self, host: int) -> Expected:
@@ -99,11 +102,13 @@ class HomeLinks:
         (buffer,) = self._program.of_kind("buffer")
         bell = control.bell(self._program.bells()[buffer.name])
         indices = [actor.index for actor in actors]
+        gauges = [control.gauges.rows[actor.name] for actor in actors]
+        items = ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy, gauges)
         return [
             policy,
-            ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy),
+            items,
             OrdersSource(BUFFER, [control.orders.rows[actor.name] for actor in actors]),
-            GaugesSink(ACTORS, [control.gauges.rows[actor.name] for actor in actors]),
+            GaugesSink(ACTORS, gauges, lambda row: items.show_in_work(indices[row])),
         ]
 
     def lost(self) -> list[int]:
