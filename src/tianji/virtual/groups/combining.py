@@ -15,7 +15,7 @@ from tianji.virtual.clock import NetworkModel
 
 # One reduction over the loopback interface, with gloo.
 LOOPBACK = NetworkModel(bytes_per_s=1e9, latency_s=40e-6)
-CROWDED_S = 2e-3
+CROWDED_S = 1e-3
 """More for each step of a ring where learners share their cores with actors: they wait for a turn.
 Of runs with two groups on two cores, each with an actor that never waits."""
 EXCHANGE_S = 0.05
