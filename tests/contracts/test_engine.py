@@ -39,7 +39,16 @@ class Recorder:
         return [report for report in self.reports if report["kind"] == kind]
 
 
-@pytest.fixture(params=sorted(ENGINES))
+SLOW = ("ray",)
+"""Here it is the same as `mpi`; test_ray_runs.py has real ones."""
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+        for name in sorted(ENGINES)
+    ]
+)
 def run(request, tmp_path):
     """Run the program on one engine; returns the outcome and the observer."""
     name = request.param

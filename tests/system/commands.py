@@ -18,6 +18,15 @@ SMALL = [
     "--no-tensorboard", "--checkpoint.period-s", "0.2", "--minibatch-size", "16",
     "--epochs", "2", "--run", "run", "--algorithm", "ppo", "--plan.source", "rule",
 ]  # fmt: skip
+WITHOUT_CURVE = """
+import sys
+from tianji.cli.main import main
+from tianji.display import curve
+
+curve.draw_curve = lambda _run_dir: None
+sys.exit(main())
+"""
+"""The command without a picture at its end, which would cost as much as a worker's start."""
 FOREVER = ["--max-env-steps", "100000000", "--target-return", "none"]
 TIANJI = (sys.executable, "-m", "tianji")
 STARTED: list[Command] = []
@@ -47,6 +56,8 @@ class Command:
         self.folder = folder
         self.run_dir = folder / "runs" / "run"
         STARTED.append(self)
+        if program == TIANJI and not prefix:  # mpirun's are known by name
+            program = (sys.executable, "-c", WITHOUT_CURVE)
         self.process = subprocess.Popen(
             [*prefix, *program, *words],
             cwd=folder,
