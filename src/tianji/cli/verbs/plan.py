@@ -135,8 +135,8 @@ def _check_simulated(config: RunConfig) -> None:
         )
     if config.learners_per_group > 1:
         raise UsageError(
-            f"--nodes: groups of {config.learners_per_group} learners cannot be simulated. Leave out "
-            "--learners-per-group, or use as many groups with --combine gradients."
+            f"--nodes: groups of {config.learners_per_group} learners cannot be simulated. Leave "
+            "out --learners-per-group, or use as many groups with --combine gradients."
         )
     if config.balance == "free":
         raise UsageError(
