@@ -199,6 +199,7 @@ def test_the_same_measurement_serves_any_number_of_machines(capfd, measured):
         ("--link-ms 1", "--link-ms belongs to --nodes"),
         ("--nodes 2 --balance free --algorithm dqn", "--balance paced"),
         ("--nodes 2 --engine inline", "one process"),
+        ("--nodes 2 --learners-per-group 2", "Leave out --learners-per-group"),
         ("--nodes 2 --algorithm rennala-nigt", "one learner for all actors"),
         ("--nodes 2 --inference served", "--inference actor-cpu"),
         ("--nodes 2 --inference learner", "--device cpu"),
