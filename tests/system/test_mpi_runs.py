@@ -63,6 +63,17 @@ def test_a_rank_that_dies_ends_the_job_and_resume_goes_on(rank, tmp_path):
     assert again.summary()["env_steps"] >= done
 
 
+@pytest.mark.slow
+def test_an_algorithm_that_gathers_gradients_runs(tmp_path):
+    words = ["--engine", "mpi", "--max-env-steps", "4000", "--target-return", "none"]
+    command = Command(tmp_path, "train", "rennala-nigt", "--run", "run", *words, prefix=here(2))
+    code, _, err = command.finish()
+    assert code == 0, err
+    summary = command.summary()
+    assert summary["stopped_because"] == "max_env_steps"
+    assert sum(summary["gather"]["counts"]) >= summary["version"] > 0
+
+
 def test_a_setting_that_is_refused_ends_all_ranks(tmp_path):
     command = Command(tmp_path, "train", *SMALL, *ON_MPI, "--env", "Nowhere-v1", prefix=here(2))
     code, _, err = command.finish()

@@ -310,8 +310,14 @@ def team_of(learner: int, config: RunConfig) -> tuple[int, ...]:
     its group, or of all groups if these add up their gradients."""
     if config.combine == "gradients":
         return tuple(range(config.num_learners))
-    first = learner - learner % config.learners_per_group
+    first = first_of_group(learner, config)
     return tuple(range(first, first + config.learners_per_group))
+
+
+def first_of_group(learner: int, config: RunConfig) -> int:
+    """Return the first learner of a learner's group. It mixes the parameters of the group with
+    those of others."""
+    return learner - learner % config.learners_per_group
 
 
 def mixes_groups(config: RunConfig) -> bool:
@@ -319,18 +325,12 @@ def mixes_groups(config: RunConfig) -> bool:
     return config.num_groups > 1 and config.combine != "gradients"
 
 
-def peers_of(group: int, num_groups: int, combine: Combine) -> tuple[int, ...]:
-    """Return the groups whose parameters a group reads: all others, or the one before it."""
-    if num_groups == 1 or combine == "gradients":
+def peers_of(learner: int, config: RunConfig) -> tuple[int, ...]:
+    """Return the learners whose parameters a learner reads: the first ones of all other groups, or
+    of the group before its own. Only the first one of a group reads any."""
+    if not mixes_groups(config) or learner != first_of_group(learner, config):
         return ()
-    if combine == "gossip":
-        return ((group - 1) % num_groups,)
-    return tuple(other for other in range(num_groups) if other != group)
-
-
-def mixed_with(learner: int, config: RunConfig) -> tuple[int, ...]:
-    """Return the learners whose parameters a learner reads: the first ones of its group's peers.
-    Only the first one of a group reads any."""
-    group, rank = divmod(learner, config.learners_per_group)
-    peers = () if rank else peers_of(group, config.num_groups, config.combine)
-    return tuple(peer * config.learners_per_group for peer in peers)
+    firsts = tuple(range(0, config.num_learners, config.learners_per_group))
+    if config.combine == "gossip":
+        return (firsts[firsts.index(learner) - 1],)
+    return tuple(first for first in firsts if first != learner)

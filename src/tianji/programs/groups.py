@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig, mixed_with, team_of
+from tianji.config.run import RunConfig, peers_of, team_of
 from tianji.programs.one_group import program_for
 from tianji.programs.program import Program, Wire
 
@@ -55,7 +55,7 @@ def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
     """Return the boards of all groups that this one posts on or reads."""
     readers = {
         source: [
-            reader for reader in range(config.num_learners) if source in mixed_with(reader, config)
+            reader for reader in range(config.num_learners) if source in peers_of(reader, config)
         ]
         for source in range(config.num_learners)
     }
@@ -98,6 +98,6 @@ def boards_of(group: int) -> tuple[str, ...]:
 
 def boards_read_by(group: int, config: RunConfig) -> tuple[str, ...]:
     """Return the boards of other groups that the learner of a group reads."""
-    peers = mixed_with(group, config)
+    peers = peers_of(group, config)
     cards = (card_name(other) for other in team_of(group, config) if other != group)
     return (*(peer_name(peer) for peer in peers), *cards)

@@ -12,7 +12,7 @@ from tests.unit.learner.test_learner_role import Batches
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
-from tianji.config.run import RunConfig, mixed_with, peers_of, team_of
+from tianji.config.run import RunConfig, peers_of, team_of
 from tianji.learner.combination import Combination, MixedState
 from tianji.learner.role import Learner
 from tianji.models.moments import RunningMoments
@@ -58,7 +58,7 @@ class Ring:
         self.combinations = [
             Combination(
                 i, group.state, boards[i],
-                {peer: boards[peer] for peer in peers_of(i, len(vectors), combine)}, every,
+                {peer: boards[peer] for peer in peers_of(i, config(len(vectors), combine))}, every,
             )
             for i, group in enumerate(self.groups)
         ]  # fmt: skip
@@ -79,7 +79,7 @@ class Ring:
 def test_average_reads_all_others_and_gossip_the_group_before_in_a_ring():
     def read(num_groups, combine, each=1):
         asked = config(num_groups, combine, each)
-        return [mixed_with(learner, asked) for learner in range(asked.num_learners)]
+        return [peers_of(learner, asked) for learner in range(asked.num_learners)]
 
     assert read(3, "average") == [(1, 2), (0, 2), (0, 1)]
     assert read(3, "gossip") == [(2,), (0,), (1,)]

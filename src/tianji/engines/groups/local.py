@@ -114,7 +114,7 @@ class LocalGroups:
     def _on_end(self, group: int, outcome: Outcome) -> None:
         self._ended[group] = outcome
         self._head.leave_out(group)
-        if outcome["because"] == "failed" and self._cannot_go_on is None:
+        if outcome["because"] == "failed":
             self._leave_out(group, outcome["first_cause"])
 
     def _leave_out(self, learner: int, cause: str | None) -> None:
@@ -125,7 +125,7 @@ class LocalGroups:
             if self._stops[mate].level == Stop.NO:
                 self._stops[mate].raise_to(Stop.FINISH)
         left = len({other // each for other in running.difference(team)})
-        if left and learner not in self._left_out:
+        if left and learner not in self._left_out and self._cannot_go_on is None:
             self._head.tell(LEFT_OUT.format(group=learner // each, cause=cause, left=left))
         self._left_out.update(team)
 
