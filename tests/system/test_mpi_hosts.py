@@ -11,6 +11,8 @@ import pytest
 from benchmarks.namespaces import Network, why_not
 from tests.system.commands import FOREVER, SMALL, Command, groups_that_work
 from tests.system.mpi_jobs import MPIRUN, on_hosts
+from tests.system.runs import differences
+from tests.system.test_joined_groups import weights_of_groups
 
 pytest.importorskip("mpi4py", reason="needs mpi4py")
 pytestmark = [
@@ -169,3 +171,15 @@ def test_an_environment_that_one_host_does_not_have_is_named_with_the_host(job, 
     cause = command.summary()["first_cause"]
     assert cause.startswith(f"On rank 1 ({job.network.names[OTHER]}): Environment 'worlds:make'")
     assert "No module named 'worlds'" in cause
+
+
+@pytest.mark.slow
+def test_learners_on_two_hosts_add_up_their_gradients(job):
+    words = [*SMALL, "--env", "CartPole-v1", "--engine", "mpi", "--num-groups", "2"]
+    more = ["--combine", "gradients", "--max-env-steps", "4000"]
+    command = job.start("train", *words, *more)
+    code, _, err = command.finish()
+    assert code == 0, err
+    assert command.summary()["stopped_because"] == "max_env_steps"
+    one, other = weights_of_groups(command)
+    assert one and differences(one, other) == []
