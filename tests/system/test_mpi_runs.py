@@ -7,6 +7,8 @@ import pytest
 
 from tests.system.commands import FOREVER, SMALL, Command
 from tests.system.mpi_jobs import MPIRUN, here
+from tests.system.runs import differences
+from tests.system.test_joined_groups import JOINED, weights_of_groups
 
 pytest.importorskip("mpi4py", reason="needs mpi4py")
 pytestmark = pytest.mark.skipif(MPIRUN is None, reason="needs mpirun")
@@ -32,6 +34,16 @@ def test_a_run_ends_at_its_limit_on_all_ranks(tmp_path):
     assert code == 0, err
     summary = command.summary()
     assert (summary["engine"], summary["stopped_because"]) == ("mpi", "max_env_steps")
+
+
+def test_learners_on_two_ranks_add_up_their_gradients(tmp_path):
+    words = [*SMALL, *JOINED, "--engine", "mpi", "--max-env-steps", "4000"]
+    command = Command(tmp_path, "train", *words, prefix=here(2))
+    code, _, err = command.finish()
+    assert code == 0, err
+    one, other = weights_of_groups(command)
+    assert one and differences(one, other) == []
+    assert [host["groups"] for host in command.summary()["hosts"]] == [[0], [1]]
 
 
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
