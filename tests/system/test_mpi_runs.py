@@ -26,6 +26,7 @@ def again_from(command):
     return command.records()[-1]["env_steps"]
 
 
+@pytest.mark.slow  # the short form is on hosts of their own: test_mpi_hosts.py
 def test_a_run_ends_at_its_limit_on_all_ranks(tmp_path):
     words = [*SMALL, *ON_MPI, "--max-env-steps", "4000"]
     command = Command(tmp_path, "train", *words, prefix=here(2))
