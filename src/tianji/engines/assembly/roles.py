@@ -279,9 +279,10 @@ class Roles:
         timed = TimedPeers(peers, gauges, self._now_ns)
         assert isinstance(update, Joins), "check_groups() has looked"
         update.join(timed)
+        clock = self._ends.meeting_clock()
         if len(team) == spec.config.num_learners:
-            return Meeting(timed, self._now_ns)
-        return Meeting(timed, self._now_ns, lambda: orders[Order.OTHER_STEPS])
+            return Meeting(timed, clock)
+        return Meeting(timed, clock, lambda: orders[Order.OTHER_STEPS])
 
     def _show_life(self, role: Role) -> None:
         """Show that the worker of a role is alive while it starts."""

@@ -7,7 +7,9 @@ ends = SharedEnds(program, plan, memory.fds)        # ... and each worker attach
 
 from __future__ import annotations
 
+import itertools
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,7 +42,7 @@ from tianji.programs.program import (
     Role,
     sum_name,
 )
-from tianji.types import Array
+from tianji.types import Array, Clock
 
 if TYPE_CHECKING:
     from tianji.channels.peers.inproc import InprocTeam
@@ -97,6 +99,10 @@ class Ends(Protocol):
         team: their groups, by rank. timeout_s: the longest time that one may make the others wait.
         show_life: called meanwhile. address: of this host, by which the others reach it; empty:
         all are on this host."""
+        ...
+
+    def meeting_clock(self) -> Clock:
+        """Return the clock by which learners decide how often to look at each other."""
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
@@ -211,6 +217,10 @@ class InprocEnds:
         address: str,
     ) -> Peers:
         return ALONE if self._team is None else self._team.end(team.index(group))
+
+    def meeting_clock(self) -> Clock:
+        # It counts how often it is asked, so that no decision depends on the speed of the machine.
+        return itertools.count(0, 1_000_000).__next__
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         return None
@@ -391,6 +401,9 @@ class SharedEnds:
         from tianji.channels.peers.nccl import on_own_gpus
 
         return on_own_gpus(peers, self._device)
+
+    def meeting_clock(self) -> Clock:
+        return time.monotonic_ns
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:
