@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -48,9 +49,11 @@ class Network:
     """Hosts with the addresses 10.213.78.1 and up, each with a cable to one bridge."""
 
     def __init__(self, num_hosts: int) -> None:
-        self.names = [f"tj{os.getpid()}n{host}" for host in range(num_hosts)]
+        mark = secrets.token_hex(3)
+        self.names = [f"tj{mark}n{host}" for host in range(num_hosts)]
         self.addresses = [f"10.213.78.{host + 1}" for host in range(num_hosts)]
-        self._bridge = f"tj{os.getpid()}b"
+        self._bridge = f"tj{mark}b"
+        self._cables = [f"tj{mark}c{host}" for host in range(num_hosts)]
         self._processes: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Network:
@@ -74,12 +77,15 @@ class Network:
         for host, name in enumerate(self.names):
             self.kill(host)
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+            subprocess.run(
+                ["ip", "link", "del", self._cable(host)], capture_output=True, check=False
+            )
         subprocess.run(["ip", "link", "del", self._bridge], capture_output=True, check=False)
         for process in self._processes:
             process.communicate()
 
     def _cable(self, host: int) -> str:
-        return f"tj{os.getpid()}c{host}"
+        return self._cables[host]
 
     def prefix(self, host: int) -> tuple[str, ...]:
         """Return the words before a command that runs on a host."""

@@ -89,10 +89,10 @@ def train_config(
     source = env or config.envs or config.env
     check_groups(config)
     with open_hosts(config) as hosts:
-        machine, num_hosts = _place_of(hosts)
+        machine, agents_each = _place_of(hosts)
         with tell_progress(config.observe.display) as tell:
             groups = plan_groups(
-                config, machine, lambda one, share: plan_run(one, source, share, tell), num_hosts
+                config, machine, lambda one, share: plan_run(one, source, share, tell), agents_each
             )
         _check_network(groups)
         run_dir = new_run_dir(groups.planned.config, base)
@@ -121,7 +121,7 @@ def resume_run(
         saved = newest_saved(run_dir)
         check_not_over(config, run_dir, saved.found.env_steps)
         source, before = env or config.envs or config.env, read_plan(run_dir)
-        machine, num_hosts = _place_of(hosts)
+        machine, agents_each = _place_of(hosts)
         with tell_progress(config.observe.display) as tell:
 
             def plan(one: RunConfig, share: Machine) -> Planned:
@@ -129,7 +129,7 @@ def resume_run(
                     return plan_run(one, source, share, tell)
                 return plan_again(one, changes, source, share, before, tell)
 
-            groups = plan_groups(config, machine, plan, num_hosts)
+            groups = plan_groups(config, machine, plan, agents_each)
         _check_network(groups)
         planned = groups.planned
         check_fits(saved.paths[0], before, planned.plan, planned.config, planned.probe.spaces)
@@ -137,9 +137,9 @@ def resume_run(
         return run.to_end(resume=True)
 
 
-def _place_of(hosts: Hosts | None) -> tuple[Machine, int]:
-    """Return the machine that the run is planned for, and how many there are."""
-    return (read_machine(), 1) if hosts is None else (hosts.machine, hosts.count)
+def _place_of(hosts: Hosts | None) -> tuple[Machine, int | None]:
+    """Return the machine that the run is planned for, and how many agents share one."""
+    return (read_machine(), None) if hosts is None else (hosts.machine, hosts.agents_each)
 
 
 def _check_network(groups: PlannedGroups) -> None:

@@ -10,8 +10,9 @@ from tianji.engines.agents.mpi_hosts import OwnAgent
 class AgentsHere:
     """Every agent is one of this process, and is reached over loopback."""
 
-    def __init__(self, count):
-        self.count = count
+    agents_each = 1
+
+    def __init__(self):
         self.machine = read_machine()
         self.places = {}
         self.agents = {}
@@ -24,9 +25,9 @@ class AgentsHere:
         return agent
 
 
-def use_agents_here(monkeypatch, count):
+def use_agents_here(monkeypatch):
     """Let runs of the cluster engines use agents of this process."""
-    hosts = AgentsHere(count)
+    hosts = AgentsHere()
 
     @contextmanager
     def open_them(config):

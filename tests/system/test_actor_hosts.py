@@ -27,7 +27,7 @@ def test_without_lag_actors_on_other_hosts_give_what_one_process_gives(
     monkeypatch.chdir(tmp_path)
     shared = {"algorithm": algorithm, "num_actors": 4, "max_lag": 0, "max_env_steps": 3000}
     inline = run(engine="inline", **shared)
-    use_agents_here(monkeypatch, 3)
+    use_agents_here(monkeypatch)
     spread = run(**{**SPREAD, **shared, "actor_hosts": 2})
     home, *others = spread["hosts"]
     assert [host["host"] for host in spread["hosts"]] == ["host 0", "host 1", "host 2"]
@@ -45,7 +45,7 @@ def test_without_lag_actors_on_other_hosts_give_what_one_process_gives(
 
 def test_every_item_arrives_once_in_order_and_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    use_agents_here(monkeypatch, 3)
+    use_agents_here(monkeypatch)
     summary = run(
         **SPREAD,
         actor_hosts=2,

@@ -75,7 +75,7 @@ def test_a_barrier_gives_the_bits_of_one_process_although_a_host_is_lost_in_a_ro
 ):
     """What the lost host had added is made again, wherever its actors are then."""
     monkeypatch.chdir(tmp_path)
-    hosts, go = use_agents_here(monkeypatch, 3), tmp_path / "go"
+    hosts, go = use_agents_here(monkeypatch), tmp_path / "go"
     Loss(hosts, monkeypatch, go)
     summary = spread(hosts, go, max_env_steps=10 * STEPS_PER_ROUND)
     assert summary["stopped_because"] == "max_env_steps", summary.get("first_cause")
@@ -94,7 +94,7 @@ def test_a_barrier_gives_the_bits_of_one_process_although_a_host_is_lost_in_a_ro
 @pytest.mark.slow
 def test_a_barrier_gives_the_bits_of_one_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hosts, go = use_agents_here(monkeypatch, 3), tmp_path / "go"
+    hosts, go = use_agents_here(monkeypatch), tmp_path / "go"
     go.touch()
     summary = spread(hosts, go, max_env_steps=2000)
     algorithm = {"name": "sync-nigt", **SMALL}
@@ -109,7 +109,7 @@ def test_a_barrier_gives_the_bits_of_one_process(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["rennala-nigt", "malenia-nigt"])
 def test_gradients_of_all_hosts_are_counted_once(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hosts, go = use_agents_here(monkeypatch, 3), tmp_path / "go"
+    hosts, go = use_agents_here(monkeypatch), tmp_path / "go"
     go.touch()
     summary = spread(hosts, go, name, max_env_steps=20_000)
     counts, version = summary["gather"]["counts"], summary["version"]
@@ -136,7 +136,7 @@ class EndedLoss(Loss):
 @pytest.mark.slow
 def test_rennala_goes_on_when_a_host_is_lost_and_its_actors_count_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hosts, go = use_agents_here(monkeypatch, 3), tmp_path / "go"
+    hosts, go = use_agents_here(monkeypatch), tmp_path / "go"
     EndedLoss(hosts, monkeypatch, go)
     summary = spread(hosts, go, "rennala-nigt")
     assert summary["stopped_because"] == "interrupted"

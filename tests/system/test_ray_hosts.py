@@ -1,59 +1,41 @@
 """Ray over hosts of their own: groups train together, hosts are cut off, lost, and join."""
 
-import secrets
-import sys
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
-from benchmarks.namespaces import Network, why_not
+from benchmarks.namespaces import why_not
+from benchmarks.ray_nodes import ray_nodes
 from tests.system.commands import FOREVER, SMALL, Command
 
 pytest.importorskip("ray", reason="needs Ray")
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
-RAY = (sys.executable, "-m", "ray.scripts.scripts")
 GROUPS = ["--engine", "ray", "--env", "CartPole-v1", "--combine", "average"]
-BACK_S = 15
 
 
 class Cluster:
-    """A Ray node on each host. The first one is the head's, without CPUs for groups."""
+    """Nodes of Ray, and commands on the head's host."""
 
-    def __init__(self, network, folder):
-        self.network = network
-        self._folder = folder
-        self.address = f"{network.addresses[0]}:6379"
-        self._start(0, "--head", "--port", "6379", "--include-dashboard", "false", cpus=0)
-
-    def join(self, host):
-        self._start(host, "--address", self.address)
-
-    def _start(self, host, *words, cpus=2):
-        self.network.run(
-            host, *RAY, "start", *words, "--num-cpus", str(cpus),
-            "--node-ip-address", self.network.addresses[host],
-            "--temp-dir", str(self._folder / f"ray{host}"), "--disable-usage-stats",
-        )  # fmt: skip
+    def __init__(self, nodes):
+        self._nodes = nodes
+        self.network = nodes.network
+        self.join = nodes.join
 
     def train(self, *words):
-        prefix = self.network.prefix(0)
-        return Command(self._folder, "train", *SMALL, *GROUPS, "--ray-address", self.address,
-                       *words, prefix=prefix)  # fmt: skip
+        address = "--ray-address", self._nodes.address
+        return self._command("train", *SMALL, *GROUPS, *address, *words)
 
     def resume(self, *words):
-        prefix = self.network.prefix(0)
-        return Command(self._folder, "resume", "run", *words, prefix=prefix)
+        return self._command("resume", "run", *words)
+
+    def _command(self, *words):
+        return Command(self._nodes.folder, *words, prefix=self._nodes.prefix)
 
 
 @pytest.fixture
-def cluster(monkeypatch):
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    # The paths of Ray's sockets must be short, which those of pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="tj") as folder, Network(4) as network:
-        yield Cluster(network, Path(folder))
+def cluster():
+    with ray_nodes(4) as nodes:
+        yield Cluster(nodes)
 
 
 def groups_that_work(command):
@@ -137,8 +119,9 @@ def host_of_actors(command):
 @pytest.mark.slow
 def test_hosts_of_actors_are_cut_off_lost_and_replaced(cluster):
     cluster.join(1)
-    cluster.join(2)
     command = cluster.train("--actor-hosts", "1", "--num-actors", "4", *FOREVER)
+    command.wait_for_version(5)  # on the only host that is there
+    cluster.join(2)
     first = command.wait_for(lambda: host_of_actors(command), "a host of actors")
     command.wait_for_version(20)
     host = cluster.network.addresses.index(first)

@@ -203,6 +203,16 @@ class ShmSender:
             self._bell.wake()
 
 
+class AnnouncingSender(ShmSender):
+    """Rings for each item that is begun as well, for a gateway that tells a buffer elsewhere."""
+
+    def reserve(self) -> Grant | None:
+        grant = super().reserve()
+        if grant is not None:
+            self._bell.ring()
+        return grant
+
+
 class ShmReceiver:
     """The buffer's end of all lanes, and the owner of the slots."""
 

@@ -157,8 +157,9 @@ class Gateway:
 
     def start(self) -> None:
         """Run in a thread of its own, until it is closed."""
-        self._thread = threading.Thread(target=self.run, name=f"gateway-{self.name}", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self.run, name=f"gateway-{self.name}", daemon=True)
+        thread.start()
+        self._thread = thread  # it has ended, or it runs
 
     def run(self) -> None:
         """Run in the caller's thread, until another one calls `stop`."""

@@ -33,9 +33,6 @@ class Outlet(Protocol):
     ) -> None:
         """Send a message that arrives once and in order. The body must stay until it is settled."""
 
-    def send_loose(self, note: bytes, body: bytes = b"") -> None:
-        """Send a message that may be lost."""
-
 
 class Port(Protocol):
     """One end of a forwarded channel. All calls come from the gateway's thread."""

@@ -160,17 +160,16 @@ def plan_groups(
     config: RunConfig,
     machine: Machine,
     plan: Callable[[RunConfig, Machine], Planned],
-    num_hosts: int = 1,
+    agents_each: int | None = None,
 ) -> PlannedGroups:
     """Plan a run: one group on its share of a machine, and the others alike.
 
-    plan: plans a run of one group on a machine. num_hosts: machines like this one."""
-    hosts_each = 1 + config.actor_hosts
-    each = -(-config.num_groups * hosts_each // num_hosts)
-    dealt = divide(machine, each)
-    if num_hosts > 1 and each > 1:  # which groups meet on a host is not known
+    plan: plans a run of one group on a machine. agents_each: agents that share a host, where the
+    run is on several hosts like this one; None: all groups are on this one."""
+    dealt = divide(machine, agents_each or config.num_groups)
+    if agents_each is not None and agents_each > 1:  # which agents meet on a host is not known
         dealt = tuple(replace(share, is_shared=True) for share in dealt)
-    shares = tuple(dealt[group * hosts_each // num_hosts] for group in range(config.num_groups))
+    shares = tuple(dealt[group % len(dealt)] for group in range(config.num_groups))
     planned = _plan_one(config.model_copy(update={"num_groups": 1}), shares[0], plan)
     check_groups_fit(planned.plan, config.num_groups)
     whole = planned.config.model_copy(update={"num_groups": config.num_groups})

@@ -55,12 +55,13 @@ class BufferHost:
             self.buffer_bell,
             lambda actor, resets: self.lost.append((actor, resets)),
             self.policy_out,
+            self.gauges,
         )
         ports = [
             self.policy_out,
             self.actors,
             OrdersSource("buffer", self.orders),
-            GaugesSink("actors", self.gauges),
+            GaugesSink("actors", self.gauges, self.actors.show_in_work),
         ]
         self.link = self.gateway.link("actors", ports, limits=limits)
 

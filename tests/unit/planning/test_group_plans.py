@@ -166,7 +166,7 @@ def test_a_group_on_several_hosts_is_planned_with_the_cores_of_all():
         probe = Probe(SPACES, False, "", offers_state=False, max_episode_steps=None)
         return Planned(one, plan_for(one), probe, "")
 
-    groups = plan_groups(asked, machine(2), plan, num_hosts=2)
+    groups = plan_groups(asked, machine(2), plan, agents_each=1)
     assert told == [("actor-cpu", 4, True)]
     made = groups.plans[0]
     assert (made.num_hosts, made.actor_places, made.learner_threads) == (2, (1, 1, 1, 1), 2)

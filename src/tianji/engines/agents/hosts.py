@@ -27,8 +27,8 @@ class Hosts(Protocol):
         ...
 
     @property
-    def count(self) -> int:
-        """Return the number of hosts."""
+    def agents_each(self) -> int:
+        """Return how many agents share a host."""
         ...
 
     @property
@@ -48,7 +48,8 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     if config.engine == "ray":
         from tianji.engines.agents.ray_hosts import RayHosts
 
-        with RayHosts(config.ray_address, num_agents(config), own_modules(config)) as hosts:
+        sizes = config.num_groups, 1 + config.actor_hosts
+        with RayHosts(config.ray_address, *sizes, own_modules(config)) as hosts:
             yield hosts
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin

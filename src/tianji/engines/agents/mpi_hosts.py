@@ -80,8 +80,11 @@ class MpiHosts:
     def machine(self) -> Machine:
         return read_machine()
 
+    agents_each = 1
+
     @property
     def count(self) -> int:
+        """Return the number of ranks."""
         return int(_world().size)
 
     def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle:

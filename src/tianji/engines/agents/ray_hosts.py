@@ -51,13 +51,24 @@ NO_TOKEN = (
 
 
 class RayHosts:
-    """The nodes of a Ray cluster, which is ended if it was started here. The agents of a node share
-    its cores."""
+    """The nodes of a Ray cluster, which is ended if it was started here.
 
-    def __init__(self, address: str, num_agents: int = 1, modules: Sequence[Path] = ()) -> None:
-        """modules: the person's own, which every host gets a copy of."""
+    Where groups outnumber the nodes, those of a node share its cores. Agents with actors alone wait
+    for nodes that are free, and run on those that join later; only a Ray that was started here,
+    which has no other nodes, runs all agents on its own."""
+
+    def __init__(
+        self,
+        address: str,
+        num_groups: int = 1,
+        hosts_each: int = 1,
+        modules: Sequence[Path] = (),
+    ) -> None:
+        """hosts_each: agents of each group. modules: the person's own, which every host gets a copy
+        of."""
         self._address = address
-        self._num_agents = num_agents
+        self._num_groups, self._hosts_each = num_groups, hosts_each
+        self._is_ours = False
         self._modules = modules
         self._shipped = contextlib.ExitStack()
         self._ray = import_ray()
@@ -87,6 +98,7 @@ class RayHosts:
             if self._address != AUTO:
                 raise UsageError(NO_CLUSTER.format(self._address, error)) from error
             cores = len(read_machine().cores)
+            self._is_ours = True
             ray.init(num_cpus=cores, include_dashboard=False, _node_ip_address=LOOPBACK, **quiet)
         except ray.exceptions.AuthenticationError as error:
             raise UsageError(NO_TOKEN) from error
@@ -115,8 +127,9 @@ class RayHosts:
         return self._machine
 
     @property
-    def count(self) -> int:
-        return len(self._cpus())
+    def agents_each(self) -> int:
+        num_agents = self._num_groups * (self._hosts_each if self._is_ours else 1)
+        return -(-num_agents // max(1, len(self._cpus())))
 
     def _cpus(self) -> list[float]:
         """Return the CPUs of each node that has some."""
@@ -124,6 +137,8 @@ class RayHosts:
         return [cpus for cpus in alive if cpus]
 
     def start(self, number: int, is_wanted: Callable[[], bool]) -> RayAgent | None:
+        if not self._is_first(number):
+            self._wait_for_learners(is_wanted)
         with self._lock:
             first, self._first = self._first, None
         agent = first or self._place(is_wanted)
@@ -131,12 +146,21 @@ class RayHosts:
             self.places[number] = agent.host
         return agent
 
+    def _is_first(self, number: int) -> bool:
+        """Return whether the agent is that of a group's learner."""
+        return number % self._hosts_each == 0
+
+    def _wait_for_learners(self, is_wanted: Callable[[], bool]) -> None:
+        """Wait until all learners have places: actors are of no use without them."""
+        while sum(map(self._is_first, tuple(self.places))) < self._num_groups and is_wanted():
+            time.sleep(LOOK_S)
+
     def _place(self, is_wanted: Callable[[], bool]) -> RayAgent | None:
         """Wait for a free place and start an agent there, as long as it is wanted."""
         ray, nodes = self._ray, self._cpus()
         if not nodes:
             raise UsageError("The Ray cluster has no node with CPUs. `ray status` shows its nodes.")
-        cpus = max(nodes) / -(-self._num_agents // len(nodes))
+        cpus = max(nodes) / self.agents_each
         group = ray.util.placement_group([{"CPU": cpus}])
         while not group.wait(LOOK_S):
             if not is_wanted():

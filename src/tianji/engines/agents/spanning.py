@@ -92,6 +92,9 @@ class HomeLinks:
         self._memory, self._on_lost = memory, on_lost
         self._gateway = Gateway(HOME, self._keys, memory.control.bell(GATEWAY))
         _, self.port = self._gateway.listen(self._address)
+        for actor in self._program.of_kind("actor"):
+            if actor.host != self._program.here:
+                on_lost(actor.index, None)  # others take its turns until its host is there
         return self._gateway
 
     def expect(self, host: int) -> Expected:
@@ -116,11 +119,13 @@ class HomeLinks:
     def _ports(self, actors: Sequence[Role], policy: BoardSource) -> list[Port]:
         control, stream = self._memory.control, self._memory.stream
         bell, indices = self._buffer_bell(), [actor.index for actor in actors]
+        gauges = [control.gauges.rows[actor.name] for actor in actors]
+        items = ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy, gauges)
         return [
             policy,
-            ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy),
+            items,
             OrdersSource(BUFFER, [control.orders.rows[actor.name] for actor in actors]),
-            GaugesSink(ACTORS, [control.gauges.rows[actor.name] for actor in actors]),
+            GaugesSink(ACTORS, gauges, lambda row: items.show_in_work(indices[row])),
         ]
 
     def _sum_ports(self, host: int) -> list[Port]:

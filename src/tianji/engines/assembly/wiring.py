@@ -26,7 +26,7 @@ from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.peers.interface import ALONE, Peers
 from tianji.channels.requests import Answerer, Asker, RequestMemory
-from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
+from tianji.channels.shm import AnnouncingSender, ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
 from tianji.programs.groups import PEER, PEERS, peer_name
 from tianji.programs.program import (
@@ -318,7 +318,9 @@ class SharedEnds:
 
     def sender(self, actor: Role) -> Sender:
         (buffer,) = self._program.of_kind("buffer")
-        return ShmSender(self._stream, actor.index, self.bell(buffer))
+        is_here = buffer.host == self._program.here
+        kind = ShmSender if is_here else AnnouncingSender
+        return kind(self._stream, actor.index, self.bell(buffer))
 
     def receiver(self) -> Receiver:
         actors = self._program.of_kind("actor")

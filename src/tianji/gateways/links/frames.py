@@ -27,8 +27,6 @@ class Kind(IntEnum):
 
     DATA = 1
     """A numbered message: it arrives once, in order."""
-    LOOSE = 2
-    """A message without a number, which a broken connection may lose."""
     ACK = 3
     """Nothing but the acknowledgement in its header."""
     PING = 4

@@ -49,9 +49,6 @@ class _Channel:
             )
         self._link.session.send(Message(self._number, note, body, settled))
 
-    def send_loose(self, note: bytes, body: bytes = b"") -> None:
-        self._link.queue_loose(self._number, note, body)
-
 
 class Link:
     """One end of a link; it is the inbox of the frames that arrive."""
@@ -176,12 +173,6 @@ class Link:
             if body:
                 connection.queue(body)
 
-    def queue_loose(self, channel: int, note: bytes, body: bytes) -> None:
-        """Queue a message that may be lost, unless the socket is behind already."""
-        if self.connection is None or self.connection.waiting_bytes > _FILL_BYTES:
-            return
-        self._queue(Kind.LOOSE, channel, 0, note, body)
-
     def ready(self, events: int) -> None:
         """The socket is ready; writing comes with the next turn."""
         if events & EVENT_READ:
@@ -229,8 +220,7 @@ class Link:
     # --------------------------------------------------------------------- inbox
 
     def place(self, header: Header, note: bytes) -> memoryview | None:
-        is_message = header.kind in (Kind.DATA, Kind.LOOSE)
-        if not is_message:
+        if header.kind != Kind.DATA:
             if header.body_bytes:
                 raise Refused(Refusal.GARBAGE)
             return None
@@ -239,7 +229,7 @@ class Link:
         port = self._ports[header.channel]
         if header.body_bytes > port.max_body_bytes:
             raise Refused(Refusal.OVERSIZED)
-        if header.kind == Kind.DATA and not self.session.is_new(header.number):
+        if not self.session.is_new(header.number):
             return None
         return port.place(note, header.body_bytes)
 
@@ -251,8 +241,6 @@ class Link:
                 return
             self._ports[header.channel].receive(note, body)
             self.session.receive()
-        elif header.kind == Kind.LOOSE:
-            self._ports[header.channel].receive(note, body)
         elif header.kind == Kind.PING:
             self._answer(note)
         elif header.kind == Kind.PONG:

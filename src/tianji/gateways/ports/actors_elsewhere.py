@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Grant
 from tianji.channels.memory import Bell
 from tianji.channels.shm import ShmSender, StreamMemory
@@ -51,8 +52,14 @@ class _Lane:
     """Grants that were not forwarded yet."""
     granted: deque[Grant] = field(default_factory=deque)
     """Grants that were forwarded; items come in their order."""
+    versions: deque[int] = field(default_factory=deque)
+    """The policy that each of them followed: its item is begun with it, or with a newer one."""
     is_arriving: bool = False
     """An item is being received into the first granted slot."""
+
+    def forget_grants(self) -> None:
+        for kept in (self.reserved, self.granted, self.versions):
+            kept.clear()
 
 
 class ActorsElsewhere:
@@ -66,8 +73,10 @@ class ActorsElsewhere:
         receiver_bell: Bell,
         on_lost: OnLost,
         policy: BoardSource | None = None,
+        gauges: Sequence[memoryview] = (),
     ) -> None:
-        """actors: whose lanes these are, by index. on_lost: called in the gateway's thread."""
+        """actors: whose lanes these are, by index. on_lost: called in the gateway's thread.
+        gauges: their rows on this host, which another port writes."""
         self.wiring = f"stream {name} {memory.layout.fingerprint()} {list(actors)}"
         self.max_body_bytes = memory.layout.slot_bytes
         self.num_void = 0
@@ -76,6 +85,7 @@ class ActorsElsewhere:
         self._on_lost = on_lost
         self._policy = policy
         self._lanes = {actor: _Lane() for actor in actors}
+        self._gauges = dict(zip(actors, gauges, strict=True)) if gauges else {}
 
     def open(self, outlet: Outlet) -> None:
         self._outlet = outlet
@@ -98,8 +108,7 @@ class ActorsElsewhere:
         if not lane.has_joined:
             lane.has_joined = True
             lane.generation += 1
-            lane.reserved.clear()
-            lane.granted.clear()
+            lane.forget_grants()
             self._outlet.send(pack(Renewed(actor, lane.life, lane.generation)))
         while (grant := sender.reserve()) is not None:
             lane.reserved.append(grant)
@@ -116,9 +125,19 @@ class ActorsElsewhere:
                 first, count = lane.reserved[0].round, 0
                 while lane.reserved and lane.reserved[0].round == first + count:
                     lane.granted.append(lane.reserved.popleft())
+                    lane.versions.append(0 if self._policy is None else self._policy.forwarded)
                     count += 1
                 self._outlet.send(pack(Granted(actor, lane.life, first, count)))
+            self.show_in_work(actor)
         return True
+
+    def show_in_work(self, actor: int) -> None:
+        """Show the oldest version that an item in work may have been begun with, until the actor's
+        own gauges say which. Without it, an unroll that is on its way could become too old while
+        nobody waits for it."""
+        lane, row = self._lanes[actor], self._gauges.get(actor)
+        if row is not None and lane.versions and not row[Gauge.STARTED_VERSION]:
+            row[Gauge.STARTED_VERSION] = lane.versions[0] + 1
 
     # --------------------------------------------------------------------- items
 
@@ -167,6 +186,10 @@ class ActorsElsewhere:
         if times is not None:
             np.subtract(times[slot], clock.offset_ns, out=times[slot], where=times[slot] != 0)
         stamp = item.stamp
+        lane.versions.popleft()
+        if (row := self._gauges.get(item.actor)) is not None:
+            row[Gauge.STARTED_VERSION] = 0  # that was this item's
+            self.show_in_work(item.actor)
         lane.sender.send(
             slot,
             stamp._replace(
@@ -189,5 +212,4 @@ class ActorsElsewhere:
     def _lose(self, lane: _Lane) -> None:
         lane.sender = None
         lane.has_joined = lane.is_arriving = False
-        lane.reserved.clear()
-        lane.granted.clear()
+        lane.forget_grants()

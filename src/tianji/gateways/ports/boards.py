@@ -25,7 +25,8 @@ class BoardSource:
         self.max_body_bytes = max_bytes
         self._reader = reader
         self._free: list[bytearray] = [bytearray() for _ in range(NUM_COPIES)]
-        self._forwarded = -1
+        self.forwarded = -1
+        """The version that was handed to the link last."""
         self.num_forwarded = 0
 
     def open(self, outlet: Outlet) -> None:
@@ -39,7 +40,7 @@ class BoardSource:
     def forward(self) -> bool:
         """Hand the latest version to the link; return whether that is done, so that what is sent
         next arrives behind it."""
-        if self._reader.version() <= self._forwarded:
+        if self._reader.version() <= self.forwarded:
             return True
         if not self._free or not self._outlet.has_room(len(self._free[-1])):
             return False
@@ -50,8 +51,8 @@ class BoardSource:
                 copy[:] = bytes(len(payload))
             np.copyto(np.frombuffer(copy, np.uint8), payload)
 
-        self._forwarded = self._reader.latest(read)
-        self._outlet.send(VERSION.pack(self._forwarded), memoryview(copy), self._giving_back(copy))
+        self.forwarded = self._reader.latest(read)
+        self._outlet.send(VERSION.pack(self.forwarded), memoryview(copy), self._giving_back(copy))
         self.num_forwarded += 1
         return True
 
@@ -69,7 +70,7 @@ class BoardSource:
 
     def reset(self) -> None:
         """A new peer has no version yet."""
-        self._forwarded = -1
+        self.forwarded = -1
 
 
 class BoardSink:

@@ -1,8 +1,8 @@
 """Rows of orders and of gauges, forwarded to another host.
 
 Orders say what is wanted now: a row crosses when it has changed, and every change arrives. Gauges
-are telemetry: all rows cross a few times a second, and when an actor begins with another version;
-a broken connection may lose some.
+are telemetry: all rows cross a few times a second, and when an actor begins or ends an item. They
+arrive in order with the items, so that the buffer knows which ones are in work.
 Times among the words are corrected by the offset of the clocks.
 """
 
@@ -79,7 +79,7 @@ class GaugesSource:
         self._now_ns = now_ns
         self._next_ns = 0
         self._begun: list[int] = []
-        """The versions that actors act with; the buffer asks late ones to hurry."""
+        """The versions that items in work were begun with; the buffer asks late actors to hurry."""
 
     def open(self, outlet: Outlet) -> None:
         self._outlet = outlet
@@ -89,11 +89,13 @@ class GaugesSource:
         begun = [row[Gauge.STARTED_VERSION] for row in self._rows]
         if now_ns < self._next_ns and begun == self._begun:
             return False
+        if not self._outlet.has_room(len(self._rows) * _GAUGES.size):
+            return False
         self._next_ns, self._begun = now_ns + GAUGES_PERIOD_NS, begun
         for first in range(0, len(self._rows), _BATCH_ROWS):
             rows = self._rows[first : first + _BATCH_ROWS]
             body = b"".join(_GAUGES.pack(*row.tolist()) for row in rows)
-            self._outlet.send_loose(_INDEX.pack(first), body)
+            self._outlet.send(_INDEX.pack(first), body)
         return True
 
     def place(self, note: bytes, nbytes: int) -> memoryview | None:
@@ -150,7 +152,7 @@ class _RowsSink:
         """The row of this index is complete."""
 
     def interrupted(self) -> None:
-        """A row that was not complete arrives again, or is lost."""
+        """A row that was not complete arrives again."""
 
     def reset(self) -> None:
         """Rows keep what was last wanted or measured."""
@@ -171,5 +173,12 @@ class OrdersSink(_RowsSink):
 class GaugesSink(_RowsSink):
     """Shows the gauges of another host's roles in local rows."""
 
-    def __init__(self, name: str, rows: Rows) -> None:
+    def __init__(
+        self, name: str, rows: Rows, on_written: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """on_written: called with the index of a row that has changed."""
         super().__init__(f"gauges {name} {len(rows)}", rows, _GAUGES, GAUGE_TIMES, _BATCH_ROWS)
+        self._on_written = on_written
+
+    def _written(self, index: int) -> None:
+        self._on_written(index)

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.channels.ends import wait_for
 from tests.unit.gateways.ends import Cable
 from tests.unit.gateways.hosts import ActorsHost, TwoHosts
+from tianji.channels.gauges import Gauge
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.orders import Order
 from tianji.gateways import gateway, watch
@@ -107,6 +108,27 @@ def test_a_grant_never_overtakes_the_policy_of_before_it(hosts):
             hosts.a.senders[0].send(grant.slot, stamp(0, grant.round))
         take_all(hosts)
     assert seen > 100
+
+
+def test_what_was_granted_counts_as_in_work_until_the_actor_tells_or_sends(hosts):
+    def in_work():
+        return hosts.b.gauges[0][Gauge.STARTED_VERSION] - 1
+
+    hosts.settle()
+    hosts.b.policy.post(7, lambda payload: None)
+    hosts.b.receiver.grant(0, 0, 2)
+    hosts.settle()
+    assert in_work() == 7, "it may have begun with the policy that came before the grant"
+    hosts.a.gauges[0][Gauge.STARTED_VERSION] = 9 + 1
+    hosts.settle()
+    assert in_work() == 9
+    hosts.a.gauges[0][Gauge.STARTED_VERSION] = 0
+    send_one(hosts, 0)
+    hosts.settle()
+    assert in_work() == 7, "the second grant"
+    send_one(hosts, 0)
+    hosts.settle()
+    assert in_work() == -1
 
 
 def test_what_a_dead_actor_had_sent_arrives_before_its_loss_is_told(hosts):
