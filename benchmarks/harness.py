@@ -187,13 +187,19 @@ def tianji_command(*arguments: str) -> list[str]:
 
 
 def train(
-    preset: str, *arguments: str, timeout_s: float = 300.0, env: Mapping[str, str] | None = None
+    preset: str,
+    *arguments: str,
+    timeout_s: float = 300.0,
+    env: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> dict[str, Any]:
     """One `tianji train PRESET ... --json` as a user would call it, in a folder of its own.
 
+    prefix: words before the command, such as those that run it in a network namespace.
+
     Returns its summary, with the run's `config`, `plan` and `metrics` (a list) beside it.
     """
-    command = tianji_command("train", preset, *arguments, "--json")
+    command = [*prefix, *tianji_command("train", preset, *arguments, "--json")]
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         summary = run_json(command, timeout_s=timeout_s, env=env, cwd=Path(scratch))
         (run,) = (Path(scratch) / "runs").iterdir()

@@ -110,13 +110,15 @@ class Network:
         self._processes.append(process)
         return process
 
+    def processes(self, host: int) -> list[int]:
+        """Return the ids of all processes of a host."""
+        words = ["ip", "netns", "pids", self.names[host]]
+        found = subprocess.run(words, capture_output=True, text=True, check=False)
+        return [int(word) for word in found.stdout.split()]
+
     def kill(self, host: int) -> None:
         """End every process of a host at once."""
-        name = self.names[host]
-        found = subprocess.run(
-            ["ip", "netns", "pids", name], capture_output=True, text=True, check=False
-        )
-        for pid in map(int, found.stdout.split()):
+        for pid in self.processes(host):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

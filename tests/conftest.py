@@ -1,10 +1,16 @@
 """What holds for every test: one thread for torch, no pictures, and a cache folder of their own."""
 
+import gc
 import os
 import sys
 from pathlib import Path
 
 import pytest
+
+
+def pytest_collection_finish():
+    """The collector need not walk all tests and modules again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -39,7 +39,7 @@ from tianji.figures.files import Data, Point
 PACKAGES = ("tianji", "torch", "numpy", "gymnasium", "ale-py")
 QUICK = (
     "--num-envs", "4", "--replay-size", "2000", "--warmup-steps", "64", "--batch-size", "16",
-    "--updates-per-version", "1", "--plan.source", "rule", "--device", "cpu",
+    "--updates-per-version", "1", "--plan.source", "rule", "--device", "cpu", "--num-actors", "1",
 )  # fmt: skip
 
 EVALUATION = ("--evaluate.episodes", "3", "--evaluate.cut-after-steps", "6000")
@@ -105,7 +105,7 @@ def contest_of(args: argparse.Namespace) -> Contest:
     if args.evaluate_s > 0:
         options += ("--evaluate.period-s", str(args.evaluate_s), *EVALUATION)
     if args.quick:
-        return Contest(args.presets, 6.0, args.side_by_side, args.seed, (*QUICK, *args.options))
+        return Contest(args.presets, 3.0, args.side_by_side, args.seed, (*QUICK, *args.options))
     return Contest(args.presets, 60 * args.minutes, args.side_by_side, args.seed, options)
 
 

@@ -39,7 +39,16 @@ class Recorder:
         return [report for report in self.reports if report["kind"] == kind]
 
 
-@pytest.fixture(params=sorted(ENGINES))
+SLOW = ("ray",)
+"""Here it is the same as `mpi`; test_ray_runs.py has real ones."""
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+        for name in sorted(ENGINES)
+    ]
+)
 def run(request, tmp_path):
     """Run the program on one engine; returns the outcome and the observer."""
     name = request.param
@@ -48,7 +57,9 @@ def run(request, tmp_path):
         settings = {"engine": name, "env_kwargs": {"length": 10_000}, **values}
         spec, observer = make_spec(tmp_path, **settings), Recorder(stop_at)
         program = program_for(spec.config, spec.plan)
-        more = {"start_agent": lambda group, is_wanted: OwnAgent()} if name in HOSTS else {}
+        more = (
+            {"start_agent": lambda group, is_wanted: OwnAgent("this host")} if name in HOSTS else {}
+        )
         engine = ENGINES[name](spec, program, observer, **more)
         try:
             return engine.run(observer.stop, resume), observer

@@ -14,6 +14,8 @@ from tests.docs import pages
 from tests.docs.pages import DOCS, PAGES
 from tianji.cli.main import VERBS, build_app, main
 from tianji.cli.pages.closing import take_seeds
+from tianji.cli.pages.hosts_plan import HostsOptions
+from tianji.cli.pages.options import take
 from tianji.cli.pages.simulate import take_options
 from tianji.config.files import list_presets, load_preset
 from tianji.config.overrides import preset_and_assignments, resolve, resume_changes
@@ -80,7 +82,8 @@ def parse(words):
         flags = ["--fresh"] if verb == "plan" else []
         words = [w for w in rest if not w.endswith(".yaml") and w not in flags]
         preset, asked = preset_and_assignments(words)
-        resolve(preset, take_seeds(asked)[1] if verb == "train" else asked)
+        taken = take_seeds(asked) if verb == "train" else take(HostsOptions, asked, "tianji plan")
+        resolve(preset, taken[1])
     elif verb == "simulate":
         preset, asked = preset_and_assignments(rest)
         resolve(preset, take_options(asked)[1])

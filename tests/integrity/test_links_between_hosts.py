@@ -56,7 +56,7 @@ class Exchange:
         return json.loads(answer)["items"]
 
 
-@pytest.mark.parametrize("transport", ["link", "link-tls"])
+@pytest.mark.parametrize("transport", [pytest.param("link", marks=pytest.mark.slow), "link-tls"])
 def test_everything_arrives_over_a_link_that_is_down_for_two_seconds(hosts, keys, transport):
     hosts.limit_gbit(0.2)
     exchange = Exchange(hosts, transport, keys, size=64 << 10, seconds=4)

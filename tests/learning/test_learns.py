@@ -85,10 +85,12 @@ def test_every_kind_of_action_and_observation_learns(
 ):
     """Without looking at the world, the best are -3.3, 4.2 and 0."""
     monkeypatch.chdir(tmp_path)
+    few = {"epochs": 4, "minibatch_size": 128} if algorithm == "ppo" else {}
     config = make_config(
         env=f"tianji.envs.worlds:{world}", algorithm=algorithm, engine="inline", observe=QUIET,
-        num_envs=16, unroll_length=32, max_env_steps=60_000, learning_rate=2e-3, gamma=gamma,
-        target_return=target,
+        learner_threads=1, num_envs=16, unroll_length=32, max_env_steps=60_000,
+        learning_rate=2e-3, gamma=gamma,
+        target_return=target, **few,
     )  # fmt: skip
     summary = train_config(config)
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +18,17 @@ SMALL = [
     "--no-tensorboard", "--checkpoint.period-s", "0.2", "--minibatch-size", "16",
     "--epochs", "2", "--run", "run", "--algorithm", "ppo", "--plan.source", "rule",
 ]  # fmt: skip
+WITHOUT_CURVE = """
+import sys
+from tianji.cli.main import main
+from tianji.display import curve
+
+curve.draw_curve = lambda _run_dir: None
+sys.exit(main())
+"""
+"""The command without a picture at its end, which would cost as much as a worker's start."""
 FOREVER = ["--max-env-steps", "100000000", "--target-return", "none"]
+TIANJI = (sys.executable, "-m", "tianji")
 STARTED: list[Command] = []
 """The commands of the test that runs."""
 
@@ -33,13 +44,24 @@ def kill_the_rest() -> None:
 class Command:
     """`tianji ...` in a folder, as a process."""
 
-    def __init__(self, folder: Path, *words: str, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *words: str,
+        prefix: tuple[str, ...] = (),
+        program: tuple[str, ...] = TIANJI,
+        environ: dict[str, str] | None = None,
+    ) -> None:
+        """environ: variables beside those of this process."""
         self.folder = folder
         self.run_dir = folder / "runs" / "run"
         STARTED.append(self)
+        if program == TIANJI and not prefix:  # mpirun's are known by name
+            program = (sys.executable, "-c", WITHOUT_CURVE)
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "tianji", *words],
+            [*prefix, *program, *words],
             cwd=folder,
+            env={**os.environ, **(environ or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -93,6 +115,18 @@ class Command:
 
     def summary(self) -> dict:
         return json.loads((self.run_dir / "summary.json").read_text())
+
+
+def groups_that_work(command: Command) -> set[int]:
+    """The groups that have made steps between the last two records."""
+    records = command.records()
+    if len(records) < 2:
+        return set()
+    before, after = (
+        {figures["group"]: figures["env_steps"] for figures in record["groups"]}
+        for record in records[-2:]
+    )
+    return {group for group, steps in after.items() if steps > before.get(group, 0)}
 
 
 def whole_lines(path: Path) -> list[dict]:

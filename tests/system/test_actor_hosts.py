@@ -6,7 +6,7 @@ import pytest
 
 from tests.integrity.test_nothing_is_lost import AUDITOR
 from tests.system.agents import use_agents_here
-from tests.system.runs import DQN, PPO, differences, run, saved_state
+from tests.system.runs import DQN, PPO, differences, resume, run, saved_state
 from tests.system.test_bit_equality import ACTORS, CLOCK
 from tianji.checkpoint.load import latest, read_checkpoint
 
@@ -60,3 +60,17 @@ def test_every_item_arrives_once_in_order_and_whole(tmp_path, monkeypatch):
     assert summary["discarded_items"] == 0
     assert summary["lag_versions"]["max"] <= 2
     assert summary["ratio"]["actual"] == 1.0
+
+
+@pytest.mark.slow
+def test_groups_may_each_live_on_several_hosts_and_be_resumed_on_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    use_agents_here(monkeypatch)
+    groups = {"num_groups": 2, "combine": "average", "actor_hosts": 1}
+    summary = run(**SPREAD, **groups, algorithm=PPO, max_env_steps=6000)
+    assert [host["groups"] for host in summary["hosts"]] == [[0], [0], [1], [1]]
+    summary = resume(summary["run_dir"], actor_hosts=2, max_env_steps=9000)
+    assert len(summary["hosts"]) == 6
+    summary = resume(summary["run_dir"], actor_hosts=0, engine="local", max_env_steps=12_000)
+    assert summary["stopped_because"] == "max_env_steps"
+    assert summary["env_steps"] >= 12_000

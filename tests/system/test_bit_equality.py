@@ -9,7 +9,14 @@ ACTORS = ".state.actors"
 
 
 @pytest.mark.parametrize(
-    "algorithm", [PPO, DQN, PRIORITISED, IMPALA], ids=["ppo", "dqn", "prioritised", "impala"]
+    "algorithm",
+    [
+        pytest.param(PPO, id="ppo"),
+        pytest.param(PRIORITISED, id="prioritised"),
+        pytest.param(IMPALA, id="impala"),
+        # Its short form has its buffer in a process too: test_placements.py.
+        pytest.param(DQN, id="dqn", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("num_actors", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):

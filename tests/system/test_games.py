@@ -32,7 +32,7 @@ def test_a_game_is_trained_on(name, tmp_path, monkeypatch):
 def test_frames_reach_a_learner_whose_buffer_has_a_process_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     summary = run(
-        env="ALE/Pong-v5", algorithm=ALGORITHMS["ppo"], engine="local", num_envs=4, num_actors=2,
+        env="ALE/Pong-v5", algorithm=ALGORITHMS["ppo"], engine="local", num_envs=4, num_actors=1,
         max_env_steps=32, observe=QUIET, plan={"source": "rule", "buffer_worker": "buffer"},
     )  # fmt: skip
     assert summary["stopped_because"] == "max_env_steps"

@@ -20,7 +20,8 @@ def weights(summary):
     return {name: value for name, value in state.items() if name.startswith(".weights")}
 
 
-@pytest.mark.parametrize("engine", ["local", "virtual"])
+# With processes the short form has one for its buffer too: test_placements.py.
+@pytest.mark.parametrize("engine", [pytest.param("local", marks=pytest.mark.slow), "virtual"])
 def test_rounds_with_a_barrier_are_the_same_in_every_engine(engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     inline, other = gathered("inline"), gathered(engine)

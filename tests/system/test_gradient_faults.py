@@ -160,7 +160,7 @@ def waits_for(command, actor):
     "algorithm", ["malenia-nigt", pytest.param("sync-nigt", marks=pytest.mark.slow)]
 )
 def test_if_told_to_they_go_on_without_one_that_hangs_and_with_it_again(tmp_path, algorithm):
-    command = train(tmp_path, algorithm, *ABSENT)
+    command = train(tmp_path, algorithm, *ABSENT, "--num-actors", "2", "--num-envs", "2")
     hung = command.workers()["actor-1"]
     hung.suspend()
     goes_on(command)

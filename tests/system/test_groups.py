@@ -3,6 +3,7 @@
 import signal
 
 import numpy as np
+import pytest
 
 from tests.system.commands import FOREVER, SMALL, Command
 from tests.system.runs import PPO, resume, run
@@ -42,9 +43,10 @@ def test_two_groups_that_gossip_train_cartpole_to_the_target_of_the_run(tmp_path
     assert summary["hosts"][0]["groups"] == [0, 1]
     run_dir = tmp_path / summary["run_dir"]
     assert_nothing_falls(run_dir)
-    # Groups that were never mixed are as far apart as two networks trained apart.
+    # Groups that were never mixed are 9 % to 15 % apart, and those that gossip 1 % to 3 %: more
+    # where one of them gets its core less often.
     one, other = weights_of(run_dir, 0), weights_of(run_dir, 1)
-    assert np.abs(one - other).mean() < 0.02 * np.abs(one).mean()
+    assert np.abs(one - other).mean() < 0.05 * np.abs(one).mean()
     assert summary["checkpoint"].startswith(str(group_folder(run_dir, 0).relative_to(tmp_path)))
     load_policy(run_dir)
 
@@ -85,6 +87,7 @@ def test_a_killed_learner_comes_back_while_the_other_group_goes_on_and_ctrl_c_en
     assert_nothing_falls(command.run_dir)
 
 
+@pytest.mark.slow  # in one process it is short: tests/unit/engines/groups/test_inline_groups.py
 def test_a_run_continues_with_one_and_with_three_groups(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     short = {"max_episode_steps": 20}  # however much is learnt, episodes end
@@ -106,14 +109,23 @@ def test_a_run_continues_with_one_and_with_three_groups(tmp_path, monkeypatch):
     assert_nothing_falls(run_dir)
 
 
-def test_a_run_of_one_group_continues_with_two(tmp_path, monkeypatch):
+def test_a_run_of_one_group_continues_with_two_and_with_one_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    summary = run(algorithm=PPO, max_env_steps=3000)
+    short = {"max_episode_steps": 20}  # however much is learnt, episodes end
+    summary = run(algorithm=PPO, max_env_steps=2000, engine="inline", env_kwargs=short)
     run_dir = tmp_path / summary["run_dir"]
-    changes = {"num_groups": 2, "combine": "average", "max_env_steps": 8000}
+    changes = {"num_groups": 2, "combine": "average", "max_env_steps": 6000, "engine": "local"}
     after = resume(run_dir, **changes)
-    assert after["stopped_because"] == "max_env_steps" and after["env_steps"] >= 8000
+    assert after["stopped_because"] == "max_env_steps" and after["env_steps"] >= 6000
     assert [f["version"] > summary["version"] for f in after["groups"]] == [True, True]
+    last = resume(run_dir, num_groups=1, max_env_steps=after["env_steps"] + 2000)
+    assert last["stopped_because"] == "max_env_steps"
+    assert last["env_steps"] >= after["env_steps"] + 2000
+    assert last["episodes"] > after["episodes"] > summary["episodes"]
+    (figures,) = last["groups"]
+    assert figures["version"] > after["groups"][0]["version"]
+    assert len(newest_set(run_dir).paths) == 1
+    assert_nothing_falls(run_dir)
 
 
 def test_a_killed_learner_ends_all_that_add_up_gradients_and_they_start_again_together(tmp_path):

@@ -24,6 +24,7 @@ def newest(command):
     ]
 
 
+@pytest.mark.slow  # in short form with a killed learner: test_groups.py, and in one process
 def test_all_groups_have_the_same_policy(tmp_path):
     command = Command(tmp_path, "train", *SMALL, *JOINED, "--max-env-steps", "4000")
     code, _, err = command.finish()
@@ -35,7 +36,8 @@ def test_all_groups_have_the_same_policy(tmp_path):
     assert first["updates"] == second["updates"] > 0
 
 
-@pytest.mark.parametrize("victim", [pytest.param("0", marks=pytest.mark.slow), "1"])
+@pytest.mark.slow  # in short form, with checkpoints at longer intervals: test_groups.py
+@pytest.mark.parametrize("victim", ["0", "1"])
 def test_learners_begin_again_together_when_one_dies(victim, tmp_path):
     command = Command(tmp_path, "train", *SMALL, *JOINED, *FOREVER)
     command.wait_for_version(20)

@@ -1,19 +1,15 @@
 """Runs under mpirun: all ranks end together, whichever of them ends first."""
 
-import shutil
 import signal
-import sys
-from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.mpi_jobs import MPIRUN, here
 
 pytest.importorskip("mpi4py", reason="needs mpi4py")
-MPIRUN = shutil.which("mpirun") or shutil.which("mpirun", path=str(Path(sys.executable).parent))
 pytestmark = pytest.mark.skipif(MPIRUN is None, reason="needs mpirun")
-PREFIX = (str(MPIRUN), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2")
 ON_MPI = ["--engine", "mpi", "--env", "CartPole-v1"]
 ENDS_S = 15
 
@@ -30,7 +26,7 @@ def again_from(command):
 
 def test_a_run_ends_at_its_limit_on_all_ranks(tmp_path):
     words = [*SMALL, *ON_MPI, "--max-env-steps", "4000"]
-    command = Command(tmp_path, "train", *words, prefix=PREFIX)
+    command = Command(tmp_path, "train", *words, prefix=here(2))
     code, _, err = command.finish()
     assert code == 0, err
     summary = command.summary()
@@ -39,7 +35,7 @@ def test_a_run_ends_at_its_limit_on_all_ranks(tmp_path):
 
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_rank_that_dies_ends_the_job_and_resume_goes_on(rank, tmp_path):
-    command = Command(tmp_path, "train", *SMALL, *FOREVER, *ON_MPI, prefix=PREFIX)
+    command = Command(tmp_path, "train", *SMALL, *FOREVER, *ON_MPI, prefix=here(2))
     folder = command.run_dir / "checkpoints"
     command.wait_for(lambda: any(folder.glob("v*[1-9]")), "checkpoint")
     ranks = sorted(ranks_of(command), key=lambda process: len(process.children()))
@@ -49,14 +45,14 @@ def test_a_rank_that_dies_ends_the_job_and_resume_goes_on(rank, tmp_path):
     assert code != 0
     done = again_from(command) + 4_000
     more = ["--max-env-steps", str(done)]
-    again = Command(tmp_path, "resume", "run", *more, prefix=PREFIX)
+    again = Command(tmp_path, "resume", "run", *more, prefix=here(2))
     code, _, err = again.finish()
     assert code == 0, err
     assert again.summary()["env_steps"] >= done
 
 
 def test_a_setting_that_is_refused_ends_all_ranks(tmp_path):
-    command = Command(tmp_path, "train", *SMALL, *ON_MPI, "--env", "Nowhere-v1", prefix=PREFIX)
+    command = Command(tmp_path, "train", *SMALL, *ON_MPI, "--env", "Nowhere-v1", prefix=here(2))
     code, _, err = command.finish()
     assert code != 0
     assert "Nowhere-v1" in err

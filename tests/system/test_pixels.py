@@ -97,8 +97,16 @@ def test_words_in_an_observation_are_refused_with_advice():
 NETWORKS = {"ppo": "actor_critic", "impala": "actor_critic", "dqn": "q_network"}
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
-@pytest.mark.parametrize("algorithm", NETWORKS)
+IN_PROCESSES = [
+    ("ppo", "local"),
+    ("dqn", "local"),
+    pytest.param("impala", "local", marks=pytest.mark.slow),  # the network of PPO
+]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "engine"), [*((name, "inline") for name in NETWORKS), *IN_PROCESSES]
+)
 def test_a_network_of_ones_own_takes_images(algorithm, engine):
     summary = run(
         env="tianji.envs.worlds:Pixels", algorithm=SHORT[algorithm], engine=engine, num_envs=4,
@@ -128,9 +136,8 @@ def test_a_network_of_ones_own_takes_the_stacks_of_games(algorithm):
 def test_catching_is_learned_from_images(factory):
     """Chance has -0.65; a paddle that stays has -0.67."""
     own = {} if factory is None else {"model.factory": factory, "normalize.observations": False}
-    summary = train_config(
-        make_config("catch-pixels-ppo", engine="inline", max_env_steps=60_000, observe=QUIET, **own)
-    )
+    here = {"engine": "inline", "learner_threads": 1, "observe": QUIET}
+    summary = train_config(make_config("catch-pixels-ppo", max_env_steps=60_000, **here, **own))
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
 
 
@@ -159,6 +166,8 @@ def test_a_hidden_ball_is_learned_from_stacks_of_frames(seed):
 def test_a_hidden_ball_is_learned_better_than_by_chance():
     """The beginning of it, in one process and with one seed."""
     summary = train_config(
-        make_config(**CURTAIN, engine="inline", target_return=-0.3, max_env_steps=30_000)
+        make_config(
+            **CURTAIN, engine="inline", learner_threads=1, target_return=-0.3, max_env_steps=30_000
+        )
     )
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]

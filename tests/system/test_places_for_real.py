@@ -23,7 +23,7 @@ def test_places_are_tried_one_after_the_other(monkeypatch):
     make_short(monkeypatch)
     algorithm = {"name": "ppo", "unroll_length": 8, "minibatch_size": 16, "epochs": 2}
     config = RunConfig(
-        env="CartPole-v1", algorithm=algorithm, num_envs=4, num_actors=2, learner_threads=1
+        env="CartPole-v1", algorithm=algorithm, num_envs=4, num_actors=1, learner_threads=1
     )
     before, told = set(psutil.Process().children()), []
     trials = try_places(
@@ -43,7 +43,7 @@ def test_a_server_is_measured_and_the_next_run_knows(tmp_path, monkeypatch, capf
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     make_short(monkeypatch)
-    words = [*SMALL, "--inference", "served"]
+    words = [*SMALL, "--inference", "served", "--num-actors", "1"]
     assert main(["plan", *words, "--json"]) == 0
     planned = json.loads(capfd.readouterr().out)
     (place,) = planned["places"]

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.namespaces import why_not
 from benchmarks.ray_nodes import ray_nodes
-from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.commands import FOREVER, SMALL, Command, groups_that_work
 
 pytest.importorskip("ray", reason="needs Ray")
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -36,18 +36,6 @@ class Cluster:
 def cluster():
     with ray_nodes(4) as nodes:
         yield Cluster(nodes)
-
-
-def groups_that_work(command):
-    """The groups that have made steps between the last two records."""
-    records = command.records()
-    if len(records) < 2:
-        return set()
-    before, after = (
-        {figures["group"]: figures["env_steps"] for figures in record["groups"]}
-        for record in records[-2:]
-    )
-    return {group for group, steps in after.items() if steps > before.get(group, 0)}
 
 
 def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):

@@ -12,17 +12,20 @@ from tianji.errors import UsageError
 GAUSSIAN = {"env": "Pendulum-v1", "algorithm": PPO}
 CASES = {
     "ppo": {"env": "CartPole-v1", "algorithm": PPO},
-    "dqn": {"env": "CartPole-v1", "algorithm": DQN},
     "prioritised": {"env": "CartPole-v1", "algorithm": PRIORITISED},
     "impala": {"env": "CartPole-v1", "algorithm": IMPALA},
     "ppo, continuous actions": GAUSSIAN,
 }
+SLOW = {"dqn": {"env": "CartPole-v1", "algorithm": DQN}}
+"""It gets the same answers as with priorities."""
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)]
+)
 def test_without_lag_served_actors_give_the_same_bits(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asked = {**CASES[case], "num_actors": 4, "max_lag": 0, "max_env_steps": 2000}
+    asked = {**(CASES | SLOW)[case], "num_actors": 2, "max_lag": 0, "max_env_steps": 2000}
     inline = run(engine="inline", **asked)
     served = run(engine="local", inference="served", **asked)
     assert (served["inference"], served["restarts"]) == ("served", 0)
@@ -33,23 +36,29 @@ def test_without_lag_served_actors_give_the_same_bits(case, tmp_path, monkeypatc
     assert differ(inline, served) == []
 
 
-@pytest.mark.parametrize("victim", ["inference", "actor-0", "learner"])
-def test_training_goes_on_when_a_process_dies(victim, tmp_path):
-    words = ["--env", "CartPole-v1", "--inference", "served", "--num-actors", "4"]
+def test_training_goes_on_when_a_process_dies(tmp_path):
+    words = ["--env", "CartPole-v1", "--inference", "served", "--num-actors", "2"]
     command = Command(tmp_path, "train", *SMALL, *FOREVER, *words)
     folder = command.run_dir / "checkpoints"
     command.wait_for(lambda: any(folder.glob("v*[1-9]")), "checkpoint")
+    assert set(command.workers()) == {"inference", "learner", "actor-0", "actor-1"}
+    victims = ("inference", "actor-0", "learner")
+    for victim in victims:
+        it_alone_is_replaced(command, victim)
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130
+    for victim in victims:
+        assert f"{victim}: killed by SIGKILL. Restart 1 of 5." in err
+
+
+def it_alone_is_replaced(command, victim):
     before = command.workers()
-    assert set(before) == {"inference", "learner", *(f"actor-{index}" for index in range(4))}
     before[victim].kill()
     command.wait_for(lambda: command.workers().get(victim) not in (None, before[victim]), "new one")
     command.wait_for_version(command.version() + 20)
     now = command.workers()
     assert {name for name in now if now[name].pid != before[name].pid} == {victim}
-    command.process.send_signal(signal.SIGINT)
-    code, _, err = command.finish()
-    assert code == 130
-    assert f"{victim}: killed by SIGKILL. Restart 1 of 5." in err
 
 
 def test_a_server_takes_processes():

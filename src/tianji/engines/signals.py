@@ -1,5 +1,5 @@
 """Ctrl-C: once asks a run to finish, twice to stop now, three times breaks off. SIGTERM does the
-same; SIGHUP (the terminal was closed) only asks to finish."""
+same; SIGHUP (the terminal was closed) and SIGUSR1 (Slurm's warning) only ask to finish."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINISHING = "Finishing the current version and saving. Press Ctrl-C again to sto
 
 
 class StopRequest:
-    """A request to end the run, by a person or by the system (SIGTERM, SIGHUP).
+    """A request to end the run, by a person or by the system (SIGTERM, SIGHUP, SIGUSR1).
 
     `fd` becomes readable when that changes, so that a supervisor can sleep on it.
     """
@@ -37,7 +37,8 @@ class StopRequest:
 
     def hang_up(self) -> None:
         """Ask to finish, however often it is called: a terminal that is closed sends SIGHUP from
-        the kernel and again from the shell, and nobody is there who could want it more urgently."""
+        the kernel and again from the shell, and nobody is there who could want it more urgently. A
+        warning may come from srun and from the batch script."""
         self.raise_to(max(self.level, Stop.FINISH))
 
     def raise_to(self, level: Stop) -> None:
@@ -52,17 +53,17 @@ class StopRequest:
 
 @contextmanager
 def catch_signals() -> Iterator[StopRequest]:
-    """Turn SIGINT, SIGTERM and SIGHUP into a StopRequest while the block runs. Only the main
-    thread can; elsewhere (a notebook's worker thread, say) signals keep their meaning. A SIGHUP
-    that is ignored (`nohup tianji train`) stays ignored."""
+    """Turn SIGINT, SIGTERM, SIGHUP and SIGUSR1 into a StopRequest while the block runs. Only the
+    main thread can; elsewhere (a notebook's worker thread, say) signals keep their meaning. A
+    SIGHUP that is ignored (`nohup tianji train`) stays ignored."""
     request = StopRequest()
-    handled = [signal.SIGINT, signal.SIGTERM]
+    handled = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handled.append(signal.SIGHUP)
     before: dict[signal.Signals, object] = {}
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        if number == signal.SIGHUP:
+        if number in (signal.SIGHUP, signal.SIGUSR1):
             request.hang_up()
         else:
             request.ask()

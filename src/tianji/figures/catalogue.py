@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tianji.errors import UsageError
-from tianji.figures import timeline, transports
+from tianji.figures import links, timeline, transports
 from tianji.figures.apex import runs
 from tianji.figures.apex.picture import draw_returns, draw_throughput
-from tianji.figures.balance import ablation, scaling, scaling_picture
+from tianji.figures.balance import ablation, scaling
 from tianji.figures.balance.ablation import draw_ablation
 from tianji.figures.balance.scaling_picture import draw_scaling
 from tianji.figures.files import Data, describe, read_data, write_data
 from tianji.figures.gathering.measure import measure_panels
 from tianji.figures.gathering.picture import draw_panels, draw_tasks
+from tianji.figures.groups import picture as groups_picture
+from tianji.figures.groups import runs as group_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,6 +114,14 @@ def _apex(name: str, about: str, draw: Callable[[Data], Figure]) -> DataFigure:
     return DataFigure(name, about, draw, runs.measure, data="tianji-4", if_missing=advice)
 
 
+def _groups(name: str, about: str, draw: Callable[[Data], Figure]) -> DataFigure:
+    return DataFigure(name, about, draw, group_runs.measure, data="tianji-groups")
+
+
+def _links(name: str, about: str, draw: Callable[[Data], Figure]) -> DataFigure:
+    return DataFigure(name, about, draw, partial(links.refuse_to_measure, name))
+
+
 _ALL: tuple[PaperFigure, ...] = (
     _panels(
         "nigt-1",
@@ -159,6 +169,16 @@ _ALL: tuple[PaperFigure, ...] = (
         "throughput and GPU busy share of both (paper 1, figure 4 b)",
         draw_throughput,
     ),
+    _groups(
+        "tianji-4c",
+        "time to a return of 300 and throughput by groups (paper 1, figure 4 c)",
+        groups_picture.draw_final_times,
+    ),
+    _groups(
+        "tianji-4d",
+        "returns over time and throughput by groups (paper 1, figure 4 d)",
+        groups_picture.draw_returns,
+    ),
     DataFigure(
         "tianji-5a",
         "throughput and collection time by message size, all transports (paper 1, figure 5 a)",
@@ -170,6 +190,16 @@ _ALL: tuple[PaperFigure, ...] = (
         "collection time by number of actors and sample time, 512 KB (paper 1, figure 5 b)",
         transports.draw_actors,
         transports.measure_actors,
+    ),
+    _links(
+        "tianji-5c",
+        "collection time by actors on four hosts, 512 KB (paper 1, figure 5 c)",
+        links.draw_hosts,
+    ),
+    _links(
+        "tianji-5d",
+        "throughput between two hosts by message size (paper 1, figure 5 d)",
+        links.draw_link,
     ),
     DataFigure(
         "tianji-6a",
@@ -183,11 +213,10 @@ _ALL: tuple[PaperFigure, ...] = (
         partial(draw_scaling, title="With more threads and a larger batch the balance moves on"),
         scaling.measure_large,
     ),
-    DataFigure(
+    _groups(
         "tianji-6c",
-        "groups of learners with their actors, simulated (paper 1, figure 6 c)",
-        scaling_picture.draw_groups,
-        scaling_picture.simulate_groups,
+        "groups of learners with their actors, real and simulated (paper 1, figure 6 c)",
+        groups_picture.draw_groups,
     ),
     DataFigure(
         "tianji-6d",

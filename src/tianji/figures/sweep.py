@@ -105,8 +105,11 @@ def draw_scale(title: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def _scale(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[int]]:
-    """Return machines where their number changes, else actors."""
-    nodes = [row["nodes"] for row in rows]
-    if nodes[-1] > 1:
-        return f"machines, {rows[-1]['actors_per_node']} actors on each", nodes
+    """Return machines where their number changes, else groups, else actors."""
+    hosts = [row["num_hosts"] for row in rows]
+    if hosts[-1] > 1:
+        actors = rows[-1]["actors_per_node"] * rows[-1]["groups_per_node"]
+        return f"machines, {actors} actors on each", hosts
+    if rows[-1]["num_groups"] > 1:
+        return "groups", [row["num_groups"] for row in rows]
     return "actors", [row["actors_per_node"] for row in rows]

@@ -7,6 +7,7 @@ leaves by its sender's link, travels for the latency, and enters by its receiver
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -96,8 +97,14 @@ class Network:
         self._latency_ns = round(model.latency_s * 1e9)
         self.out = [Link(clock, model.bytes_per_s) for _ in range(num_nodes)]
         self.into = [Link(clock, model.bytes_per_s) for _ in range(num_nodes)]
+        self.sent_bytes: Counter[str] = Counter()
 
-    def send(self, source: int, target: int, nbytes: int, deliver: Action) -> None:
+    def send(
+        self, source: int, target: int, nbytes: int, deliver: Action, kind: str = "other"
+    ) -> None:
+        """kind: what the message is, for `sent_bytes`."""
+        self.sent_bytes[kind] += nbytes
+
         def arrive() -> None:
             self.into[target].send(nbytes, deliver)
 

@@ -7,7 +7,7 @@ actor ------------------------------------^                       on the learner
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tianji.costs.work import Work
@@ -39,12 +39,20 @@ class Cluster:
     cluster.start()
     """
 
-    def __init__(self, clock: VirtualClock, machines: Machines, num_actors: int) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        machines: Machines,
+        num_actors: int,
+        nodes: Sequence[Node] | None = None,
+    ) -> None:
+        """nodes: the machines, where other groups use them too."""
         self._machines = machines
         self._actors_per_node = num_actors // machines.num_nodes
         self.clock = clock
         self.network = Network(clock, machines.network, machines.num_nodes)
-        self._nodes = [Node(machines.cores_per_node) for _ in range(machines.num_nodes)]
+        own = [Node(machines.cores_per_node) for _ in range(machines.num_nodes)]
+        self._nodes = own if nodes is None else nodes
         self._versions = [-1] * machines.num_nodes  # the newest policy on every machine
         self._on_its_way = [-1] * machines.num_nodes
         # Grants that wait for the policy of their version, by machine.
@@ -141,7 +149,7 @@ class Cluster:
             self._put(0, deliver)
 
         nbytes = self._machines.unroll_bytes
-        self._put(node, lambda: self.network.send(node, 0, nbytes, arrive))
+        self._put(node, lambda: self.network.send(node, 0, nbytes, arrive, "items"))
 
     def _put(self, node: int, message: Action) -> None:
         gateway, worker = self._gateways[node]
@@ -176,7 +184,7 @@ class Cluster:
             return
         self._on_its_way[node] = newest
         nbytes = self._machines.policy_bytes
-        self.network.send(0, node, nbytes, lambda: self._arrive_policy(node))
+        self.network.send(0, node, nbytes, lambda: self._arrive_policy(node), "policies")
 
     def _arrive_policy(self, node: int) -> None:
         self._versions[node] = self._on_its_way[node]

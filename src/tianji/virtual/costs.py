@@ -23,7 +23,6 @@ class LearnerParts:
     receive_s: time to receive one unroll.
     update_s: time of one optimiser step, with its share of making the batch.
     num_updates: updates of one version.
-    exchange_s: time in every update to wait for the gradients of the other groups.
     """
 
     receive_s: float
@@ -32,7 +31,6 @@ class LearnerParts:
     num_updates: int
     cores: float = 1.0
     strain: float = 1.0
-    exchange_s: float = 0.0
 
     def work(self, num_received: int, num_updates: int, num_published: int) -> Work:
         """Return the work of one tick."""
@@ -41,8 +39,7 @@ class LearnerParts:
             + num_updates * self.update_s
             + num_published * self.publish_s
         )
-        waits_s = num_updates * self.exchange_s
-        return Work(busy_s + waits_s, busy_s * self.cores, self.strain)
+        return Work(busy_s, busy_s * self.cores, self.strain)
 
 
 def learner_parts(profile: Profile, threads: int, unrolls_per_version: float) -> LearnerParts:

@@ -9,6 +9,7 @@ from tianji.channels.gauges import Gauge
 from tianji.costs.work import Work
 from tianji.types import Clock
 from tianji.virtual.costs import LearnerParts, RunCosts
+from tianji.virtual.groups.meeting import Agreement
 from tianji.virtual.node import Job, Ranks
 
 # In given times the learner looks at an arrival before anything else that is due then.
@@ -116,17 +117,22 @@ class LearnerJob(Job):
         buffer: memoryview[int],
         learner: memoryview[int],
         due_ns: Callable[[], int] = lambda: 0,
+        agreement: Agreement | None = None,
     ) -> None:
-        """due_ns: returns when there is something to do although nothing arrives; 0: never."""
+        """due_ns: returns when there is something to do although nothing arrives; 0: never.
+        agreement: how the learner waits for those of other groups."""
         super().__init__(buffer, learner)
         self._tick = tick
         self._parts = parts
         self._buffer = buffer
         self._learner = learner
         self._due_ns = due_ns
+        self._agreement = agreement
         self._receiving = self._publishing = 0.0  # shares of the last tick
 
     def tick(self) -> Work | None:
+        if self._agreement is not None and self._agreement.member.is_waiting:
+            return None
         received, updates = self._buffer[Gauge.ITEMS], self._learner[Gauge.UPDATES]
         version = self._learner[Gauge.VERSION]
         if not self._tick():
@@ -134,7 +140,10 @@ class LearnerJob(Job):
         parts = self._parts
         num_received = self._buffer[Gauge.ITEMS] - received
         num_published = self._learner[Gauge.VERSION] - version
-        work = parts.work(num_received, self._learner[Gauge.UPDATES] - updates, num_published)
+        num_updates = self._learner[Gauge.UPDATES] - updates
+        if num_updates and self._agreement is not None:
+            self._agreement.after_update()
+        work = parts.work(num_received, num_updates, num_published)
         whole_s = work.alone_s or 1.0
         self._receiving = num_received * parts.receive_s / whole_s
         self._publishing = num_published * parts.publish_s / whole_s

@@ -64,12 +64,22 @@ class Ranks(NamedTuple):
 EQUAL = Ranks()
 
 
-class Node:
-    """One machine."""
+class Host:
+    """The cores of a machine that several groups have shares of: all of them load its memory."""
 
     def __init__(self, num_cores: int) -> None:
         self.num_cores = num_cores
         self.num_busy = 0
+
+
+class Node:
+    """Cores that workers share: a whole machine, or the share of one group."""
+
+    def __init__(self, num_cores: int, host: Host | None = None) -> None:
+        """host: the machine, where this is a share of it."""
+        self.num_cores = num_cores
+        self.num_busy = 0
+        self._host = host or Host(num_cores)
         self._waiting: list[tuple[int, int, Worker]] = []
         self._running: list[Worker] = []
         self._order = 0
@@ -79,8 +89,8 @@ class Node:
 
     def load_on(self, worker: Worker) -> float:
         """Return the share of the machine's other cores that is busy, seen from a worker."""
-        others = max(1, self.num_cores - worker.num_held)
-        return (self.num_busy - worker.num_held) / others
+        others = max(1, self._host.num_cores - worker.num_held)
+        return (self._host.num_busy - worker.num_held) / others
 
     def ask(self, worker: Worker) -> None:
         """Let a worker run when it is its turn; one that has cores gives them back before."""
@@ -95,7 +105,7 @@ class Node:
         """Take back the cores of a worker."""
         if worker.num_held:
             self._running.remove(worker)
-            self.num_busy -= worker.num_held
+            self._use(-worker.num_held)
             worker.num_held = 0
         self._give()
 
@@ -109,8 +119,12 @@ class Node:
                 return
             heapq.heappop(self._waiting)
             self._running.append(worker)
-            self.num_busy += wanted
+            self._use(wanted)
             worker.begin(wanted)
+
+    def _use(self, num_cores: int) -> None:
+        self.num_busy += num_cores
+        self._host.num_busy += num_cores
 
 
 class Worker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tianji.algorithms.interface import Minibatch
@@ -19,8 +19,9 @@ from tianji.virtual.channels import VirtualBoard, VirtualStream
 from tianji.virtual.clock import VirtualClock
 from tianji.virtual.cluster import Cluster, Machines
 from tianji.virtual.costs import LearnerParts
+from tianji.virtual.groups.meeting import Agreement
 from tianji.virtual.jobs import LearnerJob
-from tianji.virtual.node import EQUAL, Ranks
+from tianji.virtual.node import EQUAL, Node, Ranks
 from tianji.virtual.roles import ActorEnd
 
 
@@ -61,9 +62,17 @@ class SimulatedGroup:
     group.run_to(version=5)
     """
 
-    def __init__(self, num_actors: int, num_slots: int, machines: Machines) -> None:
-        self.clock = VirtualClock()
-        self.cluster = Cluster(self.clock, machines, num_actors)
+    def __init__(
+        self,
+        num_actors: int,
+        num_slots: int,
+        machines: Machines,
+        clock: VirtualClock | None = None,
+        nodes: Sequence[Node] | None = None,
+    ) -> None:
+        """clock, nodes: those of other groups, where several are simulated together."""
+        self.clock = clock or VirtualClock()
+        self.cluster = Cluster(self.clock, machines, num_actors, nodes)
         self.rows = BufferRows.private(num_actors)
         layout = Layout(tuple(STANDARD_FIELDS), num_rows=1, num_envs=1)
         self.stream = VirtualStream(layout, num_slots, num_actors, self.cluster)
@@ -82,14 +91,17 @@ class SimulatedGroup:
         update: CountingUpdate,
         idle_ns: int = 0,
         ranks: Ranks = EQUAL,
+        agreement: Agreement | None = None,
     ) -> None:
-        """Publish the first version and wake everybody up."""
+        """Publish the first version and wake everybody up.
+
+        agreement: how the learner waits for those of other groups."""
         progress = Progress(RunConfig(algorithm="ppo"))  # nobody asks it whether the run is over
         self.buffer = buffer = Buffer(gate, store, progress)
         row = Gauges({"learner": "learner"}).the("learner")
         self.learner = learner = Learner(
             update,
-            buffer,
+            buffer if agreement is None else agreement.batches(buffer),
             VirtualBoard(0, self.cluster),
             lambda _payload: None,
             lambda: 0.0,
@@ -104,10 +116,18 @@ class SimulatedGroup:
         def due_ns() -> int:
             return buffer.due_ns if buffer.due_ns > self.clock.now_ns() else 0
 
-        job = LearnerJob(tick, parts, self.rows.gauges, row, due_ns)
+        job = LearnerJob(tick, parts, self.rows.gauges, row, due_ns, agreement)
         self.cluster.add_learner(job, parts.cores, idle_ns, ranks)
+        self._agreement = agreement
+        if agreement is not None:
+            agreement.member.worker = self.cluster.learner
         learner.publish()
         self.cluster.start()
+
+    @property
+    def waited_s(self) -> float:
+        """Return the time in which the learner has waited for those of other groups."""
+        return 0.0 if self._agreement is None else self._agreement.member.waited_ns / 1e9
 
     def run_to(self, version: int) -> None:
         while self.learner.version < version:

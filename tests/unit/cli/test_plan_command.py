@@ -155,7 +155,8 @@ def test_an_interrupted_measurement_leaves_nothing(capfd, monkeypatch, tmp_path)
 def test_help_lists_the_settings_of_a_run(capfd):
     assert main(["plan", "cartpole-dqn", "--help"]) == 0
     page = " ".join(capfd.readouterr().out.split())
-    assert "Usage: tianji plan [PRESET] [--key value ...] [--fresh]" in page
+    assert "Usage: tianji plan [PRESET] [--nodes N] [--key value ...] [--fresh]" in page
+    assert "--link-gbit" in page
     assert "--replay-size" in page
 
 

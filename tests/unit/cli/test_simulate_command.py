@@ -71,6 +71,11 @@ def test_the_picture_shows_every_scale(capfd, tmp_path):
         (("--times-actor-s", "1"), "belong together"),
         ((*HAND, "--output", "nowhere/at/all.png"), "there is no folder"),
         ((*HAND, "--actors", "3"), "--actors"),
+        ((*HAND, "--groups", "2", "--num-groups", "2"), "exclude each other"),
+        ((*HAND, "--nodes", "5", "--num-groups", "2"), "cannot be shared evenly"),
+        ((*HAND, "--link-gbit", "1", "--bandwidth-mb-s", "1"), "say the same"),
+        ((*HAND, "--nodes", "2", "--actor-hosts", "1"), "Leave out --nodes"),
+        ((*HAND, "--link-gbit", "0"), "--link-gbit = 0: must be greater than 0"),
     ],
 )
 def test_a_mistake_is_told(capfd, words, text):
@@ -88,3 +93,36 @@ def test_help_names_the_options(capfd):
 def test_a_free_balance_is_not_simulated(capfd):
     assert main(["simulate", "cartpole-apex", *HAND]) == 2
     assert "--balance paced" in " ".join(capfd.readouterr().err.split())
+
+
+def test_groups_share_machines(capfd):
+    words = ("cartpole-ppo", *HAND, "--num-actors", "1", "--combine", "average")
+    _, one, _ = simulate(capfd, *words)
+    _, four, table = simulate(capfd, *words, "--num-groups", "4", "--nodes", "4")
+    assert four["received"] == pytest.approx(4 * one["received"], rel=0.05)
+    assert (four["num_groups"], four["num_hosts"], four["combine"]) == (4, 4, "average")
+    assert four["bytes_per_s"]["parameters"] > 0
+    assert "groups" in table and "A group mixes in new parameters" in table
+
+
+def test_a_slow_link_holds_up_groups_that_add_up_gradients(capfd):
+    words = ("cartpole-ppo", *HAND, "--num-actors", "1", "--num-groups", "4", "--nodes", "4")
+    fast, slow = (simulate(capfd, *words, "--link-ms", ms)[1] for ms in ("0.001", "20"))
+    assert slow["received"] < fast["received"] / 2
+    assert slow["bottleneck"] == "communication"
+    assert slow["busy_share"]["combining"] > 0.5
+
+
+def test_the_picture_of_groups_shows_every_number_of_machines(capfd, tmp_path):
+    path = tmp_path / "scale.png"
+    words = (*HAND, "--nodes", "4", "--num-groups", "4", "--output", str(path))
+    _, report, _ = simulate(capfd, *words)
+    assert [row["num_hosts"] for row in report["scale"]] == [1, 2, 4]
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_actors_on_other_machines_send_items(capfd):
+    words = ("cartpole-ppo", *HAND, "--num-actors", "1", "--actor-hosts", "1", "--num-groups", "2")
+    _, report, _ = simulate(capfd, *words, "--combine", "gossip")
+    assert (report["num_hosts"], report["nodes"], report["num_groups"]) == (4, 2, 2)
+    assert report["bytes_per_s"]["items"] > 0

@@ -44,13 +44,14 @@ def hangs_up():
 
 
 @pytest.mark.usefixtures("hangs_up")
-def test_a_closed_terminal_asks_to_finish_however_often_it_says_so():
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1])
+def test_a_closed_terminal_or_a_warning_asks_to_finish_however_often_it_comes(number):
     with catch_signals() as stop:
         for _ in range(4):
-            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(number)
             assert (stop.level, is_readable(stop.fd)) == (Stop.FINISH, True)
         signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(number)
         assert stop.level == Stop.NOW
 
 

@@ -76,11 +76,63 @@ def profile():
 
 
 def groups_data():
-    points = [{**scaling_data()["points"][3], "groups": count} for count in (1, 2, 4)]
-    for point in points:
-        for name in ("produced", "received", "trained"):
-            point[name] *= point["groups"]
-    return {**content("tianji-6c", points), "scaling": scaling_data()["scaling"]}
+    """One group receives 10,000 steps a second; two of them reach the target in half the time."""
+    runs = [
+        group_run(preset, groups, combine, seed)
+        for preset in ("cartpole-ppo", "cartpole-dqn")
+        for groups, combine in ((1, "average"), (2, "average"), (2, "gossip"), (2, "gradients"))
+        for seed in (1, 2, 3)
+    ]
+    simulated = [
+        {
+            "preset": preset, "nodes": nodes, "groups": 2 * nodes, "combine": combine,
+            "received": 20_000.0 * nodes, "trained": 80_000.0 * nodes, "lag_versions": 1.0,
+            "bottleneck": "training", "mix_period_s": 0.05,
+        }
+        for preset in ("cartpole-ppo", "cartpole-dqn")
+        for combine in ("average", "gossip", "gradients")
+        for nodes in (1, 2, 8, 32, 256)
+    ]  # fmt: skip
+    more = {"cores_per_group": 1, "target": 300.0, "simulated": simulated}
+    return {**content("tianji-groups", runs), **more}
+
+
+def group_run(preset, groups, combine, seed):
+    seconds = [0.0, 5.0 / groups, (10.0 + seed) / groups]
+    return {
+        "preset": preset, "groups": groups, "combine": combine, "seed": seed, "cores": groups,
+        "rates": {"received": 10_000.0 * groups, "trained": 40_000.0 * groups},
+        "lag_versions": 1.0, "time_to_target_s": seconds[-1], "env_steps": 100_000,
+        "curve": {"seconds": seconds, "steps": [0, 50_000, 100_000], "return": [20, 100, 300]},
+    }  # fmt: skip
+
+
+def hosts_data():
+    points = [
+        {
+            "actors": actors, "sample_time_s": sample_s, "size_bytes": 512 << 10, "hosts": 4,
+            "messages": 1500, "turn": turn, "encrypted": True, "mb_per_s": 100.0,
+            "collection_s_per_10k": max(10_000 * sample_s / actors, 12.0) + turn,
+        }
+        for actors in (1, 4, 16) for sample_s in (0.001, 0.01) for turn in (0, 1, 2)
+    ]  # fmt: skip
+    return content("tianji-5c", points)
+
+
+def link_data():
+    points = [
+        {
+            "contestant": name, "limit_gbit": gbit, "turn": turn, "size_bytes": size,
+            "mb_per_s": min(size / 1e3, 118.0 if gbit else 1000.0) + turn,
+        }
+        for name in ("link", "link-tls") for gbit in (1.0, None) for size in SIZES
+        for turn in (0, 1)
+    ]  # fmt: skip
+    limits = [
+        {"contestant": "iperf3", "limit_gbit": gbit, "turn": 0, "size_bytes": None, "mb_per_s": mb}
+        for gbit, mb in ((1.0, 119.0), (None, 1387.0))
+    ]
+    return content("tianji-5d", [*points, *limits])
 
 
 def ablation_data():

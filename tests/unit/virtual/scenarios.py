@@ -22,7 +22,6 @@ def scenario(unroll_s=(1.0, 1.0), version_s=1.0, lag=1, per_version=None, num_up
         update_s=version_s / num_updates,
         publish_s=0.0,
         num_updates=num_updates,
-        exchange_s=more.pop("exchange_s", 0.0),
     )
     machines = {"cores_per_node": num_actors + 2, **_taken(more, Machines)}
     settings = {

@@ -7,12 +7,12 @@ import pytest
 from tests.unit.virtual.scenarios import STEPS, run, scenario
 from tianji.channels.gauges import Gauge
 from tianji.virtual.clock import NetworkModel
-from tianji.virtual.simulate import start_group
+from tianji.virtual.simulate import start_groups
 
 
 def finish_times(num_versions=4, **values):
     """When each version was published, in seconds."""
-    group = start_group(scenario(**values))
+    (group,) = start_groups(scenario(**values))
     times = []
     while len(times) < num_versions:
         assert group.clock.step()
@@ -73,7 +73,7 @@ def test_fewer_cores_than_workers_are_shared():
 
 @pytest.mark.parametrize("num_nodes", [1, 2])
 def test_nothing_is_lost_on_the_way(num_nodes):
-    group = start_group(
+    (group,) = start_groups(
         scenario(unroll_s=(1.0, 1.3, 0.7, 2.0), num_nodes=num_nodes, unroll_bytes=10**8)
     )
     for _ in range(2000):
@@ -88,7 +88,7 @@ def test_nothing_is_lost_on_the_way(num_nodes):
 
 def test_unrolls_of_other_machines_queue_for_the_learners_link():
     """Three other machines could make three unrolls a second; the link takes one."""
-    group = start_group(
+    (group,) = start_groups(
         scenario(
             unroll_s=(1.0,) * 4,
             version_s=0.1,
@@ -117,7 +117,7 @@ def test_a_full_link_is_called_communication():
 
 
 def test_weights_cross_once_per_machine_and_not_once_per_actor():
-    group = start_group(
+    (group,) = start_groups(
         scenario(unroll_s=(1.0,) * 6, num_nodes=3, policy_bytes=1000, num_versions=5)
     )
     while group.learner.version < 5:
@@ -141,18 +141,11 @@ def test_a_grant_does_not_overtake_the_policy_it_was_given_under():
     assert found.discarded == 0
 
 
-def test_groups_add_up_and_wait_for_each_others_gradients():
-    alone = run(version_s=2.0, num_updates=4)
-    four = run(version_s=2.0, num_updates=4, num_groups=4, exchange_s=0.5)
-    assert alone.produced == pytest.approx(2 * STEPS / 2)
-    assert four.produced == pytest.approx(4 * 2 * STEPS / (2 + 4 * 0.5))
-
-
 def test_an_actor_that_is_late_hands_over_what_it_has():
     """The second actor needs ten times as long: it is hurried, and nothing is discarded."""
     slow = scenario(unroll_s=(0.01, 0.1), version_s=0.01, per_version=2)
     slices = tuple(dataclasses.replace(pace, num_slices=20) for pace in slow.paces)
-    group = start_group(dataclasses.replace(slow, paces=slices))
+    (group,) = start_groups(dataclasses.replace(slow, paces=slices))
     while group.learner.version < 20:
         assert group.clock.step()
     assert group.buffer.lag.summary()["max"] <= 1

@@ -62,13 +62,12 @@ def test_a_smaller_size_costs_less_even_where_it_has_but_one_update():
 
 def test_many_updates_are_taken_together_and_cost_the_same():
     home, large = (
-        scenario_of(PPO, profile(), size(actors_per_node=n, num_groups=2)).learner
-        for n in (2, 1000)
+        scenario_of(PPO, profile(), size(actors_per_node=n, num_groups=2)) for n in (2, 1000)
     )
-    assert large.num_updates == 256
-    for part in ("update_s", "exchange_s"):
-        whole = large.num_updates * getattr(large, part)
-        assert whole == pytest.approx(500 * home.num_updates * getattr(home, part))
+    assert (large.learner.num_updates, home.updates_per_tick) == (256, 1)
+    whole_s = large.learner.num_updates * large.learner.update_s
+    assert whole_s == pytest.approx(500 * home.learner.num_updates * home.learner.update_s)
+    assert large.updates_per_tick * 256 == 500 * home.learner.num_updates
 
 
 def test_several_machines_multiply_the_actors():
@@ -76,13 +75,6 @@ def test_several_machines_multiply_the_actors():
     assert len(scenario.paces) == 6
     assert scenario.actors_per_node == 2
     assert scenario.machines.unroll_bytes == 4000
-
-
-def test_groups_exchange_gradients_in_every_update():
-    assert scenario_of(PPO, profile(), size()).learner.exchange_s == 0
-    several = size(num_groups=4)
-    expected = several.network.all_reduce_s(1000, 4)
-    assert scenario_of(PPO, profile(), several).learner.exchange_s == expected > 0
 
 
 def test_without_lag_the_simulation_is_serial():

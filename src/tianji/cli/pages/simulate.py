@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import Field, ValidationError
 from rich.table import Table
 
+from tianji.cli.pages.options import LINK_GBIT, LINK_MS, link_model, spelled, take
 from tianji.cli.pages.tables import figures_table
 from tianji.config.run import TimesConfig
 from tianji.config.schema import Count, Positive, Strict
-from tianji.config.settings import canonical
 from tianji.config.values import Assignment
 from tianji.errors import UsageError
 from tianji.wording import counted, to_count, to_percent, to_value
 
 if TYPE_CHECKING:
     from tianji.balance.given_times import Times
+    from tianji.virtual.clock import NetworkModel
     from tianji.virtual.rounds import Gathered
     from tianji.virtual.simulate import Simulated
     from tianji.virtual.sizes import Size
@@ -37,13 +38,18 @@ class SimulateOptions(Strict):
     """Cores of each machine; default: as many as this machine has, with several machines one for
     every process."""
     groups: Count = 1
-    """Groups of one learner with all of the above; they average gradients in every update."""
+    """Groups of one learner with all of the above, each on --nodes machines of its own. With
+    --num-groups, groups are on --nodes machines in all."""
     versions: Count = 50
     """Policy versions to simulate; the first fifth is not counted."""
-    bandwidth_mb_s: Positive = 1250.0
-    """Megabytes per second of each machine's link, in each direction."""
-    latency_us: float = Field(50.0, ge=0.0)
-    """Microseconds that a message takes between machines."""
+    link_gbit: Positive = LINK_GBIT
+    """Gigabits per second of each machine's link, in each direction."""
+    link_ms: float = Field(LINK_MS, ge=0.0)
+    """Milliseconds that a message takes between machines."""
+    bandwidth_mb_s: Positive | None = None
+    """The same as --link-gbit, in megabytes per second."""
+    latency_us: float | None = Field(None, ge=0.0)
+    """The same as --link-ms, in microseconds."""
     times_actor_s: Positive | None = None
     """Seconds of one unroll of an actor, instead of a measurement; needs --times-learner-s."""
     times_learner_s: Positive | None = None
@@ -61,6 +67,13 @@ class SimulateOptions(Strict):
     """Rounds to simulate, each of which makes a version."""
     parameters: Count | None = None
     """Parameters of the model, for the network sqrt-size; default: counted."""
+
+    def links(self) -> NetworkModel:
+        """Return the links between the machines."""
+        gbit, ms = self.link_gbit, self.link_ms
+        if self.bandwidth_mb_s is not None:
+            gbit = self.bandwidth_mb_s / 125
+        return link_model(gbit, ms if self.latency_us is None else self.latency_us / 1e3)
 
     def given_times(self, asked: TimesConfig) -> TimesConfig:
         """Return the times of the run's settings, with those of the options in their place."""
@@ -94,24 +107,7 @@ OF_GATHERING = frozenset({"times", "network", "actors", "rounds", "parameters"})
 
 def take_options(assignments: Sequence[Assignment]) -> tuple[SimulateOptions, list[Assignment]]:
     """Return the options among what was written, and the rest, which is for the run."""
-    found: dict[str, Any] = {}
-    rest = []
-    for assignment in assignments:
-        name = canonical(assignment.written)
-        if name in SimulateOptions.model_fields:
-            if assignment.value is None:
-                raise UsageError(f"'{assignment.written}' needs a value.")
-            found[name] = assignment.value
-        else:
-            rest.append(assignment)
-    try:
-        options = SimulateOptions.model_validate(found)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option, allowed = spelled(str(first["loc"][0])), first["msg"].removeprefix("Input should ")
-        raise UsageError(
-            f"{option} = {first['input']}: must {allowed}. See `tianji simulate --help`."
-        ) from error
+    options, rest = take(SimulateOptions, assignments, "tianji simulate")
     _check(options)
     return options, rest
 
@@ -122,6 +118,9 @@ def _check(options: SimulateOptions) -> None:
             "--times-actor-s and --times-learner-s belong together: give both, or neither to "
             "measure both on this machine."
         )
+    for one, other in (("link_gbit", "bandwidth_mb_s"), ("link_ms", "latency_us")):
+        if {one, other} <= options.model_fields_set:
+            raise UsageError(f"{spelled(one)} and {spelled(other)} say the same: give one of them.")
     if options.output is not None and not options.output.parent.is_dir():
         raise UsageError(
             f"--output is '{options.output}', but there is no folder '{options.output.parent}'."
@@ -142,10 +141,6 @@ def check_fits(options: SimulateOptions, algorithm: str, gathers: bool) -> None:
         )
 
 
-def spelled(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 RATES = ("produced", "received", "trained")
 BUSY = ("actors\nbusy", "learner\nbusy")
 MOST_ROWS = 20
@@ -153,20 +148,34 @@ MOST_ROWS = 20
 
 
 def rates_table(sizes: Sequence[Size], found: Sequence[Simulated]) -> Table:
-    rates = (f"{name}\nsteps/s" for name in RATES)
-    table = figures_table(["nodes", "actors", *rates, "lag", *BUSY])
+    has_groups = any(size.num_groups > 1 for size in sizes)
+    names = ["nodes", "groups", "actors"] if has_groups else ["nodes", "actors"]
+    shown = RATES[1:] if has_groups else RATES  # no wider than a terminal
+    table = figures_table([*names, *(f"{name}\nsteps/s" for name in shown), "lag", *BUSY])
     table.add_column("limit", no_wrap=True)
     for size, simulated in zip(sizes, found, strict=True):
         table.add_row(
-            str(size.num_nodes),
-            str(size.num_actors),
-            *(to_count(getattr(simulated, name)) for name in RATES),
+            str(size.num_hosts),
+            *([str(size.num_groups)] if has_groups else []),
+            str(size.num_groups * size.num_actors),
+            *(to_count(getattr(simulated, name)) for name in shown),
             f"{simulated.lag_versions:.2f}",
             to_percent(simulated.busy_share["actors"]),
             to_percent(simulated.busy_share["learner"]),
             simulated.bottleneck,
         )
     return table
+
+
+def between_text(simulated: Simulated) -> str:
+    """Tell what crosses between machines, and how often groups mix; empty if nothing does."""
+    crossing = {kind: rate for kind, rate in simulated.bytes_per_s.items() if rate}
+    told = [f"{kind} {to_value(rate / 1e6)}" for kind, rate in crossing.items()]
+    sentences = [f"Between machines, MB/s in all: {', '.join(told)}."] if told else []
+    if simulated.mix_period_s is not None:
+        period = to_value(simulated.mix_period_s * 1e3)
+        sentences.append(f"A group mixes in new parameters of others every {period} ms.")
+    return " ".join(sentences)
 
 
 def gradients_table(found: Gathered, times: Times, num_steps: int) -> Table:

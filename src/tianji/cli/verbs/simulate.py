@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.output import Outcome, people
+from tianji.cli.pages.options import option_list
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
 from tianji.cli.pages.simulate import (
     SimulateOptions,
+    between_text,
     check_fits,
     gradients_table,
     rates_table,
     rounds_text,
-    spelled,
     take_options,
 )
 from tianji.config.machine import Machine, read_machine
@@ -23,6 +24,7 @@ from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.explain.rounds import round_in_words
+from tianji.planning.groups import check_groups, divide
 
 if TYPE_CHECKING:
     from tianji.algorithms.interface import Algorithm
@@ -58,7 +60,9 @@ def simulate(*tokens: str) -> Outcome:
     options, rest = take_options(assignments)
     resolved = resolve(preset, rest)
     if asks_for_help(tokens):
-        return train_settings_page(resolved.config, USAGE, ABOUT.format(options=_option_list()))
+        return train_settings_page(
+            resolved.config, USAGE, ABOUT.format(options=option_list(SimulateOptions))
+        )
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     algorithm = load_algorithm(resolved.config.algorithm.name)
@@ -72,17 +76,55 @@ def simulate(*tokens: str) -> Outcome:
             "--balance paced; `tianji train --engine virtual` runs a free balance in simulated "
             "time."
         )
-    machine = read_machine()
-    config, plan, profile = _costs(resolved.config, machine, options)
-    return _simulate_sizes(config, profile, _size(options, plan, machine), options.output)
-
-
-def _option_list() -> str:
-    fields = SimulateOptions.model_fields.items()
-    return "\n".join(
-        f"  {spelled(name)}: {(field.description or '').replace(chr(10), ' ')}"
-        for name, field in fields
+    machine, layout = read_machine(), _layout(resolved.config, options)
+    config, plan, profile = _costs(
+        resolved.config, divide(machine, layout.groups_per_node)[0], options
     )
+    size = _size(options, plan, machine, layout)
+    size = replace(size, combine=config.combine, combine_every=config.combine_every)
+    return _simulate_sizes(config, profile, size, options.output)
+
+
+class Layout(NamedTuple):
+    """Where the groups are: several on a machine, or several machines for each."""
+
+    num_groups: int
+    groups_per_node: int
+    nodes_per_group: int
+
+
+def _layout(config: RunConfig, options: SimulateOptions) -> Layout:
+    """Return where the groups are. --groups multiplies machines, --num-groups shares them."""
+    count, nodes = config.num_groups, options.nodes
+    if config.actor_hosts:
+        return _with_actor_hosts(config, options)
+    if count == 1:
+        return Layout(options.groups, 1, nodes)
+    if options.groups > 1:
+        raise UsageError(
+            "--groups and --num-groups exclude each other: --num-groups counts the groups on "
+            "--nodes machines, --groups those with as many machines each."
+        )
+    check_groups(config.model_copy(update={"engine": "local"}))
+    if count >= nodes:
+        return Layout(count, -(-count // nodes), 1)
+    if nodes % count:
+        raise UsageError(
+            f"--nodes {nodes} and --num-groups {count}: machines cannot be shared evenly among "
+            f"the groups. Use a multiple of {count} machines."
+        )
+    return Layout(count, 1, nodes // count)
+
+
+def _with_actor_hosts(config: RunConfig, options: SimulateOptions) -> Layout:
+    """Return the layout of groups with actors on machines of their own."""
+    each = 1 + config.actor_hosts
+    if {"nodes", "groups"} & options.model_fields_set:
+        raise UsageError(
+            f"--actor-hosts {config.actor_hosts}: each of the groups has {each} machines, which "
+            "says how many there are. Leave out --nodes and --groups."
+        )
+    return Layout(config.num_groups, 1, each)
 
 
 def _costs(
@@ -94,9 +136,8 @@ def _costs(
             "A simulation takes the costs of actors that infer by themselves and of a learner on "
             "the CPU. Use --device cpu and --inference actor-cpu, or leave both out."
         )
-    if config.num_groups > 1:
-        raise UsageError("A simulation has one group. Leave out --num-groups.")
-    config = config.model_copy(update={"engine": "local", "device": "cpu"})
+    local = {"engine": "local", "device": "cpu", "num_groups": 1, "actor_hosts": 0}
+    config = config.model_copy(update=local)
     if options.times_actor_s is not None and options.times_learner_s is not None:
         plan, profile = _by_hand(config, machine, options.times_actor_s, options.times_learner_s)
         return config, plan, profile
@@ -125,8 +166,7 @@ def _by_hand(
     return plan, profile_by_hand(plan, cadence, unroll_s, version_s, policy_bytes)
 
 
-def _size(options: SimulateOptions, plan: RunPlan, machine: Machine) -> Size:
-    from tianji.virtual.clock import NetworkModel
+def _size(options: SimulateOptions, plan: RunPlan, machine: Machine, layout: Layout) -> Size:
     from tianji.virtual.sizes import Size, enough_cores
 
     size = Size(
@@ -135,12 +175,14 @@ def _size(options: SimulateOptions, plan: RunPlan, machine: Machine) -> Size:
         cores_per_node=options.cores_per_node or len(machine.cores),
         learner_threads=plan.learner_threads,
         actor_threads=plan.actor_threads,
-        num_nodes=options.nodes,
-        num_groups=options.groups,
+        num_nodes=layout.nodes_per_group,
+        num_groups=layout.num_groups,
+        groups_per_node=layout.groups_per_node,
         num_versions=options.versions,
-        network=NetworkModel(options.bandwidth_mb_s * 1e6, options.latency_us * 1e-6),
+        network=options.links(),
     )
-    return enough_cores(size) if options.nodes > 1 and options.cores_per_node is None else size
+    is_spread = layout.nodes_per_group > 1 and options.cores_per_node is None
+    return enough_cores(size) if is_spread else size
 
 
 def _simulate_sizes(
@@ -151,6 +193,8 @@ def _simulate_sizes(
     sizes = [size] if output is None else scales(size)
     found = [simulate_size(config, profile, one) for one in sizes]
     people().print(rates_table(sizes, found))
+    if told := between_text(found[-1]):
+        people().print(told, markup=False, soft_wrap=True)
     rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
     if output is None:
         return Outcome(rows[-1])
@@ -163,7 +207,10 @@ def _simulate_sizes(
 
 
 def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
-    same = ("actors_per_node", "envs_per_actor", "cores_per_node", "learner_threads")
+    same = (
+        *("actors_per_node", "envs_per_actor", "cores_per_node", "learner_threads"),
+        *("num_groups", "groups_per_node", "combine", "combine_every", "num_hosts"),
+    )
     sizes = {"nodes": size.num_nodes, "groups": size.num_groups}
     return asdict(simulated) | sizes | {name: getattr(size, name) for name in same}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from tianji.cli.output import Outcome, people, process_started_ns
 from tianji.cli.pages.closing import show_closing, take_seeds, train_with_seeds
@@ -23,6 +25,7 @@ from tianji.config.overrides import (
 from tianji.config.schema import AlgorithmConfig
 from tianji.config.settings import list_settings, value_at
 from tianji.config.values import Assignment, split_tokens
+from tianji.engines.agents.launcher import launched_rank
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
 
@@ -72,11 +75,25 @@ def resume(*settings: str) -> Outcome:
         return _resume_help(words, asked)
     if len(words) != 1:
         raise UsageError(f"Name one run to resume. Usage: {RESUME_USAGE}")
-    run_dir = find_run(words[0])
+    run_dir = _find_run(words[0])
     changes = resume_changes(load_config(run_dir / CONFIG_FILE), asked)
     from tianji.run import resume_run
 
     return show_closing(resume_run(run_dir, changes, started_ns=process_started_ns()))
+
+
+def _find_run(name: str) -> Path:
+    """Return the folder of a run. A rank of an MPI job whose host does not have it serves the head,
+    which has, and does not return."""
+    try:
+        return find_run(name)
+    except UsageError:
+        if not launched_rank(os.environ):
+            raise
+        from tianji.engines.agents.mpi_hosts import begin
+
+        begin()
+        raise
 
 
 def _resume_help(words: Sequence[str], asked: Sequence[Assignment]) -> Outcome:

@@ -54,8 +54,7 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin
 
-        begin()
-        yield MpiHosts(num_agents(config))
+        yield MpiHosts(begin(), num_agents(config))
     else:
         yield None
 

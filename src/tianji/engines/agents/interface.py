@@ -15,8 +15,12 @@ class HostLost(TianjiError):
     """An agent does not answer any more: its process or its host is gone."""
 
 
+class RunLost(TianjiError):
+    """A host is gone without which the run cannot go on, because no other can take its place."""
+
+
 class AgentHandle(Protocol):
-    """An agent, wherever it is. Every call may raise HostLost."""
+    """An agent, wherever it is. Every call may raise HostLost or RunLost."""
 
     @property
     def host(self) -> str:

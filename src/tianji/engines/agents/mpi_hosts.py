@@ -1,7 +1,8 @@
-"""The hosts of the MPI engine: one rank for each host, started by `mpirun` or `srun`.
+"""The hosts of the MPI engine: one rank for each host, started by `mpirun`, `mpiexec` or `srun`.
 
-Rank 0 is the head. Every rank is the agent of its host, rank 0 too. Messages are bytes with a tag:
-the head asks and an agent answers, so that a rank never waits for a message that nobody sends.
+Rank 0 is the head. Every rank is the agent of its host, rank 0 too. The head asks and an agent
+answers (mpi_mail.py carries the messages). A job cannot replace a rank, so a rank that is lost ends
+the run: the head saves what it can, and ends the job.
 MPI is neither authenticated nor encrypted: it needs a network that can be trusted.
 """
 
@@ -10,48 +11,66 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.interface import AgentHandle
+from tianji.engines.agents.interface import AgentHandle, RunLost
+from tianji.engines.agents.launcher import Slurm
 from tianji.engines.agents.messages import Answer, Door, Question
+from tianji.engines.agents.mpi_mail import Mail, Tag
 from tianji.engines.agents.spanning import Expected
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 
 HEAD = 0
-SHORTEST_NAP_S, LONGEST_NAP_S = 0.0002, 0.02
-"""MPI has no wait that sleeps, so an agent looks for messages, less and less often."""
+NAME_BYTES = 64
 
 
-class Tag(IntEnum):
-    """What a message is about. Answers have the tag of their question."""
+class Job(NamedTuple):
+    """The MPI job, as its head sees it."""
 
-    START = 1
-    POLL = 2
-    STOP = 3
-    MACHINE = 4
-    END = 5
-    EXPECT = 6
+    mail: Mail
+    hosts: list[str]
+    """What each rank is called, with the name of its host."""
+    slurm: Slurm | None = None
 
 
-def begin() -> None:
+def begin() -> Job:
     """Begin as a rank of an MPI job. Ranks other than 0 serve the head, and end with it."""
-    world = _world()
-    if remark := _bound(world.rank, len(os.sched_getaffinity(0)), os.cpu_count() or 1):
+    mpi, slurm = _mpi(), Slurm.read(os.environ)
+    world = mpi.COMM_WORLD
+    if mpi.Query_thread() < mpi.THREAD_SERIALIZED:
+        raise UsageError("engine is 'mpi', and this MPI library can be used by one thread only.")
+    usable = len(os.sched_getaffinity(0))
+    if slurm is None and (remark := _bound(world.rank, usable, os.cpu_count() or 1)):
         sys.stderr.write(f"{remark}\n")
+    names = _host_names(world)
+    hosts = [f"rank {rank} ({name})" for rank, name in enumerate(names)]
     if world.rank != HEAD:
-        _serve(world)
-    atexit.register(_end_all, world)
+        _serve(Mail(mpi, {HEAD: hosts[HEAD]}))
+    job = Job(Mail(mpi, dict(list(enumerate(hosts))[1:])), hosts, slurm)
+    atexit.register(_end_all, world, job)
+    if slurm is not None:
+        slurm.check(names)
+    return job
+
+
+def _host_names(world: Any) -> list[str]:
+    """Return the name of every rank's host; all ranks must call it."""
+    own: Array = np.zeros(NAME_BYTES, np.uint8)
+    name = socket.gethostname().encode()[:NAME_BYTES]
+    own[: len(name)] = np.frombuffer(name, np.uint8)
+    names: Array = np.empty((world.size, NAME_BYTES), np.uint8)
+    world.Allgather(own, names)
+    return [row.tobytes().rstrip(b"\0").decode(errors="replace") for row in names]
 
 
 def _bound(rank: int, usable: int, cores: int) -> str:
@@ -60,45 +79,48 @@ def _bound(rank: int, usable: int, cores: int) -> str:
         return ""
     return (
         f"Rank {rank} may use {usable} of {cores} cores. If that is not meant, start mpirun with "
-        "--bind-to none, or srun with --cpus-per-task: a rank is a whole host here."
+        "--bind-to none: a rank is a whole host here."
     )
 
 
 class MpiHosts:
     """The hosts of all ranks; each runs one agent at most."""
 
-    def __init__(self, num_agents: int) -> None:
-        if num_agents > self.count:
+    agents_each = 1
+
+    def __init__(self, job: Job, num_agents: int) -> None:
+        self._job = job
+        self.places: dict[int, str] = {}
+        if num_agents > len(job.hosts):
             raise UsageError(
                 f"The run needs {num_agents} hosts (num_groups, times 1 + actor_hosts), and the "
-                f"MPI job has {self.count} ranks, one for each host. Start it with -n "
-                f"{num_agents}, or lower --num-groups or --actor-hosts."
+                f"MPI job has {_count(len(job.hosts), 'rank')}, one for each host. Start it with "
+                f"`mpirun -n {num_agents} tianji ...` (or mpiexec, srun), or lower --num-groups or "
+                "--actor-hosts."
             )
-        self.places: dict[int, str] = {}
 
     @property
     def machine(self) -> Machine:
-        return read_machine()
-
-    agents_each = 1
-
-    @property
-    def count(self) -> int:
-        """Return the number of ranks."""
-        return int(_world().size)
+        machine, slurm = read_machine(), self._job.slurm
+        return machine if slurm is None else slurm.limit(machine)
 
     def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        agent = OwnAgent() if number == HEAD else RankAgent(_world(), rank=number)
+        host = self._job.hosts[number]
+        agent = OwnAgent(host) if number == HEAD else RankAgent(self._job.mail, number, host)
         self.places[number] = agent.host
         return agent
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
 
 
 class OwnAgent:
     """The agent of the head's host, in the head's process."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str) -> None:
         self._agent = Agent()
-        self.host = f"rank 0 ({socket.gethostname()})"
+        self.host = host
         self.address = ""
 
     def start(self, order: bytes) -> Door:
@@ -123,11 +145,11 @@ class OwnAgent:
 class RankAgent:
     """The agent of another rank, as the head sees it."""
 
-    def __init__(self, world: Any, rank: int) -> None:
-        self._world = world
+    def __init__(self, mail: Mail, rank: int, host: str) -> None:
+        self._mail = mail
         self._rank = rank
         self._asking = threading.Lock()
-        self.host = f"rank {rank}"
+        self.host = host
         self.address = ""
 
     def start(self, order: bytes) -> Door:
@@ -150,34 +172,45 @@ class RankAgent:
 
     def _ask(self, tag: Tag, words: bytes) -> bytes:
         with self._asking:
-            _send(self._world, self._rank, tag, words)
-            found = _receive(self._world, self._rank)
-        if not found.words.startswith(OK):
-            raise TianjiError(f"On {self.host}: {found.words[len(FAILED) :].decode()}")
-        return found.words[len(OK) :]
+            self._mail.send(self._rank, tag, words)
+            found = self._mail.receive(self._rank)
+        kind, answer = found.words[:1], found.words[1:]
+        if kind in ERRORS:
+            raise ERRORS[kind](f"On {self.host}: {answer.decode()}")
+        return answer
 
 
-OK, FAILED = b"+", b"-"
+OK, REFUSED, FAILED = b"+", b"?", b"-"
 """First byte of an answer: what was asked was done, or the error follows."""
+ERRORS: dict[bytes, type[TianjiError]] = {REFUSED: UsageError, FAILED: TianjiError}
 
 
-class _Message(NamedTuple):
-    tag: Tag
-    words: bytes
-
-
-def _serve(world: Any) -> NoReturn:
-    """Do what the head asks until it ends."""
+def _serve(mail: Mail) -> NoReturn:
+    """Do what the head asks until it ends. Signals are the head's affair: mpirun sends them to all
+    ranks."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
     agent = Agent()
-    while (asked := _receive(world, HEAD)).tag != Tag.END:
-        if asked.tag == Tag.START:
-            agent = Agent()
-        try:
-            answer = OK + _answers(agent)[asked.tag](asked.words)
-        except Exception as error:  # noqa: BLE001 - the head hears of it
-            answer = FAILED + f"{type(error).__name__}: {error}".encode()
-        _send(world, HEAD, asked.tag, answer)
+    try:
+        while (asked := mail.receive(HEAD)).tag != Tag.END:
+            if asked.tag == Tag.START:
+                agent = Agent()
+            mail.send(HEAD, asked.tag, _answer(agent, asked.tag, asked.words))
+    except RunLost as lost:
+        sys.stderr.write(f"{lost} This rank ends too.\n")
+        sys.stderr.flush()
+        os._exit(1)  # MPI's own end would wait for the head
+    mail.close()
     sys.exit(0)
+
+
+def _answer(agent: Agent, tag: Tag, words: bytes) -> bytes:
+    try:
+        return OK + _answers(agent)[tag](words)
+    except UsageError as error:
+        return REFUSED + str(error).encode()
+    except Exception as error:  # noqa: BLE001 - the head hears of it
+        return FAILED + f"{type(error).__name__}: {error}".encode()
 
 
 def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
@@ -206,51 +239,24 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     }
 
 
-_CALLS = threading.Lock()
-"""The head follows each group on a thread of its own, and MPI may allow one call at a time."""
-
-
-def _send(world: Any, rank: int, tag: Tag, words: bytes) -> None:
-    with _CALLS:
-        request = world.Isend([np.frombuffer(words, np.uint8), _mpi().BYTE], rank, int(tag))
-    _nap_until(request.Test)
-
-
-def _receive(world: Any, rank: int) -> _Message:
-    mpi = _mpi()
-    status = mpi.Status()
-    _nap_until(lambda: bool(world.Iprobe(rank, mpi.ANY_TAG, status)))
-    words: Array = np.empty(status.Get_count(mpi.BYTE), np.uint8)
-    with _CALLS:
-        world.Recv([words, mpi.BYTE], rank, status.Get_tag())
-    return _Message(Tag(status.Get_tag()), words.tobytes())
-
-
-def _nap_until(is_done: Callable[[], bool]) -> None:
-    nap_s = SHORTEST_NAP_S
-    while True:
-        with _CALLS:
-            if is_done():
-                return
-        time.sleep(nap_s)
-        nap_s = min(LONGEST_NAP_S, 1.5 * nap_s)
-
-
-def _end_all(world: Any) -> None:
+def _end_all(world: Any, job: Job) -> None:
+    """End the other ranks, as the last thing that the head does."""
     for rank in range(1, world.size):
-        _send(world, rank, Tag.END, b"")
+        if rank not in job.mail.lost:
+            job.mail.send(rank, Tag.END, b"")
+    job.mail.close()
+    if job.mail.lost:  # MPI's own end would wait for them
+        sys.stdout.flush()
+        sys.stderr.flush()
+        world.Abort(1)
 
 
 def _mpi() -> Any:
     try:
         from mpi4py import MPI
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:
         raise UsageError(
             "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install both "
             "with `pip install 'tianji[mpi]'`, or use --engine local."
         ) from error
     return MPI
-
-
-def _world() -> Any:
-    return _mpi().COMM_WORLD

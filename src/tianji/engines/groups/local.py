@@ -16,7 +16,7 @@ from functools import partial
 from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
-from tianji.engines.agents.interface import StartAgent
+from tianji.engines.agents.interface import RunLost, StartAgent
 from tianji.engines.agents.remote import RemoteEngine
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.groups.head import Head
@@ -26,6 +26,7 @@ from tianji.engines.interface import Engine, Neighbours, Observer, Outcome
 from tianji.engines.local import LocalEngine
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
+from tianji.errors import UsageError
 from tianji.programs.groups import group_program
 from tianji.records import StoppedBecause
 
@@ -53,6 +54,8 @@ class LocalGroups:
         self._engines = [self._build(group_spec) for group_spec in group_specs(spec, plans, saved)]
         self._stops = [StopRequest(note="") for _ in plans]
         self._ended: dict[int, Outcome] = {}
+        self._cannot_go_on: str | None = None
+        """Why the run must end, where the failure of one group ends all."""
 
     def _build(self, spec: RunSpec) -> Engine:
         head, group = self._head, spec.group
@@ -83,7 +86,8 @@ class LocalGroups:
                 request.close()
             for fd in self._boards.values():
                 os.close(fd)
-        return self._head.outcome(because, self._ended)
+        outcome = self._head.outcome(because, self._ended)
+        return {**outcome, "first_cause": self._cannot_go_on or outcome["first_cause"]}
 
     def _run_group(self, group: int, resume: bool) -> None:
         """Run on the group's thread."""
@@ -91,14 +95,21 @@ class LocalGroups:
             outcome = self._engines[group].run(self._stops[group], resume)
         except Exception as error:  # noqa: BLE001 - it is told in the head's thread
             cause = f"{type(error).__name__}: {error}"
+            if isinstance(error, UsageError | RunLost):
+                cause = str(error)
+                self._told.put(partial(self._give_up, cause))
             outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
         self._told.put(partial(self._on_end, group, outcome))
+
+    def _give_up(self, cause: str) -> None:
+        """End the run: a group was refused on its host, or a host that nothing replaces is lost."""
+        self._cannot_go_on = self._cannot_go_on or cause
 
     def _on_end(self, group: int, outcome: Outcome) -> None:
         self._ended[group] = outcome
         self._head.leave_out(group)
         left = len(self._engines) - len(self._ended)
-        if outcome["because"] == "failed" and left:
+        if outcome["because"] == "failed" and left and self._cannot_go_on is None:
             self._head.tell(LEFT_OUT.format(group=group, cause=outcome["first_cause"], left=left))
 
     def _follow(self, stop: StopRequest) -> StoppedBecause:
@@ -113,6 +124,8 @@ class LocalGroups:
                 self._raise_stops(stop.level)
             if because is None:
                 because = reached or self._ended_because()
+                if self._cannot_go_on is not None:
+                    because = "failed"
                 if because is not None:
                     self._raise_stops(Stop.FINISH)
         return because or "failed"

@@ -19,9 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import tianji
 from tianji.devices.nvml import list_gpus
 from tianji.errors import TianjiError
+from tianji.figures.commands import environment, words_on
 from tianji.figures.files import Data, Point
 
 PRESETS = ("pong-dqn", "pong-apex")
@@ -114,8 +114,8 @@ class _Running:
         folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*_on(cores), sys.executable, "-m", "tianji", *words],
-                cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=_environment(),
+                [*words_on(cores), sys.executable, "-m", "tianji", *words],
+                cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment(),
             )  # fmt: skip
         self._began_s = time.monotonic()
 
@@ -158,24 +158,6 @@ KEPT = (
     "device", "inference", "gpu", "start_up_s", "stopped_because", "explanation",
 )  # fmt: skip
 """Keys of the summary that belong to the data."""
-
-
-def _environment() -> dict[str, str]:
-    """Return an environment in which the same tianji is found from any folder."""
-    paths = [str(Path(tianji.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _on(cores: Sequence[int] | None) -> list[str]:
-    """Return the words that start a command on these cores."""
-    if cores is None:
-        return []
-    listed = ",".join(map(str, cores))
-    code = (
-        "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
-        "os.execv(sys.argv[2], sys.argv[2:])"
-    )
-    return [sys.executable, "-c", code, listed]
 
 
 def _read_records(run_dir: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Figures 6 (a) to (c): rates and lag by the number of actors, or of groups, real and simulated."""
+"""Figures 6 (a) and (b): rates and lag by the number of actors, real and simulated."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tianji.figures import style
-from tianji.figures.balance.scaling import Scaling, simulate
-from tianji.figures.files import Data, Point, read_data
+from tianji.figures.files import Data, Point
 from tianji.wording import counted
 
 if TYPE_CHECKING:
@@ -116,45 +115,3 @@ def _label(above: Any, below: Any, data: Data) -> None:
         f"DQN, CartPole; {learner}, batch {scaling['batch_size']}, ratio {scaling['ratio']:g}; "
         f"{machine['cpu']}, {machine['cores']} cores",
     )
-
-
-SOURCE = "tianji-6b"
-GROUPS = (1, 2, 4, 8, 16)
-
-
-def simulate_groups() -> Data:
-    """Simulate groups with the profile of 6 (b), at the size at which it was in balance."""
-    from tianji.costs.profile import Profile
-
-    single = read_data(SOURCE)
-    known = single["scaling"]
-    scaling = Scaling(known["learner_threads"], known["batch_size"], known["updates_per_actor"])
-    profile = Profile.model_validate(single["profile"])
-    actors, cores = equilibrium(single["points"]), single["machine"]["cores"]
-    points = [
-        {"groups": count, **simulate(scaling, profile, actors, cores, count)} for count in GROUPS
-    ]
-    measured = {key: single[key] for key in ("commit", "machine", "versions", "scaling")}
-    return {**measured, "points": points}
-
-
-def draw_groups(data: Data) -> Figure:
-    points: Sequence[Point] = data["points"]
-    figure = style.new_figure(7.2, 5.4, "Groups carry on where one learner ends")
-    axes = figure.subplots()
-    groups = [point["groups"] for point in points]
-    first = points[0]["received"] / 1e3 / groups[0]
-    ideal = [first * count for count in groups]
-    axes.plot(groups, ideal, color=style.QUIET, linestyle=":", linewidth=1.2, label="in proportion")
-    draw_rates(axes, points, data["scaling"]["ratio"], "groups")
-    style.quieten(axes)
-    axes.set(xlim=(0, groups[-1] * 1.04), ylim=(0, ideal[-1] * 1.08), ylabel=THOUSAND_STEPS)
-    axes.set_xticks(groups, [f"{count}\n({count * points[0]['actors']})" for count in groups])
-    axes.set_xlabel("groups (actors in all)")
-    threads = counted(data["scaling"]["learner_threads"], "learner thread")
-    actors, cpu = counted(points[0]["actors"], "actor"), data["machine"]["cpu"]
-    style.subtitle(
-        axes, f"simulated, with costs measured on {cpu}; a group is {threads} and {actors}"
-    )
-    axes.legend(fontsize=9, frameon=False)
-    return figure

@@ -26,12 +26,14 @@ from tianji.types import Unroll
 
 
 def work(head: dict[str, Any], run: bytes, reports: ReportPipe) -> None:
+    gc.disable()  # as in a worker
     from tianji.engines.arithmetic import flush_tiny_numbers, use_threads
 
     flush_tiny_numbers()
     use_threads(head["threads"])
     spec, _ = read_run(run)
     gc.freeze()
+    gc.enable()
     with Connection(head["fds"]["commands"]) as parent:
         for answer in _answers(spec, _commands(parent)):
             parent.send(answer)

@@ -235,8 +235,8 @@ def _groups(chosen: Candidate) -> str:
     return (
         "Several groups of learners, each with its own buffer, would share the receiving: with "
         f"{groups} groups it takes {_time(receive_s / groups)} per version, beside "
-        f"{_time(rest_s)} of other work. This version of TianJi cannot run groups; `tianji "
-        "simulate --groups` predicts their speed."
+        f"{_time(rest_s)} of other work: --num-groups {groups}, on more cores or machines "
+        "(`tianji plan --nodes`)."
     )
 
 

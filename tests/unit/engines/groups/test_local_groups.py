@@ -8,11 +8,13 @@ from tests.fakes.specs import make_spec
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.channels.orders import Stop
+from tianji.engines.agents.interface import RunLost
 from tianji.engines.groups import local
 from tianji.engines.groups.local import LocalGroups
 from tianji.engines.groups.specs import group_specs
 from tianji.engines.interface import Outcome
 from tianji.engines.signals import StopRequest
+from tianji.errors import UsageError
 from tianji.records import SessionMetrics, nothing
 
 KINDS = {"actor-0": "actor", "buffer": "buffer", "learner": "learner"}
@@ -116,6 +118,17 @@ def test_a_run_without_any_group_left_has_failed(run):
     outcome, _ = run(fails, fails, combine="average")
     assert outcome["because"] == "failed"
     assert "RuntimeError: no memory" in outcome["first_cause"]
+
+
+@pytest.mark.parametrize("error", [RunLost, UsageError])
+def test_a_group_without_which_the_run_cannot_go_on_ends_the_others(run, error):
+    def refused(engine, stop):
+        raise error("On rank 1 (far): no")
+
+    outcome, watcher = run(MadeUpEngine.until_told, refused, combine="average")
+    assert (outcome["because"], outcome["first_cause"]) == ("failed", "On rank 1 (far): no")
+    assert outcome["record"]["groups"][0]["env_steps"] == 1000, "the other group ended in order"
+    assert not [text for text in watcher.texts("note") if "goes on without it" in text]
 
 
 def test_a_person_who_asks_to_stop_stops_all_groups(run):

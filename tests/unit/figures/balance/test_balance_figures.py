@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from tests.unit.figures.made_up import ablation_data, groups_data, scaling_data
+from tests.unit.figures.made_up import ablation_data, scaling_data
 from tianji.cli.main import main
 from tianji.config.machine import Machine
 from tianji.costs.profile import Profile, Rehearsal
 from tianji.figures import catalogue
-from tianji.figures.balance import ablation, scaling, scaling_picture
+from tianji.figures.balance import ablation, scaling
 from tianji.figures.balance.scaling_picture import equilibrium
 from tianji.figures.catalogue import FIGURES
 from tianji.figures.files import describe
@@ -37,23 +37,6 @@ def test_the_balance_is_where_more_actors_bring_next_to_nothing():
     assert " balance at 4 actors" in texts
 
 
-def test_groups_are_held_against_proportion():
-    (axes,) = FIGURES["tianji-6c"].draw(groups_data()).axes
-    assert list(lines(axes)["in proportion"].get_ydata()) == [35, 70, 140]
-    assert list(lines(axes)[TRAINED].get_ydata()) == [35, 70, 140]
-
-
-def test_groups_repeat_the_balanced_size_of_the_single_learner(monkeypatch):
-    monkeypatch.setattr(
-        scaling_picture, "read_data", {"tianji-6b": scaling_data("tianji-6b")}.__getitem__
-    )
-    data = scaling_picture.simulate_groups()
-    assert [point["groups"] for point in data["points"]] == list(scaling_picture.GROUPS)
-    assert {point["actors"] for point in data["points"]} == {4}
-    one, two = (point["received"] for point in data["points"][:2])
-    assert one < two <= 2 * one
-
-
 def test_planned_and_arbitrary_runs_are_drawn_over_seconds_and_over_steps():
     seconds, steps = FIGURES["tianji-6d"].draw(ablation_data()).axes
     planned, arbitrary = (
@@ -70,7 +53,7 @@ def test_planned_and_arbitrary_runs_are_drawn_over_seconds_and_over_steps():
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("tianji-6a", scaling_data()), ("tianji-6b", scaling_data()), ("tianji-6c", groups_data()),
+        ("tianji-6a", scaling_data()), ("tianji-6b", scaling_data()),
         ("tianji-6d", ablation_data()),
     ],
 )  # fmt: skip

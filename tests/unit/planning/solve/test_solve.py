@@ -46,7 +46,7 @@ def test_communication_bound_groups_are_advised_with_their_number():
     assert "receiving the 8 unrolls of a version takes 24 ms of the 32 ms" in found.reasons[0]
     (groups,) = [words for words in found.advice if words.startswith("Several groups of learners")]
     assert "with 3 groups it takes 8 ms per version, beside 8 ms of other work" in groups
-    assert "cannot run groups" in groups
+    assert "--num-groups 3" in groups
 
 
 def test_processor_bound_one_more_core_is_promised_what_it_brings():

@@ -1,0 +1,161 @@
+"""What it costs to combine groups: time of the learners, and bytes between hosts.
+
+`gradients`: all learners wait for each other and for a ring that adds up their gradients.
+`average`, `gossip`: nobody waits. Mixing is work of the learner. On one host, parameters are in
+shared memory. Between hosts they cross through the head, which asks every group for them in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+from tianji.config.run import Combine, peers_of
+from tianji.virtual.clock import NetworkModel
+
+# One reduction over the loopback interface, with gloo.
+LOOPBACK = NetworkModel(bytes_per_s=1e9, latency_s=40e-6)
+CROWDED_S = 2e-3
+"""More for each step of a ring where learners share their cores with actors: they wait for a turn.
+Of runs with two groups on two cores, each with an actor that never waits."""
+EXCHANGE_S = 0.05
+"""The head asks each group for new parameters this often (engines/agents/remote.py)."""
+CALL_S = 1e-3
+"""Processor time of the head for one question to a group and its answer."""
+# Posting and mixing: Python, and copies in memory at speeds that other cores leave.
+_POST_S, _PEER_S = 12e-6, 3.5e-6
+_POST_BYTES_PER_S, _PEER_BYTES_PER_S = 5e9, 6.5e9
+_QUARTILES_OF_SIGMA = 1.349
+"""The interquartile range of a normal distribution, over its standard deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combining:
+    """The costs of combining groups, for each of them.
+
+    update_wait_s: time in which a learner waits in each update, after all have come.
+    version_wait_s: the same before each version.
+    mix_s: work of the learner in each update: its share of posting and mixing.
+    has_meetings: learners wait for each other.
+    """
+
+    update_wait_s: float = 0.0
+    version_wait_s: float = 0.0
+    mix_s: float = 0.0
+    has_meetings: bool = False
+
+
+ALONE = Combining()
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Groups that train one policy.
+
+    groups_away: groups on other hosts than the first, where the head is.
+    is_crowded: learners share their cores with others that are at work.
+    nbytes: size of the parameters, and of a gradient.
+    """
+
+    num_groups: int
+    groups_away: int
+    combine: Combine
+    combine_every: int
+    nbytes: int
+    network: NetworkModel
+    is_crowded: bool = False
+
+    @property
+    def is_on_hosts(self) -> bool:
+        """Return whether groups exchange anything between hosts."""
+        return self.num_groups > 1 and self.groups_away > 0
+
+    @property
+    def num_peers(self) -> int:
+        """Return the groups whose parameters a group mixes with its own."""
+        return len(peers_of(0, self.num_groups, self.combine))
+
+    def costs(self, update_s: float, version_s: float, noise: float) -> Combining:
+        """Return the costs of these groups.
+
+        update_s, version_s: duration of one update and of one version in the learner alone.
+        noise: half of the interquartile range of version_s, over its median.
+        """
+        if self.num_groups == 1:
+            return ALONE
+        if self.combine == "gradients":
+            return self._gradients(version_s, noise)
+        return Combining(mix_s=self._mix_s(update_s))
+
+    def _gradients(self, version_s: float, noise: float) -> Combining:
+        ring = self.network if self.is_on_hosts else LOOPBACK
+        if self.is_crowded:
+            ring = replace(ring, latency_s=ring.latency_s + CROWDED_S)
+        deviation_s = version_s * 2 * noise / _QUARTILES_OF_SIGMA
+        return Combining(
+            update_wait_s=ring.all_reduce_s(self.nbytes, self.num_groups),
+            version_wait_s=ring.all_reduce_s(0, self.num_groups)
+            + deviation_s * slowest_of(self.num_groups),
+            has_meetings=True,
+        )
+
+    def _mix_s(self, update_s: float) -> float:
+        """Return the work for mixing, for each update. A post of another host is mixed once."""
+        fresh = float(self.num_peers)
+        if self.is_on_hosts:
+            between_s = self.combine_every * update_s
+            fresh *= min(1.0, between_s / self.exchange_period_s())
+        copy_s = _POST_S + self.nbytes / _POST_BYTES_PER_S
+        read_s = _PEER_S + self.nbytes / _PEER_BYTES_PER_S
+        return (copy_s + fresh * read_s) / self.combine_every
+
+    def exchange_period_s(self) -> float:
+        """Return the time between two exchanges of a group's parameters through the head: limited
+        by the head's own pause, by its processor, or by the link of its host."""
+        posts = max(self._posts_in, self._posts_out)
+        link_s = posts * self.nbytes / self.network.bytes_per_s
+        return max(EXCHANGE_S, self.num_groups * CALL_S, link_s) + 2 * self.network.latency_s
+
+    @property
+    def _posts_in(self) -> int:
+        """Return the posts that enter the head's host in one exchange with all groups."""
+        return self.groups_away
+
+    @property
+    def _posts_out(self) -> int:
+        return self.groups_away * self.num_peers
+
+    def bytes_per_s(self, updates_per_s: float, num_hosts: int) -> dict[str, float]:
+        """Return what crosses between hosts to combine the groups, by kind.
+
+        updates_per_s: of one group.
+        """
+        if not self.is_on_hosts:
+            return {}
+        if self.combine == "gradients":
+            # Groups of one host are neighbours in the ring, so that it leaves each host once.
+            part = 2 * (self.num_groups - 1) / self.num_groups
+            return {"gradients": updates_per_s * num_hosts * part * self.nbytes}
+        period_s = self.mix_period_s(updates_per_s)
+        return {"parameters": (self._posts_in + self._posts_out) * self.nbytes / period_s}
+
+    def mix_period_s(self, updates_per_s: float) -> float:
+        """Return the time between two mixes with news of the other groups."""
+        own_s = self.combine_every / updates_per_s
+        return max(own_s, self.exchange_period_s()) if self.is_on_hosts else own_s
+
+    def link_share(self, updates_per_s: float) -> float:
+        """Return how busy combining keeps the busiest link, which is that of the head."""
+        if not self.is_on_hosts:
+            return 0.0
+        if self.combine == "gradients":
+            part = 2 * (self.num_groups - 1) / self.num_groups
+            return updates_per_s * part * self.nbytes / self.network.bytes_per_s
+        posts = max(self._posts_in, self._posts_out)
+        sent_s = posts * self.nbytes / self.network.bytes_per_s
+        return sent_s / self.mix_period_s(updates_per_s)
+
+
+def slowest_of(count: int) -> float:
+    """Return how many standard deviations the slowest of so many is behind the mean (Blom 1958)."""
+    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25)) if count > 1 else 0.0

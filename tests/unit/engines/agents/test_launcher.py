@@ -1,0 +1,47 @@
+import pytest
+
+from tianji.config.machine import Machine
+from tianji.engines.agents.launcher import Slurm, launched_rank
+from tianji.errors import UsageError
+
+JOB = {"SLURM_JOB_ID": "17", "SLURM_NTASKS": "2"}
+
+
+@pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"])
+def test_the_rank_is_told_by_every_launcher(name):
+    assert launched_rank({name: "3"}) == 3
+
+
+def test_a_process_of_its_own_has_no_rank():
+    assert launched_rank({}) is None
+    assert launched_rank({"PMI_RANK": ""}) is None
+
+
+def test_outside_of_a_job_there_is_no_slurm():
+    assert Slurm.read({"SLURM_CONF": "/etc/slurm.conf"}) is None
+
+
+def test_a_step_counts_before_its_job():
+    assert Slurm.read(JOB) == Slurm(num_tasks=2, cpus=None)
+    step = JOB | {"SLURM_STEP_NUM_TASKS": "4", "SLURM_CPUS_ON_NODE": "8"}
+    assert Slurm.read(step) == Slurm(num_tasks=4, cpus=8)
+    assert Slurm.read(step | {"SLURM_CPUS_PER_TASK": "6"}) == Slurm(num_tasks=4, cpus=6)
+
+
+def test_a_process_that_is_alone_in_a_job_of_several_tasks_is_refused():
+    with pytest.raises(UsageError, match=r"has 2 tasks, and this process is.*srun --mpi=pmix"):
+        Slurm(2, None).check(["a"])
+
+
+def test_two_tasks_on_a_node_are_refused():
+    Slurm(2, None).check(["a", "b"])
+    with pytest.raises(UsageError, match=r"Node b has 2 tasks.*--ntasks-per-node=1"):
+        Slurm(3, None).check(["a", "b", "b"])
+
+
+def test_a_task_that_is_not_bound_is_planned_on_its_share():
+    machine = Machine(tuple(range(8)), 1 << 30, nodes=((0, 1, 2, 3), (4, 5, 6, 7)))
+    assert Slurm(1, None).limit(machine) == machine
+    assert Slurm(1, 8).limit(machine) == machine
+    part = Slurm(1, 3).limit(machine)
+    assert (part.cores, part.is_shared, part.nodes) == ((0, 1, 2), True, ((0, 1, 2),))

@@ -1,0 +1,109 @@
+"""Figures 4 (c), 4 (d), 6 (c) and 5 (c), 5 (d), from made-up data, and how runs become data."""
+
+import math
+
+import pytest
+
+from tests.unit.figures.made_up import groups_data, hosts_data, link_data
+from tianji.cli.main import main
+from tianji.figures import catalogue
+from tianji.figures.catalogue import FIGURES
+from tianji.figures.groups import runs
+from tianji.figures.groups.picture import _by_groups
+from tianji.figures.groups.runs import GroupRuns, run_groups, settled, trained_per_step
+
+
+def lines(axes):
+    return {line.get_label(): line for line in axes.get_lines()}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("tianji-4c", groups_data()), ("tianji-4d", groups_data()), ("tianji-6c", groups_data()),
+        ("tianji-5c", hosts_data()), ("tianji-5d", link_data()),
+    ],
+)  # fmt: skip
+def test_each_is_drawn_by_one_command(name, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalogue, "read_data", {data["figure"]: data}.__getitem__)
+    assert main(["figure", name]) == 0
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_simulated_points_are_named_and_apart_from_real_ones():
+    left, right = FIGURES["tianji-6c"].draw(groups_data()).axes
+    assert list(lines(left)["average"].get_xdata()) == [1, 2]
+    assert list(lines(right)["average, simulated"].get_xdata()) == [1, 2, 8, 32, 256]
+    assert not any("simulated" in str(name) for name in lines(left))
+    assert "simulated" in right.get_xlabel() and "real" in left.get_xlabel()
+    assert list(lines(left)["in proportion"].get_ydata()) == [10_000, 20_000]
+
+
+def test_throughput_of_eight_machines_and_more_is_simulated():
+    *_, right = FIGURES["tianji-4c"].draw(groups_data()).axes
+    simulated = lines(right)["gossip, 8 to 256 machines, simulated"]
+    assert list(simulated.get_xdata()) == [16, 64, 512]
+    assert list(lines(right)["gossip"].get_xdata()) == [1, 2]
+
+
+def test_the_pictures_say_what_the_paper_reports():
+    for name, words in (("tianji-4c", "4.36 times"), ("tianji-4d", "no numbers")):
+        (legend,) = FIGURES[name].draw(groups_data()).legends
+        assert words in legend.get_title().get_text()
+        assert "Made-up CPU" in legend.get_title().get_text()
+
+
+def test_a_median_that_was_never_reached_is_not_drawn():
+    def point(seed, seconds):
+        return {"groups": 2, "combine": "gossip", "seed": seed, "time_to_target_s": seconds}
+
+    def find(points):
+        return _by_groups(points, "gossip", lambda p: p["time_to_target_s"])
+
+    assert find([point(1, 4.0), point(2, 5.0), point(3, None)]) == {2: (4.0, 5.0, 5.0)}
+    assert find([point(1, 4.0), point(2, None)]) == {}
+    assert not any(math.isinf(x) for x in find([point(1, 4.0)])[2])
+
+
+def test_rates_are_those_after_the_first_third():
+    records = [
+        {"wall_s": float(s), "env_steps": 100 * s, "rates_per_s": {"trained": 400.0 * (s > 5)}}
+        for s in range(13)
+    ]
+    assert settled(records) == {"received": pytest.approx(100), "trained": pytest.approx(400)}
+
+
+def test_every_step_is_trained_on_as_often_as_the_preset_says():
+    assert trained_per_step("cartpole-ppo") == 3
+    assert trained_per_step("cartpole-dqn") == pytest.approx(256 * 8 / (16 * 8))
+
+
+def test_one_group_is_run_once_and_others_are_combined_in_every_way(monkeypatch):
+    made, kept = [], []
+    monkeypatch.setattr(runs, "simulate", lambda preset, asked: [{"preset": preset}])
+    monkeypatch.setattr(
+        runs, "_run", lambda preset, count, combine, seed, asked: made.append((count, combine))
+    )
+    asked = GroupRuns(presets=("cartpole-ppo",), groups=(1, 2), seeds=(1,))
+    run_groups(asked, lambda data: kept.append(len(data["points"])))
+    assert made == [(1, "average"), (2, "average"), (2, "gossip"), (2, "gradients")]
+    assert kept == [1, 2, 3, 4]
+
+
+def test_hosts_cannot_be_made_by_the_command(capfd):
+    assert main(["figure", "tianji-5d", "--rerun"]) == 2
+    assert "benchmarks.links.figure 5d" in " ".join(capfd.readouterr().err.split())
+
+
+def test_ideal_times_of_collection_are_drawn():
+    (axes,) = FIGURES["tianji-5c"].draw(hosts_data()).axes
+    ideal = lines(axes)["messages x sample time / actors"]
+    assert list(ideal.get_ydata()) == pytest.approx([10, 2.5, 0.625])
+    assert list(lines(axes)["sample time 1 ms"].get_ydata()) == pytest.approx([13, 13, 13])
+
+
+def test_lines_between_hosts_are_held_against_iperf3():
+    limited, free = FIGURES["tianji-5d"].draw(link_data()).axes
+    assert "125 MB/s" in limited.get_title() and "no limit" in free.get_title()
+    assert lines(limited)["iperf3"].get_ydata()[0] == 119.0
