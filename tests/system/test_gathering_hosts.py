@@ -92,16 +92,18 @@ def test_a_barrier_gives_the_bits_of_one_process_although_a_host_is_lost_in_a_ro
 
 
 @pytest.mark.slow
-def test_a_barrier_gives_the_bits_of_one_process(tmp_path, monkeypatch):
+@pytest.mark.parametrize("actor_hosts", [0, 2])
+def test_a_barrier_gives_the_bits_of_one_process(actor_hosts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hosts, go = use_agents_here(monkeypatch), tmp_path / "go"
     go.touch()
-    summary = spread(hosts, go, max_env_steps=2000)
+    summary = spread(hosts, go, max_env_steps=2000, actor_hosts=actor_hosts)
     algorithm = {"name": "sync-nigt", **SMALL}
     inline = run(engine="inline", algorithm=algorithm, max_env_steps=2000, **actors(go))
     for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):
         assert inline[key] == summary[key], key
     assert summary["discarded_items"] == summary["restarts"] == 0
+    assert len(summary["hosts"]) == 1 + actor_hosts
     assert differences(weights(inline), weights(summary)) == []
 
 
