@@ -26,10 +26,10 @@ FORK = multiprocessing.get_context("fork")
 
 
 def run_rank(
-    pipe: Connection, fd: int, rank: int, network: Network, rounds: int, turn_s: float
+    pipe: Connection, fds: list[int], rank: int, network: Network, rounds: int, turn_s: float
 ) -> None:
     """Send the turns of this rank, and what a bare reduction takes."""
-    room = Rank(fd, rank, NUM_RANKS, network)
+    room = Rank(fds, rank, network)
     num_versions = room.versions_that_take(turn_s)
     turns: dict[str, list[Turn]] = {APART: [], TOGETHER: []}
     for name, _ in alternate([APART, TOGETHER], range(rounds)):
@@ -41,10 +41,10 @@ def measure(
     network: Network, rounds: int, turn_s: float
 ) -> list[tuple[dict[str, list[Turn]], float, int]]:
     """Return what each rank has sent."""
-    fd = os.memfd_create("reduce")
+    fds = [os.memfd_create("reduce") for _ in range(NUM_RANKS)]
     pipes = [FORK.Pipe(duplex=False) for _ in range(NUM_RANKS)]
     ranks = [
-        FORK.Process(target=run_rank, args=(pipe, fd, rank, network, rounds, turn_s))
+        FORK.Process(target=run_rank, args=(pipe, fds, rank, network, rounds, turn_s))
         for rank, (_, pipe) in enumerate(pipes)
     ]
     for process in ranks:
@@ -54,7 +54,8 @@ def measure(
     found = [mine.recv() for mine, _ in pipes]
     for process in ranks:
         process.join()
-    os.close(fd)
+    for fd in fds:
+        os.close(fd)
     return found
 
 

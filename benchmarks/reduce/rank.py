@@ -14,7 +14,8 @@ from tianji.channels.gauges import GAUGE_WORDS, Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.interface import Bytes
 from tianji.channels.layout import Layout
-from tianji.channels.peers.gloo import GlooPeers, open_store
+from tianji.channels.peers.cards import shared_cards
+from tianji.channels.peers.gloo import GlooPeers
 from tianji.channels.peers.interface import Joins, Peers, total
 from tianji.channels.peers.timed import TimedPeers
 from tianji.engines.assembly.build import RunSpec
@@ -116,12 +117,11 @@ class LearnerRoom:
 class Rank:
     """Both learners of one network, in the process of one rank, on one core."""
 
-    def __init__(self, fd: int, rank: int, num_ranks: int, network: Network) -> None:
+    def __init__(self, fds: list[int], rank: int, network: Network) -> None:
         torch.set_num_threads(1)
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
-        store = open_store(fd, TIMEOUT_S)
-        self._peers = GlooPeers(store, rank, num_ranks, TIMEOUT_S)
+        self._peers = GlooPeers(shared_cards(rank, fds), TIMEOUT_S)
         spec = network.spec()
         batches = SameBatch(spec)
         self._alone = LearnerRoom(spec, batches, None)

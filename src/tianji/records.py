@@ -26,8 +26,11 @@ from typing import (
 StoppedBecause: TypeAlias = Literal[
     "target_reached", "max_env_steps", "max_wall", "interrupted", "failed"
 ]
-CriticalPath: TypeAlias = Literal["actors", "inference", "learner", "buffer", "both", "neither"]
-"""The role that sets the pace; `both` work all the time, `neither` does always."""
+CriticalPath: TypeAlias = Literal[
+    "actors", "inference", "learner", "buffer", "groups", "both", "neither"
+]
+"""The role that sets the pace; `both` work all the time, `neither` does always. `groups`: learners
+wait for each other."""
 Level: TypeAlias = Literal["info", "warning", "error"]
 Spent: TypeAlias = dict[str, dict[str, float]]
 """Seconds by role and by what they went to."""

@@ -125,7 +125,7 @@ def resume_run(
         with tell_progress(config.observe.display) as tell:
 
             def plan(one: RunConfig, share: Machine) -> Planned:
-                if config.num_groups != loaded.num_groups:  # each has another share now
+                if config.num_learners != loaded.num_learners:  # each has another share now
                     return plan_run(one, source, share, tell)
                 return plan_again(one, changes, source, share, before, tell)
 
@@ -175,7 +175,7 @@ class _Run:
         self._planned = planned
         self._groups = groups
         self._saved = saved
-        self._has_groups = config.num_groups > 1 or has_groups(run_dir)
+        self._has_groups = config.num_learners > 1 or has_groups(run_dir)
         self._machine = machine
         self._folder = folder
         self._started_ns = started_ns
@@ -276,15 +276,14 @@ class _Run:
     def _merge_trace(self) -> None:
         """Join the spans of all roles in one file, one for each group, however the run ended."""
         run_dir = self._spec.run_dir
-        for folder in (run_dir, *(group_folder(run_dir, g) for g in range(self._num_groups))):
+        for folder in (
+            run_dir,
+            *(group_folder(run_dir, n) for n in range(self._spec.config.num_learners)),
+        ):
             if (folder / SPANS_FOLDER).is_dir():
                 from tianji.trace.merge import merge_in_words
 
                 self._note("supervisor", merge_in_words(folder))
-
-    @property
-    def _num_groups(self) -> int:
-        return self._spec.config.num_groups
 
     def _sum_up(self, outcome: Outcome, before: Summary | None) -> Summary:
         """before: the summary that the run had, where this session added nothing to it."""
@@ -308,7 +307,7 @@ class _Run:
         }
         record = outcome["record"] or self._observer.last_record
         facts["hosts"] = (
-            [this_host(self._num_groups, len(self._machine.cores))]
+            [this_host(spec.config.num_groups, len(self._machine.cores))]
             if self._hosts is None
             else host_figures(self._hosts, spec.config, outcome.get("links", {}))
         )

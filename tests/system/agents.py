@@ -18,8 +18,8 @@ class AgentsHere:
         self.agents = {}
 
     def start(self, number, is_wanted):
-        agent = OwnAgent()
-        agent.host, agent.address = f"host {number}", "127.0.0.1"
+        agent = OwnAgent(f"host {number}")
+        agent.address = "127.0.0.1"
         self.places[number] = agent.host
         self.agents.setdefault(number, []).append(agent)
         return agent

@@ -50,7 +50,9 @@ def on_hosts(network: Network, hosts: Sequence[int], folder: Path, shell: Path) 
     addresses = [network.addresses[host] for host in hosts]
     if not is_open_mpi():
         launcher = ("-launcher", "ssh", "-launcher-exec", str(shell), "-iface", "eth0")
-        return (*network.prefix(0), str(MPIRUN), *launcher, "-hosts", ",".join(addresses), *count)
+        tcp = ("-genv", "UCX_TLS", "tcp,self")  # it would find out that the hosts are one machine
+        hosts = ("-hosts", ",".join(addresses))
+        return (*network.prefix(0), str(MPIRUN), *launcher, *hosts, *tcp, *count)
     settings = {"plm_ssh_agent": shell, "prte_if_include": "eth0"}
     settings |= {f"oob_tcp_keepalive_{name}": value for name, value in KEEPALIVE.items()}
     words = [word for name, value in settings.items() for word in ("--prtemca", name, str(value))]

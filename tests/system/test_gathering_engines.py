@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.system.agents import use_agents_here
 from tests.system.runs import differences, resume, run, saved_state
 
 CLOCK = (".state.progress.wall_s", ".state.progress.target_ns")
@@ -21,10 +22,20 @@ def weights(summary):
 
 
 # With processes the short form has one for its buffer too: test_placements.py.
-@pytest.mark.parametrize("engine", [pytest.param("local", marks=pytest.mark.slow), "virtual"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param("local", marks=pytest.mark.slow),
+        "virtual",
+        pytest.param("ray", marks=pytest.mark.slow),
+        "mpi",
+    ],
+)
 def test_rounds_with_a_barrier_are_the_same_in_every_engine(engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    inline, other = gathered("inline"), gathered(engine)
+    inline = gathered("inline")
+    use_agents_here(monkeypatch)
+    other = gathered(engine)
     for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):
         assert inline[key] == other[key], key
     assert inline["version"] > 5

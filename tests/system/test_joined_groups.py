@@ -53,3 +53,32 @@ def test_learners_begin_again_together_when_one_dies(victim, tmp_path):
     assert command.summary()["restarts"] == 2
     one, other = weights_of_groups(command)
     assert differences(one, other) == []
+
+
+@pytest.mark.slow
+def test_learners_of_a_group_begin_again_together_and_other_groups_go_on(tmp_path):
+    words = ["--env", "CartPole-v1", "--num-groups", "2", "--learners-per-group", "2"]
+    command = Command(tmp_path, "train", *SMALL, *words, "--combine", "average", *FOREVER)
+    command.wait_for((command.run_dir / "checkpoints.json").exists, "a set of checkpoints")
+    command.wait_for(lambda: min(newest(command)) > "v00000000", "checkpoints")
+    command.workers()["1/learner"].kill()
+
+    def restarted():
+        return sorted(e["role"] for e in command.events() if e["kind"] == "restart")
+
+    command.wait_for(lambda: restarted() == ["0/learner", "1/learner"], "restarts")
+    seen = command.records()[-1]["groups"]
+    command.wait_for(
+        lambda: all(
+            now["env_steps"] > before["env_steps"] + 500
+            for now, before in zip(command.records()[-1]["groups"], seen, strict=True)
+        ),
+        "steps of both groups",
+    )
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130, err
+    assert restarted() == ["0/learner", "1/learner"]
+    weights = weights_of_groups(command)
+    assert differences(*weights[:2]) == differences(*weights[2:]) == []
+    assert [figures["group"] for figures in command.summary()["groups"]] == [0, 1]

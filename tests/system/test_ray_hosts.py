@@ -7,10 +7,14 @@ import pytest
 from benchmarks.namespaces import why_not
 from benchmarks.ray_nodes import ray_nodes
 from tests.system.commands import FOREVER, SMALL, Command, groups_that_work
+from tests.system.runs import differences
+from tests.system.test_joined_groups import newest, weights_of_groups
 
 pytest.importorskip("ray", reason="needs Ray")
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
-GROUPS = ["--engine", "ray", "--env", "CartPole-v1", "--combine", "average"]
+GROUPS = ["--engine", "ray", "--env", "CartPole-v1"]
+AVERAGE = ["--num-groups", "2", "--combine", "average"]
+GRADIENTS = ["--num-groups", "2", "--combine", "gradients"]
 
 
 class Cluster:
@@ -41,7 +45,7 @@ def cluster():
 def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):
     cluster.join(1)
     cluster.join(2)
-    command = cluster.train("--num-groups", "2", *FOREVER)
+    command = cluster.train(*AVERAGE, *FOREVER)
     command.wait_for(lambda: groups_that_work(command) == {0, 1}, "both groups")
     command.wait_for((command.run_dir / "checkpoints.json").exists, "a set of checkpoints")
     command.process.kill()
@@ -67,7 +71,7 @@ def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):
 @pytest.mark.slow
 def test_a_run_outlives_a_cut_cable_and_a_lost_host_and_reaches_its_target(cluster):
     cluster.join(1)
-    command = cluster.train("--num-groups", "2", *FOREVER)
+    command = cluster.train(*AVERAGE, *FOREVER)
     command.wait_for(lambda: groups_that_work(command) == {0, 1}, "both groups")
     cluster.network.set_cable(1, "down")
     time.sleep(5)
@@ -96,6 +100,33 @@ def test_a_run_outlives_a_cut_cable_and_a_lost_host_and_reaches_its_target(clust
     code, _, err = command.finish()
     assert code == 0, err
     assert command.summary()["stopped_because"] == "target_reached"
+
+
+@pytest.mark.slow
+def test_learners_that_add_up_gradients_go_on_when_a_lost_host_was_replaced(cluster):
+    cluster.join(1)
+    cluster.join(2)
+    command = cluster.train(*GRADIENTS, *FOREVER)
+    command.wait_for(lambda: groups_that_work(command) == {0, 1}, "both groups")
+    command.wait_for((command.run_dir / "checkpoints.json").exists, "a set of checkpoints")
+    command.wait_for(lambda: min(newest(command)) > "v00000000", "checkpoints")
+    cluster.network.set_cable(2, "down")  # nobody says farewell
+    cluster.network.kill(2)
+    lost = [("restart", "0/supervisor"), ("restart", "1/supervisor")]
+    command.wait_for(
+        lambda: any((e["kind"], e["role"]) in lost for e in command.events()), "loss of a host"
+    )
+    time.sleep(5)  # the learner that is left waits
+    seen = command.version()
+    cluster.network.set_cable(2, "up")
+    cluster.join(2)
+    command.wait_for_version(seen + 50)
+    command.process.terminate()
+    code, _, err = command.finish()
+    assert code == 130, err
+    one, other = weights_of_groups(command)
+    assert one and differences(one, other) == []
+    assert len(set(newest(command))) == 1
 
 
 def host_of_actors(command):

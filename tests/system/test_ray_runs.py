@@ -40,6 +40,17 @@ def test_a_run_goes_on_when_its_agent_is_lost(tmp_path):
     assert summary["lag_versions"]["max"] <= 1
 
 
+@pytest.mark.slow
+def test_an_algorithm_that_gathers_gradients_runs(tmp_path):
+    words = ["--engine", "ray", "--max-env-steps", "4000", "--target-return", "none"]
+    command = Command(tmp_path, "train", "rennala-nigt", "--run", "run", *words)
+    code, _, err = command.finish()
+    assert code == 0, err
+    summary = command.summary()
+    assert summary["stopped_because"] == "max_env_steps"
+    assert sum(summary["gather"]["counts"]) >= summary["version"] > 0
+
+
 def test_a_cluster_that_is_not_there_is_named(monkeypatch):
     with pytest.raises(UsageError, match=r"no Ray cluster at ray_address '127.0.0.1:1'"):
         ray_hosts.RayHosts("127.0.0.1:1").__enter__()

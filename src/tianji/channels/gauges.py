@@ -81,8 +81,8 @@ class Gauge(IntEnum):
     """Learner of one group of several: environment steps that it counts, those of earlier sessions
     included."""
     COMBINE_NS = 32
-    """Learner: time in reductions with the learners of other groups, a part of BUSY_NS. The group
-    that the others wait for has the least."""
+    """Learner: time in reductions with the learners of other groups, a part of BUSY_NS that is no
+    work (worked_ns). The group that the others wait for has the least."""
     REDUCED_BYTES = 33
     """Learner: bytes that it has given to those reductions."""
 
@@ -142,6 +142,11 @@ class Gauges:
         """Return the row of the only role of this kind."""
         (row,) = self.of_kind(kind).values()
         return row
+
+
+def worked_ns(row: Sequence[int]) -> int:
+    """Return the time of a role at work: without that in which a learner waited for others."""
+    return max(0, row[Gauge.BUSY_NS] - row[Gauge.COMBINE_NS])
 
 
 class Ticks(Protocol):

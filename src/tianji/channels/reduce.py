@@ -24,7 +24,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tianji.channels.peers.gloo import NETWORK_ERRORS, form_group, has_gloo, in_short, open_store
+from tianji.channels.peers.gloo import (
+    NETWORK_ERRORS,
+    form_group,
+    has_gloo,
+    in_short,
+    named,
+    open_store,
+)
 from tianji.errors import ReduceBroken, UsageError
 from tianji.types import Array
 
@@ -123,8 +130,8 @@ class GlooReduce:
             attempt.join(max(0.0, deadline_s - time.monotonic()))
 
     def _form(self, team: Team, rank: int) -> Any:
-        name = f"group-{team.number}"
-        return form_group(self._store, name, rank, team.size, self._timeout_s)
+        store = named(self._store, f"group-{team.number}")
+        return form_group(store, rank, team.size, self._timeout_s)
 
 
 class _Attempt:

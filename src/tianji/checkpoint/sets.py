@@ -31,7 +31,7 @@ class CheckpointSet:
     """CheckpointSet(("groups/0/checkpoints/v00000160", ...), 160, 7_680, 41_000, progress)"""
 
     checkpoints: tuple[str, ...]
-    """Path of each group's checkpoint in the run's folder."""
+    """Path of each learner's checkpoint in the run's folder."""
     version: int
     """Highest version of the run."""
     updates: int
@@ -40,6 +40,8 @@ class CheckpointSet:
     """Environment steps of the whole run."""
     progress: dict[str, Any]
     """How far the run has come (learner/progress.py)."""
+    learners_per_group: int = 1
+    """Learners of a group have consecutive checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,24 @@ class SavedGroups:
     """Where the groups of a run continue: the set, with what was verified."""
 
     paths: tuple[Path, ...]
-    """The checkpoint of each saved group."""
+    """The checkpoint of each saved learner; those of a group follow each other."""
     group_steps: tuple[int, ...]
     """Environment steps that each of them counts."""
     group_updates: tuple[int, ...]
     found: CheckpointSet
     note: str = ""
     """The reason why it is not the newest set; "" if it is."""
+
+    @property
+    def num_groups(self) -> int:
+        return len(self.paths) // self.found.learners_per_group
+
+    def source_of(self, learner: int, learners_per_group: int) -> int:
+        """Return the saved learner that a learner continues from: one of the group with the same
+        number modulo the number of saved groups, because learners of a group must be equal."""
+        group, rank = divmod(learner, learners_per_group)
+        each = self.found.learners_per_group
+        return group % self.num_groups * each + rank % each
 
 
 def group_folder(run_dir: Path, group: int) -> Path:
@@ -133,6 +146,7 @@ def _read(run_dir: Path) -> list[CheckpointSet]:
                 int(entry["updates"]),
                 int(entry["env_steps"]),
                 entry["progress"],
+                int(entry.get("learners_per_group", 1)),
             )
             for entry in content["sets"]
         ]

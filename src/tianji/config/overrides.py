@@ -173,7 +173,7 @@ def _tuned_for(env: str, algorithm: str) -> str | None:
 
 
 _CHANGEABLE = (
-    *("engine", "num_groups", "actor_hosts", "combine", "combine_every"),
+    *("engine", "num_groups", "learners_per_group", "actor_hosts", "combine", "combine_every"),
     *("num_actors", "learner_threads", "actor_threads"),
     *("device", "inference", "emulator_threads", "algorithm.replay_on"),
     *("target_return", "max_env_steps", "max_wall_s"),

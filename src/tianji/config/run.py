@@ -182,8 +182,12 @@ class RunConfig(Strict):
     seed: int = Field(1, ge=0, lt=SEED_LIMIT)
     """Seed of all random numbers."""
     num_groups: Count = 1
-    """Groups of a learner, a buffer and actors that train one policy together. num_envs, num_actors
-    and the settings of the algorithm describe one group; limits, targets and schedules the run."""
+    """Groups of learners, buffers and actors that train one policy together. num_envs, num_actors
+    and the settings of the algorithm describe one learner of a group; limits, targets and schedules
+    the run."""
+    learners_per_group: Count = 1
+    """Learners of a group, each with a buffer and actors of its own. They add up their gradients
+    before each step; `combine` is between the groups."""
     combine: Combine = "gradients"
     """How several groups become one policy. `average`: each takes the mean of all groups'
     parameters; `gossip`: each mixes with the group before it in a ring; nobody waits. `gradients`:
@@ -239,6 +243,12 @@ class RunConfig(Strict):
         return self.envs or (self.env,)
 
     @property
+    def num_learners(self) -> int:
+        """Return the number of learners of all groups. Those of a group have consecutive numbers;
+        each has a buffer, actors and files of its own."""
+        return self.num_groups * self.learners_per_group
+
+    @property
     def has_processes(self) -> bool:
         """Return whether roles are processes, on this machine or on others."""
         return self.engine in ("local", "ray", "mpi")
@@ -291,14 +301,36 @@ def _plain(value: Any, key: str) -> Any:
 
 
 def adds_gradients(config: RunConfig) -> bool:
-    """Return whether the learners of several groups make every update together."""
-    return config.num_groups > 1 and config.combine == "gradients"
+    """Return whether learners make every update together with others."""
+    return len(team_of(0, config)) > 1
 
 
-def peers_of(group: int, num_groups: int, combine: Combine) -> tuple[int, ...]:
-    """Return the groups whose parameters a group reads: all others, or the one before it."""
-    if num_groups == 1 or combine == "gradients":
+def team_of(learner: int, config: RunConfig) -> tuple[int, ...]:
+    """Return the learners that make every update together with this one, itself included: those of
+    its group, or of all groups if these add up their gradients."""
+    if config.combine == "gradients":
+        return tuple(range(config.num_learners))
+    first = first_of_group(learner, config)
+    return tuple(range(first, first + config.learners_per_group))
+
+
+def first_of_group(learner: int, config: RunConfig) -> int:
+    """Return the first learner of a learner's group. It mixes the parameters of the group with
+    those of others."""
+    return learner - learner % config.learners_per_group
+
+
+def mixes_groups(config: RunConfig) -> bool:
+    """Return whether groups mix their parameters."""
+    return config.num_groups > 1 and config.combine != "gradients"
+
+
+def peers_of(learner: int, config: RunConfig) -> tuple[int, ...]:
+    """Return the learners whose parameters a learner reads: the first ones of all other groups, or
+    of the group before its own. Only the first one of a group reads any."""
+    if not mixes_groups(config) or learner != first_of_group(learner, config):
         return ()
-    if combine == "gossip":
-        return ((group - 1) % num_groups,)
-    return tuple(other for other in range(num_groups) if other != group)
+    firsts = tuple(range(0, config.num_learners, config.learners_per_group))
+    if config.combine == "gossip":
+        return (firsts[firsts.index(learner) - 1],)
+    return tuple(first for first in firsts if first != learner)

@@ -82,7 +82,7 @@ class LocalEngine:
             None if connect is None else connect(self._memory, self._recovery.lose_actor)
         )
         (self._learner_role,) = program.of_kind("learner")
-        num_cores = max(1, len(read_machine().cores) // spec.config.num_groups)
+        num_cores = max(1, len(read_machine().cores) // spec.config.num_learners)
         self._imbalances = Imbalances(spec.plan, num_cores, control.gauges, replan, pids=self._pids)
         self._encoded_run = encode_run(spec, program)
         self._pending = deque(

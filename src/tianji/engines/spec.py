@@ -24,11 +24,14 @@ class RunSpec:
     run_dir: Path
     """Folder of the run; of the group, where there are several."""
     group: int = 0
-    """Number of the group, of config.num_groups."""
+    """Number of the learner with its buffer and actors, of config.num_learners; that of the group,
+    where each has one learner."""
     has_head: bool = False
     """A head merges the groups and decides when the run is over."""
     start_from: Path | None = None
     """The checkpoint that a resume continues from; None: the newest in the folder."""
+    address: str = ""
+    """Where learners on other hosts reach this host; empty: there are none."""
 
     def env_of(self, actor: int) -> EnvSource:
         """Return the environment of one actor."""

@@ -82,7 +82,7 @@ def main(work: Work) -> None:
     except ReduceBroken as error:  # another group's learner has died: this one starts again too
         reports(Event(kind="note", text=str(error)))
         reports.flush()
-        sys.exit(1)
+        os._exit(1)  # the collective's own threads may wait for the dead one for minutes
     except Exception as error:  # noqa: BLE001 - the one place where a worker's failure is caught
         text = in_words(error)
         reports(Event(kind="error", text=text, traceback=traceback.format_exc()))
@@ -112,6 +112,7 @@ def read_run(run: bytes) -> tuple[RunSpec, Program | None]:
         facts["group"],
         facts["has_head"],
         None if facts["start_from"] is None else Path(facts["start_from"]),
+        facts["address"],
     )
     return spec, program
 

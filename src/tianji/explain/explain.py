@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from tianji.config.plan import Prediction, RunPlan
 from tianji.explain.gathering import explain_gathering
+from tianji.explain.groups import gain_of_groups, groups_sentence, wait_for_each_other
 from tianji.explain.words import (
     LIMIT,
     NOTHING_YET,
@@ -40,6 +41,7 @@ _WAITS = {
     "unrolls": "for unrolls",
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",
+    "others": "for other groups",
 }
 LIMITS: Mapping[str, str] = {
     "sampling": "the actors",
@@ -62,6 +64,8 @@ def explain(record: Metrics, plan: RunPlan, engine: str) -> Explanation:
         best, waits = serial_gain(account, engine), _WAITS
         sampling, training = to_percent(account.actors.busy), to_percent(account.learner.busy)
         first = f"Sampling ({sampling} of the time) and training ({training}) take turns."
+    elif path == "groups":
+        best, first, waits = gain_of_groups(account), groups_sentence(account), _WAITS
     else:
         best, first = gain(account, path, plan), bottleneck_sentence(account, path)
         is_behind = path in ("learner", "buffer")
@@ -122,7 +126,9 @@ def _critical_path(account: Account, is_serial: bool) -> CriticalPath:
         return _learner_or_buffer(account.learner)
     if actors >= LIMIT:
         return "actors"
-    return "inference" if account.server and account.server.busy >= LIMIT else "neither"
+    if account.server and account.server.busy >= LIMIT:
+        return "inference"
+    return "groups" if wait_for_each_other(account) else "neither"
 
 
 def _learner_or_buffer(side: Side) -> CriticalPath:

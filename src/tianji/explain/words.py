@@ -183,7 +183,7 @@ def _gain_of_server(account: Account) -> str:
 
 def _gain_of_neither(account: Account, plan: RunPlan) -> str:
     if account.lacks_cores:
-        return f"{_core(account)} would help most: both sides sometimes lack one."
+        return f"{another_core(account)} would help most: both sides sometimes lack one."
     if account.actors.waits.get("answers", 0.0) > 1 - LIMIT:
         how = (
             "--inference actor-cpu"
@@ -204,7 +204,7 @@ def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
     part = max(slow.parts, key=lambda name: slow.parts[name])
     if slow.no_core > slow.parts[part] / 2:
         taken = account.unused_cores
-        what, faster = _core(account), _with_cores(slow, taken if taken >= TAKEN else 1.0)
+        what, faster = another_core(account), _with_cores(slow, taken if taken >= TAKEN else 1.0)
     else:
         what, faster = f"Halving {TIMES[part]}", 1 / (1 - slow.parts[part] / slow.worked / 2)
     bound = f"; then {who_is_next} would be the bottleneck" if room < faster else ""
@@ -213,7 +213,7 @@ def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:
     return f"{what} would help most (up to {to_times(min(room, faster))} as fast{bound})."
 
 
-def _core(account: Account) -> str:
+def another_core(account: Account) -> str:
     """Other programs use the cores that a run lacks and does not use itself."""
     if account.unused_cores < TAKEN:
         return "Another core"

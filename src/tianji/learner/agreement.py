@@ -23,7 +23,7 @@ class Wish(NamedTuple):
     """What one learner has and wants.
 
     >>> Wish(updates=80, is_ready=True, because=None, is_save_due=False, env_steps=4096,
-    ...      updates_per_look=50)
+    ...      run_steps=0, updates_per_look=50)
     """
 
     updates: int
@@ -34,7 +34,10 @@ class Wish(NamedTuple):
     """Why it wants to end the run; None: it goes on."""
     is_save_due: bool
     env_steps: int
-    """Environment steps that its group counts."""
+    """Environment steps that it counts."""
+    run_steps: int
+    """Environment steps of the whole run, as far as the head has told it; 0 where all learners of
+    the run agree, and count them together."""
     updates_per_look: int
     """Updates after which it wants to hear whether somebody cuts the version short."""
 
@@ -75,7 +78,7 @@ def agree(wishes: Sequence[Wish]) -> Agreed:
         begins=not reasons and not awaited,
         because=REASONS[min(reasons)] if reasons else None,
         is_save_due=any(wish.is_save_due for wish in wishes),
-        env_steps=sum(wish.env_steps for wish in wishes),
+        env_steps=max(sum(wish.env_steps for wish in wishes), *(wish.run_steps for wish in wishes)),
         updates_per_look=min(wish.updates_per_look for wish in wishes),
         awaited=awaited,
     )
@@ -93,17 +96,19 @@ def _to_numbers(wish: Wish) -> list[float]:
         -1 if wish.because is None else REASONS.index(wish.because),
         wish.is_save_due,
         wish.env_steps,
+        wish.run_steps,
         wish.updates_per_look,
     ]
 
 
 def _from_numbers(numbers: Sequence[float]) -> Wish:
-    updates, is_ready, because, is_save_due, env_steps, updates_per_look = numbers
+    updates, is_ready, because, is_save_due, env_steps, run_steps, updates_per_look = numbers
     return Wish(
         updates=int(updates),
         is_ready=bool(is_ready),
         because=None if because < 0 else REASONS[int(because)],
         is_save_due=bool(is_save_due),
         env_steps=int(env_steps),
+        run_steps=int(run_steps),
         updates_per_look=int(updates_per_look),
     )

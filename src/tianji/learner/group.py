@@ -81,6 +81,7 @@ class Group:
             peers = self.learner.meeting.peers
             if not self._has_continued:
                 oldest_of_all(peers, NO_CHECKPOINT)
+            self.learner.share()
             check_same(peers, flatten(self._model).vector_P)
             highest = max(version for (version,) in gathered(peers, [self.learner.version]))
             if highest > self.learner.version:

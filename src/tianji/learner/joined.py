@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Update
 from tianji.channels.gauges import Activity, Gauge
@@ -19,6 +20,10 @@ from tianji.learner.meeting import Meeting
 from tianji.learner.role import Learner
 from tianji.records import StoppedBecause
 from tianji.types import Batch, Clock
+
+if TYPE_CHECKING:  # it loads torch, and simulations do without
+    from tianji.learner.combination import Combination
+    from tianji.learner.shared_mix import SharedMix
 
 
 class JoinedLearner(Learner):
@@ -35,15 +40,26 @@ class JoinedLearner(Learner):
         write_policy: Callable[[Bytes], None],
         gauges: memoryview[int],
         now_ns: Clock = time.monotonic_ns,
+        mixing: SharedMix | None = None,
+        combination: Combination | None = None,
     ) -> None:
-        super().__init__(update, batches, policy, write_policy, meeting.progress, gauges, now_ns)
+        """mixing: mixes this learner's group with others. combination: the part of it that the
+        first learner of the group has."""
+        progress = meeting.progress
+        super().__init__(
+            update, batches, policy, write_policy, progress, gauges, now_ns, combination
+        )
         self.meeting = meeting
+        self._mixing = mixing
         self._waiting: Batch | None = None
         """A batch that waits until the other learners have theirs."""
 
     def tick(self) -> bool:
         if self._batch is None and not self._begin():
             return self.waits_for_others
+        if self._mixing is not None and self._mixing.is_due:
+            self._mixing.mix()
+            return True
         if self.meeting.cuts_short():
             self._minibatches = iter(())
         minibatch = next(self._minibatches, None)
@@ -54,7 +70,15 @@ class JoinedLearner(Learner):
         minibatch.step()
         self._gauges[Gauge.UPDATES] += 1
         self._gauges[Gauge.STEPS] += minibatch.num_steps
+        if self._mixing is not None:
+            self._mixing.after_update()
         return True
+
+    def share(self) -> None:
+        """Take over the parameters of the first learner of the group, which may have taken those of
+        other groups."""
+        if self._mixing is not None:
+            self._mixing.share()
 
     @property
     def waits_for_others(self) -> bool:

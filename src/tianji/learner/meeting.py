@@ -34,12 +34,20 @@ NOTHING_YET = Agreed(False, None, False, 0, 1, ())
 class Meeting:
     """`come` before a version, `cuts_short` before each of its updates."""
 
-    def __init__(self, peers: Peers, now_ns: Clock = time.monotonic_ns) -> None:
+    def __init__(
+        self,
+        peers: Peers,
+        now_ns: Clock = time.monotonic_ns,
+        steps_elsewhere: Callable[[], int] | None = None,
+    ) -> None:
+        """steps_elsewhere: returns the environment steps of the run that this learner does not
+        count, as the head has told it; None where all learners of the run meet here."""
         self.peers = peers
+        self._steps_elsewhere = steps_elsewhere
         self.agreed = NOTHING_YET
         """What was agreed last."""
         self.other_steps = 0
-        """Environment steps of the other groups, when it was agreed."""
+        """Environment steps of all other learners of the run, when it was agreed."""
         self.wants_to_cut_short = False
         self._now_ns = now_ns
         self._env_steps: Callable[[], int] = lambda: 0
@@ -75,13 +83,14 @@ class Meeting:
 
     def come(self, updates: int, is_ready: bool, because: StoppedBecause | None = None) -> Agreed:
         """Say what this learner has and wants, and wait for the others; return what all do next."""
-        env_steps = self._env_steps()
+        env_steps, elsewhere = self._env_steps(), self._steps_elsewhere
         wish = Wish(
             updates=updates,
             is_ready=is_ready,
             because=because,
             is_save_due=self._is_save_due(),
             env_steps=env_steps,
+            run_steps=0 if elsewhere is None else env_steps + elsewhere(),
             updates_per_look=self._updates_per_look(),
         )
         self.agreed = agreed = agree(exchange(self.peers, wish))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tianji.channels.gauges import Gauge, Gauges
+from tianji.channels.gauges import Gauge, Gauges, worked_ns
 from tianji.channels.orders import Stop
 from tianji.channels.reports import Reports
 from tianji.learner.checkpoints import Checkpoints
@@ -206,7 +206,7 @@ class Training:
         before, after = self._steps_before, self.group.steps()
         trained = after.trained - before.trained
         unique_trained = after.unique_trained - before.unique_trained
-        busy = {name: row[Gauge.BUSY_NS] for name, row in self._gauges.rows.items()}
+        busy = {name: worked_ns(row) for name, row in self._gauges.rows.items()}
         return SessionShares(
             rates_per_s=Rates(
                 produced=after.produced / elapsed_ns * 1e9,

@@ -8,7 +8,7 @@ may do so too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tianji.records import Measured, Metrics, Rates, Spent, roles_of
@@ -23,7 +23,7 @@ NO_WORK = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The time of one side, as shares of the time span; for the actors, their mean."""
+    """The time of one side, as shares of the time span; the mean of its roles."""
 
     parts: Mapping[str, float]
     """What its work is made of, by name."""
@@ -65,6 +65,8 @@ class Account:
     rates: Rates
     usable_cores: int | None
     server: Server | None = None
+    waited_for_others: Mapping[str, float] = field(default_factory=dict)
+    """The share that each learner spent in reductions with others, by its name."""
 
     @property
     def lacks_cores(self) -> bool:
@@ -92,7 +94,8 @@ def to_account(record: Metrics) -> Account | None:
         return None
     # Actors that take turns on a thread are busy one after the other.
     threads = len(actors) / max(1, record.get("actors_per_thread", 1))
-    sampling, training = _side(record, actors, span_s, threads), _side(record, learners, span_s, 1)
+    sampling = _side(record, actors, span_s, threads)
+    training = _side(record, learners, span_s, len(learners))
     if sampling.busy + training.busy < NO_WORK:
         return None
     # Saving keeps the learner from updates, and no other role can help: it counts as work.
@@ -105,6 +108,9 @@ def to_account(record: Metrics) -> Account | None:
         rates=record["rates_per_s"],
         usable_cores=record["usable_cores"],
         server=_server(record, span_s),
+        waited_for_others={
+            role: record["waited_s"].get(role, {}).get("others", 0.0) / span_s for role in learners
+        },
     )
 
 

@@ -33,6 +33,8 @@ EXTRAS = {
     "mujoco": ("mujoco",),
     "export": ("onnx", "onnxruntime", "onnxscript"),
     "video": ("imageio_ffmpeg", "pygame"),
+    "ray": ("ray",),
+    "mpi": ("mpi4py",),
 }
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -51,6 +53,7 @@ def check_machine() -> list[Finding]:
         check_thread_variables,
         check_gpu,
         check_collectives,
+        check_trust,
         check_disk,
     )
     return [finding for check in checks for finding in check()]
@@ -223,6 +226,24 @@ def check_collectives() -> Iterator[Finding]:
     else:
         advice = "Use --algorithm.realisation server (the default), or install torch from PyPI."
         yield Finding("ok", "This build of torch has no gloo, so there is no all-reduce.", advice)
+
+
+def check_trust() -> Iterator[Finding]:
+    """Warn of what crosses between hosts in clear, where an engine for several is installed."""
+    engines = {"ray": "Ray", "mpi": "MPI"}
+    found = [
+        name
+        for extra, name in engines.items()
+        if all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra])
+    ]
+    if not found:
+        return
+    what = (
+        f"{' and '.join(found)} can be used. Between hosts, MPI and the collectives of `--combine "
+        "gradients` are neither authenticated nor encrypted; Ray has its token, and encrypts only "
+        "with TLS of its own."
+    )
+    yield Finding("warn", what, "Train on several hosts only in a network that you trust.")
 
 
 def check_disk(folder: Path = RUNS) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
+from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges, worked_ns
 from tianji.observe.processes import ProcessTimes, Seat
 from tianji.records import (
     NOTHING_GATHERED,
@@ -178,8 +178,11 @@ def _between(names: _Names, first: _Sample, last: _Sample) -> Seen:
     no_core_ns = _growths(first.no_core_ns, last.no_core_ns)
     measured = Measured(
         rates_per_s=_rates(names, grown, passed_ns / 1e9),
-        busy_share={n: min(1.0, row[Gauge.BUSY_NS] / passed_ns) for n, row in grown.items()},
-        paced_share={n: min(1.0, row[Gauge.WAIT_NS] / passed_ns) for n, row in grown.items()},
+        busy_share={n: min(1.0, worked_ns(row) / passed_ns) for n, row in grown.items()},
+        paced_share={
+            n: min(1.0, (row[Gauge.WAIT_NS] + row[Gauge.COMBINE_NS]) / passed_ns)
+            for n, row in grown.items()
+        },
         span_s=passed_ns / 1e9,
         worked_s=_worked_s(names, grown),
         waited_s=_waited_s(names, grown, no_core_ns, last.parked_ns - first.parked_ns),
@@ -257,7 +260,7 @@ def _worked_s(names: _Names, grown: Rows) -> Spent:
     for learner, buffer in zip(names.learners, names.buffers, strict=True):
         publish_ns = grown[learner][Gauge.PUBLISH_NS]
         found[learner] = _seconds(
-            updates=grown[learner][Gauge.BUSY_NS] - publish_ns,
+            updates=worked_ns(grown[learner]) - publish_ns,
             publishing=publish_ns,
             buffer=grown[buffer][Gauge.BUSY_NS],
         )
@@ -276,9 +279,11 @@ def _waited_s(names: _Names, grown: Rows, no_core_ns: Mapping[str, int], parked_
     for learner, buffer in zip(names.learners, names.buffers, strict=True):
         wait_ns = grown[learner][Gauge.WAIT_NS]
         late = min(wait_ns, grown[buffer][Gauge.LATE_NS])
+        combine_ns = grown[learner][Gauge.COMBINE_NS]
         found[learner] = _seconds(
             unrolls=wait_ns - late,
             late_unrolls=late,
+            **({"others": combine_ns} if combine_ns else {}),
             saving=grown[learner][Gauge.SAVE_NS],
             core=no_core_ns.get(learner, 0),
         )

@@ -16,7 +16,7 @@ from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig
+from tianji.config.run import RunConfig, adds_gradients
 from tianji.errors import UsageError
 from tianji.planning.planned import Planned
 from tianji.planning.resolve.gpu_memory import check_groups_fit
@@ -35,20 +35,22 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
         )
     if config.actor_hosts:
         _check_actor_hosts(config)
-    if config.num_groups == 1:
+    if config.num_learners == 1:
         return
     asked = f"num_groups = {config.num_groups}"
+    if config.learners_per_group > 1:
+        asked += f", learners_per_group = {config.learners_per_group}"
     if config.engine not in ENGINES_WITH_GROUPS:
         raise UsageError(
-            f"{asked}: the {config.engine} engine runs one group. Use --engine local, or "
-            "--num-groups 1."
+            f"{asked}: the {config.engine} engine runs one learner. Use --engine local, or "
+            "--num-groups 1 and --learners-per-group 1."
         )
     if isinstance(load_algorithm(config.algorithm.name).cadence(config), Gather):
         raise UsageError(
             f"{asked}: {config.algorithm.name} gathers gradients, and one learner gathers those of "
             "all actors. Use --num-groups 1 and more actors (--num-actors)."
         )
-    if config.combine == "gradients":
+    if adds_gradients(config):
         _check_gradients(config, asked)
 
 
@@ -79,16 +81,11 @@ def _check_actor_hosts(config: RunConfig) -> None:
 
 
 def _check_gradients(config: RunConfig, asked: str) -> None:
-    others = "Use --combine average or --combine gossip"
-    if config.engine not in ("local", "inline"):
-        raise UsageError(
-            f"{asked}: groups on other hosts cannot add up their gradients (combine = gradients) "
-            f"yet. {others}, or --engine local."
-        )
+    others = "Use --combine average or gossip, with --learners-per-group 1"
     if not load_algorithm(config.algorithm.name).adds_gradients:
         raise UsageError(
-            f"{asked}: groups of {config.algorithm.name} cannot add up their gradients: its update "
-            f"cannot join others (Algorithm.adds_gradients). {others}, or --num-groups 1."
+            f"{asked}: learners of {config.algorithm.name} cannot add up their gradients: its "
+            f"update cannot join others (Algorithm.adds_gradients). {others}, or --num-groups 1."
         )
 
 
@@ -162,17 +159,19 @@ def plan_groups(
     plan: Callable[[RunConfig, Machine], Planned],
     agents_each: int | None = None,
 ) -> PlannedGroups:
-    """Plan a run: one group on its share of a machine, and the others alike.
+    """Plan a run: one learner with its actors on its share of a machine, and the others alike.
 
-    plan: plans a run of one group on a machine. agents_each: agents that share a host, where the
-    run is on several hosts like this one; None: all groups are on this one."""
-    dealt = divide(machine, agents_each or config.num_groups)
+    plan: plans a run of one learner on a machine. agents_each: agents that share a host, where the
+    run is on several hosts like this one; None: all learners are on this one."""
+    count = config.num_learners
+    dealt = divide(machine, agents_each or count)
     if agents_each is not None and agents_each > 1:  # which agents meet on a host is not known
         dealt = tuple(replace(share, is_shared=True) for share in dealt)
-    shares = tuple(dealt[group % len(dealt)] for group in range(config.num_groups))
-    planned = _plan_one(config.model_copy(update={"num_groups": 1}), shares[0], plan)
-    check_groups_fit(planned.plan, config.num_groups)
-    whole = planned.config.model_copy(update={"num_groups": config.num_groups})
+    shares = tuple(dealt[number % len(dealt)] for number in range(count))
+    alone = {"num_groups": 1, "learners_per_group": 1}
+    planned = _plan_one(config.model_copy(update=alone), shares[0], plan)
+    check_groups_fit(planned.plan, count)
+    whole = planned.config.model_copy(update={name: getattr(config, name) for name in alone})
     plans = tuple(_moved(planned.plan, shares[0].cores, share.cores) for share in shares)
     return PlannedGroups(replace(planned, config=whole), plans, shares)
 

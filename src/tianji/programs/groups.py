@@ -1,6 +1,8 @@
 """Programs of several groups: each has the roles and wires of a run, and the peer lane to others.
 
           learner --(Board: parameters, statistics)--> learners of other groups      peer lane
+          learner --(Reduce: gradients, figures)------ learners of other groups
+          learner --(Board: addresses)---------------> learners of other groups
 
 Names of roles are those of one group. The whole run knows them by in_group().
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig, adds_gradients, peers_of
+from tianji.config.run import RunConfig, peers_of, team_of
 from tianji.programs.one_group import program_for
 from tianji.programs.program import Program, Wire
 
@@ -18,6 +20,8 @@ PEERS = "peers"
 """Name of the wire on which learners of several groups add up their gradients."""
 PEER = "peer"
 """Name of the wires by which learners of several groups read each other's parameters."""
+CARD = "card"
+"""Name of the wires by which learners that add up their gradients find each other."""
 
 
 def group_program(config: RunConfig, plan: RunPlan, group: int) -> Program:
@@ -29,22 +33,31 @@ def group_program(config: RunConfig, plan: RunPlan, group: int) -> Program:
 
 
 def _reduce_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
-    """Return the wire on which the learners of all groups add up their gradients, if they do."""
-    if not adds_gradients(config):
+    """Return the wires of the learners that add up their gradients with this group's, if any."""
+    team = team_of(group, config)
+    if len(team) == 1:
         return ()
-    ranks = tuple(_learner_seen_from(group, other) for other in range(config.num_groups))
-    return (Wire(PEERS, "reduce", "gradients, figures", ranks, ranks),)
+    ranks = tuple(_learner_seen_from(group, other) for other in team)
+    cards = (
+        Wire(
+            card_name(other),
+            "board",
+            "addresses",
+            (writer,),
+            tuple(rank for rank in ranks if rank != writer),
+        )
+        for other, writer in zip(team, ranks, strict=True)
+    )
+    return (Wire(PEERS, "reduce", "gradients, figures", ranks, ranks), *cards)
 
 
 def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
     """Return the boards of all groups that this one posts on or reads."""
     readers = {
         source: [
-            reader
-            for reader in range(config.num_groups)
-            if source in peers_of(reader, config.num_groups, config.combine)
+            reader for reader in range(config.num_learners) if source in peers_of(reader, config)
         ]
-        for source in range(config.num_groups)
+        for source in range(config.num_learners)
     }
     return tuple(
         Wire(
@@ -71,3 +84,20 @@ def in_group(group: int, name: str) -> str:
 def peer_name(group: int) -> str:
     """Return the name of the board that the learner of a group posts its parameters on."""
     return f"{PEER}-{group}"
+
+
+def card_name(group: int) -> str:
+    """Return the name of the board on which the learner of a group tells its address."""
+    return f"{CARD}-{group}"
+
+
+def boards_of(group: int) -> tuple[str, ...]:
+    """Return the boards on which the learner of a group posts, where there are several groups."""
+    return peer_name(group), card_name(group)
+
+
+def boards_read_by(group: int, config: RunConfig) -> tuple[str, ...]:
+    """Return the boards of other groups that the learner of a group reads."""
+    peers = peers_of(group, config)
+    cards = (card_name(other) for other in team_of(group, config) if other != group)
+    return (*(peer_name(peer) for peer in peers), *cards)

@@ -149,6 +149,7 @@ def simulate(scenario: Scenario) -> Simulated:
     }
     between = {kind: grown[kind] / span_s for kind in KINDS}
     mix_period_s = None
+    limit = bottleneck(shares)  # mixing makes links busy, and makes nobody wait
     if (together := scenario.together) is not None:
         updates_per_s *= scenario.updates_per_tick
         shares["network"] += together.link_share(updates_per_s)
@@ -161,7 +162,7 @@ def simulate(scenario: Scenario) -> Simulated:
         received=scale * grown["received"] / span_s,
         trained=scale * grown["trained"] / span_s,
         lag_versions=grown["lag_sum"] / max(1, grown["lag_count"]),
-        bottleneck=bottleneck(shares),
+        bottleneck=limit,
         busy_share={name: round(share, 4) for name, share in shares.items()},
         versions=min(group.learner.version for group in groups),
         virtual_s=last["at_s"],

@@ -1,6 +1,8 @@
 """Peers: sums over ranks, in one process and between processes."""
 
 import os
+import signal
+import threading
 import time
 from functools import partial
 
@@ -11,13 +13,16 @@ from tests.fakes.ranks import on_threads
 from tests.fakes.scripted import gauge_row
 from tests.unit.channels.ends import FORK, LONG_S
 from tianji.channels.gauges import Activity, Gauge
-from tianji.channels.peers.gloo import LIFE_S, GlooPeers, open_store
+from tianji.channels.peers.cards import shared_cards
+from tianji.channels.peers.gloo import LIFE_S, GlooPeers
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.channels.peers.interface import ALONE, gathered, total
 from tianji.channels.peers.timed import TimedPeers
+from tianji.channels.peers.turns import Turns
 from tianji.errors import ReduceBroken, UsageError
 
 SHORT_S = 0.5
+OPENED = []
 
 
 def vector(rank, dtype=torch.float32):
@@ -47,15 +52,29 @@ def check_sums(found, num_ranks):
         assert every == [[rank, turn] for rank in range(num_ranks)]
 
 
+@pytest.fixture(autouse=True)
+def closed_boards():
+    yield
+    while OPENED:
+        os.close(OPENED.pop())
+
+
+def boards(num_ranks):
+    """The boards of all ranks, closed after the test."""
+    fds = [os.memfd_create("card") for _ in range(num_ranks)]
+    OPENED.extend(fds)
+    return fds
+
+
 def in_processes(program, num_ranks, timeout_s=LONG_S):
     """Run program(peers) in as many processes; what each returned, None for one that died."""
-    fd = os.memfd_create("peers")
+    fds = boards(num_ranks)
     pipes = [FORK.Pipe(duplex=False) for _ in range(num_ranks)]
 
     def run(rank):
         for other in set(range(num_ranks)) - {rank}:
             pipes[other][1].close()
-        peers = GlooPeers(open_store(fd, timeout_s), rank, num_ranks, timeout_s)
+        peers = GlooPeers(shared_cards(rank, fds), timeout_s)
         pipes[rank][1].send(program(peers))
 
     children = [FORK.Process(target=run, args=(rank,)) for rank in range(num_ranks)]
@@ -66,7 +85,6 @@ def in_processes(program, num_ranks, timeout_s=LONG_S):
     found = [_received(mine) for mine, _ in pipes]
     for child in children:
         child.join(LONG_S)
-    os.close(fd)
     return found
 
 
@@ -106,20 +124,40 @@ def test_ranks_in_processes_get_the_same_sums(num_ranks):
     check_sums(in_processes(sums_of, num_ranks), num_ranks)
 
 
-def test_ranks_that_take_turns_run_one_at_a_time():
-    team, running, most = InprocTeam(3, LONG_S), [], []
+def test_ranks_that_take_turns_run_one_at_a_time_and_always_in_the_same_order():
+    """Two teams, which wait in sums of their own, and give way to each other."""
 
-    def run(rank):
-        with team.turn():
-            for _ in range(20):
-                running.append(rank)
-                most.append(len(running))
-                time.sleep(1e-4)
-                running.remove(rank)
-                team.end(rank).add(torch.ones(1))
+    def run_once():
+        turns, order = Turns(4), []
+        teams = [InprocTeam(2, LONG_S, turns, members) for members in ((0, 1), (2, 3))]
 
-    on_threads([lambda rank=rank: run(rank) for rank in range(3)])
-    assert set(most) == {1}
+        def run(member):
+            with turns.of(member):
+                for _ in range(5):
+                    order.append((member, "begins"))
+                    time.sleep(1e-4)
+                    order.append((member, "adds"))
+                    teams[member // 2].end(member % 2).add(torch.ones(1))
+                    order.append((member, "has a sum"))
+                    turns.give_way(member)
+
+        on_threads([lambda member=member: run(member) for member in range(4)])
+        return order
+
+    order = run_once()
+    begins = [i for i, (_, what) in enumerate(order) if what == "begins"]
+    assert all(order[i + 1] == (order[i][0], "adds") for i in begins), "nobody comes in between"
+    assert len(begins) == 20 and run_once() == run_once() == order
+
+
+def test_members_that_all_wait_are_told_so():
+    turns = Turns(2)
+
+    def wait(member):
+        with turns.of(member), pytest.raises(ReduceBroken, match="none comes"):
+            turns.wait(member, lambda: False)
+
+    on_threads([lambda: wait(0), lambda: wait(1)])
 
 
 def test_a_rank_that_leaves_breaks_the_sums_of_the_others_at_once():
@@ -187,29 +225,23 @@ def test_a_rank_shows_life_while_it_waits_for_others():
 
 
 def test_ranks_that_meet_later_are_waited_for_with_signs_of_life():
-    fd = os.memfd_create("peers")
-    signs = []
+    """However late they are: the time limit is for ranks that have met."""
+    fds, signs = boards(2), []
 
     def meet(rank, delay_s):
         time.sleep(delay_s)
-        store = open_store(fd, LONG_S)
-        return GlooPeers(store, rank, 2, LONG_S, lambda: signs.append(rank)).rank
+        cards = shared_cards(rank, fds)
+        return total(GlooPeers(cards, 2 * LIFE_S, lambda: signs.append(rank)), [1.0])
 
     found = on_threads([lambda: meet(0, 0.0), lambda: meet(1, 3 * LIFE_S)])
-    assert found == [0, 1]
+    assert found == [[2.0], [2.0]]
     assert signs.count(0) >= 2
-
-
-def test_ranks_that_nobody_meets_fail_in_time():
-    fd = os.memfd_create("peers")
-    with pytest.raises(ReduceBroken, match=r"have not met: one has not started for 0\.5 s"):
-        GlooPeers(open_store(fd, SHORT_S), 0, 2, SHORT_S, meet_s=SHORT_S)
 
 
 def test_a_torch_without_gloo_is_told_of_in_words(monkeypatch):
     monkeypatch.setattr("torch.distributed.is_gloo_available", lambda: False)
     with pytest.raises(UsageError, match="--combine average"):
-        GlooPeers(None, 0, 2, SHORT_S)
+        GlooPeers(None, SHORT_S)
 
 
 def test_reductions_have_a_time_and_a_size_of_their_own_in_the_gauges():
@@ -232,32 +264,77 @@ def test_reductions_have_a_time_and_a_size_of_their_own_in_the_gauges():
 
 
 def test_ranks_meet_again_after_one_has_died_whoever_comes_first():
-    """The store still holds what the dead one and those before it have written."""
-    fd = os.memfd_create("peers")
+    """The boards still hold the cards of the dead one and of those before it."""
+    fds = boards(2)
 
     def meet(rank, delay_s):
         time.sleep(delay_s)
-        peers = GlooPeers(open_store(fd, LONG_S), rank, 2, LONG_S)
+        peers = GlooPeers(shared_cards(rank, fds), LONG_S)
         return total(peers, [rank + 1.0])
 
     for late in ((0.0, 0.1), (0.1, 0.0)):
         for rank in range(2):
-            open_store(fd, LONG_S).add(f"starts-{rank}", 1)  # these died before they met
+            post_a_card(rank, fds)  # these died before they met
         programs = [partial(meet, rank, delay_s) for rank, delay_s in enumerate(late)]
         assert on_threads(programs) == [[3.0], [3.0]]
 
 
-def test_a_rank_that_dies_while_others_wait_for_it_is_met_when_it_has_started_again():
-    fd = os.memfd_create("peers")
+def post_a_card(rank, fds):
+    """A rank starts, and is not heard of again."""
 
-    def dies():
-        store = open_store(fd, LONG_S)
-        store.add("starts-1", 1)
-        store.set("sees-1", "0-1")  # it saw the other before that one had started
-        time.sleep(0.2)
-        return total(GlooPeers(open_store(fd, LONG_S), 1, 2, LONG_S), [5.0])
+    def start():
+        cards = shared_cards(rank, fds)
+        cards._post(cards._mine)
+
+    child = FORK.Process(target=start)
+    child.start()
+    child.join(LONG_S)
+    assert child.exitcode == 0
+
+
+def test_a_rank_that_dies_while_others_wait_for_it_is_met_when_it_has_started_again():
+    fds = boards(2)
 
     def waits():
-        return total(GlooPeers(open_store(fd, LONG_S), 0, 2, LONG_S), [2.0])
+        return total(GlooPeers(shared_cards(0, fds), LONG_S), [2.0])
+
+    def dies():
+        post_a_card(1, fds)
+        time.sleep(0.2)
+        return total(GlooPeers(shared_cards(1, fds), LONG_S), [5.0])
 
     assert on_threads([waits, dies]) == [[7.0], [7.0]]
+
+
+def test_a_rank_whose_predecessor_went_without_a_word_breaks_the_sum_of_the_others_at_once():
+    """Its host was lost: no connection was closed, and it starts again on another host."""
+    fds = boards(2)
+
+    def lost():
+        GlooPeers(shared_cards(1, fds), LONG_S)
+        hold.wait(LONG_S)
+
+    hold = FORK.Event()
+    child = FORK.Process(target=lost)
+    child.start()
+    peers = GlooPeers(shared_cards(0, fds), LONG_S)
+    os.kill(child.pid, signal.SIGSTOP)
+    posted = threading.Timer(LIFE_S, take_over, (1, fds))
+    posted.start()
+    waited_s, text = seconds_to_fail(peers)
+    os.kill(child.pid, signal.SIGCONT)
+    hold.set()
+    child.join(LONG_S)
+    assert waited_s < LONG_S / 2
+    assert "another one has started again" in text
+
+
+def take_over(rank, fds):
+    """Post a new card where the old writer still sits, as on another host's copy of the board."""
+    copy = os.memfd_create("card")
+    OPENED.append(copy)
+    size = os.fstat(fds[rank]).st_size
+    os.pwrite(copy, os.pread(fds[rank], size, 0), 0)
+    cards = shared_cards(rank, [*fds[:rank], copy])
+    cards._post(cards._mine)
+    os.pwrite(fds[rank], os.pread(copy, size, 0), 0)

@@ -143,6 +143,20 @@ def test_what_an_all_reduce_would_mean_here(monkeypatch, has_gloo, words):
     assert words in finding.advice
 
 
+@pytest.mark.parametrize("installed", [set(), {"mpi4py"}, {"ray", "mpi4py"}])
+def test_engines_for_several_hosts_come_with_a_warning(monkeypatch, installed):
+    monkeypatch.setattr(
+        doctor.importlib.util, "find_spec", lambda name: True if name in installed else None
+    )
+    findings = list(doctor.check_trust())
+    assert len(findings) == bool(installed)
+    for finding in findings:
+        assert finding.level == "warn"
+        assert finding.what.startswith("Ray and MPI" if "ray" in installed else "MPI can")
+        assert "neither authenticated nor encrypted" in finding.what
+        assert "network that you trust" in finding.advice
+
+
 def test_doctor_compares_the_environments_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
     twins = "--env tianji.envs.twins:plain --env tianji.envs.twins:mirrored"
     assert main(f"doctor --json {twins} --env-kwargs.id CartPole-v1".split()) == 0

@@ -232,9 +232,9 @@ def test_the_plan_of_groups_is_that_of_one_on_its_share(measured, capfd, monkeyp
     assert plan("--num-groups", "4", "--combine", "average") == 0
     assert measured[0].num_groups == 1
     shown = " ".join(capfd.readouterr().err.split())
-    assert "one of 4 groups" in shown and "2 cores" in shown
+    assert "one of 4 learners" in shown and "2 cores" in shown
 
 
 def test_the_plan_of_groups_that_cannot_run_is_refused(measured, capfd):
     assert plan("--num-groups", "4", "--combine", "average", "--engine", "virtual") == 2
-    assert measured == [] and "one group" in capfd.readouterr().err
+    assert measured == [] and "one learner" in capfd.readouterr().err

@@ -108,8 +108,11 @@ def test_what_crosses_is_told(capfd):
 
 
 def test_an_average_of_many_groups_is_too_slow_to_cross(capfd):
-    few, _ = plan(capfd, "--nodes", "2")
-    many, said = plan(capfd, "--nodes", "128")
+    near, _ = plan(capfd, "--nodes", "2")
+    far = "--link-ms", "20"  # too far for a sum in every update
+    few, _ = plan(capfd, "--nodes", "2", *far)
+    many, said = plan(capfd, "--nodes", "128", *far)
+    assert near["combine"] == "gradients"
     assert few["combine"] == "average"
     assert many["combine"] == "gossip"
     assert set(many["by_combine"]) >= {"average", "gossip"}

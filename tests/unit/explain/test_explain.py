@@ -287,3 +287,53 @@ def test_cores_that_a_server_uses_are_not_idle():
     from tianji.observe.account import to_account
 
     assert to_account(served(server=0.5)).unused_cores == pytest.approx(8 - 0.6 - 0.3 - 0.5)
+
+
+def joined(others, learner=0.4, actors=0.2, no_core=0.0):
+    """Ten seconds of groups whose learners spend these shares in reductions with each other."""
+    record = make_record(actors, learner, no_core=no_core)
+    names = [f"{group}/learner" for group in range(len(others))]
+    record["kind"] = {"0/actor-0": "actor", "1/actor-0": "actor", **dict.fromkeys(names, "learner")}
+    for part in ("worked_s", "waited_s", "core_s"):
+        spent = record[part]
+        record[part] = dict.fromkeys(record["kind"], spent["actor-0"])
+        record[part] |= dict.fromkeys(names, spent["learner"])
+    for name, share in zip(names, others, strict=True):
+        waits = {"unrolls": 0.0, "core": 10 * no_core}
+        record["waited_s"][name] = {**waits, "others": 10 * share}
+    return record
+
+
+def test_learners_that_wait_for_each_other_are_named_as_the_bottleneck():
+    found = told(joined([0.55, 0.5]))
+    assert found.critical_path == "groups"
+    assert found.sentences[:3] == (
+        "Waiting for other groups is the bottleneck: a learner spends 52 % of the time on adding "
+        "up gradients with the others or waiting for them, and is busy 40 %, the actors 20 %.",
+        "In 10.0 s, each actor waited 8.0 s for a grant; the learner waited 5.2 s for other "
+        "groups.",
+        "The learner spends its busy time on updates (90 %), the buffer (6 %) and publishing "
+        "(4 %).",
+    )
+    assert found.gain == (
+        "Larger minibatches (fewer reductions), or --combine average or gossip (no waits), would "
+        "help most (up to 2.3 x as fast)."
+    )
+
+
+def test_the_group_that_the_others_wait_for_is_named():
+    found = told(joined([0.7, 0.2, 0.68]))
+    assert found.sentences[0].endswith("The others wait for 1/learner.")
+    assert found.gain.startswith("A faster 1/learner, or --combine average")
+
+
+def test_learners_that_work_or_lack_batches_are_not_the_groups_fault():
+    assert told(joined([0.1, 0.1], learner=0.88)).critical_path == "learner"
+    assert told(joined([0.3, 0.3])).critical_path == "neither"
+    assert told(joined([0.55, 0.5], actors=0.95)).critical_path == "actors"
+
+
+def test_groups_that_lack_cores_are_told_so():
+    assert told(joined([0.55, 0.5], no_core=0.3)).gain.endswith(
+        "would help most: the groups sometimes lack one."
+    )

@@ -12,6 +12,7 @@ WISH = Wish(
     because=None,
     is_save_due=False,
     env_steps=4096,
+    run_steps=0,
     updates_per_look=50,
 )
 
@@ -54,9 +55,17 @@ def test_learners_that_have_made_different_numbers_of_updates_are_refused():
         agree([WISH, WISH._replace(updates=90)])
 
 
+def test_steps_are_those_of_all_learners_of_the_run_where_some_are_elsewhere():
+    assert agree([WISH, WISH]).env_steps == 2 * 4096
+    told = [WISH._replace(run_steps=steps) for steps in (9_000, 10_000)]
+    assert agree(told).env_steps == 10_000
+    early = [WISH._replace(run_steps=5_000)] * 2
+    assert agree(early).env_steps == 2 * 4096, "the head has not heard of all yet"
+
+
 def test_everybody_gets_the_wishes_of_all_in_one_reduction():
     wishes = [
-        Wish(2**40 + 1, True, None, False, 2**45 + 3, 17),
+        Wish(2**40 + 1, True, None, False, 2**45 + 3, 2**46, 17),
         *(WISH._replace(because=because, is_ready=False) for because in REASONS),
         WISH._replace(is_save_due=True),
     ]

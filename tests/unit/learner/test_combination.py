@@ -12,7 +12,7 @@ from tests.unit.learner.test_learner_role import Batches
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
-from tianji.config.run import peers_of
+from tianji.config.run import RunConfig, peers_of, team_of
 from tianji.learner.combination import Combination, MixedState
 from tianji.learner.role import Learner
 from tianji.models.moments import RunningMoments
@@ -42,6 +42,12 @@ class Group:
         return self.module.weight.detach()[0].tolist()
 
 
+def config(num_groups, combine, each=1):
+    return RunConfig(
+        algorithm="ppo", num_groups=num_groups, combine=combine, learners_per_group=each
+    )
+
+
 class Ring:
     """Groups that mix after every update."""
 
@@ -52,7 +58,7 @@ class Ring:
         self.combinations = [
             Combination(
                 i, group.state, boards[i],
-                {peer: boards[peer] for peer in peers_of(i, len(vectors), combine)}, every,
+                {peer: boards[peer] for peer in peers_of(i, config(len(vectors), combine))}, every,
             )
             for i, group in enumerate(self.groups)
         ]  # fmt: skip
@@ -71,9 +77,22 @@ class Ring:
 
 
 def test_average_reads_all_others_and_gossip_the_group_before_in_a_ring():
-    assert [peers_of(g, 3, "average") for g in range(3)] == [(1, 2), (0, 2), (0, 1)]
-    assert [peers_of(g, 3, "gossip") for g in range(3)] == [(2,), (0,), (1,)]
-    assert peers_of(0, 1, "average") == peers_of(0, 1, "gossip") == ()
+    def read(num_groups, combine, each=1):
+        asked = config(num_groups, combine, each)
+        return [peers_of(learner, asked) for learner in range(asked.num_learners)]
+
+    assert read(3, "average") == [(1, 2), (0, 2), (0, 1)]
+    assert read(3, "gossip") == [(2,), (0,), (1,)]
+    assert read(1, "average") == read(1, "gossip") == read(1, "gradients") == [()]
+    assert read(3, "average", 2) == [(2, 4), (), (0, 4), (), (0, 2), ()], "the first of each group"
+    assert read(2, "gossip", 2) == [(2,), (), (0,), ()]
+
+
+def test_learners_of_a_group_and_those_of_all_with_gradients_make_updates_together():
+    assert team_of(3, config(3, "average", 2)) == (2, 3)
+    assert team_of(3, config(3, "average")) == (3,)
+    assert team_of(3, config(3, "gradients", 2)) == (0, 1, 2, 3, 4, 5)
+    assert team_of(1, config(1, "gossip", 4)) == (0, 1, 2, 3)
 
 
 def test_the_mean_of_three_groups_is_exact_and_the_same_in_all():

@@ -15,7 +15,8 @@ from tests.fakes.scripted import gauge_row
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
-from tianji.channels.peers.gloo import GlooPeers, open_store
+from tianji.channels.peers.cards import shared_cards
+from tianji.channels.peers.gloo import GlooPeers
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.channels.peers.interface import Joins
 from tianji.channels.peers.timed import TimedPeers
@@ -96,8 +97,8 @@ def run_rank(pipe, path, rank, num_ranks, names, die_at=None):
     """Learn with other processes, all algorithms in turn; send what was found, and how long it
     took where another one died."""
     torch.set_num_threads(1)
-    store = open_store(os.open(path, os.O_RDWR), LONG_S)
-    peers = GlooPeers(store, rank, num_ranks, LONG_S)
+    fds = [os.open(f"{path}-{each}", os.O_RDWR) for each in range(num_ranks)]
+    peers = GlooPeers(shared_cards(rank, fds), LONG_S)
     started_s = time.monotonic()
     try:
         pipe.send([learn(name, make_rig(name), peers, die_at) for name in names])
@@ -107,7 +108,8 @@ def run_rank(pipe, path, rank, num_ranks, names, die_at=None):
 
 def in_processes(path, num_ranks, names, dies=None):
     """Return what each rank sends; None for one that died."""
-    path.touch()
+    for rank in range(num_ranks):
+        path.with_name(f"{path.name}-{rank}").touch()
     pipes = [SPAWN.Pipe(duplex=False) for _ in range(num_ranks)]
     ranks = [
         SPAWN.Process(

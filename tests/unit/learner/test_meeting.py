@@ -119,7 +119,7 @@ def test_a_learner_without_a_batch_is_waited_for_and_no_version_is_begun_without
     ranks = make_ranks([batch()], late)
     run_all(ranks, 1)
     assert ranks[0].peers.sizes == ranks[1].peers.sizes
-    assert ranks[0].peers.sizes[:3] == [12, 12, 12], "the late one came to say that it waits"
+    assert ranks[0].peers.sizes[:3] == [14, 14, 14], "the late one came to say that it waits"
     assert [len(rank.batches.finished) for rank in ranks] == [1, 1]
 
 

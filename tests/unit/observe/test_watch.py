@@ -154,6 +154,18 @@ def test_the_time_of_the_learner_includes_the_buffer_it_shares_a_process_with(ri
     assert "buffer" not in found["waited_s"]
 
 
+def test_time_in_reductions_with_other_groups_is_waiting_and_no_work(rig):
+    rig.watch.look()
+    rig.add("learner", Gauge.BUSY_NS, 8 * S)
+    rig.add("learner", Gauge.COMBINE_NS, 6 * S)
+    rig.add("learner", Gauge.WAIT_NS, S)
+    rig.pass_s(10)
+    found = rig.watch.now().measured
+    assert (found["busy_share"]["learner"], found["paced_share"]["learner"]) == (0.2, 0.7)
+    assert found["worked_s"]["learner"]["updates"] == 2.0
+    assert found["waited_s"]["learner"]["others"] == 6.0
+
+
 def test_an_actor_that_is_parked_waits_for_that_and_not_for_the_learner(rig):
     rig.add("buffer", Gauge.ACTIVE, 1)
     rig.watch.look()

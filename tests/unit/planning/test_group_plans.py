@@ -53,12 +53,13 @@ def test_more_groups_than_cores_share_them_and_nothing_is_pinned():
     assert all(share.is_shared for share in shares)
 
 
-def test_each_group_has_the_same_plan_on_cores_of_its_own():
-    asked = config(num_groups=2, combine="average", num_actors=1)
+@pytest.mark.parametrize(("num_groups", "each"), [(2, 1), (1, 2)])
+def test_each_learner_has_the_same_plan_on_cores_of_its_own(num_groups, each):
+    asked = config(num_groups=num_groups, learners_per_group=each, combine="average", num_actors=1)
     told = []
 
     def plan(one, share):
-        told.append((one.num_groups, share.cores))
+        told.append((one.num_learners, share.cores))
         probe = Probe(SPACES, False, "", offers_state=False, max_episode_steps=None)
         prediction = Prediction(
             produced=10, received=9, trained=8, lag_versions=1, bottleneck="training"
@@ -68,8 +69,8 @@ def test_each_group_has_the_same_plan_on_cores_of_its_own():
         return Planned(one, made, probe, "")
 
     groups = plan_groups(asked, machine(4), plan)
-    assert told == [(1, (0, 1))], "one group is planned, on its share"
-    assert groups.planned.config.num_groups == 2
+    assert told == [(1, (0, 1))], "one is planned, on its share"
+    assert groups.planned.config == asked
     assert [plan.cores["learner"] for plan in groups.plans] == [(0,), (2,)]
     assert [plan.cores["actor-0"] for plan in groups.plans] == [(1,), (3,)]
     assert groups.for_run.prediction.received == 18
@@ -90,7 +91,7 @@ def test_groups_that_do_not_fit_on_a_gpu_together_are_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"engine": "virtual", "combine": "average"}, "virtual engine runs one group"),
+        ({"engine": "virtual", "combine": "average"}, "virtual engine runs one learner"),
         (
             {"algorithm": "tests.fakes.scripted:ALGORITHM"},
             "cannot join others .* --combine average",
@@ -102,6 +103,20 @@ def test_runs_that_cannot_have_groups_are_refused_with_a_way_out(values, words):
     with pytest.raises(UsageError, match=words):
         check_groups(config(num_groups=2, **values))
     check_groups(config(num_groups=1, **values))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"engine": "virtual"}, "learners_per_group = 2: the virtual engine runs one learner"),
+        ({"algorithm": "tests.fakes.scripted:ALGORITHM"}, "cannot join others .* with --learners"),
+        ({"algorithm": "rennala-nigt"}, "gathers gradients"),
+    ],
+)
+def test_runs_that_cannot_have_several_learners_in_a_group_are_refused(values, words):
+    asked = {"num_groups": 2, "combine": "average", **values}
+    with pytest.raises(UsageError, match=words):
+        check_groups(config(learners_per_group=2, **asked))
 
 
 @pytest.mark.parametrize("engine", ["local", "inline"])

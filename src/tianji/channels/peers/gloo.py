@@ -1,23 +1,24 @@
-"""Peers between processes: gloo's collectives, over TCP on the loopback interface.
+"""Peers between processes: gloo's collectives, over TCP.
 
-They are neither authenticated nor encrypted. The ranks find each other through a store: on one host
-an inherited memfd, which needs no file and no port, and is gone when the last of them has ended.
+They are neither authenticated nor encrypted: on the loopback interface where all ranks are on one
+host, else on that of the network between the hosts, which must be trusted. The ranks find each
+other by their cards (cards.py).
 
-A tensor on a GPU is added up in host memory. NCCL would save the two copies where every rank has a
-GPU of its own; it is not built.
+A tensor on a GPU is added up in host memory. Where every rank has a GPU of its own, NCCL saves the
+two copies (nccl.py).
 """
 
 from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from torch import Tensor, distributed
 
+from tianji.channels.peers.cards import Cards
 from tianji.errors import ReduceBroken, UsageError
 
 _torch: Any = distributed
@@ -26,10 +27,6 @@ _torch: Any = distributed
 LOOPBACK = "127.0.0.1"
 LIFE_S = 0.25
 """A rank that waits for others shows this often that it is alive."""
-POLL_S = 0.02
-"""A rank that waits for others to start looks this often."""
-MEET_S = 120.0
-"""Ranks start within this time: they load libraries, and record graphs on a GPU."""
 NETWORK_ERRORS = (RuntimeError, OSError, EOFError, ValueError)
 """Errors of gloo, its store and its sockets when a rank is gone or unreachable. Any other error is
 a bug."""
@@ -47,48 +44,23 @@ def open_store(fd: int, timeout_s: float) -> Any:
     return store
 
 
-def form_group(
-    store: Any, name: str, rank: int, num_ranks: int, timeout_s: float, host: str = LOOPBACK
-) -> Any:
-    """Connect this rank with all others of the group of this name; wait for them.
+def named(store: Any, name: str) -> Any:
+    """Return the part of a store that belongs to the group of this name."""
+    return _torch.PrefixStore(name, store)
 
-    host: the address that the others reach this rank at.
-    """
+
+def form_group(
+    store: Any, rank: int, num_ranks: int, timeout_s: float, host: str = LOOPBACK
+) -> Any:
+    """Connect this rank with all others of a group; wait for them.
+
+    store: where they tell their addresses; nobody else uses it. host: the address of this host that
+    the others reach it at: connections are on its interface."""
     options = _torch.ProcessGroupGloo._Options()
     options._devices = [_torch.ProcessGroupGloo.create_device(hostname=host)]
     options._timeout = timedelta(seconds=timeout_s)
     options._threads = 1
-    return _torch.ProcessGroupGloo(_torch.PrefixStore(name, store), rank, num_ranks, options)
-
-
-def agree_on_name(
-    store: Any, rank: int, num_ranks: int, timeout_s: float, show_life: Callable[[], None]
-) -> str | None:
-    """Return the name of a group of the ranks that are there now; None if one does not come.
-
-    The name says how often each rank has started. A rank waits until all others have written the
-    name that it sees itself: none of them has died meanwhile, and nobody has used it before.
-    """
-    store.add(f"starts-{rank}", 1)
-    deadline_s = time.monotonic() + timeout_s
-    mine = ""
-    while time.monotonic() < deadline_s:
-        starts = [_look_up(store, f"starts-{other}") for other in range(num_ranks)]
-        if None not in starts:
-            name = "-".join(map(str, starts))
-            if name != mine:
-                store.set(f"sees-{rank}", name)
-                mine = name
-            if all(_look_up(store, f"sees-{other}") == name for other in range(num_ranks)):
-                return name
-        time.sleep(POLL_S)
-        show_life()
-    return None
-
-
-def _look_up(store: Any, key: str) -> str | None:
-    """Return a value if there is one: the library would wait for it."""
-    return store.get(key).decode() if store.check([key]) else None
+    return _torch.ProcessGroupGloo(store, rank, num_ranks, options)
 
 
 def in_short(error: BaseException) -> str:
@@ -102,42 +74,42 @@ class GlooPeers:
 
     def __init__(
         self,
-        store: Any,
-        rank: int,
-        num_ranks: int,
+        cards: Cards,
         timeout_s: float,
         show_life: Callable[[], None] = lambda: None,
-        meet_s: float = MEET_S,
         host: str = LOOPBACK,
     ) -> None:
-        """Meet the others; when a rank has died, all of them meet again, through the same store.
-        store, host: see form_group(). timeout_s: the longest time that one rank may make the others
-        wait. meet_s: the same for its start. show_life: called every LIFE_S while this waits."""
+        """Meet the others, however late they start; when a rank has died, all of them meet again.
+        timeout_s: the longest time that one rank may make the others wait once they have met.
+        show_life: called every LIFE_S while this waits. host: see form_group()."""
         if not has_gloo():
             raise UsageError(
                 "This build of torch has no gloo, which `combine: gradients` needs. Use --combine "
                 "average, or install torch from PyPI."
             )
-        self.rank = rank
-        self.num_ranks = num_ranks
-        self._timeout_s = timeout_s
+        self.rank = cards.rank
+        self.num_ranks = cards.num_ranks
+        self.cards = cards
+        self.timeout_s = timeout_s
         self._show_life = show_life
-        name = agree_on_name(store, rank, num_ranks, meet_s, show_life)
-        if name is None:
-            raise ReduceBroken(
-                f"The learners of {num_ranks} groups have not met: one has not started for "
-                f"{meet_s:g} s."
-            )
-        self._group: Any = self._form(store, name, host)
+        self.host = host
+        self.name = ""
+        """The name of the group that they have formed."""
+        self._group: Any = self._meet()
 
-    def _form(self, store: Any, name: str, host: str) -> Any:
-        """Form the group in a thread, because that only has a blocking wait."""
+    def _meet(self) -> Any:
+        """Form the group in a thread, because that only has blocking waits."""
         formed: list[Any] = []
 
         def form() -> None:
+            from tianji.channels.peers.card_store import CardStore
+
             try:
-                group = form_group(store, name, self.rank, self.num_ranks, self._timeout_s, host)
-                formed.append(group)
+                self.name = self.cards.agree()
+                store = CardStore(self.cards, self.name, self.timeout_s)
+                formed.append(
+                    form_group(store, self.rank, self.num_ranks, self.timeout_s, self.host)
+                )
             except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
                 formed.append(error)
 
@@ -147,7 +119,10 @@ class GlooPeers:
             thread.join(LIFE_S)
             self._show_life()
         if isinstance(formed[0], NETWORK_ERRORS):
-            raise self._broken(formed[0])
+            raise ReduceBroken(
+                f"The learners of {self.num_ranks} groups cannot connect ({in_short(formed[0])}). "
+                f"This one is at {self.host}: the others must reach every port there."
+            )
         if isinstance(formed[0], BaseException):
             raise formed[0]
         return formed[0]
@@ -160,7 +135,7 @@ class GlooPeers:
             self._finish(self._group.allreduce([on_host]))
         except NETWORK_ERRORS as error:
             self.close()  # the others, which wait for this rank, learn of it at once
-            raise self._broken(error) from error
+            raise self._broken(in_short(error)) from error
         if values.is_cuda:
             values.copy_(on_host)
 
@@ -174,12 +149,14 @@ class GlooPeers:
                 if work.is_completed():
                     work.wait()  # this raises what went wrong, if anything did
                     return
+            if self.cards.has_left(self.name):  # its host was lost, and sent no farewell
+                raise self._broken("another one has started again")
             self._show_life()
 
-    def _broken(self, error: BaseException) -> ReduceBroken:
+    def _broken(self, why: str) -> ReduceBroken:
         return ReduceBroken(
             f"The learners of {self.num_ranks} groups cannot add up their gradients: one has "
-            f"ended, or has not come for {self._timeout_s:g} s ({in_short(error)})."
+            f"ended, or has not come for {self.timeout_s:g} s ({why})."
         )
 
     def close(self) -> None:

@@ -1,32 +1,40 @@
 """Peers in one process: a thread for each rank, and a sum in the order of the ranks.
 
     team = InprocTeam(num_ranks=2, timeout_s=60.0)
-    with team.turn():                         # in the thread of a rank: one runs at a time
-        ...
-        team.end(rank).add(gradient_P)        # the turn goes to others until all have come
+    team.end(rank).add(gradient_P)            # in the thread of a rank; it waits for the others
 
-Without a turn the threads run side by side; the sums are the same. With it, the order in which
-threads run changes nothing but who waits, and ranks share nothing else.
+With turns, one thread runs at a time: the turn goes to others until all have come. The sums are the
+same.
 """
 
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 
 from torch import Tensor
 
+from tianji.channels.peers.turns import Turns
 from tianji.errors import ReduceBroken
 
 
 class InprocTeam:
     """The ranks of one process."""
 
-    def __init__(self, num_ranks: int, timeout_s: float) -> None:
-        """timeout_s: the longest time that one rank may make the others wait."""
+    def __init__(
+        self,
+        num_ranks: int,
+        timeout_s: float,
+        turns: Turns | None = None,
+        members: Sequence[int] = (),
+    ) -> None:
+        """timeout_s: the longest time that one rank may make the others wait, without turns.
+        members: the number of each rank in the turns."""
         self.num_ranks = num_ranks
         self._timeout_s = timeout_s
-        self._turn = threading.Condition()
+        self._turns = turns
+        self._members = members
+        self._changed = threading.Condition()
         self._given: dict[int, Tensor] = {}
         self._num_done = 0
         self._is_broken = False
@@ -35,13 +43,9 @@ class InprocTeam:
         """Return the end of one rank."""
         return InprocPeers(self, rank)
 
-    def turn(self) -> AbstractContextManager[bool]:
-        """Return what a thread holds while it runs, so that only one of them does."""
-        return self._turn
-
     def add(self, rank: int, values: Tensor) -> None:
         """Give one rank's part; wait for the sum, which replaces it."""
-        with self._turn:
+        with self._changed:
             self._raise_if_broken()
             assert rank not in self._given, "a rank gives one part to each sum"
             self._given[rank] = values
@@ -49,10 +53,17 @@ class InprocTeam:
                 self._finish()
                 return
             number = self._num_done
-            self._turn.wait_for(lambda: self._num_done > number or self._is_broken, self._timeout_s)
-            if self._num_done == number:
-                self.leave()
-                self._raise_if_broken()
+            if self._turns is None:
+                self._changed.wait_for(lambda: self._is_over(number), self._timeout_s)
+        if self._turns is not None:
+            self._turns.wait(self._members[rank], lambda: self._is_over(number))
+        if self._num_done == number:
+            self.leave()
+            self._raise_if_broken()
+
+    def _is_over(self, number: int) -> bool:
+        """Return whether the sum with this number is there, or will never be."""
+        return self._num_done > number or self._is_broken
 
     def _finish(self) -> None:
         parts = [self._given[rank] for rank in range(self.num_ranks)]
@@ -63,13 +74,13 @@ class InprocTeam:
             part.copy_(whole)
         self._given = {}
         self._num_done += 1
-        self._turn.notify_all()
+        self._changed.notify_all()
 
     def leave(self) -> None:
         """Break this sum and all later ones: a rank has ended."""
-        with self._turn:
+        with self._changed:
             self._is_broken = True
-            self._turn.notify_all()
+            self._changed.notify_all()
 
     def _raise_if_broken(self) -> None:
         if self._is_broken:

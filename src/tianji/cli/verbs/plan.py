@@ -41,7 +41,9 @@ NO_COSTS = (
     "--nodes: a simulation takes the costs of actors that infer by themselves and of a learner on "
     "the CPU. Use --device cpu and --inference actor-cpu."
 )
-ONE_GROUP = "This is the plan of one of {count} groups, on its share of the machine: {cores} cores."
+ONE_GROUP = (
+    "This is the plan of one of {count} learners, on its share of the machine: {cores} cores."
+)
 
 
 def plan(*tokens: str) -> Outcome:
@@ -79,8 +81,8 @@ def _plan_machine(config: RunConfig, fresh: bool) -> Outcome:
             config, machine, lambda one, share: measured_plan(one, env, share, tell, fresh=fresh)
         )
     planned, share = groups.planned, groups.shares[0]
-    if config.num_groups > 1:
-        people().print(ONE_GROUP.format(count=config.num_groups, cores=len(share.cores)))
+    if config.num_learners > 1:
+        people().print(ONE_GROUP.format(count=config.num_learners, cores=len(share.cores)))
     people().print(plan_page(planned, share))
     return Outcome(plan_report(planned, share))
 
@@ -130,6 +132,11 @@ def _check_simulated(config: RunConfig) -> None:
         raise UsageError(
             f"--nodes: {config.algorithm.name} gathers gradients, and has one learner for all "
             "actors. `tianji simulate` shows its rounds."
+        )
+    if config.learners_per_group > 1:
+        raise UsageError(
+            f"--nodes: groups of {config.learners_per_group} learners cannot be simulated. Leave "
+            "out --learners-per-group, or use as many groups with --combine gradients."
         )
     if config.balance == "free":
         raise UsageError(

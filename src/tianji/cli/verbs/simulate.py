@@ -136,6 +136,11 @@ def _costs(
             "A simulation takes the costs of actors that infer by themselves and of a learner on "
             "the CPU. Use --device cpu and --inference actor-cpu, or leave both out."
         )
+    if config.learners_per_group > 1:
+        raise UsageError(
+            "A simulation has one learner in each group. Leave out --learners-per-group, or use as "
+            "many groups with --combine gradients."
+        )
     local = {"engine": "local", "device": "cpu", "num_groups": 1, "actor_hosts": 0}
     config = config.model_copy(update=local)
     if options.times_actor_s is not None and options.times_learner_s is not None:

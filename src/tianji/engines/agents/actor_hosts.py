@@ -99,7 +99,7 @@ class ActorHosts:
             self._lost_links.discard(host)
             span = Span(host, self._keys, door=self._door, expected=expected)
             order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume=False, span=span)
-            agent.start(order.encode(None))
+            agent.start(order.encode([]))
             num_actors = self._spec.plan.actor_places.count(host)
             self._tell("note", f"{agent.host} runs {counted(num_actors, 'actor')} of this run.")
             return self._follow(agent, host)

@@ -41,7 +41,7 @@ from tianji.engines.local import Connect, LocalEngine
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
-from tianji.programs.groups import group_program, peer_name
+from tianji.programs.groups import boards_of, group_program
 from tianji.programs.program import Program
 from tianji.records import LinkFigures, Report
 from tianji.types import Clock
@@ -60,8 +60,8 @@ class Agent:
         """Stands in for the run folder of the head, where this host does not have it."""
         self._last_shipped = ""
         self._boards = PeerBoards({})
-        self._board: str | None = None
-        """The board that this group posts on, where there are several."""
+        self._own_boards: tuple[str, ...] = ()
+        """The boards that this group posts on, where there are several."""
         self._other_steps = 0
         self._links: HomeLinks | None = None
         """To the hosts of this group's actors, where they live on several."""
@@ -69,21 +69,21 @@ class Agent:
     def start(self, words: bytes) -> bytes:
         """Start the group of an encoded GroupOrder; return when its engine is built. Return an
         encoded Door."""
-        order, checkpoint, posts = GroupOrder.decode(words)
+        order, checkpoints, posts = GroupOrder.decode(words)
         run_dir = Path(order.run_dir)
         if not sees(run_dir, order.mark):
             self._scratch = tempfile.TemporaryDirectory(prefix="tianji-")
             run_dir = Path(self._scratch.name)
-            if checkpoint is not None:
+            for checkpoint in checkpoints:
                 self._last_shipped = checkpoint.name
                 unpack(checkpoint.data, checkpoints_folder(run_dir) / checkpoint.name)
         spec = order.to_spec(run_dir)
-        fds = open_peer_boards(spec.config.num_groups) if order.has_head else {}
+        fds = open_peer_boards(spec.config.num_learners) if order.has_head else {}
         self._boards = PeerBoards(fds)
-        self._board = peer_name(spec.group) if order.has_head else None
+        self._own_boards = boards_of(spec.group) if order.has_head else ()
         self._boards.put(posts)
-        if self._board is not None:
-            self._boards.leave(self._board)  # the learner writes it
+        for board in self._own_boards:
+            self._boards.leave(board)  # the learner writes it
         neighbours = Neighbours(fds, lambda: self._other_steps) if order.has_head else None
         program = group_program(spec.config, spec.plan, spec.group)
         connect: Connect | None = None
@@ -137,7 +137,7 @@ class Agent:
             reports, self._reports = self._reports, []
             gauges = b"" if self._gauges is None else to_bytes(self._gauges)
             now_ns, outcome = time.monotonic_ns(), self._outcome
-        posts = [] if self._board is None else self._boards.take_new([self._board])
+        posts = self._boards.take_new(self._own_boards)
         lost, figures = self._look_at_links()
         return Answer(reports, gauges, now_ns, outcome, self._ship(), posts, lost, figures).encode()
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from tianji.config.machine import Machine
-from tianji.config.run import RunConfig
+from tianji.config.run import RunConfig, adds_gradients
 from tianji.engines.agents.interface import AgentHandle
 from tianji.engines.agents.modules import own_modules
 from tianji.records import HostFigures, LinkFigures
@@ -48,20 +48,20 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
     if config.engine == "ray":
         from tianji.engines.agents.ray_hosts import RayHosts
 
-        sizes = config.num_groups, 1 + config.actor_hosts
+        sizes = config.num_learners, 1 + config.actor_hosts
         with RayHosts(config.ray_address, *sizes, own_modules(config)) as hosts:
             yield hosts
     elif config.engine == "mpi":
         from tianji.engines.agents.mpi_hosts import MpiHosts, begin
 
-        yield MpiHosts(begin(), num_agents(config))
+        yield MpiHosts(begin(), num_agents(config), learners_meet=adds_gradients(config))
     else:
         yield None
 
 
 def num_agents(config: RunConfig) -> int:
-    """Return how many agents a run has: those of each group follow each other."""
-    return config.num_groups * (1 + config.actor_hosts)
+    """Return how many agents a run has: those of each learner follow each other."""
+    return config.num_learners * (1 + config.actor_hosts)
 
 
 def host_figures(
@@ -73,13 +73,13 @@ def host_figures(
     of_host: dict[str, list[int]] = {}
     for number, name in sorted(hosts.places.items()):
         of_host.setdefault(name, []).append(number)
-    figures = []
+    figures, each = [], config.learners_per_group * (1 + config.actor_hosts)
     for name, numbers in of_host.items():
         crossed = [links[number] for number in numbers if number in links]
         figures.append(
             HostFigures(
                 host=name,
-                groups=sorted({number // (1 + config.actor_hosts) for number in numbers}),
+                groups=sorted({number // each for number in numbers}),
                 usable_cores=len(hosts.machine.cores),
                 from_learner_bytes=sum(link.sent_bytes for link in crossed),
                 to_learner_bytes=sum(link.received_bytes for link in crossed),

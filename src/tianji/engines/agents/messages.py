@@ -134,6 +134,8 @@ class GroupOrder:
     mark: str
     """Content of the head's mark in the run folder (files.py)."""
     resume: bool
+    address: str = ""
+    """Where learners on other hosts reach this host."""
     span: Span | None = None
     """This host's part, where the group lives on several hosts."""
 
@@ -143,20 +145,31 @@ class GroupOrder:
         start_from = None if spec.start_from is None else str(spec.start_from.resolve())
         run_dir = str(spec.run_dir.resolve())
         return GroupOrder(
-            config, plan, run_dir, spec.group, spec.has_head, start_from, mark, resume, span
+            config,
+            plan,
+            run_dir,
+            spec.group,
+            spec.has_head,
+            start_from,
+            mark,
+            resume,
+            spec.address,
+            span,
         )
 
-    def encode(self, checkpoint: Shipped | None, posts: Sequence[Post] = ()) -> bytes:
-        """checkpoint: the one to continue from, for a host that does not have the run folder.
+    def encode(self, checkpoints: Sequence[Shipped], posts: Sequence[Post] = ()) -> bytes:
+        """checkpoints: those to continue from, for a host that does not have the run folder.
         posts: what all groups have posted so far."""
-        name, data = checkpoint or ("", b"")
-        facts = {**asdict(self), "checkpoint": name, **_headers(posts)}
-        return _with_parts(facts, [data, *(post.data for post in posts)])
+        facts = {**asdict(self), "checkpoints": [c.name for c in checkpoints], **_headers(posts)}
+        data = *(shipped.data for shipped in checkpoints), *(post.data for post in posts)
+        return _with_parts(facts, data)
 
     @staticmethod
-    def decode(words: bytes) -> tuple[GroupOrder, Shipped | None, list[Post]]:
-        facts, (data, *rest) = _without_parts(words)
-        posts, name = _posts(facts, rest), facts.pop("checkpoint")
+    def decode(words: bytes) -> tuple[GroupOrder, list[Shipped], list[Post]]:
+        facts, parts = _without_parts(words)
+        names = facts.pop("checkpoints")
+        checkpoints = [Shipped(name, data) for name, data in zip(names, parts, strict=False)]
+        posts = _posts(facts, parts[len(names) :])
         del facts["posts"]
         if (span := facts["span"]) is not None:
             door, expected = span.pop("door"), span.pop("expected")
@@ -165,7 +178,7 @@ class GroupOrder:
                 door=None if door is None else Door(*door),
                 expected=None if expected is None else Expected(*expected),
             )
-        return GroupOrder(**facts), Shipped(name, data) if name else None, posts
+        return GroupOrder(**facts), checkpoints, posts
 
     def to_spec(self, run_dir: Path) -> RunSpec:
         """Build the spec on this host. The spaces are those of the environment that is made here,
@@ -177,7 +190,17 @@ class GroupOrder:
         spaces = probe_all(source, config.env_kwargs).spaces
         is_ours = self.start_from is not None and str(run_dir) == self.run_dir
         start_from = Path(self.start_from) if is_ours and self.start_from else None
-        return RunSpec(config, plan, spaces, source, run_dir, self.group, self.has_head, start_from)
+        return RunSpec(
+            config,
+            plan,
+            spaces,
+            source,
+            run_dir,
+            self.group,
+            self.has_head,
+            start_from,
+            self.address,
+        )
 
 
 def _headers(posts: Sequence[Post]) -> dict[str, Any]:

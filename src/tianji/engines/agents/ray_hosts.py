@@ -60,14 +60,14 @@ class RayHosts:
     def __init__(
         self,
         address: str,
-        num_groups: int = 1,
+        num_learners: int = 1,
         hosts_each: int = 1,
         modules: Sequence[Path] = (),
     ) -> None:
-        """hosts_each: agents of each group. modules: the person's own, which every host gets a copy
-        of."""
+        """hosts_each: agents of each learner. modules: the person's own, which every host gets a
+        copy of."""
         self._address = address
-        self._num_groups, self._hosts_each = num_groups, hosts_each
+        self._num_learners, self._hosts_each = num_learners, hosts_each
         self._is_ours = False
         self._modules = modules
         self._shipped = contextlib.ExitStack()
@@ -128,7 +128,7 @@ class RayHosts:
 
     @property
     def agents_each(self) -> int:
-        num_agents = self._num_groups * (self._hosts_each if self._is_ours else 1)
+        num_agents = self._num_learners * (self._hosts_each if self._is_ours else 1)
         return -(-num_agents // max(1, len(self._cpus())))
 
     def _cpus(self) -> list[float]:
@@ -152,7 +152,7 @@ class RayHosts:
 
     def _wait_for_learners(self, is_wanted: Callable[[], bool]) -> None:
         """Wait until all learners have places: actors are of no use without them."""
-        while sum(map(self._is_first, tuple(self.places))) < self._num_groups and is_wanted():
+        while sum(map(self._is_first, tuple(self.places))) < self._num_learners and is_wanted():
             time.sleep(LOOK_S)
 
     def _place(self, is_wanted: Callable[[], bool]) -> RayAgent | None:

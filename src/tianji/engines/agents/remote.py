@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tianji.channels.gauges import Gauges
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import rotate
 from tianji.checkpoint.schema import checkpoints_folder
-from tianji.config.run import peers_of
+from tianji.config.run import adds_gradients
 from tianji.engines.agents.actor_hosts import ActorHosts, unit_of
 from tianji.engines.agents.files import mark, pack, unpack
 from tianji.engines.agents.interface import AgentHandle, HostLost, StartAgent
@@ -26,13 +28,15 @@ from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
-from tianji.programs.groups import peer_name
+from tianji.programs.groups import boards_read_by
 from tianji.programs.program import Program
 from tianji.records import Event, LinkFigures, StoppedBecause
 
 POLL_S = 0.25
 MIX_S = 0.05
-"""Time between two exchanges of parameters with other groups."""
+"""Time between two exchanges with other groups, while there is something to exchange."""
+QUICK_S = 5.0
+"""After a post of a learner more are expected for this long."""
 
 
 class RemoteEngine:
@@ -54,9 +58,8 @@ class RemoteEngine:
         self._start_agent = start_agent
         self._neighbours = neighbours = neighbours or Neighbours({}, lambda: 0)
         self._boards = PeerBoards(neighbours.boards)
-        config, group = spec.config, spec.group
-        self._peers = [peer_name(g) for g in peers_of(group, config.num_groups, config.combine)]
-        self._poll_s = MIX_S if self._peers else POLL_S
+        self._peers = boards_read_by(spec.group, spec.config)
+        self._quick_until_s = 0.0
         self._posts: dict[str, Post] = {}
         """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
@@ -84,10 +87,11 @@ class RemoteEngine:
 
     def _follow(self, agent: AgentHandle, stop: StopRequest, resume: bool) -> Outcome:
         """Follow a group to its end."""
+        spec = replace(self._spec, address=agent.address)
         span = Span(0, self._keys, listen=agent.address) if self._keys else None
-        order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume, span)
+        order = GroupOrder.of(spec, mark(self._spec.run_dir), resume, span)
         posts = list(self._posts.values())
-        door = agent.start(order.encode(self._newest() if resume else None, posts))
+        door = agent.start(order.encode(self._newest() if resume else [], posts))
         others = ActorHosts(self._spec, self._start_agent, agent, door, self._keys)
         others.start()
         try:
@@ -99,9 +103,9 @@ class RemoteEngine:
     def _listen(self, agent: AgentHandle, others: ActorHosts, stop: StopRequest) -> Outcome:
         told = Stop.NO
         while True:
-            answer = agent.poll(self._question(self._poll_s if told == stop.level else 0.0))
+            answer = agent.poll(self._question(0.0 if told < stop.level else self._poll_s()))
             self._boards.put(answer.posts)
-            self._posts |= {post.board: post for post in answer.posts}
+            self._keep_posts(answer.posts)
             others.lose(answer.lost_hosts)
             self._links |= {unit_of(self._spec, link.host): link for link in answer.links}
             for report in (*answer.reports, *others.reports()):
@@ -121,14 +125,27 @@ class RemoteEngine:
 
     def _question(self, timeout_s: float) -> Question:
         posts = self._boards.take_new(self._peers)
-        self._posts |= {post.board: post for post in posts}
+        self._keep_posts(posts)
         return Question(timeout_s, self._neighbours.other_steps(), posts)
 
-    def _newest(self) -> Shipped | None:
-        """Return the checkpoint to continue from, for a host that does not have the run folder."""
+    def _keep_posts(self, posts: Sequence[Post]) -> None:
+        self._posts |= {post.board: post for post in posts}
+        if posts:
+            self._quick_until_s = time.monotonic() + QUICK_S
+
+    def _poll_s(self) -> float:
+        """Return how long the agent may wait for news: learners that mix or meet are not kept
+        waiting."""
+        return MIX_S if time.monotonic() < self._quick_until_s else POLL_S
+
+    def _newest(self) -> list[Shipped]:
+        """Return the checkpoints to continue from, for a host that does not have the run folder.
+        Learners that make updates together continue from the newest that all of them have."""
         found = list_checkpoints(self._spec.run_dir)
-        newest = found[-1] if found else self._spec.start_from
-        return None if newest is None else Shipped(newest.name, pack(newest))
+        if not found and self._spec.start_from is not None:
+            found = [self._spec.start_from]
+        count = 2 if adds_gradients(self._spec.config) else 1
+        return [Shipped(path.name, pack(path)) for path in found[-count:]]
 
     def _keep(self, checkpoint: Shipped) -> None:
         """Write a checkpoint of a host that does not have the run folder."""

@@ -121,8 +121,8 @@ def _build_assembler(
     seed = seed_for(config.seed, "actor", spec.number_of(index))
     gather = gather_of(spec)
     if gather is None:
-        # Other groups make as many: schedules run over the steps of all.
-        steps_per_round = config.num_groups * plan.num_actors * plan.steps_per_unroll
+        # Those of other learners make as many: schedules run over the steps of all.
+        steps_per_round = config.num_learners * plan.num_actors * plan.steps_per_unroll
         layout = Layout.from_json(plan.layout)
         unrolls = UnrollPlan(
             plan.lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()

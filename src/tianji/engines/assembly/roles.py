@@ -35,7 +35,7 @@ from tianji.channels.peers.interface import Joins
 from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
-from tianji.config.run import adds_gradients, peers_of
+from tianji.config.run import adds_gradients, mixes_groups, peers_of, team_of
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
@@ -60,6 +60,7 @@ from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import Meeting
 from tianji.learner.progress import Progress
 from tianji.learner.role import Learner
+from tianji.learner.shared_mix import SharedMix
 from tianji.learner.training import Training
 from tianji.models.tensors import Snapshot, flatten
 from tianji.programs.program import Program, Role
@@ -191,7 +192,8 @@ class Roles:
         update = load_algorithm(spec.config.algorithm.name).build_update(
             model, spec.spaces, spec.config
         )
-        meeting = self._meeting(learner, update, rows.learner)
+        orders = ends.supervision.rows[learner.name]
+        meeting = self._meeting(learner, update, rows.learner, orders)
         if spec.plan.device != "cpu":
             with self.start_times.measure(RECORD):
                 record_update(spec, model, update, partial(self._show_life, learner))
@@ -202,7 +204,6 @@ class Roles:
         if spec.has_head:
             period_s = 0.0 if spec.config.engine == "inline" else EPISODES_PERIOD_S
             episodes = EpisodeReports(self._reports, period_s, now_ns)
-        orders = ends.supervision.rows[learner.name]
         progress = Progress(
             spec.config,
             partial(_other_steps, meeting, orders),
@@ -214,10 +215,14 @@ class Roles:
             steps, policy = trace_update(update, spans), trace_writer(policy, spans)
         parts = steps, self.traced(buffer), policy, snapshot.write_to
         learning: Learner
+        mixed = self._mixed(model, update)
+        mixing = None if mixed is None else self._combination(mixed)
         if meeting is not None:
-            learning = JoinedLearner(meeting, *parts, rows.learner, now_ns)
+            shared = None
+            if mixed is not None:
+                shared = SharedMix(meeting.peers, mixed, spec.config.combine_every, mixing)
+            learning = JoinedLearner(meeting, *parts, rows.learner, now_ns, shared, mixing)
         else:
-            mixing = self._combination(model, update)
             learning = Learner(*parts, lambda: progress.fraction, rows.learner, now_ns, mixing)
         ratio = spec.plan.ratio if spec.plan.balance == "paced" else None
         group = Group(model, update, buffer, learning, rows, ratio, now_ns)
@@ -239,31 +244,45 @@ class Roles:
             group, progress, checkpoints, ends.gauges, self._reports, period_s, now_ns, episodes
         )
 
-    def _combination(self, model: torch.nn.Module, update: Update) -> Combination | None:
-        """Return what mixes this group with others; None where nothing is mixed."""
+    def _mixed(self, model: torch.nn.Module, update: Update) -> MixedState | None:
+        """Return what groups mix; None where they do not."""
+        if not mixes_groups(self._spec.config):
+            return None
+        return MixedState(flatten(model), statistics_of(update))
+
+    def _combination(self, state: MixedState) -> Combination | None:
+        """Return what mixes this group with others; None in all learners of it but the first."""
         spec, ends, config = self._spec, self._ends, self._spec.config
-        peers = peers_of(spec.group, config.num_groups, config.combine)
+        peers = peers_of(spec.group, config)
         if not peers:
             return None
-        state = MixedState(flatten(model), statistics_of(update))
         board = ends.peer_writer(spec.group, state.nbytes)
         posted = ends.peer_reader(spec.group, state.nbytes).version() + 1
         readers = {peer: ends.peer_reader(peer, state.nbytes) for peer in peers}
         return Combination(spec.group, state, board, readers, config.combine_every, posted)
 
-    def _meeting(self, learner: Role, update: Update, gauges: memoryview[int]) -> Meeting | None:
-        """Meet the learners of all groups, where they add up their gradients."""
+    def _meeting(
+        self,
+        learner: Role,
+        update: Update,
+        gauges: memoryview[int],
+        orders: memoryview[int],
+    ) -> Meeting | None:
+        """Meet the learners with which this one adds up its gradients; None where it is alone."""
         spec = self._spec
         if not adds_gradients(spec.config):
             return None
         timeout_s = 2 * spec.config.supervise.heartbeat_timeout_s
         show_life = partial(self._show_life, learner)
-        peers = self._ends.peers(spec.group, spec.config.num_groups, timeout_s, show_life)
-        assert peers.num_ranks == spec.config.num_groups, "the program has a wire for it"
+        team = team_of(spec.group, spec.config)
+        peers = self._ends.peers(spec.group, team, timeout_s, show_life, spec.address)
+        assert peers.num_ranks == len(team), "the program has a wire for it"
         timed = TimedPeers(peers, gauges, self._now_ns)
         assert isinstance(update, Joins), "check_groups() has looked"
         update.join(timed)
-        return Meeting(timed, self._now_ns)
+        if len(team) == spec.config.num_learners:
+            return Meeting(timed, self._now_ns)
+        return Meeting(timed, self._now_ns, lambda: orders[Order.OTHER_STEPS])
 
     def _show_life(self, role: Role) -> None:
         """Show that the worker of a role is alive while it starts."""

@@ -24,11 +24,12 @@ from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
+from tianji.channels.peers.cards import shared_cards
 from tianji.channels.peers.interface import ALONE, Peers
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import AnnouncingSender, ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
-from tianji.programs.groups import PEER, PEERS, peer_name
+from tianji.programs.groups import PEER, boards_of, card_name, peer_name
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
@@ -92,12 +93,18 @@ class Ends(Protocol):
         ...
 
     def peers(
-        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+        self,
+        group: int,
+        team: Sequence[int],
+        timeout_s: float,
+        show_life: Callable[[], None],
+        address: str,
     ) -> Peers:
-        """Meet the learners of all groups, where they add up their gradients.
+        """Meet the learners that add up their gradients.
 
-        timeout_s: the longest time that one may make the others wait. show_life: called meanwhile.
-        """
+        team: their groups, by rank. timeout_s: the longest time that one may make the others wait.
+        show_life: called meanwhile. address: of this host, by which the others reach it; empty:
+        all are on this host."""
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
@@ -207,18 +214,22 @@ class InprocEnds:
         return self._peers.setdefault(group, InprocBoard(nbytes))
 
     def peers(
-        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+        self,
+        group: int,
+        team: Sequence[int],
+        timeout_s: float,
+        show_life: Callable[[], None],
+        address: str,
     ) -> Peers:
-        return ALONE if self._team is None else self._team.end(group)
+        return ALONE if self._team is None else self._team.end(team.index(group))
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         return None
 
 
-def open_peer_boards(num_groups: int) -> dict[str, int]:
-    """Open the boards between all groups of a run, and the store through which their learners find
-    each other; return their file descriptors by wire."""
-    names = [PEERS, *(peer_name(group) for group in range(num_groups))]
+def open_peer_boards(num_learners: int) -> dict[str, int]:
+    """Open the boards between all learners of a run; return their file descriptors by wire."""
+    names = (name for learner in range(num_learners) for name in boards_of(learner))
     return {name: os.memfd_create(f"tianji-{name}") for name in names}
 
 
@@ -289,6 +300,7 @@ class SharedEnds:
         self._program = program
         self._fds = fds
         self._num_envs = plan.envs_per_actor
+        self._device = plan.device
         self._bells = program.bells()
         self.control = Control(program.kinds(), bell_names(program), Segment.attach(fds["control"]))
         self.gauges = self.control.gauges
@@ -386,14 +398,22 @@ class SharedEnds:
         return ShmBoardReader(self._fds[peer_name(group)])
 
     def peers(
-        self, group: int, num_groups: int, timeout_s: float, show_life: Callable[[], None]
+        self,
+        group: int,
+        team: Sequence[int],
+        timeout_s: float,
+        show_life: Callable[[], None],
+        address: str,
     ) -> Peers:
-        if PEERS not in self._fds:
-            return ALONE
-        from tianji.channels.peers.gloo import GlooPeers, open_store  # it loads torch
+        from tianji.channels.peers.gloo import LOOPBACK, GlooPeers  # it loads torch
 
-        store = open_store(self._fds[PEERS], timeout_s)
-        return GlooPeers(store, group, num_groups, timeout_s, show_life)
+        cards = shared_cards(team.index(group), [self._fds[card_name(each)] for each in team])
+        peers = GlooPeers(cards, timeout_s, show_life, address or LOOPBACK)
+        if self._device == "cpu":
+            return peers
+        from tianji.channels.peers.nccl import on_own_gpus
+
+        return on_own_gpus(peers, self._device)
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
         if TOTAL not in self._fds:

@@ -24,7 +24,13 @@ from tianji.checkpoint.sets import (
     group_folder,
     newest_of_groups,
 )
-from tianji.engines.groups.merge import joined_gauges, merge_records, merge_sessions, prefixed
+from tianji.engines.groups.merge import (
+    joined_gauges,
+    merge_learners,
+    merge_records,
+    merge_sessions,
+    prefixed,
+)
 from tianji.engines.groups.observer import GroupObserver
 from tianji.engines.groups.progress import EpisodeMerge, RunCount
 from tianji.engines.groups.specs import restored_words
@@ -64,29 +70,31 @@ class Head:
     ) -> None:
         """saved: where the run continues; None: it is new."""
         self._run_dir = spec.run_dir
-        self._num_groups = num_groups = spec.config.num_groups
+        self._config = spec.config
+        self._num_learners = count = spec.config.num_learners
         self._observer = observer
         self._now_ns = now_ns
         self._period_ns = int(spec.config.observe.period_s * 1e9)
         self.progress = Progress(spec.config)
-        self.steps, self._updates = (RunCount([0] * num_groups, 0) for _ in range(2))
+        self.steps, self._updates = (RunCount([0] * count, 0) for _ in range(2))
         self._version = 0
         if saved is not None:
-            found, sources = saved.found, [g % len(saved.paths) for g in range(num_groups)]
+            found, each = saved.found, spec.config.learners_per_group
+            sources = [saved.source_of(learner, each) for learner in range(count)]
             self.progress.load_state(found.progress)
             self.steps = RunCount([saved.group_steps[g] for g in sources], found.env_steps)
             self._updates = RunCount([saved.group_updates[g] for g in sources], found.updates)
             self._version = found.version
             self._tell_restored(saved)
-        self._episodes = EpisodeMerge(num_groups, now_ns())
+        self._episodes = EpisodeMerge(count, now_ns())
         self._gauges: dict[int, Gauges] = {}
         self._pids: dict[int, dict[str, int]] = {}
         self._watches: dict[int, Watch] = {}
         self._joined: Gauges | None = None
         self._records: dict[int, LearnerMetrics] = {}
-        self._expected = set(range(num_groups))
+        self._expected = set(range(count))
         """Groups that have not failed."""
-        self._restarts = [0] * num_groups
+        self._restarts = [0] * count
         self._last_record_ns = self._next_record_ns = 0
 
     # What the groups tell.
@@ -101,7 +109,7 @@ class Head:
         if self._gauges.get(group) is not gauges:
             self._gauges[group] = gauges
             self._watches[group] = Watch(gauges, self._now_ns)
-            if len(self._gauges) == self._num_groups:
+            if len(self._gauges) == self._num_learners:
                 self._joined = joined_gauges(dict(sorted(self._gauges.items())))
         if self._joined is not None:
             self._observer.watch(self._joined, prefixed(self._pids), self._now_ns)
@@ -160,7 +168,7 @@ class Head:
 
     def _keep_folders(self) -> None:
         """Make the groups' folders again, where the run's folder was deleted and made again."""
-        for group in range(self._num_groups):
+        for group in range(self._num_learners):
             folder = group_folder(self._run_dir, group)
             if not folder.is_dir() and self._run_dir.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
@@ -168,7 +176,7 @@ class Head:
     def _count(self, episodes: list[Episode]) -> None:
         rows = {group: gauges.the("learner") for group, gauges in self._gauges.items()}
         self.steps.see(
-            [rows[g][Gauge.ENV_STEPS] if g in rows else 0 for g in range(self._num_groups)]
+            [rows[g][Gauge.ENV_STEPS] if g in rows else 0 for g in range(self._num_learners)]
         )
         self.progress.add(episodes, self.steps.total - self.progress.env_steps)
         if not self.progress.started_ns:
@@ -190,7 +198,7 @@ class Head:
         """Return where all groups together stand; counts and versions never fall."""
         merged = merge_records([records[group] for group in sorted(records)])
         self._updates.see(
-            [records[g]["updates"] if g in records else 0 for g in range(self._num_groups)]
+            [records[g]["updates"] if g in records else 0 for g in range(self._num_learners)]
         )
         self._version = max(self._version, merged["version"])
         return {**merged, "updates": self._updates.total, "version": self._version}
@@ -198,22 +206,23 @@ class Head:
     def _figures(
         self, records: Mapping[int, LearnerMetrics], rates: Mapping[int, Rates]
     ) -> list[GroupFigures]:
-        return [
+        of_learners = [
             GroupFigures(
-                group=group,
-                env_steps=self.steps.by_group[group],
-                rates_per_s=rates.get(group, NO_RATES),
-                lag_versions=records[group]["lag_versions"],
-                updates=records[group]["updates"],
-                version=records[group]["version"],
-                restarts=self._restarts[group],
+                group=learner // self._config.learners_per_group,
+                env_steps=self.steps.by_group[learner],
+                rates_per_s=rates.get(learner, NO_RATES),
+                lag_versions=records[learner]["lag_versions"],
+                updates=records[learner]["updates"],
+                version=records[learner]["version"],
+                restarts=self._restarts[learner],
             )
-            for group in sorted(records)
+            for learner in sorted(records)
         ]
+        return merge_learners(of_learners)
 
     def _save_set(self, now_ns: int) -> None:
         """Write which checkpoints belong together: the newest of each group, once all have one."""
-        newest = newest_of_groups(self._run_dir, self._num_groups)
+        newest = newest_of_groups(self._run_dir, self._num_learners)
         if newest is None:
             return
         names = tuple(str(path.relative_to(self._run_dir)) for path in newest)
@@ -224,6 +233,7 @@ class Head:
             updates=self._updates.total,
             env_steps=self.steps.total,
             progress=self.progress.state(now_ns),
+            learners_per_group=self._config.learners_per_group,
         )
         try:
             add_set(self._run_dir, made)
@@ -233,7 +243,7 @@ class Head:
 
     def _tell_restored(self, saved: SavedGroups) -> None:
         found = saved.found
-        text = f"{saved.note} {restored_words(len(saved.paths), self._num_groups)}".strip()
+        text = f"{saved.note} {restored_words(saved, self._config)}".strip()
         self._observer.report(
             RestoredReport(
                 kind="restored",

@@ -4,8 +4,8 @@ In each turn a group does what the inline engine does at once: an update, a mix,
 step of its actors. Groups whose batches have the same number of minibatches stay in step, so that
 they mix the same states.
 
-Learners that add up their gradients wait for each other in the middle of a turn. Their groups have
-a thread each, of which one runs at a time: the others wait for it in a reduction.
+Learners that add up their gradients wait for each other in the middle of a turn. Each has a thread,
+of which one runs at a time, in an order that does not depend on the system (channels/peers/turns).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.orders import Stop
 from tianji.channels.peers.inproc import InprocTeam
+from tianji.channels.peers.turns import Turns
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
-from tianji.config.run import adds_gradients
+from tianji.config.run import adds_gradients, team_of
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.groups.head import Head
 from tianji.engines.groups.specs import group_specs
@@ -42,10 +43,13 @@ class InlineGroups:
     ) -> None:
         self._head = Head(spec, saved, observer)
         peers: dict[int, InprocBoard] = {}
-        self._team: InprocTeam | None = None
+        self._turns = Turns(len(plans))
+        self._teams: dict[tuple[int, ...], InprocTeam] = {}
+        """Learners that add up their gradients, by their numbers."""
         if adds_gradients(spec.config):
             timeout_s = 2 * spec.config.supervise.heartbeat_timeout_s
-            self._team = InprocTeam(len(plans), timeout_s)
+            teams = {team_of(learner, spec.config) for learner in range(len(plans))}
+            self._teams = {t: InprocTeam(len(t), timeout_s, self._turns, t) for t in teams}
         self._because: StoppedBecause | None = None
         """Why the run is over."""
         self.groups = [
@@ -54,14 +58,14 @@ class InlineGroups:
                 group_program(group_spec.config, group_spec.plan, group_spec.group),
                 self._head.observer_of(group_spec.group),
                 peers,
-                self._team,
+                self._teams.get(team_of(group_spec.group, spec.config)),
             )
             for group_spec in group_specs(spec, plans, saved)
         ]
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
-        if self._team is not None:
-            return self._run_together(self._team, stop, resume)
+        if self._teams:
+            return self._run_together(stop, resume)
         for engine in self.groups:
             engine.roles.start(resume)
         try:
@@ -76,18 +80,22 @@ class InlineGroups:
                 engine.roles.close()
         return self._head.outcome(because, ended)
 
-    def _run_together(self, team: InprocTeam, stop: StopRequest, resume: bool) -> Outcome:
-        """Run each group on a thread of its own."""
+    def _run_together(self, stop: StopRequest, resume: bool) -> Outcome:
+        """Run each learner with its actors on a thread of its own."""
         ended: dict[int, Outcome] = {}
         errors: list[BaseException] = []
 
         def run(group: int) -> None:
             try:
-                with team.turn(), arithmetic_of_a_run():
-                    ended[group] = self._run_group(group, stop, resume)
+                with self._turns.of(group), arithmetic_of_a_run():
+                    try:
+                        ended[group] = self._run_group(group, stop, resume)
+                    except BaseException:
+                        for team in self._teams.values():  # the others end too
+                            team.leave()
+                        raise
             except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
                 errors.append(error)
-                team.leave()  # the others, which wait for this group, end too
 
         threads = [
             threading.Thread(target=run, args=[group], daemon=True)
@@ -110,7 +118,10 @@ class InlineGroups:
             while own is None:
                 self._because = self._because or self._head.look()
                 level = Stop.NO if self._because is None else Stop.FINISH
+                engine.roles.tell_other_steps(self._head.steps.others(group))
                 own = engine.turn(max(level, stop.level))
+                if len(self._teams) > 1:  # those of one team wait for each other in every update
+                    self._turns.give_way(group)
             self._because = self._because or own
             return engine.roles.end(own, save=stop.level < Stop.NOW)
         finally:

@@ -16,6 +16,7 @@ from functools import partial
 from tianji.channels.orders import Stop
 from tianji.checkpoint.sets import SavedGroups
 from tianji.config.plan import RunPlan
+from tianji.config.run import team_of
 from tianji.engines.agents.interface import RunLost, StartAgent
 from tianji.engines.agents.remote import RemoteEngine
 from tianji.engines.assembly.wiring import open_peer_boards
@@ -47,12 +48,17 @@ class LocalGroups:
     ) -> None:
         """start_agent: starts an agent for a group; None: all groups run on this machine."""
         self._start_agent = start_agent
+        self._config = spec.config
         self._head = Head(spec, saved, observer)
         self._boards = open_peer_boards(len(plans))
+        self._left_out: set[int] = set()
+        """Learners without which the run goes on."""
         self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """Calls of the head that the engines' threads have asked for."""
         self._engines = [self._build(group_spec) for group_spec in group_specs(spec, plans, saved)]
         self._stops = [StopRequest(note="") for _ in plans]
+        self._asked = Stop.NO
+        """How urgently all of them were asked to stop."""
         self._ended: dict[int, Outcome] = {}
         self._cannot_go_on: str | None = None
         """Why the run must end, where the failure of one group ends all."""
@@ -108,9 +114,20 @@ class LocalGroups:
     def _on_end(self, group: int, outcome: Outcome) -> None:
         self._ended[group] = outcome
         self._head.leave_out(group)
-        left = len(self._engines) - len(self._ended)
-        if outcome["because"] == "failed" and left and self._cannot_go_on is None:
-            self._head.tell(LEFT_OUT.format(group=group, cause=outcome["first_cause"], left=left))
+        if outcome["because"] == "failed":
+            self._leave_out(group, outcome["first_cause"])
+
+    def _leave_out(self, learner: int, cause: str | None) -> None:
+        """End those that make no update without a learner; tell of it if other groups go on."""
+        team, each = team_of(learner, self._config), self._config.learners_per_group
+        running = set(range(len(self._engines))) - self._ended.keys()
+        for mate in running.intersection(team):
+            if self._stops[mate].level == Stop.NO:
+                self._stops[mate].raise_to(Stop.FINISH)
+        left = len({other // each for other in running.difference(team)})
+        if left and learner not in self._left_out and self._cannot_go_on is None:
+            self._head.tell(LEFT_OUT.format(group=learner // each, cause=cause, left=left))
+        self._left_out.update(team)
 
     def _follow(self, stop: StopRequest) -> StoppedBecause:
         """Follow the groups until all have ended; return why the run is over."""
@@ -118,7 +135,7 @@ class LocalGroups:
         while len(self._ended) < len(self._engines):
             self._hear()
             reached = self._head.look()
-            if stop.level > self._level:
+            if stop.level > self._asked:
                 self._head.tell(stop.note)
                 because = because or "interrupted"
                 self._raise_stops(stop.level)
@@ -130,11 +147,8 @@ class LocalGroups:
                     self._raise_stops(Stop.FINISH)
         return because or "failed"
 
-    @property
-    def _level(self) -> Stop:
-        return max(request.level for request in self._stops)
-
     def _raise_stops(self, level: Stop) -> None:
+        self._asked = max(self._asked, level)
         for group, request in enumerate(self._stops):
             if request.level < level and group not in self._ended:
                 request.raise_to(level)
@@ -151,7 +165,7 @@ class LocalGroups:
     def _ended_because(self) -> StoppedBecause | None:
         """Return why a group ended by itself: the steps of the run are the only limit that a group
         knows. A group that failed is left out."""
-        ended = (outcome["because"] for outcome in self._ended.values())
+        ended = {outcome["because"] for outcome in self._ended.values()}
         return "max_env_steps" if "max_env_steps" in ended else None
 
 

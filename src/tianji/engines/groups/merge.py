@@ -43,7 +43,7 @@ def merge_records(groups: Sequence[GroupRecord]) -> GroupRecord:
     return GroupRecord(
         updates=sum(group["updates"] for group in groups),
         version=max(group["version"] for group in groups),
-        lag_versions=_merge_lags(groups),
+        lag_versions=_merge_lags([group["lag_versions"] for group in groups]),
         lag_histogram=[
             sum(counts)
             for counts in zip_longest(*(group["lag_histogram"] for group in groups), fillvalue=0)
@@ -62,8 +62,35 @@ def merge_records(groups: Sequence[GroupRecord]) -> GroupRecord:
     )
 
 
-def _merge_lags(groups: Sequence[GroupRecord]) -> Lag:
-    lags = [group["lag_versions"] for group in groups]
+def merge_learners(figures: Sequence[GroupFigures]) -> list[GroupFigures]:
+    """Return one record for each group: counts and rates of its learners add up."""
+    by_group: dict[int, list[GroupFigures]] = {}
+    for each in figures:
+        by_group.setdefault(each["group"], []).append(each)
+    return [
+        GroupFigures(
+            group=group,
+            env_steps=sum(each["env_steps"] for each in some),
+            rates_per_s=_add_rates([each["rates_per_s"] for each in some]),
+            lag_versions=_merge_lags([each["lag_versions"] for each in some]),
+            updates=sum(each["updates"] for each in some),
+            version=max(each["version"] for each in some),
+            restarts=sum(each["restarts"] for each in some),
+        )
+        for group, some in by_group.items()
+    ]
+
+
+def _add_rates(rates: Sequence[Rates]) -> Rates:
+    return Rates(
+        produced=sum(rate["produced"] for rate in rates),
+        received=sum(rate["received"] for rate in rates),
+        trained=sum(rate["trained"] for rate in rates),
+        unique_trained=sum(rate["unique_trained"] for rate in rates),
+    )
+
+
+def _merge_lags(lags: Sequence[Lag]) -> Lag:
     highest = [lag["max"] for lag in lags if lag["max"] is not None]
     p95 = [lag["p95"] for lag in lags if lag["p95"] is not None]
     return Lag(
@@ -85,16 +112,10 @@ def merge_sessions(
     figures: list[GroupFigures],
 ) -> RunSession:
     """Return the last record of a run: rates add up, shares keep the names of the roles."""
-    rates = [record["rates_per_s"] for record in groups.values()]
     return RunSession(
         **progress,
         **merged,
-        rates_per_s=Rates(
-            produced=sum(rate["produced"] for rate in rates),
-            received=sum(rate["received"] for rate in rates),
-            trained=sum(rate["trained"] for rate in rates),
-            unique_trained=sum(rate["unique_trained"] for rate in rates),
-        ),
+        rates_per_s=_add_rates([record["rates_per_s"] for record in groups.values()]),
         busy_s=prefixed({group: record["busy_s"] for group, record in groups.items()}),
         busy_share=prefixed({group: record["busy_share"] for group, record in groups.items()}),
         groups=figures,

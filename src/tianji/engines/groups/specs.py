@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tianji.checkpoint.sets import SavedGroups, group_folder
 from tianji.config.plan import RunPlan
 from tianji.config.run import EvaluateConfig, RunConfig
 from tianji.engines.spec import RunSpec
+from tianji.wording import counted
 
 
 def group_specs(
@@ -30,10 +32,14 @@ def group_specs(
                 run_dir=folder,
                 group=group,
                 has_head=True,
-                start_from=None if saved is None else saved.paths[group % len(saved.paths)],
+                start_from=_source(saved, group, spec.config.learners_per_group),
             )
         )
     return specs
+
+
+def _source(saved: SavedGroups | None, learner: int, learners_per_group: int) -> Path | None:
+    return None if saved is None else saved.paths[saved.source_of(learner, learners_per_group)]
 
 
 def _config_of(config: RunConfig, group: int) -> RunConfig:
@@ -42,8 +48,19 @@ def _config_of(config: RunConfig, group: int) -> RunConfig:
     return config.model_copy(update=ends if group == 0 else {**ends, "evaluate": EvaluateConfig()})
 
 
-def restored_words(num_saved: int, num_groups: int) -> str:
+def restored_words(saved: SavedGroups, config: RunConfig) -> str:
     """Say which group continues from which."""
+    before, after = saved.found.learners_per_group, config.learners_per_group
+    told = [_groups_words(saved.num_groups, config.num_groups)]
+    if before != after:
+        told.append(
+            f"Groups had {counted(before, 'learner')} each and have {after}: all of them continue "
+            "from learners of the same group."
+        )
+    return " ".join(told)
+
+
+def _groups_words(num_saved: int, num_groups: int) -> str:
     if num_saved == num_groups:
         return "Every group continues from its checkpoint."
     if num_groups < num_saved:

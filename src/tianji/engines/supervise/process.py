@@ -44,6 +44,7 @@ def encode_run(spec: RunSpec, program: Program | None = None) -> bytes:
         "group": spec.group,
         "has_head": spec.has_head,
         "start_from": None if spec.start_from is None else str(spec.start_from),
+        "address": spec.address,
     }
     env = None if isinstance(spec.env, str) else spec.env
     pickled: bytes = cloudpickle.dumps((spec.spaces, env, program))

@@ -103,15 +103,15 @@ class GpuMemory:
         return advice.get(largest, others)
 
 
-def check_groups_fit(plan: RunPlan, num_groups: int) -> None:
+def check_groups_fit(plan: RunPlan, num_learners: int) -> None:
     """Raise UsageError if several groups, which share a GPU, do not fit on it together."""
     if plan.device == "cpu" or (gpu := _find_gpu(plan.device)) is None:
         return
     each = sum(plan.gpu_bytes.values())
-    if num_groups * each > SAFE_SHARE * gpu.free_bytes:
+    if num_learners * each > SAFE_SHARE * gpu.free_bytes:
         raise UsageError(
-            f"num_groups = {num_groups}: each group takes {mib(each)} MiB on {plan.device} "
-            f"({gpu.name}), {mib(num_groups * each)} MiB in all. {mib(gpu.free_bytes)} MiB are "
+            f"The run has {num_learners} learners: each takes {mib(each)} MiB on {plan.device} "
+            f"({gpu.name}), {mib(num_learners * each)} MiB in all. {mib(gpu.free_bytes)} MiB are "
             f"free there, and a run may take {to_percent(SAFE_SHARE)} of that. Use fewer groups."
         )
 

@@ -1,10 +1,15 @@
 """Boards between groups on different hosts: what one posts, the other has."""
 
 import os
+import time
 
 import pytest
 
+from tests.fakes.ranks import LONG_S, on_threads
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.peers.cards import shared_cards
+from tianji.channels.peers.gloo import GlooPeers
+from tianji.channels.peers.interface import total
 from tianji.engines.agents.peers import PeerBoards, Post
 
 
@@ -58,3 +63,23 @@ def test_a_learner_goes_on_after_the_posts_that_were_put(hosts):
     assert learner.version() == 8
     post(learner, 9, 9)
     assert [(p.version, p.data) for p in boards.take_new(["a"])] == [(9, b"\x09")]
+
+
+def test_learners_on_different_hosts_meet_by_what_the_head_passes_on(hosts):
+    ranks, met = ("a", "b"), []
+
+    def learn(rank):
+        cards = shared_cards(rank, [hosts[rank][name] for name in ranks])
+        found = total(GlooPeers(cards, LONG_S), [rank + 1.0])
+        met.append(rank)
+        return found
+
+    def pass_on():
+        boards = [PeerBoards(fds) for fds in hosts]
+        while len(met) < 2:
+            for rank, other in ((0, 1), (1, 0)):
+                boards[other].put(boards[rank].take_new([ranks[rank]]))
+            time.sleep(0.01)
+
+    *found, _ = on_threads([lambda: learn(0), lambda: learn(1), pass_on])
+    assert found == [[3.0], [3.0]]

@@ -21,7 +21,7 @@ DONE = {"because": "max_env_steps", "record": None, "restarts": 2, "first_cause"
 class ScriptedAgent:
     """Answers in turn; an exception is raised."""
 
-    host = "host"
+    host, address = "host", "10.0.0.7"
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -74,7 +74,8 @@ def test_reports_and_gauges_reach_the_observer(spec):
     assert watcher.texts("note") == ["hello"]
     assert watcher.gauges.rows["learner"][Gauge.UPDATES] == 11
     ((order, shipped, posts),) = agent.orders
-    assert (order.resume, shipped, posts) == (False, None, [])
+    assert (order.resume, shipped, posts) == (False, [], [])
+    assert order.address == "10.0.0.7", "learners of other hosts reach this one there"
 
 
 def test_a_stop_is_passed_on_once(spec):
@@ -102,7 +103,7 @@ def test_a_lost_host_costs_what_was_not_saved(spec):
     assert [order.resume for agent in (first, second, third) for order, *_ in agent.orders] == [
         False, False, True,
     ]  # fmt: skip
-    assert third.orders[0][1] == shipped
+    assert third.orders[0][1] == [shipped]
     assert [path.name for path in list_checkpoints(spec.run_dir)] == [newest.name]
     assert "host was lost. Restart 1 of 5" in watcher.texts("restart")[0]
 

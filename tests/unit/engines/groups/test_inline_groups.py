@@ -29,7 +29,7 @@ def spec_of(run_dir, num_groups=2, **values):
 def run(run_dir, num_groups=2, saved=None, watcher=None, **values):
     spec = spec_of(run_dir, num_groups, **values)
     watcher = watcher or Watcher()
-    engine = InlineGroups(spec, [spec.plan] * num_groups, saved, watcher)
+    engine = InlineGroups(spec, [spec.plan] * spec.config.num_learners, saved, watcher)
     return engine.run(watcher.stop, resume=saved is not None), watcher
 
 
@@ -234,3 +234,90 @@ def test_the_last_checkpoints_of_groups_that_add_up_gradients_are_a_set(tmp_path
     versions = [each["version"] for each in outcome["record"]["groups"]]
     saved = newest_set(tmp_path)
     assert [int(path.name[1:]) for path in saved.paths] == versions
+
+
+NORMALIZED = {"normalize": {"observations": True, "rewards": True}}
+TWO_EACH = {"learners_per_group": 2, "max_env_steps": 40 * STEPS}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [(PPO, NORMALIZED), (IMPALA, {}), (DQN, {}), (PPO, {"combine_every": 3})],
+    ids=["ppo", "impala", "dqn", "ppo every 3"],
+)
+@pytest.mark.parametrize("combine", ["average", "gossip"])
+def test_learners_of_a_group_stay_equal_while_groups_mix(tmp_path, mixes, algorithm, more, combine):
+    settings = {"algorithm": algorithm, "combine": combine, **TWO_EACH, **more}
+    outcome, _ = run(tmp_path, **settings)
+    assert outcome["because"] == "max_env_steps"
+    assert sorted(mixes) == [0, 2], "the first learner of each group mixes"
+    assert min(len(rounds) for rounds in mixes.values()) > 2
+    states = [
+        read_checkpoint(latest(group_folder(tmp_path, learner)).path).state["update"]
+        for learner in range(4)
+    ]
+    for one, other in ((0, 1), (2, 3)):
+        assert np.array_equal(weights_of(tmp_path, one), weights_of(tmp_path, other))
+        assert sorted(states[one]) == sorted(states[other])
+        own = ("generator", "/returns")  # draws and open episodes of each learner's environments
+        for name, value in states[one].items():
+            if any(part in name for part in own):
+                continue
+            assert np.array_equal(np.asarray(value), np.asarray(states[other][name])), name
+    again = tmp_path / "again"
+    run(again, **settings)
+    for learner in (0, 2):
+        assert np.array_equal(weights_of(tmp_path, learner), weights_of(again, learner))
+
+
+def test_groups_of_two_learners_mix_as_worked_out_by_hand(tmp_path, mixes):
+    run(tmp_path, **TWO_EACH)
+    rounds = list(zip(mixes[0], mixes[2], strict=True))
+    assert len(rounds) > 4
+    for (before, after), (other_before, other_after) in rounds:
+        assert not np.array_equal(before, other_before), "they learn from other episodes"
+        by_hand = (before + other_before) / np.float32(2)
+        assert np.array_equal(after, by_hand) and np.array_equal(other_after, by_hand)
+    for (_, after), (before, _) in zip(mixes[0], mixes[0][1:], strict=False):
+        assert not np.array_equal(after, before), "there is an update in between"
+
+
+def test_learners_of_one_group_are_groups_that_add_up_their_gradients(tmp_path):
+    """Whatever `combine` says: there is nothing to combine with."""
+    run(tmp_path / "groups", 4, combine="gradients", max_env_steps=20 * STEPS)
+    runs = {
+        "one": {"num_groups": 1, "learners_per_group": 4, "combine": "average"},
+        "two": {"num_groups": 2, "learners_per_group": 2, "combine": "gradients"},
+    }
+    for name, settings in runs.items():
+        run(tmp_path / name, max_env_steps=20 * STEPS, **settings)
+        for learner in range(4):
+            expected = weights_of(tmp_path / "groups", learner)
+            assert np.array_equal(weights_of(tmp_path / name, learner), expected), name
+
+
+def test_a_group_has_one_record_with_the_figures_of_its_learners(tmp_path):
+    outcome, _ = run(tmp_path, **TWO_EACH)
+    record = outcome["record"]
+    assert [figures["group"] for figures in record["groups"]] == [0, 1]
+    assert sum(figures["env_steps"] for figures in record["groups"]) == record["env_steps"]
+    assert sum(figures["updates"] for figures in record["groups"]) == record["updates"]
+    assert 40 * STEPS <= record["env_steps"] < 46 * STEPS, "limits are the run's"
+
+
+@pytest.mark.parametrize(
+    ("num_groups", "each", "sources"),
+    [(2, 2, [0, 1, 2, 3]), (4, 1, [0, 2, 0, 2]), (1, 3, [0, 1, 0]), (3, 2, [0, 1, 2, 3, 0, 1])],
+)
+def test_a_run_continues_with_other_numbers_of_learners(tmp_path, num_groups, each, sources):
+    run(tmp_path, **TWO_EACH)
+    saved = newest_set(tmp_path)
+    assert (saved.num_groups, saved.found.learners_per_group) == (2, 2)
+    assert [saved.source_of(i, each) for i in range(num_groups * each)] == sources
+    outcome, watcher = run(
+        tmp_path, num_groups, saved, learners_per_group=each, max_env_steps=60 * STEPS
+    )
+    assert outcome["because"] == "max_env_steps"
+    (told,) = watcher.texts("restored")
+    assert ("Groups had 2 learners each" in told) is (each != 2)
+    assert len(newest_set(tmp_path).paths) == num_groups * each

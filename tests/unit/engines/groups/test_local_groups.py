@@ -59,7 +59,8 @@ def run(tmp_path, monkeypatch):
 
     def run(*plays, stop=None, **values):
         MadeUpEngine.plays = dict(enumerate(plays))
-        spec = make_spec(tmp_path, engine="local", num_groups=len(plays), **values)
+        num_groups = len(plays) // values.get("learners_per_group", 1)
+        spec = make_spec(tmp_path, engine="local", num_groups=num_groups, **values)
         watcher = Watcher()
         groups = LocalGroups(spec, [spec.plan] * len(plays), None, watcher)
         made = stop or StopRequest()
@@ -109,6 +110,42 @@ def test_a_group_that_fails_is_left_out_with_a_note(run):
     assert outcome["because"] == "max_env_steps"
     (note,) = [text for text in watcher.texts("note") if "Group 0 has failed" in text]
     assert "learner: broke" in note and "groups left: 1" in note
+
+
+def test_groups_that_make_every_update_together_end_with_the_first_that_fails(run):
+    outcome, watcher = run(
+        lambda engine, stop: engine.outcome("failed", "learner: broke"),
+        lambda engine, stop: engine.until_told(stop),
+        combine="gradients",
+    )
+    assert (outcome["because"], outcome["first_cause"]) == ("failed", "0/learner: broke")
+    assert not [text for text in watcher.texts("note") if "goes on without it" in text]
+
+
+def test_a_learner_that_fails_ends_its_group_and_no_other(run):
+    ended = []
+
+    def fails(engine, stop):
+        return engine.outcome("failed", "learner: broke")
+
+    def ends_with_it(engine, stop):
+        outcome = engine.until_told(stop)
+        ended.append(engine.group)
+        return outcome
+
+    def goes_on(engine, stop):
+        while not ended:
+            engine.waited.wait(0.005)
+        if stop.level != Stop.NO:
+            return engine.outcome("interrupted")
+        return engine.outcome("max_env_steps")
+
+    outcome, watcher = run(
+        ends_with_it, fails, goes_on, goes_on, combine="average", learners_per_group=2
+    )
+    assert (ended, outcome["because"]) == ([0], "max_env_steps")
+    (note,) = [text for text in watcher.texts("note") if "has failed" in text]
+    assert note.startswith("Group 0 has failed: learner: broke.") and "groups left: 1" in note
 
 
 def test_a_run_without_any_group_left_has_failed(run):

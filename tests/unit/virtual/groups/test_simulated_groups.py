@@ -127,3 +127,12 @@ def test_a_group_on_several_machines_sends_items_and_policies():
     )
     assert found.bytes_per_s["items"] == pytest.approx(found.received / 2 / 40 * 4000, rel=0.1)
     assert found.bytes_per_s["policies"] == pytest.approx(1000 * versions_per_s, rel=0.1)
+
+
+def test_a_link_that_is_busy_with_mixing_limits_nobody():
+    slow = NetworkModel(1e5, 1e-4)
+    found = simulate_size(
+        PPO, profile(), size(num_groups=64, combine="average", network=slow, num_versions=20)
+    )
+    assert found.busy_share["network"] > 0.9
+    assert found.bottleneck == simulate_size(PPO, profile(), size()).bottleneck != "communication"
