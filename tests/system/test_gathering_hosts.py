@@ -16,6 +16,7 @@ from tianji.engines.agents import agent
 from tianji.engines.local import LocalEngine
 
 SWING, HELD = (f"tests.fakes.small_envs:{name}" for name in ("Swing", "HeldSwing"))
+MAX_WALL_S = 200  # no run that passes takes as long
 STEPS_PER_ROUND = 5 * SMALL["unroll_length"]
 
 
@@ -35,7 +36,13 @@ def spread(hosts, go, name="sync-nigt", **values):
     hosts.machine = replace(hosts.machine, cores=(0, 1))
     counted = {"m": 8} if name.split("-")[0] in ("rennala", "malenia") else {}
     algorithm = {"name": name, **SMALL, **counted}
-    settings = {**actors(go), "learner_threads": 1, "actor_hosts": 2, "max_wall_s": 200, **values}
+    settings = {
+        **actors(go),
+        "learner_threads": 1,
+        "actor_hosts": 2,
+        "max_wall_s": MAX_WALL_S,
+        **values,
+    }
     return run(engine="mpi", algorithm=algorithm, **settings)
 
 
@@ -63,7 +70,8 @@ class Loss:
 
     def _wait_for(self, host, number, is_true):
         """Wait for this of the number-th engine of a host."""
-        while True:
+        deadline_s = time.monotonic() + MAX_WALL_S
+        while time.monotonic() < deadline_s:
             engines = self._engines.get(host, [])
             if len(engines) > number and is_true(engines[number]._control.gauges):
                 return
