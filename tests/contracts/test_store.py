@@ -40,7 +40,7 @@ def _sums(rig):
     rule = build_rule(Gather("first", PER_VERSION, PER_VERSION), ACTORS)
     boards = [InprocBoard(contribution_bytes(P)) for _ in range(ACTORS)]
     rig.writers = [ContributionWriter(board, board) for board in boards]
-    adding = AtLearner(rule, ContributionReader(boards), ACTORS, P)
+    adding = AtLearner(rule, ContributionReader(boards), P)
     gate = GatherGate(GatherPlan(P), rule, adding, rig.stream, rig.rows)
     return gate, Sums(gate)
 

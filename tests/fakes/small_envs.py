@@ -1,5 +1,9 @@
 """Environments whose episodes are known in advance."""
 
+import os
+import time
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
@@ -104,3 +108,20 @@ class ShortOrLong(gym.Env):
         is_short = self.steps == 1 and int(action) == 0
         over = is_short or self.steps >= self.length
         return np.zeros(1, np.float32), float(is_short), over, False, {}
+
+
+class Swing(gym.Wrapper):
+    """A pendulum, whose episodes are never ended by it."""
+
+    def __init__(self, go, pid):
+        super().__init__(gym.make("Pendulum-v1"))
+        self.go, self.pid = Path(go), pid
+
+
+class HeldSwing(Swing):
+    """The same, which stands still until the file `go` is there, except in the process `pid`."""
+
+    def step(self, action):
+        while os.getpid() != self.pid and not self.go.exists():
+            time.sleep(0.01)
+        return super().step(action)

@@ -12,6 +12,7 @@ class BufferOrders:
 
     def __init__(self, actors: Sequence[ActorRows]) -> None:
         self._rows = [rows.orders for rows in actors]
+        self._supervision = [rows.supervision for rows in actors]
         self._poster = Poster(self._rows)
         self._everybody = range(len(actors))
 
@@ -27,6 +28,11 @@ class BufferOrders:
         told = [actor for actor in self._everybody if actor not in spared]
         self._poster.post_to(told, Order.CLOSED, version + 1)
 
+    def reopen(self, version: int) -> None:
+        """Tell actors for which this version was closed that its gradients are wanted again."""
+        told = [actor for actor in self._everybody if self._rows[actor][Order.CLOSED] > version]
+        self._poster.post_to(told, Order.CLOSED, version)
+
     def open(self, now_ns: int) -> None:
         """Tell actors since when gradients at the newest version are wanted."""
         self._poster.post_to(self._everybody, Order.OPENED_NS, now_ns)
@@ -38,6 +44,10 @@ class BufferOrders:
     def last_call(self) -> int:
         """Return the highest call so far, by this buffer or one before it."""
         return max(row[Order.CALL] for row in self._rows)
+
+    def is_sum_lost(self, actor: int) -> bool:
+        """Return whether an actor's host was lost since its lane was reset last."""
+        return self._supervision[actor][Order.SUM_LOST] > self.resets_done(actor)
 
     def resets_done(self, actor: int) -> int:
         """Return for how many predecessors of an actor its lane was reset."""

@@ -49,6 +49,9 @@ class Order(IntEnum):
     (channels/reduce.py, Call). One word, so that nobody sees half of it."""
     OTHER_STEPS = 8
     """Supervisor, to a learner: environment steps of the run that its group does not count."""
+    SUM_LOST = 9
+    """Supervisor, to an actor: RESETS when its host was lost last, and its sum of gradients with
+    it; a sum outlives its actor otherwise."""
 
 
 class Stop(IntEnum):

@@ -61,10 +61,17 @@ def _check_actor_hosts(config: RunConfig) -> None:
             f"{asked}: the {config.engine} engine runs on one machine. Use --engine ray or mpi, or "
             "leave --actor-hosts out."
         )
-    if isinstance(load_algorithm(config.algorithm.name).cadence(config), Gather):
+    gather = load_algorithm(config.algorithm.name).cadence(config)
+    if isinstance(gather, Gather) and gather.rule == "every":
         raise UsageError(
-            f"{asked}: the actors of {config.algorithm.name} compute gradients, and live on one "
-            "host. Leave --actor-hosts out."
+            f"{asked}: every gradient of {config.algorithm.name} makes a version of its own, so "
+            "that nothing can be added up on the actors' hosts. Leave --actor-hosts out, or use "
+            "--algorithm rennala-nigt."
+        )
+    if isinstance(gather, Gather) and gather.realisation == "all-reduce":
+        raise UsageError(
+            f"{asked}: an all-reduce of actors and learner runs on one host. Use "
+            "--algorithm.realisation server, or leave --actor-hosts out."
         )
     if config.inference not in ("auto", "actor-cpu"):
         raise UsageError(

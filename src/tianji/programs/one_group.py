@@ -12,6 +12,7 @@ from tianji.programs.program import (
     EXPERIENCE,
     FEEDBACK,
     FEEDBACK_SLOTS,
+    GATEWAY,
     POLICY,
     ROWS,
     SUPERVISOR,
@@ -21,6 +22,8 @@ from tianji.programs.program import (
     Wire,
     Worker,
     sum_name,
+    total_name,
+    wanted_name,
 )
 
 
@@ -73,11 +76,13 @@ def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tupl
     )
     item, batch = ("unroll", "batch") if gather is None else ("token", "sum of gradients")
     sums = actors if gather is not None else ()
+    hosts = range(1, plan.num_hosts) if gather is not None else ()
     ranks = (*learners, *actors) if gather and gather.realisation == "all-reduce" else ()
     return (
         *([Wire(ROWS, "board", "slot, row; outputs, version", actors, servers)] if servers else []),
         Wire(EXPERIENCE, "stream", item, actors, buffers, plan.num_slots),
         *(Wire(sum_name(i), "board", "sum", (name,), buffers) for i, name in enumerate(sums)),
+        *(wire for host in hosts for wire in _host_wires(host, buffers)),
         Wire(BATCHES, "stream", batch, buffers, learners),
         Wire(
             FEEDBACK, "stream", "version, priorities, question", learners, buffers, FEEDBACK_SLOTS
@@ -89,4 +94,12 @@ def wires_for(config: RunConfig, plan: RunPlan, roles: tuple[Role, ...]) -> tupl
         Wire("gauges", "board", "telemetry", everybody, (*buffers, SUPERVISOR)),
         Wire("reports", "stream", "report", everybody, (SUPERVISOR,)),
         Wire("supervision", "board", "desired state", (SUPERVISOR,), everybody),
+    )
+
+
+def _host_wires(host: int, buffers: tuple[str, ...]) -> tuple[Wire, Wire]:
+    """Return the wires by which the sums of another host's actors come to the buffer."""
+    return (
+        Wire(wanted_name(host), "board", "wanted sums", buffers, (GATEWAY,)),
+        Wire(total_name(host), "board", "total, counts", (GATEWAY,), buffers),
     )

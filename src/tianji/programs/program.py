@@ -24,6 +24,10 @@ gradients lies on a board of its own:
 
           actor --(Board: sum of gradients, count)--> buffer
 
+Those of actors on another host are added up there. The buffer asks the gateway for the total:
+
+          buffer --(Board: wanted sums)--> gateway --(Board: total, counts)--> buffer
+
 With an all-reduce (Reduce: total) every actor receives the total and takes the step itself. The
 boards then serve actors that join late, and hold the sums of actors that died.
 """
@@ -47,7 +51,7 @@ TOTAL = "total"
 FEEDBACK_SLOTS = 4
 """Messages of a learner that its buffer may not have read yet."""
 GATEWAY = "gateway"
-"""Name of the bell that wakes the gateway, for roles on other hosts."""
+"""Name of the bell that wakes the gateway, for roles on other hosts, and of its end of a wire."""
 SUPERVISOR = "supervisor"
 """Name of the engine's own end of a wire. It starts and watches the roles, and is none itself."""
 
@@ -130,6 +134,10 @@ class Program:
         held = {role.worker for role in self.roles if role.host == self.here}
         return tuple(worker for worker in self.workers if worker.name in held)
 
+    def other_hosts(self) -> tuple[int, ...]:
+        """Return the hosts of actors that do not run this program."""
+        return tuple(sorted({role.host for role in self.roles} - {self.here}))
+
     def actors_on(self, host: int) -> tuple[Role, ...]:
         return tuple(role for role in self.of_kind("actor") if role.host == host)
 
@@ -145,3 +153,13 @@ class Program:
 def sum_name(actor: int) -> str:
     """Return the name of the board with an actor's sum of gradients."""
     return f"sum-{actor}"
+
+
+def wanted_name(host: int) -> str:
+    """Return the name of the board on which another host is asked for the total of its actors."""
+    return f"wanted-{host}"
+
+
+def total_name(host: int) -> str:
+    """Return the name of the board with the total of another host's actors."""
+    return f"total-{host}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tianji.algorithms.interface import Gather
 from tianji.balance.given_times import Times, Timing, closing_s
+from tianji.buffer.gather.adding import Adding
 from tianji.buffer.gather.gate import AHEAD, GatherGate, GatherPlan
 from tianji.buffer.gather.rules import GatherRule, build_rule
 from tianji.buffer.stores.sums import Sums
@@ -57,7 +58,7 @@ class Gathered:
     gradients_per_s: float
 
 
-class CountedSums:
+class CountedSums(Adding):
     """The sums of simulated gradients: only their counts (buffer.adding.Adding)."""
 
     def __init__(self, rule: GatherRule, actors: Sequence[SimulatedGradients]) -> None:
@@ -70,9 +71,6 @@ class CountedSums:
         for actor, sent in posted.items():
             counts[actor] = sent.num_gradients if sent.version == version else 0
         return counts
-
-    def news(self) -> list[str]:
-        return []
 
 
 def simulate_rounds(

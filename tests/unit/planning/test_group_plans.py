@@ -156,7 +156,11 @@ def test_a_host_without_an_actor_is_refused():
     ("values", "words"),
     [
         ({}, "local engine runs on one machine"),
-        ({"engine": "ray", "algorithm": "rennala-nigt"}, "compute gradients"),
+        ({"engine": "ray", "algorithm": "afedpg"}, "makes a version of its own"),
+        (
+            {"engine": "mpi", "algorithm": {"name": "sync-nigt", "realisation": "all-reduce"}},
+            "--algorithm.realisation server",
+        ),
         ({"engine": "mpi", "inference": "served"}, "infer by themselves"),
     ],
 )
@@ -164,6 +168,8 @@ def test_runs_whose_actors_cannot_be_elsewhere_are_refused(values, words):
     with pytest.raises(UsageError, match=words):
         check_groups(config(actor_hosts=1, **values))
     check_groups(config(actor_hosts=1, engine="ray", inference="actor-cpu"))
+    for algorithm in ("rennala-nigt", "malenia-nigt", "sync-nigt", "rennala-pg"):
+        check_groups(config(actor_hosts=1, engine="ray", algorithm=algorithm))
 
 
 def test_a_group_on_several_hosts_is_planned_with_the_cores_of_all():

@@ -66,6 +66,18 @@ def test_where_sums_are_reduced_actors_and_learner_have_one_more_wire():
     assert channels("all-reduce") == {**channels("server"), "total": ("reduce", ranks)}
 
 
+def test_sums_of_other_hosts_come_through_the_gateway():
+    asked = config(algorithm="sync-nigt", num_actors=3, num_envs=3)
+    plan = plan_for(asked).model_copy(update={"actor_places": (0, 1, 2)})
+    made = program_for(asked, plan)
+    wires = {wire.name: (wire.sources, wire.targets) for wire in made.wires}
+    assert made.other_hosts() == (1, 2)
+    for host in (1, 2):
+        assert wires[f"wanted-{host}"] == (("buffer",), (GATEWAY,))
+        assert wires[f"total-{host}"] == ((GATEWAY,), ("buffer",))
+    assert not made.has_wire("wanted-0")
+
+
 def test_a_worker_has_one_bell_unless_its_roles_run_on_threads():
     made, _ = program()
     assert made.bells() == {role.name: role.worker for role in made.roles}

@@ -8,13 +8,11 @@ actor's true count of gradients. `counts` holds these counts, 0 for all other ac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-import numpy as np
-
 from tianji.buffer.gather.rules import GatherRule
-from tianji.channels.contributions import ContributionReader
+from tianji.channels.contributions import ContributionReader, HostSums, WeighedTotal
 from tianji.channels.interface import Total
 from tianji.types import Array
 
@@ -23,6 +21,10 @@ class Adding(Protocol):
     """Adds up the sums of a closed round, on the learner's side."""
 
     def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int] | None: ...
+
+    def reopen(self) -> None:
+        """Forget sums that are on their way: the round is open again."""
+        return
 
     def news(self) -> list[str]:
         """Return what a person should know now, each thing once."""
@@ -36,33 +38,64 @@ class AtLearner(Adding):
         self,
         rule: GatherRule,
         contributions: ContributionReader,
-        num_actors: int,
         num_parameters: int,
     ) -> None:
         self._rule = rule
-        self._contributions = contributions
-        self._num_actors = num_actors
-        # In double precision, the order in which sums are added does not matter.
-        self._total_P = np.zeros(num_parameters)
-        self._one_P = np.empty(num_parameters, np.float32)
+        self._total = WeighedTotal(contributions, rule.weigh, num_parameters)
 
     def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int]:
-        counts = [0] * self._num_actors
-        self._total_P[:] = 0.0
-        for actor in sorted(actors):
-            if not self._rule.takes(actor):
-                continue
-            found = self._contributions.read(actor, self._one_P)
-            if found is None or found.version != version:
-                continue
-            factor, _ = self._rule.weigh(found.num_gradients)
-            self._total_P += factor * self._one_P.astype(np.float64)
-            counts[actor] = found.num_gradients
-        sum_P[:] = self._total_P
+        counts = self._total.add_up(version, filter(self._rule.takes, actors))
+        sum_P[:] = self._total.total_P
         return counts
 
 
-class KeptTotal:
+class FromHosts(Adding):
+    """The server realisation with actors on other hosts: each host adds up the sums of its actors
+    when it is asked, and the learner adds those totals to the sums of the actors beside it."""
+
+    def __init__(
+        self,
+        rule: GatherRule,
+        contributions: ContributionReader,
+        hosts: Sequence[HostSums],
+        wake_gateway: Callable[[], None],
+        num_parameters: int,
+    ) -> None:
+        """hosts: all other hosts of the actors."""
+        self._rule = rule
+        self._total = WeighedTotal(contributions, rule.weigh, num_parameters)
+        self._hosts = hosts
+        self._wake_gateway = wake_gateway
+        self._asked: list[HostSums] | None = None
+        """Hosts that are asked for their totals of the closed round; None before that."""
+
+    def add_up(self, version: int, actors: Iterable[int], sum_P: Array) -> list[int] | None:
+        wanted = set(filter(self._rule.takes, actors))
+        if self._asked is None:
+            self._asked = self._ask(version, wanted)
+        if not all(host.has_answered() for host in self._asked):
+            return None
+        counts = self._total.add_up(version, wanted)
+        for host in self._asked:
+            for actor, count in zip(host.actors, host.add_to(self._total.total_P), strict=True):
+                counts[actor] = count
+        sum_P[:] = self._total.total_P
+        self._asked = None
+        return counts
+
+    def _ask(self, version: int, wanted: set[int]) -> list[HostSums]:
+        asked = [host for host in self._hosts if not wanted.isdisjoint(host.actors)]
+        for host in asked:
+            host.ask(version, wanted)
+        if asked:
+            self._wake_gateway()
+        return asked
+
+    def reopen(self) -> None:
+        self._asked = None
+
+
+class KeptTotal(Adding):
     """Keeps the total of an all-reduce inside one process, so that every actor can take its step
     with it when its turn comes."""
 

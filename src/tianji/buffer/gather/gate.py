@@ -4,6 +4,10 @@ Every arrival is a token for a gradient that its actor has added to its sum. The
 when it has enough, the round is closed. Every actor is told, and drops what it has in work. Then
 every sum is taken as it is, with the true number of gradients in it, which may be more than were
 counted.
+
+An actor's sum outlives the actor, but not its host. What was counted of a lost host is counted as
+lost, and a closed round whose sums were not taken yet is opened again: others, or whoever has the
+actors then, make as many gradients as the rule wants.
 """
 
 from __future__ import annotations
@@ -101,8 +105,39 @@ class GatherGate(Gate):
 
     def lost(self, actor: int) -> None:
         """The successor is owed what the dead actor held, for the same rounds."""
-        if held := self.lanes.lost(actor):
-            self.lanes.give(actor, held)
+        num_forgotten = self._forget(actor) if self._orders.is_sum_lost(actor) else 0
+        held = self.lanes.lost(actor)
+        if owed := held + (num_forgotten if self.rule.one_each else 0):
+            self.lanes.give(actor, owed)
+
+    def _forget(self, actor: int) -> int:
+        """Count the actor's gradients of the round as lost, unless its sum was taken; return how
+        many that are."""
+        if self._taken_version == self.version:
+            return 0
+        lost = [
+            stamp
+            for stamp in (*self.counted, *self._tokens)
+            if stamp.actor == actor and stamp.oldest_version == self.version
+        ]
+        for stamp in lost:
+            self.lanes.losses.lose(stamp)
+        self.counted = [stamp for stamp in self.counted if stamp not in lost]
+        self._tokens = deque(stamp for stamp in self._tokens if stamp not in lost)
+        self.rule.forget(actor)
+        if self._closed_ns is not None and not self.rule.is_closed:
+            self._reopen()
+        return len(lost)
+
+    def _reopen(self) -> None:
+        """Continue the round: actors add to the sums that they have."""
+        self._closed_ns = None
+        self._is_adding = False
+        self._adding.reopen()
+        self._orders.reopen(self.version)
+        self._gauges[Gauge.CLOSED] = self.version
+        self._absence.begin()
+        self.lanes.receiver.wake_senders()
 
     def gave_up(self, actor: int) -> None:
         self._absence.gave_up(actor)

@@ -47,7 +47,7 @@ class LeadingReduce(Protocol):
     def result(self) -> Array | None: ...
 
 
-class AllReduced:
+class AllReduced(Adding):
     """Makes one collective per version, and repeats it until it succeeds."""
 
     def __init__(

@@ -44,6 +44,11 @@ class GatherRule(Protocol):
         ahead of them stop; none where any actor's gradients will do."""
         return []
 
+    def forget(self, actor: int) -> None:
+        """Count none of this actor's gradients at this version: they are lost. A round that is
+        closed is open again if it needs them."""
+        ...
+
     def leave(self, actor: int) -> bool:
         """Continue without this actor; return whether that closes the round."""
         return False
@@ -98,6 +103,11 @@ class FirstCount(GatherRule):
         self.is_closed = len(self._arrived) >= self._num_gradients
         return self.is_closed
 
+    def forget(self, actor: int) -> None:
+        self.counts[actor] = 0
+        self._arrived = [other for other in self._arrived if other != actor]
+        self.is_closed = len(self._arrived) >= self._num_gradients
+
     def weigh(self, count: int) -> tuple[float, float]:
         return 1.0, float(count)
 
@@ -147,6 +157,13 @@ class HarmonicCount(GatherRule):
             self._num_silent -= 1
         self._sum += _one_over(count + 1) - _one_over(count)
         return self._close_if_enough()
+
+    def forget(self, actor: int) -> None:
+        count, self.counts[actor] = self.counts[actor], 0
+        if count and self._present[actor]:
+            self._num_silent += 1
+            self._sum -= _one_over(count)
+            self.is_closed = False
 
     def waiting_for(self) -> list[int]:
         if self.is_closed:

@@ -34,11 +34,12 @@ from tianji.engines.agents.messages import (
     to_bytes,
 )
 from tianji.engines.agents.peers import PeerBoards
-from tianji.engines.agents.spanning import ActorLink, HomeLinks
+from tianji.engines.agents.spanning import ActorLink, HomeLinks, weigh_of
 from tianji.engines.assembly.wiring import open_peer_boards
 from tianji.engines.interface import Neighbours, Outcome
 from tianji.engines.local import Connect, LocalEngine
 from tianji.engines.signals import StopRequest
+from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_of, group_program
 from tianji.programs.program import Program
@@ -88,18 +89,19 @@ class Agent:
         connect: Connect | None = None
         if (span := order.span) is not None:
             program = replace(program, here=span.host)
-            connect = self._connect(program, span)
+            connect = self._connect(spec, program, span)
         engine = LocalEngine(spec, program, self, neighbours=neighbours, connect=connect)
         threading.Thread(target=self._run, args=(engine, order.resume), daemon=True).start()
         return self._door(span).encode()
 
-    def _connect(self, program: Program, span: Span) -> Connect:
+    def _connect(self, spec: RunSpec, program: Program, span: Span) -> Connect:
         keys = LinkKeys.from_text(span.keys)
         if span.door is None or span.expected is None:
             self._links = HomeLinks(program, keys, span.listen or ALL_ADDRESSES)
             return self._links.connect
         address = first_that_answers(span.door.addresses, span.door.port)
-        return ActorLink(program, keys, address, span.expected).connect
+        weigh = weigh_of(spec)
+        return ActorLink(program, keys, address, span.expected, weigh).connect
 
     def _door(self, span: Span | None) -> Door:
         if self._links is None or span is None:

@@ -4,6 +4,8 @@
     HomeLinks                                         ActorLink
     policy, grants, orders of the buffer      ->      to the actors there
     items, gauges, lost actors                <-      of the actors there
+    which sums of gradients are wanted        ->      to the gateway there, which adds them up
+    their total                               <-
 
 The learner's host listens and expects one host after the other under a name of its own each time,
 so that a host that was given up cannot come back while another one has its actors.
@@ -17,11 +19,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tianji.algorithms.interface import Gather
+from tianji.algorithms.registry import load_algorithm
+from tianji.buffer.gather.rules import build_rule
 from tianji.channels.board import ShmBoardReader
+from tianji.channels.contributions import ContributionReader, Weigh
 from tianji.channels.memory import Bell
 from tianji.channels.orders import Order
 from tianji.channels.shm import ShmReceiver
 from tianji.engines.assembly.wiring import SharedMemory
+from tianji.engines.spec import RunSpec
 from tianji.gateways.gateway import Gateway
 from tianji.gateways.interface import Port
 from tianji.gateways.links.keys import LinkKeys
@@ -31,11 +38,21 @@ from tianji.gateways.ports.actors_elsewhere import ActorsElsewhere, OnLost
 from tianji.gateways.ports.boards import BoardSink, BoardSource
 from tianji.gateways.ports.buffer_elsewhere import BufferElsewhere
 from tianji.gateways.ports.rows import GaugesSink, GaugesSource, OrdersSink, OrdersSource
-from tianji.programs.program import EXPERIENCE, GATEWAY, POLICY, Program, Role
+from tianji.gateways.ports.sums import SumsSource
+from tianji.programs.program import (
+    EXPERIENCE,
+    GATEWAY,
+    POLICY,
+    Program,
+    Role,
+    sum_name,
+    total_name,
+    wanted_name,
+)
 from tianji.records import LinkFigures
 
 HOME = "the learner's host"
-MAX_POLICY_BYTES = 1 << 31
+MAX_BOARD_BYTES = 1 << 31
 ACTORS, BUFFER = "actors", "buffer"
 
 
@@ -66,6 +83,8 @@ class HomeLinks:
         self._open: dict[int, _OpenLink] = {}
         self._past: dict[int, LinkFigures] = {}
         """What has crossed over links that were given up."""
+        self._totals: dict[int, BoardSink] = {}
+        """The ports that write totals: a board has one writer, whatever the number of links."""
         self.port = 0
 
     def connect(self, memory: SharedMemory, on_lost: OnLost) -> Gateway:
@@ -92,16 +111,14 @@ class HomeLinks:
         name = f"host {host}, try {self._tries[host]}"
         actors = self._program.actors_on(host)
         policy = _policy_source(self._memory)
-        ports = self._ports(actors, policy)
+        ports = [*self._ports(actors, policy), *self._sum_ports(host)]
         self._open[host] = _OpenLink(self._gateway.link(name, ports), policy)
         rows = self._memory.control.supervision.rows
         return Expected(name, [rows[actor.name][Order.RESETS] for actor in actors])
 
     def _ports(self, actors: Sequence[Role], policy: BoardSource) -> list[Port]:
         control, stream = self._memory.control, self._memory.stream
-        (buffer,) = self._program.of_kind("buffer")
-        bell = control.bell(self._program.bells()[buffer.name])
-        indices = [actor.index for actor in actors]
+        bell, indices = self._buffer_bell(), [actor.index for actor in actors]
         gauges = [control.gauges.rows[actor.name] for actor in actors]
         items = ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy, gauges)
         return [
@@ -110,6 +127,21 @@ class HomeLinks:
             OrdersSource(BUFFER, [control.orders.rows[actor.name] for actor in actors]),
             GaugesSink(ACTORS, gauges, lambda row: items.show_in_work(indices[row])),
         ]
+
+    def _sum_ports(self, host: int) -> list[Port]:
+        """Return the ports of the actors' sums, where they compute gradients."""
+        wanted, total, boards = wanted_name(host), total_name(host), self._memory.boards
+        if wanted not in boards:
+            return []
+        if host not in self._totals:
+            ring = self._buffer_bell().ring
+            self._totals[host] = BoardSink(total, boards[total], MAX_BOARD_BYTES, ring)
+        source = BoardSource(wanted, ShmBoardReader(boards[wanted]), MAX_BOARD_BYTES)
+        return [source, self._totals[host]]
+
+    def _buffer_bell(self) -> Bell:
+        (buffer,) = self._program.of_kind("buffer")
+        return self._memory.control.bell(self._program.bells()[buffer.name])
 
     def lost(self) -> list[int]:
         """Return the hosts that were silent for too long."""
@@ -136,20 +168,35 @@ class HomeLinks:
 
 
 def _policy_source(memory: SharedMemory) -> BoardSource:
-    return BoardSource(POLICY, ShmBoardReader(memory.boards[POLICY]), MAX_POLICY_BYTES)
+    return BoardSource(POLICY, ShmBoardReader(memory.boards[POLICY]), MAX_BOARD_BYTES)
+
+
+def weigh_of(spec: RunSpec) -> Weigh | None:
+    """Return what weighs the sums of gradients of a run; None where its items are unrolls."""
+    cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
+    if not isinstance(cadence, Gather):
+        return None
+    return build_rule(cadence, spec.plan.num_actors).weigh
 
 
 class ActorLink:
     """The link of a host with actors only."""
 
     def __init__(
-        self, program: Program, keys: LinkKeys, address: tuple[str, int], expected: Expected
+        self,
+        program: Program,
+        keys: LinkKeys,
+        address: tuple[str, int],
+        expected: Expected,
+        weigh: Weigh | None,
     ) -> None:
-        """address: of the learner's host."""
+        """address: of the learner's host. weigh: weighs sums of gradients, where actors compute
+        some."""
         self._program = program
         self._keys = keys
         self._address = address
         self._expected = expected
+        self._weigh = weigh
 
     def connect(self, memory: SharedMemory, on_lost: OnLost) -> Gateway:
         """Make the gateway of this host; on_lost is not used here."""
@@ -172,11 +219,24 @@ class ActorLink:
         receiver = ShmReceiver(stream, lanes)
         indices = [actor.index for actor in actors]
         ports: list[Port] = [
-            BoardSink(POLICY, memory.boards[POLICY], MAX_POLICY_BYTES, wake_all),
+            BoardSink(POLICY, memory.boards[POLICY], MAX_BOARD_BYTES, wake_all),
             BufferElsewhere(EXPERIENCE, stream, receiver, indices, supervision),
             OrdersSink(BUFFER, [control.orders.rows[actor.name] for actor in actors], wake),
             GaugesSource(ACTORS, [control.gauges.rows[actor.name] for actor in actors]),
+            *self._sum_ports(memory.boards, indices),
         ]
         gateway = Gateway(self._expected.name, self._keys, control.bell(GATEWAY))
         gateway.link(HOME, ports, self._address)
         return gateway
+
+    def _sum_ports(self, boards: dict[str, int], actors: Sequence[int]) -> list[Port]:
+        if self._weigh is None:
+            return []
+        host = self._program.here
+        wanted, total = boards[wanted_name(host)], total_name(host)
+        sums = ContributionReader([ShmBoardReader(boards[sum_name(actor)]) for actor in actors])
+        asked = ShmBoardReader(wanted)
+        return [
+            BoardSink(wanted_name(host), wanted, MAX_BOARD_BYTES),
+            SumsSource(total, asked, sums, self._weigh, MAX_BOARD_BYTES),
+        ]

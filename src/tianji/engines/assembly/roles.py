@@ -13,7 +13,7 @@ from tianji.actor.rank import Rank
 from tianji.actor.role import Actor
 from tianji.algorithms.interface import Update, statistics_of
 from tianji.algorithms.registry import load_algorithm
-from tianji.buffer.gather.adding import Adding, AtLearner, KeptTotal
+from tianji.buffer.gather.adding import Adding, AtLearner, FromHosts, KeptTotal
 from tianji.buffer.gather.reducing import AllReduced
 from tianji.buffer.gather.rules import GatherRule
 from tianji.buffer.interface import BufferEnd
@@ -24,6 +24,7 @@ from tianji.channels.board import board_bytes
 from tianji.channels.contributions import (
     ContributionReader,
     ContributionWriter,
+    answer_bytes,
     contribution_bytes,
 )
 from tianji.channels.gauges import Activity, Gauge
@@ -325,7 +326,10 @@ class Roles:
         size: int,
     ) -> Adding:
         boards = self._ends.sum_readers(contribution_bytes(size))
-        at_learner = AtLearner(rule, ContributionReader(boards), len(boards), size)
+        contributions = ContributionReader(boards)
+        if hosts := self._ends.host_sums():
+            return FromHosts(rule, contributions, hosts, receiver.wake_senders, size)
+        at_learner = AtLearner(rule, contributions, size)
         reduce = self._open_reduce(taker)
         if reduce is not None:
             return AllReduced(rule, at_learner, reduce, rows.actors, receiver.wake_senders)
@@ -345,9 +349,16 @@ class Roles:
     def _tell_sizes(self, learner: Role, model: torch.nn.Module, policy_bytes: int) -> None:
         built: BoardBytes = {"policy_board_bytes": to_pages(board_bytes(policy_bytes))}
         if self._gather is not None:
-            one = board_bytes(contribution_bytes(num_parameters(model)))
-            built["sum_boards_bytes"] = self._spec.plan.num_actors * to_pages(one)
+            built["sum_boards_bytes"] = self._sum_boards_bytes(num_parameters(model))
         self._reports(BuiltReport(kind="built", role=learner.name, record=built))
+
+    def _sum_boards_bytes(self, size: int) -> int:
+        """Return the memory for sums on this host: of its actors, and of other hosts' totals."""
+        program = self._program
+        payloads = [contribution_bytes(size)] * len(program.actors_on(program.here)) + [
+            answer_bytes(len(program.actors_on(host)), size) for host in program.other_hosts()
+        ]
+        return sum(to_pages(board_bytes(nbytes)) for nbytes in payloads)
 
     def _for_these_actors(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a buffer's saved state as the present number of actors would have left it."""

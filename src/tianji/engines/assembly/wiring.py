@@ -18,6 +18,7 @@ import numpy as np
 
 from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.contributions import HostSums, wanted_bytes
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
@@ -41,6 +42,8 @@ from tianji.programs.program import (
     Program,
     Role,
     sum_name,
+    total_name,
+    wanted_name,
 )
 from tianji.types import Array, Clock
 
@@ -76,6 +79,11 @@ class Ends(Protocol):
 
     def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
         """Open the boards of all actors' sums, by index."""
+        ...
+
+    def host_sums(self) -> Sequence[HostSums]:
+        """Open the boards on which other hosts are asked for the totals of their actors, and on
+        which these come."""
         ...
 
     def peer_writer(self, group: int, nbytes: int) -> BoardWriter:
@@ -199,6 +207,9 @@ class InprocEnds:
     def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
         return [self._sum(lane, nbytes) for lane in range(self._stream.num_lanes)]
 
+    def host_sums(self) -> Sequence[HostSums]:
+        return ()
+
     def _sum(self, actor: int, nbytes: int) -> InprocBoard:
         return self._sums.setdefault(actor, InprocBoard(nbytes))
 
@@ -254,6 +265,8 @@ class SharedMemory:
     ) -> SharedMemory:
         layout, replay = Layout.from_json(plan.layout), replay_layout(plan)
         names = [POLICY, TOTAL, ROWS, *(sum_name(actor) for actor in range(plan.num_actors))]
+        for host in range(1, plan.num_hosts):
+            names += [wanted_name(host), total_name(host)]
         return SharedMemory(
             Control.create(program.kinds(), bell_names(program)),
             StreamMemory.create(layout, plan.num_slots, plan.num_actors),
@@ -377,6 +390,16 @@ class SharedEnds:
     def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
         actors = self._program.of_kind("actor")
         return [ShmBoardReader(self._fds[sum_name(actor.index)]) for actor in actors]
+
+    def host_sums(self) -> Sequence[HostSums]:
+        return [self._sums_of(host) for host in self._program.other_hosts()]
+
+    def _sums_of(self, host: int) -> HostSums:
+        actors = [actor.index for actor in self._program.actors_on(host)]
+        wanted, name = self._fds[wanted_name(host)], wanted_name(host)
+        writer = ShmBoardWriter(wanted, wanted_bytes(len(actors)), name)
+        answers = ShmBoardReader(self._fds[total_name(host)])
+        return HostSums(actors, writer, ShmBoardReader(wanted), answers)
 
     def peer_writer(self, group: int, nbytes: int) -> BoardWriter:
         return ShmBoardWriter(self._fds[peer_name(group)], nbytes, PEER)

@@ -97,8 +97,13 @@ class Recovery:
     def lose_actor(self, index: int, resets: int | None) -> None:
         """Deal with an actor on another host that is gone; that host or another starts it again.
 
-        resets: how many processes have run it before; None: one more than is known."""
-        self._reset_lane(self._elsewhere[index], resets)
+        resets: how many processes have run it before; None: its host is gone, and what was in the
+        memory there."""
+        actor, supervision = self._elsewhere[index], self._control.supervision
+        if resets is None:
+            after = supervision.rows[actor][Order.RESETS] + 1
+            supervision.post(actor, Order.SUM_LOST, after)
+        self._reset_lane(actor, resets)
 
     def _reset_lane(self, actor: str, resets: int | None) -> None:
         supervision = self._control.supervision

@@ -43,6 +43,7 @@ class _Lane:
 
     sender: ShmSender | None = None
     life: int = 0
+    """The sender at the actors' host; 0: there was none yet."""
     generation: int = 0
     """How often a sender has joined the lane."""
     has_joined: bool = False
@@ -203,7 +204,8 @@ class ActorsElsewhere:
 
     def reset(self) -> None:
         for actor, lane in self._lanes.items():
-            if lane.sender is not None:
+            if lane.life:  # also one that has died: what it left there is gone too
+                lane.life = 0
                 self._lose(lane)
                 self._on_lost(actor, None)
 

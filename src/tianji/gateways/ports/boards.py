@@ -12,7 +12,7 @@ from tianji.channels.interface import BoardReader, Bytes
 from tianji.gateways.interface import Outlet, Settled
 from tianji.gateways.refusals import Refusal, Refused
 
-_VERSION = struct.Struct("!q")
+VERSION = struct.Struct("!q")
 NUM_COPIES = 2  # one on its way, one for the version that comes meanwhile
 
 
@@ -52,7 +52,7 @@ class BoardSource:
             np.copyto(np.frombuffer(copy, np.uint8), payload)
 
         self.forwarded = self._reader.latest(read)
-        self._outlet.send(_VERSION.pack(self.forwarded), memoryview(copy), self._giving_back(copy))
+        self._outlet.send(VERSION.pack(self.forwarded), memoryview(copy), self._giving_back(copy))
         self.num_forwarded += 1
         return True
 
@@ -96,14 +96,14 @@ class BoardSink:
         return False
 
     def place(self, note: bytes, nbytes: int) -> memoryview | None:
-        if len(note) != _VERSION.size or (self._arriving and len(self._arriving) != nbytes):
+        if len(note) != VERSION.size or (self._arriving and len(self._arriving) != nbytes):
             raise Refused(Refusal.GARBAGE)
         if not self._arriving:
             self._arriving = memoryview(bytearray(nbytes))
         return self._arriving
 
     def receive(self, note: bytes, body: memoryview | None) -> None:
-        (version,) = _VERSION.unpack(note)
+        (version,) = VERSION.unpack(note)
         arrived = np.frombuffer(self._arriving, np.uint8)
         if self._writer is None:
             self._writer = ShmBoardWriter(self._fd, len(arrived), self._name)

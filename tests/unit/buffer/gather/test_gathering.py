@@ -56,7 +56,7 @@ class Rig:
         gate = GatherGate(
             GatherPlan(P, absent_after_s, closing_s),
             rule,
-            slow or AtLearner(rule, ContributionReader(boards), num_actors, P),
+            slow or AtLearner(rule, ContributionReader(boards), P),
             self.stream,
             self.rows,
             lambda: self.now,

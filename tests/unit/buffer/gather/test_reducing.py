@@ -81,7 +81,7 @@ class Rig:
         boards = [InprocBoard(contribution_bytes(P)) for _ in range(num_actors)]
         self.writers = [ContributionWriter(board, board) for board in boards]
         self.rule = build_rule(self.gather, num_actors)
-        self.server = AtLearner(self.rule, ContributionReader(boards), num_actors, P)
+        self.server = AtLearner(self.rule, ContributionReader(boards), P)
         self.learner = self.make_learner()
         self.ranks = [self.make_rank(actor) for actor in range(num_actors)]
         self.tick(*range(num_actors))

@@ -92,6 +92,38 @@ def test_going_on_without_actors_counts_the_others_alone(case, m):
             return
 
 
+@given(EVENTS, st.integers(1, 30), st.sampled_from(["first", "harmonic", "barrier"]))
+def test_a_round_without_the_gradients_that_were_lost_is_as_if_they_had_not_come(case, m, name):
+    n, events = case
+    rule = build_rule(Gather(name, m, m), n)
+    counts = [0] * n
+    for what, actor in events:
+        if what != "arrive":
+            rule.forget(actor)
+            counts[actor] = 0
+        elif not rule.is_closed:
+            rule.arrived(actor)
+            counts[actor] += 1
+        enough = {
+            "first": sum(counts) >= m,
+            "harmonic": is_harmonic_enough(counts, m),
+            "barrier": min(counts) > 0,
+        }
+        assert rule.is_closed == enough[name]
+        assert rule.counts == counts
+
+
+def test_an_actor_that_was_left_out_may_lose_its_gradients_and_be_back():
+    rule = HarmonicCount(2, 1, 1)
+    rule.arrived(0)
+    rule.leave(0)
+    rule.forget(0)
+    rule.join(0)
+    assert rule.arrived(1) is False
+    assert rule.waiting_for() == [0]
+    assert rule.arrived(0) is True
+
+
 def test_equal_counts_close_exactly_at_the_bound():
     n, each = 1000, 21
     rule = HarmonicCount(n, n * each, 1)

@@ -44,6 +44,20 @@ def test_the_buffer_is_told_of_each_loss_once(recover):
     assert resets(control) == [0, 2, 1, 3]
 
 
+def test_a_sum_is_lost_with_its_host_and_not_with_its_actor(recover):
+    recovery, control, workers = recover(here=0)
+    row = control.supervision.rows["actor-1"]
+    recovery.lose_actor(1, 1)
+    assert (row[Order.RESETS], row[Order.SUM_LOST]) == (1, 0)
+    recovery.lose_actor(1, None)
+    assert (row[Order.RESETS], row[Order.SUM_LOST]) == (2, 2)
+    recovery.lose_actor(1, 3)
+    assert (row[Order.RESETS], row[Order.SUM_LOST]) == (3, 2)
+    recovery.after_end(workers["actor-0"], "it died")
+    row = control.supervision.rows["actor-0"]
+    assert (row[Order.RESETS], row[Order.SUM_LOST]) == (1, 0)
+
+
 def test_the_learner_goes_on_with_actors_elsewhere_alone(recover):
     recovery, _, workers = recover(here=0)
     worker = workers["actor-0"]

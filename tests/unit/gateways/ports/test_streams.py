@@ -10,6 +10,7 @@ from tests.unit.gateways.ends import Cable
 from tests.unit.gateways.hosts import ActorsHost, TwoHosts
 from tianji.channels.gauges import Gauge
 from tianji.channels.layout import STANDARD_FIELDS, Layout
+from tianji.channels.orders import Order
 from tianji.gateways import gateway, watch
 from tianji.gateways.links.state import LinkLimits, LinkState
 from tianji.gateways.ports.stream_notes import Item, pack
@@ -265,6 +266,19 @@ def test_the_actors_host_may_be_lost_and_another_takes_its_place(hosts):
     send_one(hosts, 1)
     hosts.settle()
     assert take_all(hosts) == [(1, 3)]
+
+
+def test_an_actor_that_had_died_before_its_host_was_lost_is_reported_with_it(hosts):
+    """What it had left in the memory there is gone too."""
+    hosts.settle()
+    hosts.a.senders[1] = None
+    hosts.a.supervision[1][Order.RESETS] += 1
+    hosts.turn_until(lambda: hosts.b.lost)
+    assert hosts.b.lost == [(1, 1)]
+    hosts.b.link.give_up()
+    assert hosts.b.lost == [(1, 1), (0, None), (1, None)]
+    hosts.b.link.give_up()
+    assert len(hosts.b.lost) == 3, "once"
 
 
 def test_the_buffers_host_may_be_restarted_and_the_actors_begin_anew(hosts):
