@@ -18,8 +18,9 @@ test: check $(VENV)/.dev  ## set up, check everything, run the tests in their sh
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-test-slow: $(VENV)/.dev  ## the rest: longer learning, soak and fault runs
+test-slow: $(VENV)/.dev  ## the rest: longer learning, soak and fault runs, new examples
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile default
 
 test-newest:  ## the same as test, with the newest versions of everything, in a venv of its own
 	rm -rf .venv-newest
