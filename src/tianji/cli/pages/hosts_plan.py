@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -27,6 +27,15 @@ from tianji.virtual.simulate import Simulated
 from tianji.wording import counted, to_count, to_percent, to_value
 
 MOST_NODES = 4096
+
+
+LinkSource = Literal["assumed", "given", "measured"]
+LINK_SOURCES: dict[LinkSource, str] = {
+    "assumed": "assumed, not measured: set --link-gbit and --link-ms, or name the cluster by "
+    "--engine ray or mpi",
+    "given": "as you set it; it was not measured",
+    "measured": "measured between two hosts of the cluster",
+}
 
 
 class HostsOptions(Strict):
@@ -53,11 +62,12 @@ class HostsOptions(Strict):
             )
 
     @property
-    def link_words(self) -> str:
-        is_given = self.model_fields_set & {"link_gbit", "link_ms"}
-        origin = "as you set it" if is_given else "assumed: set --link-gbit and --link-ms"
+    def is_link_given(self) -> bool:
+        return bool(self.model_fields_set & {"link_gbit", "link_ms"})
+
+    def link_words(self, source: LinkSource) -> str:
         link = f"{to_value(self.link_gbit)} Gbit/s, {to_value(self.link_ms)} ms"
-        return f"{link} ({origin}); it was not measured"
+        return f"{link} ({LINK_SOURCES[source]})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,7 @@ class HostsPlan:
     options: HostsOptions
     preset: str | None
     written: Sequence[Assignment]
+    link_source: LinkSource
 
     @property
     def num_hosts(self) -> int:
@@ -111,7 +122,7 @@ def _facts(plan: HostsPlan) -> dict[str, str]:
         every = f", every {counted(count, 'update')}" if count > 1 else ", every update"
         facts["combine"] = proposal.combine + ("" if proposal.combine == "gradients" else every)
     if plan.num_hosts > 1:
-        facts["link"] = plan.options.link_words
+        facts["link"] = plan.options.link_words(plan.link_source)
         facts["between"] = _between_words(proposal.whole.simulated, plan.num_hosts)
     where = "each machine" if shares.hosts_per_group == 1 else "a learner's machine"
     own = f"{mib(shares.memory_per_host)} MiB on {where}"
@@ -190,7 +201,6 @@ def _command(plan: HostsPlan, num_groups: int, shares: GroupShares) -> str:
 def hosts_report(plan: HostsPlan) -> dict[str, Any]:
     """Return what scripts read."""
     proposal, shares, whole = plan.proposal, plan.proposal.shares, plan.proposal.whole.simulated
-    is_given = bool(plan.options.model_fields_set & {"link_gbit", "link_ms"})
     return {
         "nodes": plan.num_hosts,
         "cores_per_node": _num_cores(plan),
@@ -226,7 +236,7 @@ def hosts_report(plan: HostsPlan) -> dict[str, Any]:
         "link": {
             "gbit": plan.options.link_gbit,
             "ms": plan.options.link_ms,
-            "source": "given" if is_given else "assumed",
+            "source": plan.link_source,
         },
         "reasons": list(proposal.reasons),
         "commands": commands(plan),

@@ -12,10 +12,10 @@ from tianji.config.machine import read_machine
 from tianji.config.overrides import preset_and_assignments, resolve
 from tianji.config.settings import canonical
 from tianji.config.values import Assignment
-from tianji.errors import UsageError
+from tianji.errors import TianjiError, UsageError
 
 if TYPE_CHECKING:
-    from tianji.cli.pages.hosts_plan import HostsOptions
+    from tianji.cli.pages.hosts_plan import HostsOptions, LinkSource
     from tianji.config.run import RunConfig
 
 USAGE = "tianji plan [PRESET] [--nodes N] [--key value ...] [--fresh]"
@@ -111,6 +111,7 @@ def _plan_hosts(
         1 + config.actor_hosts,
     )
     asked.check()
+    options, source = _with_link(config, options)  # first: other ranks of MPI do nothing else
     machine = read_machine()
     local = {"engine": "local", "num_groups": 1, "actor_hosts": 0}
     one = config.model_copy(update=local)
@@ -119,9 +120,29 @@ def _plan_hosts(
     with tell_progress() as tell:
         planned = measured_plan(one, one.env, machine, tell, fresh=fresh)
     run = HostsRun(planned, machine, asked, options.links())
-    found = HostsPlan(run, propose(run), options, preset, written)
+    found = HostsPlan(run, propose(run), options, preset, written, source)
     people().print(hosts_page(found))
     return Outcome(hosts_report(found))
+
+
+def _with_link(config: RunConfig, options: HostsOptions) -> tuple[HostsOptions, LinkSource]:
+    """Measure the link, where a cluster is named and the person has not set it."""
+    from tianji.engines.agents.hosts import measure_network
+
+    if options.is_link_given:
+        return options, "given"
+    if config.engine not in ("ray", "mpi"):
+        return options, "assumed"
+    try:
+        speed = measure_network(config)
+    except TianjiError as error:
+        people().print(f"Note: the network was not measured. {error}", markup=False)
+        return options, "assumed"
+    if speed is None:
+        people().print("Note: the network was not measured: the cluster has one host.")
+        return options, "assumed"
+    found = {"link_gbit": speed.gbit_per_s, "link_ms": speed.way_ms}
+    return options.model_copy(update=found), "measured"
 
 
 def _check_simulated(config: RunConfig) -> None:

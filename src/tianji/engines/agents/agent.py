@@ -22,8 +22,15 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.schema import checkpoints_folder
 from tianji.config.machine import read_machine
-from tianji.engines.agents.addresses import ALL_ADDRESSES, first_that_answers, own_addresses
+from tianji.engines.agents.addresses import (
+    ALL_ADDRESSES,
+    Invitation,
+    first_that_answers,
+    own_addresses,
+    visit,
+)
 from tianji.engines.agents.files import pack, sees, unpack
+from tianji.engines.agents.interface import Call
 from tianji.engines.agents.messages import (
     Answer,
     Door,
@@ -33,6 +40,7 @@ from tianji.engines.agents.messages import (
     Span,
     to_bytes,
 )
+from tianji.engines.agents.network import Target, measure
 from tianji.engines.agents.peers import PeerBoards
 from tianji.engines.agents.spanning import ActorLink, HomeLinks, weigh_of
 from tianji.engines.assembly.wiring import open_peer_boards
@@ -65,6 +73,31 @@ class Agent:
         self._other_steps = 0
         self._links: HomeLinks | None = None
         """To the hosts of this group's actors, where they live on several."""
+
+    def answer(self, call: int, words: bytes) -> bytes:
+        """Do what a Call asks for."""
+        answers: dict[int, Callable[[bytes], bytes]] = {
+            Call.START: self.start,
+            Call.POLL: self.poll,
+            Call.STOP: self._take_stop,
+            Call.MACHINE: lambda _: json.dumps(asdict(read_machine())).encode(),
+            Call.EXPECT: lambda host: self.expect(json.loads(host)),
+            Call.VISIT: lambda asked: json.dumps(visit(Invitation.decode(asked))).encode(),
+            Call.LISTEN: self._listen,
+            Call.MEASURE: _measure,
+        }
+        return answers[call](words)
+
+    def _take_stop(self, words: bytes) -> bytes:
+        self.stop(json.loads(words))
+        return b""
+
+    def _listen(self, words: bytes) -> bytes:
+        """Let another host measure the network to this one, once and soon."""
+        asked = json.loads(words)
+        address = asked["address"]
+        target = Target(address or ALL_ADDRESSES, bytes.fromhex(asked["secret"]))
+        return Door([address] if address else own_addresses(), target.port).encode()
 
     def start(self, words: bytes) -> bytes:
         """Start the group of an encoded GroupOrder; return when its engine is built. Return an
@@ -123,10 +156,6 @@ class Agent:
             self._outcome = outcome
             self._news.notify_all()
 
-    def machine(self) -> str:
-        """Return this host's Machine as JSON."""
-        return json.dumps(asdict(read_machine()))
-
     def poll(self, words: bytes) -> bytes:
         """Answer an encoded Question when there is news, or when its time is over."""
         asked = Question.decode(words)
@@ -178,3 +207,9 @@ class Agent:
 
     def tick(self) -> None:
         """The head asks for gauges when it wants them."""
+
+
+def _measure(words: bytes) -> bytes:
+    asked = json.loads(words)
+    door = Door(*asked["door"])
+    return json.dumps(measure(door.addresses, door.port, bytes.fromhex(asked["secret"]))).encode()

@@ -7,6 +7,8 @@ with open_hosts(config) as hosts:     # None where the run stays on this machine
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
@@ -15,7 +17,11 @@ from tianji.config.machine import Machine
 from tianji.config.run import RunConfig, adds_gradients
 from tianji.engines.agents.interface import AgentHandle
 from tianji.engines.agents.modules import own_modules
+from tianji.engines.agents.network import SECRET_BYTES, NetworkSpeed
 from tianji.records import HostFigures, LinkFigures
+
+PLACE_S = 30.0
+"""Longest time to wait for places on two hosts, to measure the network between them."""
 
 
 class Hosts(Protocol):
@@ -57,6 +63,24 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
         yield MpiHosts(begin(), num_agents(config), learners_meet=adds_gradients(config))
     else:
         yield None
+
+
+def measure_network(config: RunConfig) -> NetworkSpeed | None:
+    """Measure the way between two hosts of the cluster of config.engine; None where it has one."""
+    two = {"num_groups": 2, "learners_per_group": 1, "actor_hosts": 0, "combine": "average"}
+    with open_hosts(config.model_copy(update=two)) as hosts:
+        assert hosts is not None, "only a cluster has a network"
+        until_s = time.monotonic() + PLACE_S
+        agents = [hosts.start(number, lambda: time.monotonic() < until_s) for number in range(2)]
+        try:
+            one, other = agents
+            if one is None or other is None or one.host == other.host:
+                return None
+            return one.measure_from(other, secrets.token_bytes(SECRET_BYTES))
+        finally:
+            for agent in agents:
+                if agent is not None:
+                    agent.close()
 
 
 def num_agents(config: RunConfig) -> int:

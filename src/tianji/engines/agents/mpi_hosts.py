@@ -9,7 +9,6 @@ MPI is neither authenticated nor encrypted: it needs a network that can be trust
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import signal
 import socket
@@ -20,14 +19,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tianji.config.machine import Machine, machine_from_json, read_machine
-from tianji.engines.agents.addresses import Greeter, Invitation, choose, visit
+from tianji.config.machine import Machine, read_machine
+from tianji.engines.agents.addresses import Greeter, choose, visit
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.interface import AgentHandle, RunLost
+from tianji.engines.agents.interface import AgentHandle, Call, RunLost
 from tianji.engines.agents.launcher import Slurm
-from tianji.engines.agents.messages import Answer, Door, Question
-from tianji.engines.agents.mpi_mail import Mail, Tag
-from tianji.engines.agents.spanning import Expected
+from tianji.engines.agents.mpi_mail import END, Mail
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 
@@ -132,7 +129,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + "s" * (number != 1)
 
 
-class OwnAgent:
+class OwnAgent(AgentHandle):
     """The agent of the head's host, in the head's process."""
 
     def __init__(self, host: str, address: str = "") -> None:
@@ -140,26 +137,14 @@ class OwnAgent:
         self.host = host
         self.address = address
 
-    def start(self, order: bytes) -> Door:
-        return Door.decode(self._agent.start(order))
-
-    def expect(self, host: int) -> Expected:
-        return Expected(*json.loads(self._agent.expect(host)))
-
-    def machine(self) -> Machine:
-        return read_machine()
-
-    def poll(self, question: Question) -> Answer:
-        return Answer.decode(self._agent.poll(question.encode()))
-
-    def stop(self, level: int) -> None:
-        self._agent.stop(level)
+    def call(self, call: Call, words: bytes, wait_s: float = 0.0) -> bytes:
+        return self._agent.answer(call, words)
 
     def close(self) -> None:
         """The group has ended, or ends with this process."""
 
 
-class RankAgent:
+class RankAgent(AgentHandle):
     """The agent of another rank, as the head sees it."""
 
     def __init__(self, mail: Mail, rank: int, host: str, address: str = "") -> None:
@@ -169,37 +154,17 @@ class RankAgent:
         self.host = host
         self.address = address
 
-    def start(self, order: bytes) -> Door:
-        return Door.decode(self._ask(Tag.START, order))
-
-    def expect(self, host: int) -> Expected:
-        return Expected(*json.loads(self._ask(Tag.EXPECT, json.dumps(host).encode())))
-
-    def machine(self) -> Machine:
-        return machine_from_json(self._ask(Tag.MACHINE, b"").decode())
-
-    def poll(self, question: Question) -> Answer:
-        return Answer.decode(self._ask(Tag.POLL, question.encode()))
-
-    def stop(self, level: int) -> None:
-        self._ask(Tag.STOP, json.dumps(level).encode())
-
-    def visit(self, invitation: Invitation) -> dict[str, str]:
-        """Return how its host reaches the head (addresses.py)."""
-        reached: dict[str, str] = json.loads(self._ask(Tag.VISIT, invitation.encode()))
-        return reached
-
-    def close(self) -> None:
-        """The rank stays, ready for another group."""
-
-    def _ask(self, tag: Tag, words: bytes) -> bytes:
+    def call(self, call: Call, words: bytes, wait_s: float = 0.0) -> bytes:
         with self._asking:
-            self._mail.send(self._rank, tag, words)
+            self._mail.send(self._rank, call, words)
             found = self._mail.receive(self._rank)
         kind, answer = found.words[:1], found.words[1:]
         if kind in ERRORS:
             raise ERRORS[kind](f"On {self.host}: {answer.decode()}")
         return answer
+
+    def close(self) -> None:
+        """The rank stays, ready for another group."""
 
 
 OK, REFUSED, FAILED = b"+", b"?", b"-"
@@ -214,8 +179,8 @@ def _serve(mail: Mail) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     agent = Agent()
     try:
-        while (asked := mail.receive(HEAD)).tag != Tag.END:
-            if asked.tag == Tag.START:
+        while (asked := mail.receive(HEAD)).tag != END:
+            if asked.tag == Call.START:
                 agent = Agent()
             mail.send(HEAD, asked.tag, _answer(agent, asked.tag, asked.words))
     except RunLost as lost:
@@ -226,50 +191,20 @@ def _serve(mail: Mail) -> NoReturn:
     sys.exit(0)
 
 
-def _answer(agent: Agent, tag: Tag, words: bytes) -> bytes:
+def _answer(agent: Agent, call: int, words: bytes) -> bytes:
     try:
-        return OK + _answers(agent)[tag](words)
+        return OK + agent.answer(call, words)
     except UsageError as error:
         return REFUSED + str(error).encode()
     except Exception as error:  # noqa: BLE001 - the head hears of it
         return FAILED + f"{type(error).__name__}: {error}".encode()
 
 
-def _answers(agent: Agent) -> dict[Tag, Callable[[bytes], bytes]]:
-    def start(words: bytes) -> bytes:
-        return agent.start(words)
-
-    def expect(words: bytes) -> bytes:
-        return agent.expect(json.loads(words))
-
-    def poll(words: bytes) -> bytes:
-        return agent.poll(words)
-
-    def stop(words: bytes) -> bytes:
-        agent.stop(json.loads(words))
-        return b""
-
-    def machine(words: bytes) -> bytes:
-        return agent.machine().encode()
-
-    def visit_head(words: bytes) -> bytes:
-        return json.dumps(visit(Invitation.decode(words))).encode()
-
-    return {
-        Tag.START: start,
-        Tag.POLL: poll,
-        Tag.STOP: stop,
-        Tag.MACHINE: machine,
-        Tag.EXPECT: expect,
-        Tag.VISIT: visit_head,
-    }
-
-
 def _end_all(world: Any, job: Job) -> None:
     """End the other ranks, as the last thing that the head does."""
     for rank in range(1, world.size):
         if rank not in job.mail.lost:
-            job.mail.send(rank, Tag.END, b"")
+            job.mail.send(rank, END, b"")
     job.mail.close()
     if job.mail.lost:  # MPI's own end would wait for them
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 """Mail between the ranks of an MPI job: one thread of each rank makes all MPI calls.
 
     mail = Mail(mpi, peers={1: "rank 1 (node-7)"})
-    mail.send(1, Tag.POLL, words)         # returns at once
+    mail.send(1, Call.POLL, words)        # returns at once
     message = mail.receive(1)             # waits; raises RunLost if the rank falls silent
     mail.close()                          # when everything has been sent
 
@@ -16,7 +16,6 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,23 +37,14 @@ SLOWEST_BYTES_PER_S = 5e6
 CLOSE_S = 5.0
 
 
-class Tag(IntEnum):
-    """What a message is about. Answers have the tag of their question."""
-
-    START = 1
-    POLL = 2
-    STOP = 3
-    MACHINE = 4
-    END = 5
-    EXPECT = 6
-    VISIT = 7
-    ALIVE = 8
+ALIVE, END = 100, 101
+"""Tags of a sign of life and of the last message; the others are those of calls (interface.py)."""
 
 
 class Message(NamedTuple):
     """What a rank has sent to another."""
 
-    tag: Tag
+    tag: int
     words: bytes
 
 
@@ -63,7 +53,7 @@ class _Moving(NamedTuple):
 
     request: Any
     rank: int
-    tag: Tag
+    tag: int
     data: Array
 
 
@@ -83,7 +73,7 @@ class Mail:
         self._inbox: dict[int, queue.SimpleQueue[Message | RunLost]] = {
             rank: queue.SimpleQueue() for rank in self._heard_s
         }
-        self._outbox: queue.SimpleQueue[tuple[int, Tag, bytes]] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[tuple[int, int, bytes]] = queue.SimpleQueue()
         self._leaving: list[_Moving] = []
         self._arriving: list[_Moving] = []
         self._abandoned: list[_Moving] = []
@@ -94,7 +84,7 @@ class Mail:
         self._thread = threading.Thread(target=self._run, name="mpi-mail", daemon=True)
         self._thread.start()
 
-    def send(self, rank: int, tag: Tag, words: bytes) -> None:
+    def send(self, rank: int, tag: int, words: bytes) -> None:
         self._outbox.put((rank, tag, words))
         self._wake.set()
 
@@ -146,7 +136,7 @@ class Mail:
         while (found := self._world.Improbe(mpi.ANY_SOURCE, mpi.ANY_TAG, status)) is not None:
             data: Array = np.empty(status.Get_count(mpi.BYTE), np.uint8)
             request = found.Irecv([data, mpi.BYTE])
-            tag = Tag(status.Get_tag())
+            tag = status.Get_tag()
             self._arriving.append(_Moving(request, status.Get_source(), tag, data))
             count += 1
         return count
@@ -161,7 +151,7 @@ class Mail:
                 still.append(moving)
                 continue
             self._heard_s[moving.rank] = time.monotonic()
-            if moving.tag != Tag.ALIVE:
+            if moving.tag != ALIVE:
                 self._inbox[moving.rank].put(Message(moving.tag, moving.data.tobytes()))
         self._arriving = still
         return before - len(self._leaving) - len(still)
@@ -174,7 +164,7 @@ class Mail:
             self._heard_s = dict.fromkeys(self._heard_s, now)
         for rank, heard_s in self._heard_s.items():
             if now - self._told_s[rank] > PULSE_S and rank not in self.lost:
-                self.send(rank, Tag.ALIVE, b"")
+                self.send(rank, ALIVE, b"")
             size = sum(moving.data.size for moving in self._arriving if moving.rank == rank)
             if now - heard_s > SILENT_S + size / SLOWEST_BYTES_PER_S:
                 self._lose(rank, f"it has been silent for {SILENT_S:g} s.")

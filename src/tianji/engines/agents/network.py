@@ -1,8 +1,7 @@
 """What the network between two hosts can do: bytes a second and the time of a short message.
 
-    with Target(secret) as target:            # on one host; it answers whoever has the secret
-        ...
-    speed = measure(addresses, port, secret)  # on the other one
+    target = Target(address, secret)          # on one host; it answers whoever has the secret
+    speed = measure(addresses, target.port, secret)  # on the other one
 
 Plain bytes over one TCP connection, for a second: links of a run have to share what is found here.
 """
@@ -15,8 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from tianji.engines.agents.addresses import first_that_answers
 
@@ -37,38 +35,26 @@ class NetworkSpeed(NamedTuple):
 
 
 class Target:
-    """Listens on a thread of its own, from `with` to its end, and answers one host."""
+    """Listens on a thread of its own until a host with the secret has measured, or nobody comes."""
 
     def __init__(self, address: str, secret: bytes) -> None:
         self._secret = secret
         self._socket = socket.create_server((address, 0))
         self._socket.settimeout(SILENT_S)
         self.port: int = self._socket.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # ends the wait for a visitor
-        self._thread.join()
-        self._socket.close()
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
 
     def _serve(self) -> None:
-        with contextlib.suppress(OSError):  # closed, or nobody came
-            while True:
+        is_measured = False
+        with self._socket, contextlib.suppress(OSError):  # nobody came
+            while not is_measured:
                 visitor, _ = self._socket.accept()
                 with visitor, contextlib.suppress(OSError):
                     visitor.settimeout(SILENT_S)
                     if hmac.compare_digest(_read(visitor, SECRET_BYTES), self._secret):
                         self._answer(visitor)
+                        is_measured = True
 
     def _answer(self, visitor: socket.socket) -> None:
         """Answer each ping; then take whatever comes, and confirm it at the end."""

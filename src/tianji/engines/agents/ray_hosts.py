@@ -8,7 +8,6 @@ memory of the agent's host.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import signal
@@ -21,12 +20,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tianji.config.machine import Machine, machine_from_json, read_machine
+from tianji.config.machine import Machine, read_machine
 from tianji.engines.agents.agent import Agent
-from tianji.engines.agents.interface import HostLost
-from tianji.engines.agents.messages import Answer, Door, Question
+from tianji.engines.agents.interface import AgentHandle, Call, HostLost
 from tianji.engines.agents.modules import copy_modules
-from tianji.engines.agents.spanning import Expected
 from tianji.errors import UsageError
 
 AUTO = "auto"
@@ -169,8 +166,8 @@ class RayHosts:
         return RayAgent(ray, group, cpus)
 
 
-class RayAgent:
-    """See AgentHandle."""
+class RayAgent(AgentHandle):
+    """An agent on a node."""
 
     def __init__(self, ray: Any, group: Any, num_cpus: float) -> None:
         self._ray = ray
@@ -188,32 +185,18 @@ class RayAgent:
         addresses = {node["NodeID"]: node["NodeManagerAddress"] for node in self._ray.nodes()}
         return str(addresses.get(node_id, node_id))
 
-    def _ask(self, reply: Any, timeout_s: float = 0.0) -> Any:
+    def call(self, call: Call, words: bytes, wait_s: float = 0.0) -> bytes:
         errors = self._ray.exceptions
         try:
-            return self._ray.get(reply, timeout=timeout_s + SILENCE_S)
+            reply = self._actor.answer.remote(int(call), words)
+            answer: bytes = self._ray.get(reply, timeout=wait_s + SILENCE_S)
         except errors.GetTimeoutError as error:
             raise HostLost(f"Host {self.host} has not answered for {SILENCE_S:g} s.") from error
         except errors.RayTaskError as error:
             raise error.cause from error
         except errors.RayActorError as error:
             raise HostLost(f"Host {self.host} was lost: {_first_line(error)}") from error
-
-    def start(self, order: bytes) -> Door:
-        return Door.decode(self._ask(self._actor.start.remote(order)))
-
-    def expect(self, host: int) -> Expected:
-        return Expected(*json.loads(self._ask(self._actor.expect.remote(host))))
-
-    def machine(self) -> Machine:
-        return machine_from_json(self._ask(self._actor.machine.remote()))
-
-    def poll(self, question: Question) -> Answer:
-        reply = self._actor.poll.remote(question.encode())
-        return Answer.decode(self._ask(reply, question.timeout_s))
-
-    def stop(self, level: int) -> None:
-        self._ask(self._actor.stop.remote(level))
+        return answer
 
     def close(self) -> None:
         self._ray.kill(self._actor)

@@ -4,8 +4,8 @@ import pytest
 
 from tests.fakes.mpi import FakeMpi
 from tianji.engines.agents import mpi_mail
-from tianji.engines.agents.interface import RunLost
-from tianji.engines.agents.mpi_mail import Mail, Message, Tag
+from tianji.engines.agents.interface import Call, RunLost
+from tianji.engines.agents.mpi_mail import Mail, Message
 
 
 @pytest.fixture
@@ -27,19 +27,19 @@ def mails(ranks):
 def test_messages_arrive_with_their_tags_in_order(mails):
     one, other = mails
     for number in range(20):
-        one.send(1, Tag.POLL, bytes([number]))
+        one.send(1, Call.POLL, bytes([number]))
     assert [other.receive(0) for _ in range(20)] == [
-        Message(Tag.POLL, bytes([number])) for number in range(20)
+        Message(Call.POLL, bytes([number])) for number in range(20)
     ]
-    other.send(0, Tag.STOP, b"")
-    assert one.receive(1) == Message(Tag.STOP, b"")
+    other.send(0, Call.STOP, b"")
+    assert one.receive(1) == Message(Call.STOP, b"")
 
 
 def test_a_rank_that_works_for_long_is_not_lost(mails):
     one, other = mails
     time.sleep(1.0)  # twice as long as a rank may be silent
-    other.send(0, Tag.START, b"done")
-    assert one.receive(1) == Message(Tag.START, b"done")
+    other.send(0, Call.START, b"done")
+    assert one.receive(1) == Message(Call.START, b"done")
     assert not one.lost
     assert not other.lost
 
@@ -61,7 +61,7 @@ def test_an_error_of_mpi_is_told(mails, ranks, monkeypatch):
         raise OSError("no such rank")
 
     monkeypatch.setattr(ranks[0], "Isend", fail)
-    mails[0].send(1, Tag.POLL, b"")
+    mails[0].send(1, Call.POLL, b"")
     with pytest.raises(RunLost, match=r"MPI has failed: no such rank"):
         mails[0].receive(1)
 

@@ -23,7 +23,7 @@ class BrokenAgent:
     def __init__(self, error):
         self._error = error
 
-    def start(self, words):
+    def answer(self, call, words):
         raise self._error
 
 
