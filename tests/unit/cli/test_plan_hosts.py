@@ -9,6 +9,7 @@ from tests.unit.costs.profiles import actor, learner, profile
 from tianji.cli.main import main
 from tianji.config.machine import Machine
 from tianji.costs.profile import Rehearsal
+from tianji.engines.agents.network import NetworkSpeed
 
 # The learner needs 50 ms for a version, the actors 4 ms; one thread is as good as two.
 PROFILE = profile(
@@ -97,6 +98,20 @@ def test_the_link_is_assumed_unless_it_is_given(capfd):
     found, said = plan(capfd, "--nodes", "2", "--link-gbit", "1", "--link-ms", "2")
     assert found["link"] == {"gbit": 1.0, "ms": 2.0, "source": "given"}
     assert "assumed" not in said
+
+
+def test_the_link_of_a_cluster_is_measured_unless_it_was_set(capfd, monkeypatch):
+    where = "tianji.engines.agents.hosts.measure_network"
+    on_ray = "--nodes", "2", "--engine", "ray"
+    monkeypatch.setattr(where, lambda config: NetworkSpeed(2.5, 0.125))
+    found, said = plan(capfd, *on_ray)
+    assert found["link"] == {"gbit": 2.5, "ms": 0.125, "source": "measured"}
+    assert "measured between two hosts" in said
+    found, _ = plan(capfd, *on_ray, "--link-gbit", "1")
+    assert found["link"]["source"] == "given"
+    monkeypatch.setattr(where, lambda config: None)
+    found, said = plan(capfd, *on_ray)
+    assert found["link"]["source"] == "assumed" and "the cluster has one host" in said
 
 
 def test_what_crosses_is_told(capfd):

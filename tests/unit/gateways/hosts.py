@@ -61,7 +61,7 @@ class BufferHost:
             self.policy_out,
             self.actors,
             OrdersSource("buffer", self.orders),
-            GaugesSink("actors", self.gauges, self.actors.show_in_work),
+            GaugesSink("actors", self.gauges),
         ]
         self.link = self.gateway.link("actors", ports, limits=limits)
 

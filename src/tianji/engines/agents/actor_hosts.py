@@ -6,6 +6,7 @@ the actors to it; one that joins the cluster later gets them within seconds.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -80,6 +81,7 @@ class ActorHosts:
             cause = self._run_once(host)
             if not self._is_wanted():
                 return
+            self._let_go(host)
             failures = 1 if time.monotonic() - begun_s > SOUND_S else failures + 1
             if failures > most:
                 self._tell("note", f"{cause} Its actors are given up after {most} restarts.")
@@ -87,6 +89,12 @@ class ActorHosts:
             self.restarts += 1
             self._tell("restart", f"{cause} Its actors start again on a host that is free.")
             self._is_over.wait(failures * AGAIN_S)
+
+    def _let_go(self, host: int) -> None:
+        """Let others take the turns of a host's actors at once: the next host may be long in
+        coming."""
+        with contextlib.suppress(TianjiError):  # the learner's host is lost too
+            self._home.expect(host)
 
     def _run_once(self, host: int) -> str:
         """Run the actors of a host until they are not wanted; return why they ended else."""

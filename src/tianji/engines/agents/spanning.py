@@ -33,7 +33,7 @@ from tianji.gateways.gateway import Gateway
 from tianji.gateways.interface import Port
 from tianji.gateways.links.keys import LinkKeys
 from tianji.gateways.links.link import Link
-from tianji.gateways.links.state import LinkState
+from tianji.gateways.links.state import LinkLimits, LinkState
 from tianji.gateways.ports.actors_elsewhere import ActorsElsewhere, OnLost
 from tianji.gateways.ports.boards import BoardSink, BoardSource
 from tianji.gateways.ports.buffer_elsewhere import BufferElsewhere
@@ -52,6 +52,9 @@ from tianji.programs.program import (
 from tianji.records import LinkFigures
 
 HOME = "the learner's host"
+LIMITS = LinkLimits(gone_after_ns=8_000_000_000)
+"""A host that says nothing for 5 s, and does not come back within 8 s more, is lost: others take
+the turns of its actors."""
 MAX_BOARD_BYTES = 1 << 31
 ACTORS, BUFFER = "actors", "buffer"
 
@@ -112,7 +115,7 @@ class HomeLinks:
         actors = self._program.actors_on(host)
         policy = _policy_source(self._memory)
         ports = [*self._ports(actors, policy), *self._sum_ports(host)]
-        self._open[host] = _OpenLink(self._gateway.link(name, ports), policy)
+        self._open[host] = _OpenLink(self._gateway.link(name, ports, limits=LIMITS), policy)
         rows = self._memory.control.supervision.rows
         return Expected(name, [rows[actor.name][Order.RESETS] for actor in actors])
 
@@ -125,7 +128,7 @@ class HomeLinks:
             policy,
             items,
             OrdersSource(BUFFER, [control.orders.rows[actor.name] for actor in actors]),
-            GaugesSink(ACTORS, gauges, lambda row: items.show_in_work(indices[row])),
+            GaugesSink(ACTORS, gauges),
         ]
 
     def _sum_ports(self, host: int) -> list[Port]:
@@ -226,7 +229,7 @@ class ActorLink:
             *self._sum_ports(memory.boards, indices),
         ]
         gateway = Gateway(self._expected.name, self._keys, control.bell(GATEWAY))
-        gateway.link(HOME, ports, self._address)
+        gateway.link(HOME, ports, self._address, LIMITS)
         return gateway
 
     def _sum_ports(self, boards: dict[str, int], actors: Sequence[int]) -> list[Port]:

@@ -52,14 +52,12 @@ class _Lane:
     """Grants that were not forwarded yet."""
     granted: deque[Grant] = field(default_factory=deque)
     """Grants that were forwarded; items come in their order."""
-    versions: deque[int] = field(default_factory=deque)
-    """The policy that each of them followed: its item is begun with it, or with a newer one."""
     is_arriving: bool = False
     """An item is being received into the first granted slot."""
 
     def forget_grants(self) -> None:
-        for kept in (self.reserved, self.granted, self.versions):
-            kept.clear()
+        self.reserved.clear()
+        self.granted.clear()
 
 
 class ActorsElsewhere:
@@ -125,19 +123,9 @@ class ActorsElsewhere:
                 first, count = lane.reserved[0].round, 0
                 while lane.reserved and lane.reserved[0].round == first + count:
                     lane.granted.append(lane.reserved.popleft())
-                    lane.versions.append(0 if self._policy is None else self._policy.forwarded)
                     count += 1
                 self._outlet.send(pack(Granted(actor, lane.life, first, count)))
-            self.show_in_work(actor)
         return True
-
-    def show_in_work(self, actor: int) -> None:
-        """Show the oldest version that an item in work may have been begun with, until the actor's
-        own gauges say which. Without it, an unroll that is on its way could become too old while
-        nobody waits for it."""
-        lane, row = self._lanes[actor], self._gauges.get(actor)
-        if row is not None and lane.versions and not row[Gauge.STARTED_VERSION]:
-            row[Gauge.STARTED_VERSION] = lane.versions[0] + 1
 
     # --------------------------------------------------------------------- items
 
@@ -186,10 +174,10 @@ class ActorsElsewhere:
         if times is not None:
             np.subtract(times[slot], clock.offset_ns, out=times[slot], where=times[slot] != 0)
         stamp = item.stamp
-        lane.versions.popleft()
         if (row := self._gauges.get(item.actor)) is not None:
-            row[Gauge.STARTED_VERSION] = 0  # that was this item's
-            self.show_in_work(item.actor)
+            # That was this item's, and nothing is known of the next one until the actor's gauges
+            # come: it would be asked to hurry because of a version that it was not begun with.
+            row[Gauge.STARTED_VERSION] = 0
         lane.sender.send(
             slot,
             stamp._replace(

@@ -25,8 +25,7 @@ class BoardSource:
         self.max_body_bytes = max_bytes
         self._reader = reader
         self._free: list[bytearray] = [bytearray() for _ in range(NUM_COPIES)]
-        self.forwarded = -1
-        """The version that was handed to the link last."""
+        self._forwarded = -1
         self.num_forwarded = 0
 
     def open(self, outlet: Outlet) -> None:
@@ -40,7 +39,7 @@ class BoardSource:
     def forward(self) -> bool:
         """Hand the latest version to the link; return whether that is done, so that what is sent
         next arrives behind it."""
-        if self._reader.version() <= self.forwarded:
+        if self._reader.version() <= self._forwarded:
             return True
         if not self._free or not self._outlet.has_room(len(self._free[-1])):
             return False
@@ -51,8 +50,8 @@ class BoardSource:
                 copy[:] = bytes(len(payload))
             np.copyto(np.frombuffer(copy, np.uint8), payload)
 
-        self.forwarded = self._reader.latest(read)
-        self._outlet.send(VERSION.pack(self.forwarded), memoryview(copy), self._giving_back(copy))
+        self._forwarded = self._reader.latest(read)
+        self._outlet.send(VERSION.pack(self._forwarded), memoryview(copy), self._giving_back(copy))
         self.num_forwarded += 1
         return True
 
@@ -70,7 +69,7 @@ class BoardSource:
 
     def reset(self) -> None:
         """A new peer has no version yet."""
-        self.forwarded = -1
+        self._forwarded = -1
 
 
 class BoardSink:

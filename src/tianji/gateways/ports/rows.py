@@ -173,12 +173,5 @@ class OrdersSink(_RowsSink):
 class GaugesSink(_RowsSink):
     """Shows the gauges of another host's roles in local rows."""
 
-    def __init__(
-        self, name: str, rows: Rows, on_written: Callable[[int], None] = lambda _: None
-    ) -> None:
-        """on_written: called with the index of a row that has changed."""
+    def __init__(self, name: str, rows: Rows) -> None:
         super().__init__(f"gauges {name} {len(rows)}", rows, _GAUGES, GAUGE_TIMES, _BATCH_ROWS)
-        self._on_written = on_written
-
-    def _written(self, index: int) -> None:
-        self._on_written(index)
