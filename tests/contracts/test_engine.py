@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.specs import make_spec
 from tianji.checkpoint.load import latest, read_checkpoint
-from tianji.engines.agents.mpi_hosts import OwnAgent
+from tianji.engines.agents.mpi.hosts import OwnAgent
 from tianji.engines.interface import ENGINES
 from tianji.engines.signals import StopRequest
 from tianji.programs.one_group import program_for

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import tianji.run
 from tianji.config.machine import read_machine
-from tianji.engines.agents.mpi_hosts import OwnAgent
+from tianji.engines.agents.mpi.hosts import OwnAgent
 
 
 class AgentsHere:

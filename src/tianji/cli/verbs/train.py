@@ -25,7 +25,7 @@ from tianji.config.overrides import (
 from tianji.config.schema import AlgorithmConfig
 from tianji.config.settings import list_settings, value_at
 from tianji.config.values import Assignment, split_tokens
-from tianji.engines.agents.launcher import launched_rank
+from tianji.engines.agents.mpi.launcher import launched_rank
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
 
@@ -90,7 +90,7 @@ def _find_run(name: str) -> Path:
     except UsageError:
         if not launched_rank(os.environ):
             raise
-        from tianji.engines.agents.mpi_hosts import begin
+        from tianji.engines.agents.mpi.hosts import begin
 
         begin()
         raise

@@ -58,7 +58,7 @@ def open_hosts(config: RunConfig) -> Iterator[Hosts | None]:
         with RayHosts(config.ray_address, *sizes, own_modules(config)) as hosts:
             yield hosts
     elif config.engine == "mpi":
-        from tianji.engines.agents.mpi_hosts import MpiHosts, begin
+        from tianji.engines.agents.mpi.hosts import MpiHosts, begin
 
         yield MpiHosts(begin(), num_agents(config), learners_meet=adds_gradients(config))
     else:

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tianji.engines.agents.mpi_hosts import OwnAgent
+from tianji.engines.agents.mpi.hosts import OwnAgent
 from tianji.engines.agents.network import Target, measure
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tianji.config.machine import Machine
-from tianji.engines.agents.launcher import Slurm, launched_rank
+from tianji.engines.agents.mpi.launcher import Slurm, launched_rank
 from tianji.errors import UsageError
 
 JOB = {"SLURM_JOB_ID": "17", "SLURM_NTASKS": "2"}

@@ -1,8 +1,8 @@
 import pytest
 
-from tianji.engines.agents import mpi_hosts
-from tianji.engines.agents.mpi_hosts import Job, MpiHosts, RankAgent, _answer, _bound
-from tianji.engines.agents.mpi_mail import Message
+from tianji.engines.agents.mpi import hosts as mpi_hosts
+from tianji.engines.agents.mpi.hosts import Job, MpiHosts, RankAgent, _answer, _bound
+from tianji.engines.agents.mpi.mail import Message
 from tianji.errors import TianjiError, UsageError
 
 

@@ -1,7 +1,7 @@
 """The hosts of the MPI engine: one rank for each host, started by `mpirun`, `mpiexec` or `srun`.
 
 Rank 0 is the head. Every rank is the agent of its host, rank 0 too. The head asks and an agent
-answers (mpi_mail.py carries the messages). A job cannot replace a rank, so a rank that is lost ends
+answers (mail.py carries the messages). A job cannot replace a rank, so a rank that is lost ends
 the run: the head saves what it can, and ends the job.
 MPI is neither authenticated nor encrypted: it needs a network that can be trusted.
 """
@@ -23,8 +23,8 @@ from tianji.config.machine import Machine, read_machine
 from tianji.engines.agents.addresses import Greeter, choose, visit
 from tianji.engines.agents.agent import Agent
 from tianji.engines.agents.interface import AgentHandle, Call, RunLost
-from tianji.engines.agents.launcher import Slurm
-from tianji.engines.agents.mpi_mail import END, Mail
+from tianji.engines.agents.mpi.launcher import Slurm
+from tianji.engines.agents.mpi.mail import END, Mail
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array
 

@@ -3,9 +3,9 @@ import time
 import pytest
 
 from tests.fakes.mpi import FakeMpi
-from tianji.engines.agents import mpi_mail
 from tianji.engines.agents.interface import Call, RunLost
-from tianji.engines.agents.mpi_mail import Mail, Message
+from tianji.engines.agents.mpi import mail as mpi_mail
+from tianji.engines.agents.mpi.mail import Mail, Message
 
 
 @pytest.fixture
