@@ -10,12 +10,13 @@ import queue
 import threading
 import time
 
+from tianji.balance.lost_task import lost_task
 from tianji.channels.orders import Stop
 from tianji.engines.agents.files import mark
-from tianji.engines.agents.interface import AgentHandle, HostLost, StartAgent
+from tianji.engines.agents.interface import AgentHandle, HostLost, RunLost, StartAgent
 from tianji.engines.agents.messages import Door, GroupOrder, Question, Span
 from tianji.engines.spec import RunSpec
-from tianji.errors import TianjiError
+from tianji.errors import TianjiError, UsageError
 from tianji.programs.program import SUPERVISOR
 from tianji.records import Event, EventKind, Report
 from tianji.wording import counted
@@ -42,7 +43,13 @@ class ActorHosts:
         self._keys = keys
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._lost_links: set[int] = set()
+        self._have_run: set[int] = set()
+        """Hosts whose actors were started at least once."""
+        self._given_up: set[int] = set()
+        self._giving_up = threading.Lock()
         self.restarts = 0
+        self.failure: TianjiError | None = None
+        """Why the group cannot go on; the first cause is the one that counts."""
         self._is_over = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=[host], daemon=True)
@@ -81,12 +88,33 @@ class ActorHosts:
             if not self._is_wanted():
                 return
             failures = 1 if time.monotonic() - begun_s > SOUND_S else failures + 1
+            if self.failure is not None:
+                return
             if failures > most:
-                self._tell("note", f"{cause} Its actors are given up after {most} restarts.")
+                self._give_up(host, f"{cause} Its actors are given up after {most} restarts.")
                 return
             self.restarts += 1
             self._tell("restart", f"{cause} Its actors start again on a host that is free.")
             self._is_over.wait(failures * AGAIN_S)
+
+    def _give_up(self, host: int, text: str) -> None:
+        """Go on without the actors of a host, if that is possible."""
+        self._tell("note", text)
+        with self._giving_up:
+            self._given_up.add(host)
+            places = enumerate(self._spec.plan.actor_places)
+            left = [actor for actor, place in places if place not in self._given_up]
+            if not left:
+                self.failure = self.failure or TianjiError(text)
+            elif task := lost_task(self._spec.config, left):
+                self.failure = self.failure or TianjiError(f"{text} No actor of {task} is left.")
+
+    def _is_hopeless(self, error: TianjiError, host: int, agent: AgentHandle | None) -> bool:
+        """Return whether another try is of no use: nothing takes the place of a host, or its actors
+        were refused from the beginning, as where their environment is missing."""
+        if isinstance(error, RunLost):
+            return True
+        return isinstance(error, UsageError) and agent is not None and host not in self._have_run
 
     def _run_once(self, host: int) -> str:
         """Run the actors of a host until they are not wanted; return why they ended else."""
@@ -100,10 +128,13 @@ class ActorHosts:
             span = Span(host, self._keys, door=self._door, expected=expected)
             order = GroupOrder.of(self._spec, mark(self._spec.run_dir), resume=False, span=span)
             agent.start(order.encode([]))
+            self._have_run.add(host)
             num_actors = self._spec.plan.actor_places.count(host)
             self._tell("note", f"{agent.host} runs {counted(num_actors, 'actor')} of this run.")
             return self._follow(agent, host)
         except TianjiError as error:
+            if self._is_hopeless(error, host, agent):
+                self.failure = self.failure or error
             return str(error)
         except Exception as error:  # noqa: BLE001 - whatever failed on that host is told
             return f"{agent.host if agent else 'A host'}: {type(error).__name__}: {error}."
@@ -118,6 +149,7 @@ class ActorHosts:
             for report in answer.reports:
                 self._reports.put(report)
             if answer.outcome is not None:
+                self.restarts += answer.outcome["restarts"]
                 return f"{agent.host}: {answer.outcome['first_cause']}."
             if host in self._lost_links:
                 raise HostLost(f"{agent.host} and the learner's host do not reach each other.")
