@@ -67,8 +67,9 @@ class ActorHosts:
             thread.join()
 
     def lose(self, hosts: list[int]) -> None:
-        """Note that the learner's host cannot reach these any more."""
-        self._lost_links.update(hosts)
+        """Note which hosts the learner's host cannot reach now: what was told before is void, also
+        where it was told while another host took the place of a lost one."""
+        self._lost_links = set(hosts)
 
     def reports(self) -> list[Report]:
         """Return what the hosts have reported since the last call."""

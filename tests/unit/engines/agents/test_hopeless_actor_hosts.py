@@ -1,5 +1,6 @@
 """A group whose actors on other hosts fail, with agents that do what the test says."""
 
+import threading
 import time
 from dataclasses import replace
 
@@ -129,3 +130,26 @@ def test_restarts_within_a_host_of_actors_are_counted(tmp_path):
         tmp_path, lambda: Home(polls=50), lambda: Elsewhere(restarts=3), places=(0, 1)
     )
     assert outcome["restarts"] == 3
+
+
+def test_what_was_told_of_a_lost_host_does_not_hit_the_one_in_its_place(tmp_path):
+    spec = make_spec(tmp_path, num_envs=4, num_actors=2)
+    spec = replace(spec, plan=spec.plan.model_copy(update={"actor_places": (0, 1)}))
+
+    class Late(Elsewhere):
+        def start(self, order):
+            hosts.lose([1])  # it was on its way when this host was expected
+            hosts.lose([])
+            return super().start(order)
+
+        def poll(self, question):
+            is_polled.set()
+            return super().poll(question)
+
+    is_polled = threading.Event()
+    hosts = actor_hosts.ActorHosts(spec, lambda *_: Late(), Home(), Door([], 0), "")
+    hosts.start()
+    assert is_polled.wait(5.0)
+    time.sleep(0.05)
+    hosts.stop()
+    assert [report["kind"] for report in hosts.reports()] == ["note"]
