@@ -45,7 +45,8 @@ class ActorHosts:
         self._lost_links: set[int] = set()
         self._have_run: set[int] = set()
         """Hosts whose actors were started at least once."""
-        self._given_up: set[int] = set()
+        self.given_up: set[int] = set()
+        """Hosts whose actors are not started again."""
         self._giving_up = threading.Lock()
         self.restarts = 0
         self.failure: TianjiError | None = None
@@ -102,9 +103,9 @@ class ActorHosts:
         """Go on without the actors of a host, if that is possible."""
         self._tell("note", text)
         with self._giving_up:
-            self._given_up.add(host)
+            self.given_up.add(host)
             places = enumerate(self._spec.plan.actor_places)
-            left = [actor for actor, place in places if place not in self._given_up]
+            left = [actor for actor, place in places if place not in self.given_up]
             if not left:
                 self.failure = self.failure or TianjiError(text)
             elif task := lost_task(self._spec.config, left):

@@ -132,6 +132,8 @@ class Agent:
         asked = Question.decode(words)
         self._other_steps = asked.other_steps
         self._boards.put(asked.posts)
+        if self._links is not None:
+            self._links.give_up(asked.given_up)
         with self._news:
             self._news.wait_for(lambda: self._reports or self._outcome, asked.timeout_s)
             reports, self._reports = self._reports, []

@@ -105,7 +105,9 @@ class RemoteEngine:
     def _listen(self, agent: AgentHandle, others: ActorHosts, stop: StopRequest) -> Outcome:
         told = Stop.NO
         while True:
-            answer = agent.poll(self._question(0.0 if told < stop.level else self._poll_s()))
+            answer = agent.poll(
+                self._question(0.0 if told < stop.level else self._poll_s(), others)
+            )
             self._boards.put(answer.posts)
             self._keep_posts(answer.posts)
             others.lose(answer.lost_hosts)
@@ -128,16 +130,17 @@ class RemoteEngine:
 
     def _judge(self, outcome: Outcome, failure: TianjiError | None) -> Outcome:
         """Return how the group ended, where its actors on other hosts may have failed it."""
-        if failure is None or outcome["because"] != "interrupted":
+        if failure is None or outcome["because"] not in ("interrupted", "failed"):
             return outcome
         if self._spec.has_head and isinstance(failure, UsageError | RunLost):
             raise failure  # it ends the other groups too
         return {**outcome, "because": "failed", "first_cause": str(failure)}
 
-    def _question(self, timeout_s: float) -> Question:
+    def _question(self, timeout_s: float, others: ActorHosts) -> Question:
         posts = self._boards.take_new(self._peers)
         self._keep_posts(posts)
-        return Question(timeout_s, self._neighbours.other_steps(), posts)
+        steps = self._neighbours.other_steps()
+        return Question(timeout_s, steps, posts, sorted(tuple(others.given_up)))
 
     def _keep_posts(self, posts: Sequence[Post]) -> None:
         self._posts |= {post.board: post for post in posts}

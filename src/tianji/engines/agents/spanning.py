@@ -13,10 +13,12 @@ so that a host that was given up cannot come back while another one has its acto
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from tianji.algorithms.interface import Gather
@@ -29,6 +31,7 @@ from tianji.channels.orders import Order
 from tianji.channels.shm import ShmReceiver
 from tianji.engines.assembly.wiring import SharedMemory
 from tianji.engines.spec import RunSpec
+from tianji.errors import ChannelError
 from tianji.gateways.gateway import Gateway
 from tianji.gateways.interface import Port
 from tianji.gateways.links.keys import LinkKeys
@@ -85,6 +88,7 @@ class HomeLinks:
         """What has crossed over links that were given up."""
         self._totals: dict[int, BoardSink] = {}
         """The ports that write totals: a board has one writer, whatever the number of links."""
+        self._given_up: set[int] = set()
         self.port = 0
 
     def connect(self, memory: SharedMemory, on_lost: OnLost) -> Gateway:
@@ -115,6 +119,18 @@ class HomeLinks:
         self._open[host] = _OpenLink(self._gateway.link(name, ports), policy)
         rows = self._memory.control.supervision.rows
         return Expected(name, [rows[actor.name][Order.RESETS] for actor in actors])
+
+    def give_up(self, hosts: Sequence[int]) -> None:
+        """Go on without the actors of these hosts: nobody waits for them any more."""
+        for host in set(hosts) - self._given_up:
+            self._given_up.add(host)
+            with contextlib.suppress(ChannelError):  # the group has ended
+                self._gateway.do(partial(self._give_up, host))
+
+    def _give_up(self, host: int) -> None:
+        for actor in self._program.actors_on(host):
+            self._memory.control.supervision.post(actor.name, Order.GIVEN_UP, 1)
+            self._on_lost(actor.index, None)
 
     def _ports(self, actors: Sequence[Role], policy: BoardSource) -> list[Port]:
         control, stream = self._memory.control, self._memory.stream

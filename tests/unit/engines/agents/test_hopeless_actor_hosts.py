@@ -11,7 +11,7 @@ from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.orders import Stop
 from tianji.engines.agents import actor_hosts
 from tianji.engines.agents.interface import HostLost, RunLost
-from tianji.engines.agents.messages import Answer, Door
+from tianji.engines.agents.messages import Answer, Door, Question
 from tianji.engines.agents.remote import RemoteEngine
 from tianji.engines.agents.spanning import Expected
 from tianji.engines.signals import StopRequest
@@ -37,6 +37,7 @@ class Home:
 
     def poll(self, question):
         time.sleep(0.001)
+        self.given_up = Question.decode(question.encode()).given_up
         self._polls -= 1
         if not self._polls and self._lost:
             raise self._lost
@@ -119,10 +120,12 @@ def test_a_run_without_any_actor_left_has_failed(tmp_path):
 def test_restarts_of_actors_are_not_those_of_the_learners_host(tmp_path):
     """Actors of another host that were started again five times use up nothing of its own."""
     homes = [Home(polls=2), Home(polls=500, lost=HostLost("home was lost."))]
+    first = homes[-1]
     fails = HostLost("host was lost.")
     outcome, watcher = follow(tmp_path, homes.pop, lambda: Elsewhere(fails=fails), places=(0, 1))
     assert outcome["because"] == "interrupted"
     assert "home was lost. Restart 1 of 5" in "".join(watcher.texts("restart"))
+    assert first.given_up == [1], "the learner's host does not wait for them any more"
 
 
 def test_restarts_within_a_host_of_actors_are_counted(tmp_path):
