@@ -252,14 +252,16 @@ class LocalEngine:
                 process.kill(why)
 
     def _check_links(self) -> None:
-        """Fail without a gateway, and where the learner cannot be reached any more."""
+        """Fail without a gateway, without any actor, and where the learner cannot be reached."""
         if self._gateway is None:
             return
         if not self._gateway.is_running:
             raise TianjiError("The gateway between this host and others has ended; see above.")
-        if self._learner is None:
-            for peer in self._gateway.gone():
-                self._recovery.fail_without(peer)
+        if self._learner is not None:
+            self._recovery.check_actors()
+            return
+        for peer in self._gateway.gone():
+            self._recovery.fail_without(peer)
 
     # Stopping.
 

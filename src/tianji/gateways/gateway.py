@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Protocol, TypeVar
 
@@ -43,6 +44,13 @@ class _Door(_Ticks, Protocol):
     """Makes connections."""
 
     def close(self) -> None: ...
+
+
+def _settle(done: Future[T], call: Callable[[], T]) -> None:
+    try:
+        done.set_result(call())
+    except Exception as error:  # noqa: BLE001 - it is raised where the call was asked for
+        done.set_exception(error)
 
 
 class Gateway:
@@ -182,15 +190,15 @@ class Gateway:
 
     def do(self, call: Callable[[], T]) -> T:
         """Make a call in the gateway's thread, which alone touches links and ports; return what it
-        returns. Raise ChannelError if the gateway does not run."""
-        done: queue.SimpleQueue[T] = queue.SimpleQueue()
+        returns, or raise what it raises. Raise ChannelError if the gateway does not run."""
+        done: Future[T] = Future()
         with self._closing:
             if not self._is_closed:
-                self._asked.put(lambda: done.put(call()))
+                self._asked.put(lambda: _settle(done, call))
                 self._watch.wake()
         while not self._has_ended:
-            with contextlib.suppress(queue.Empty):
-                return done.get(timeout=MAX_WAIT_S)
+            with contextlib.suppress(TimeoutError):
+                return done.result(timeout=MAX_WAIT_S)
         raise ChannelError(f"The gateway of {self.name} has ended.")
 
     @property

@@ -2,7 +2,7 @@
 
     with Greeter() as greeter:                         # the head listens for a moment
         reached = [visit(greeter.invitation), ...]     # every host tries all addresses of the head
-    addresses = choose(reached)                        # the first that all hosts have reached
+    addresses = choose(reached)                        # one that all hosts have reached
 
 A host's own address is the one from which it has reached the head, so that it is on the interface
 of the network between them. IPv4 only.
@@ -113,9 +113,10 @@ def visit(invitation: Invitation) -> dict[str, str]:
 def choose(reached: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the address of each host, in the network in which all of them have reached the head.
 
+    Loopback comes first: if all have reached the head there, they are on one host.
     reached: what visit() returned on each host, the head's first. UsageError: there is none."""
     own, *others = reached
-    for address in own:
+    for address in sorted(own, key=lambda address: address != LOOPBACK):
         if all(address in each for each in others):
             return [own[address], *(each[address] for each in others)]
     without = [str(rank) for rank, each in enumerate(reached) if not each]

@@ -50,8 +50,8 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_of, group_program
-from tianji.programs.program import Program
-from tianji.records import LinkFigures, Report
+from tianji.programs.program import SUPERVISOR, Program
+from tianji.records import Event, LinkFigures, Report
 from tianji.types import Clock
 
 
@@ -161,6 +161,8 @@ class Agent:
         asked = Question.decode(words)
         self._other_steps = asked.other_steps
         self._boards.put(asked.posts)
+        if self._links is not None:
+            self._links.give_up(asked.given_up)
         with self._news:
             self._news.wait_for(lambda: self._reports or self._outcome, asked.timeout_s)
             reports, self._reports = self._reports, []
@@ -173,6 +175,8 @@ class Agent:
     def _look_at_links(self) -> tuple[list[int], list[LinkFigures]]:
         if self._links is None:
             return [], []
+        if text := self._links.news():
+            self.report(Event(kind="note", role=SUPERVISOR, text=text))
         return self._links.lost(), self._links.figures()
 
     def _ship(self) -> Shipped | None:

@@ -40,15 +40,19 @@ class Question(NamedTuple):
     """Environment steps of the run that this group does not count."""
     posts: list[Post]
     """New parameters of other groups."""
+    given_up: list[int] = []
+    """Hosts whose actors are not started again."""
 
     def encode(self) -> bytes:
-        facts = {"timeout_s": self.timeout_s, "other_steps": self.other_steps}
+        facts: dict[str, Any] = {"timeout_s": self.timeout_s, "other_steps": self.other_steps}
+        facts["given_up"] = self.given_up
         return _with_parts(facts | _headers(self.posts), [post.data for post in self.posts])
 
     @staticmethod
     def decode(words: bytes) -> Question:
         facts, parts = _without_parts(words)
-        return Question(facts["timeout_s"], facts["other_steps"], _posts(facts, parts))
+        posts = _posts(facts, parts)
+        return Question(facts["timeout_s"], facts["other_steps"], posts, facts["given_up"])
 
 
 class Door(NamedTuple):

@@ -14,7 +14,7 @@ from tianji.checkpoint.schema import checkpoints_folder
 from tianji.config.run import adds_gradients
 from tianji.engines.agents.actor_hosts import ActorHosts, unit_of
 from tianji.engines.agents.files import mark, pack, unpack
-from tianji.engines.agents.interface import AgentHandle, HostLost, StartAgent
+from tianji.engines.agents.interface import AgentHandle, HostLost, RunLost, StartAgent
 from tianji.engines.agents.messages import (
     GroupOrder,
     Question,
@@ -27,6 +27,7 @@ from tianji.engines.agents.peers import PeerBoards, Post
 from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
+from tianji.errors import TianjiError, UsageError
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_read_by
 from tianji.programs.program import Program
@@ -63,7 +64,8 @@ class RemoteEngine:
         self._posts: dict[str, Post] = {}
         """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
-        self._restarts = 0
+        self._restarts = self._losses = 0
+        """Of everything, and of the learner's host."""
         self._links: dict[int, LinkFigures] = {}
         self._keys = LinkKeys.make().to_text() if spec.plan.num_hosts > 1 else ""
 
@@ -103,7 +105,9 @@ class RemoteEngine:
     def _listen(self, agent: AgentHandle, others: ActorHosts, stop: StopRequest) -> Outcome:
         told = Stop.NO
         while True:
-            answer = agent.poll(self._question(0.0 if told < stop.level else self._poll_s()))
+            answer = agent.poll(
+                self._question(0.0 if told < stop.level else self._poll_s(), others)
+            )
             self._boards.put(answer.posts)
             self._keep_posts(answer.posts)
             others.lose(answer.lost_hosts)
@@ -118,15 +122,25 @@ class RemoteEngine:
                 self._keep(answer.checkpoint)
             self._observer.tick()
             if answer.outcome is not None:
-                return answer.outcome
-            if stop.level > told:
-                told = stop.level
+                return self._judge(answer.outcome, others.failure)
+            wanted = stop.level if others.failure is None else max(stop.level, Stop.FINISH)
+            if wanted > told:
+                told = wanted
                 agent.stop(told)
 
-    def _question(self, timeout_s: float) -> Question:
+    def _judge(self, outcome: Outcome, failure: TianjiError | None) -> Outcome:
+        """Return how the group ended, where its actors on other hosts may have failed it."""
+        if failure is None or outcome["because"] not in ("interrupted", "failed"):
+            return outcome
+        if self._spec.has_head and isinstance(failure, UsageError | RunLost):
+            raise failure  # it ends the other groups too
+        return {**outcome, "because": "failed", "first_cause": str(failure)}
+
+    def _question(self, timeout_s: float, others: ActorHosts) -> Question:
         posts = self._boards.take_new(self._peers)
         self._keep_posts(posts)
-        return Question(timeout_s, self._neighbours.other_steps(), posts)
+        steps = self._neighbours.other_steps()
+        return Question(timeout_s, steps, posts, sorted(tuple(others.given_up)))
 
     def _keep_posts(self, posts: Sequence[Post]) -> None:
         self._posts |= {post.board: post for post in posts}
@@ -160,9 +174,10 @@ class RemoteEngine:
     def _after_loss(self, lost: HostLost) -> Outcome | None:
         """Report it; return how the run ends, where it cannot go on."""
         self._restarts += 1
+        self._losses += 1
         most = self._spec.config.supervise.max_restarts
-        text = f"{lost} Restart {self._restarts} of {most}, from the last checkpoint."
-        if self._restarts > most:
+        text = f"{lost} Restart {self._losses} of {most}, from the last checkpoint."
+        if self._losses > most:
             return self._without_host("failed", str(lost))
         self._observer.report(Event(kind="restart", role="supervisor", text=text))
         return None

@@ -13,10 +13,13 @@ so that a host that was given up cannot come back while another one has its acto
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from tianji.algorithms.interface import Gather
@@ -29,6 +32,7 @@ from tianji.channels.orders import Order
 from tianji.channels.shm import ShmReceiver
 from tianji.engines.assembly.wiring import SharedMemory
 from tianji.engines.spec import RunSpec
+from tianji.errors import ChannelError
 from tianji.gateways.gateway import Gateway
 from tianji.gateways.interface import Port
 from tianji.gateways.links.keys import LinkKeys
@@ -55,6 +59,8 @@ HOME = "the learner's host"
 LIMITS = LinkLimits(gone_after_ns=8_000_000_000)
 """A host that says nothing for 5 s, and does not come back within 8 s more, is lost: others take
 the turns of its actors."""
+NEVER_CAME_NS = 30_000_000_000
+"""A host that was started and has not connected after this time cannot reach the learner's."""
 MAX_BOARD_BYTES = 1 << 31
 ACTORS, BUFFER = "actors", "buffer"
 
@@ -88,7 +94,9 @@ class HomeLinks:
         """What has crossed over links that were given up."""
         self._totals: dict[int, BoardSink] = {}
         """The ports that write totals: a board has one writer, whatever the number of links."""
+        self._given_up: set[int] = set()
         self.port = 0
+        self._tell_at = 1
 
     def connect(self, memory: SharedMemory, on_lost: OnLost) -> Gateway:
         """Make the gateway of this host."""
@@ -119,6 +127,18 @@ class HomeLinks:
         rows = self._memory.control.supervision.rows
         return Expected(name, [rows[actor.name][Order.RESETS] for actor in actors])
 
+    def give_up(self, hosts: Sequence[int]) -> None:
+        """Go on without the actors of these hosts: nobody waits for them any more."""
+        for host in set(hosts) - self._given_up:
+            self._given_up.add(host)
+            with contextlib.suppress(ChannelError):  # the group has ended
+                self._gateway.do(partial(self._give_up, host))
+
+    def _give_up(self, host: int) -> None:
+        for actor in self._program.actors_on(host):
+            self._memory.control.supervision.post(actor.name, Order.GIVEN_UP, 1)
+            self._on_lost(actor.index, None)
+
     def _ports(self, actors: Sequence[Role], policy: BoardSource) -> list[Port]:
         control, stream = self._memory.control, self._memory.stream
         bell, indices = self._buffer_bell(), [actor.index for actor in actors]
@@ -147,9 +167,8 @@ class HomeLinks:
         return self._memory.control.bell(self._program.bells()[buffer.name])
 
     def lost(self) -> list[int]:
-        """Return the hosts that were silent for too long."""
-        links = tuple(self._open.items())
-        return [host for host, opened in links if opened.link.state is LinkState.GONE]
+        """Return the hosts that were silent for too long, or never came."""
+        return [host for host, opened in tuple(self._open.items()) if _is_lost(opened.link)]
 
     def figures(self) -> list[LinkFigures]:
         return [self._figures(host, opened) for host, opened in tuple(self._open.items())]
@@ -164,10 +183,20 @@ class HomeLinks:
             past.policies + opened.policy.num_forwarded,
         )
 
-    @property
-    def num_refused(self) -> int:
-        """Connections and messages that were refused."""
-        return self._gateway.refusals.total
+    def news(self) -> str:
+        """Return how often strangers and messages were refused, when that has doubled; else ""."""
+        counts = self._gateway.refusals.counts
+        if counts.total() < self._tell_at:
+            return ""
+        self._tell_at = 2 * counts.total()
+        why = ", ".join(f"{count} times because {reason.value}" for reason, count in counts.items())
+        return f"Connections or messages of other hosts were refused: {why}."
+
+
+def _is_lost(link: Link) -> bool:
+    if link.state is LinkState.EXPECTED:
+        return time.monotonic_ns() - link.report().state_since_ns > NEVER_CAME_NS
+    return link.state is LinkState.GONE
 
 
 def _policy_source(memory: SharedMemory) -> BoardSource:

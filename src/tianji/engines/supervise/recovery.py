@@ -121,19 +121,31 @@ class Recovery:
         for actor in worker.actors:
             self._control.supervision.post(actor.name, Order.GIVEN_UP, 1)
         self._reset_lanes(worker)
-        left = [
-            actor.index
-            for other in self._workers.values()
-            for actor in other.actors
-            if not other.health.is_given_up
-        ]
         self._observer.report(Event(kind="note", role=worker.name, text=text))
-        if self._has_learner:
-            left += self._elsewhere
+        left = self._actors_left()
         if worker.trains or worker.serves or not left:
             self.fail(worker, text)
         elif task := lost_task(self._config, left):
             self.fail(worker, f"{text} No actor of {task} is left.")
+
+    def _actors_left(self) -> list[int]:
+        """Return the actors that were not given up, those on other hosts too."""
+        workers = (worker for worker in self._workers.values() if not worker.health.is_given_up)
+        left = [actor.index for worker in workers for actor in worker.actors]
+        if self._has_learner:
+            rows = self._control.supervision.rows
+            elsewhere = self._elsewhere.items()
+            left += [index for index, name in elsewhere if not rows[name][Order.GIVEN_UP]]
+        return left
+
+    def check_actors(self) -> None:
+        """Fail where no actor is left: those on other hosts may have been given up since."""
+        if not self._actors_left():
+            self.has_failed = True
+            causes = (worker.health.first_cause for worker in self._workers.values())
+            here = next((f": {cause}" for cause in causes if cause), "")
+            text = f"All actors were given up, here and on other hosts{here}"
+            self.first_cause = self.first_cause or text
 
     def fail(self, worker: WatchedWorker, cause: str) -> None:
         """The run cannot go on. The first cause is the one that counts."""

@@ -76,3 +76,17 @@ def test_a_host_whose_actors_are_all_given_up_has_failed(recover):
             workers[name].health.begin(0, 0, 0.0)
             recovery.after_end(workers[name], "it died")
     assert recovery.has_failed
+
+
+def test_a_learner_without_actors_on_any_host_has_failed(recover):
+    recovery, control, workers = recover(here=0)
+    for _ in range(20):
+        workers["actor-0"].health.begin(0, 0, 0.0)
+        recovery.after_end(workers["actor-0"], "it died")
+    control.supervision.post("actor-1", Order.GIVEN_UP, 1)
+    recovery.check_actors()
+    assert not recovery.has_failed
+    control.supervision.post("actor-2", Order.GIVEN_UP, 1)
+    recovery.check_actors()
+    assert recovery.has_failed
+    assert "on other hosts: it died" in recovery.first_cause

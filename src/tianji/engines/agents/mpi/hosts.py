@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from tianji.channels.orders import Stop
 from tianji.config.machine import Machine, read_machine
 from tianji.engines.agents.addresses import Greeter, choose, visit
 from tianji.engines.agents.agent import Agent
@@ -181,6 +182,7 @@ def _serve(mail: Mail) -> NoReturn:
     try:
         while (asked := mail.receive(HEAD)).tag != END:
             if asked.tag == Call.START:
+                agent.stop(Stop.NOW)  # what it ran may not have noticed that it is not wanted
                 agent = Agent()
             mail.send(HEAD, asked.tag, _answer(agent, asked.tag, asked.words))
     except RunLost as lost:
