@@ -43,6 +43,12 @@ Presets: {presets}. `tianji presets` describes them. The path of a YAML file wor
 These are the settings of {algorithm}. Name a preset or --algorithm to see those of another."""
 
 
+RANKS_APART = (
+    "Note: this is one of several ranks of an MPI job, and engine is '{engine}': each rank trains "
+    "a run of its own. --engine mpi makes one run of them."
+)
+
+
 def train(*settings: str) -> Outcome:
     """Train a policy."""
     preset, asked = preset_and_assignments(without_help(settings))
@@ -52,6 +58,8 @@ def train(*settings: str) -> Outcome:
         return train_settings_page(resolved.config, USAGE, ABOUT)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
+    if launched_rank(os.environ) and resolved.config.engine != "mpi":
+        people().print(RANKS_APART.format(engine=resolved.config.engine), markup=False)
     if num_seeds is not None:
         return train_with_seeds(resolved.config, num_seeds)
     from tianji.run import train_config

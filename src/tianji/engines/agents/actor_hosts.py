@@ -7,9 +7,11 @@ the actors to it; one that joins the cluster later gets them within seconds.
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import threading
 import time
+from collections.abc import Callable
 
 from tianji.balance.lost_task import lost_task
 from tianji.channels.orders import Stop
@@ -26,6 +28,11 @@ POLL_S = 0.25
 ENDS_S = 0.05
 AGAIN_S = 1.0
 """Pause before the actors of a host are started again, times the number of failures in a row."""
+PATIENCE_S = 5.0
+NO_HOST = (
+    "No host is free for {actors} of this run: they start when one is. Add a host to the cluster, "
+    "or use a smaller --actor-hosts."
+)
 STOP_S = 5.0
 """Longest time for all of them to end; hosts that do not answer are left behind."""
 SOUND_S = 30.0
@@ -130,11 +137,26 @@ class ActorHosts:
             return True
         return isinstance(error, UsageError) and agent is not None and host not in self._started_s
 
+    def _telling_once(self, host: int) -> Callable[[], bool]:
+        """Return a question whether an agent is still wanted, which tells once that it is waited
+        for."""
+        tell_s = time.monotonic() + PATIENCE_S
+
+        def is_wanted() -> bool:
+            nonlocal tell_s
+            if time.monotonic() > tell_s:
+                tell_s = math.inf
+                num_actors = self._spec.plan.actor_places.count(host)
+                self._tell("note", NO_HOST.format(actors=counted(num_actors, "actor")))
+            return self._is_wanted()
+
+        return is_wanted
+
     def _run_once(self, host: int) -> str:
         """Run the actors of a host until they are not wanted; return why they ended else."""
         agent: AgentHandle | None = None
         try:
-            agent = self._start_agent(unit_of(self._spec, host), self._is_wanted)
+            agent = self._start_agent(unit_of(self._spec, host), self._telling_once(host))
             if agent is None:
                 return ""
             expected = self._home.expect(host)

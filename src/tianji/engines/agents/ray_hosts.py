@@ -26,7 +26,10 @@ from tianji.engines.agents.interface import AgentHandle, Call, HostLost
 from tianji.engines.agents.modules import copy_modules
 from tianji.errors import UsageError
 
-AUTO = "auto"
+AUTO, LOCAL = "auto", "local"
+CURRENT_CLUSTER = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
+"""Where `ray start` notes the address of the cluster on this machine; it may be out of date."""
+TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 LOOPBACK = "127.0.0.1"
 """The address of a Ray that was started for one run. Its ports are open on all interfaces, as
 those of every Ray."""
@@ -89,14 +92,20 @@ class RayHosts:
             quiet["runtime_env"] = {"working_dir": folder}
         if self._address != AUTO:
             _check_address(self._address)
+        elif not (running := _answering_cluster()):
+            cores = len(read_machine().cores)
+            own = {"num_cpus": cores, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+            self._is_ours = True
+            ray.init(address=LOCAL, **own, **quiet)
+            return
+        else:
+            self._address = running
         try:
             ray.init(address=self._address, **quiet)
-        except ConnectionError as error:
-            if self._address != AUTO:
+        except ConnectionError as error:  # its port answers
+            if any(name in os.environ for name in TOKEN_VARIABLES):
                 raise UsageError(NO_CLUSTER.format(self._address, error)) from error
-            cores = len(read_machine().cores)
-            self._is_ours = True
-            ray.init(num_cpus=cores, include_dashboard=False, _node_ip_address=LOOPBACK, **quiet)
+            raise UsageError(NO_TOKEN) from error
         except ray.exceptions.AuthenticationError as error:
             raise UsageError(NO_TOKEN) from error
 
@@ -215,6 +224,17 @@ def import_ray() -> Any:
             "'tianji[ray]'`, on every host, or use --engine local."
         ) from error
     return ray
+
+
+def _answering_cluster() -> str:
+    """Return the address of a cluster that runs on this machine; "" where there is none."""
+    with contextlib.suppress(OSError):
+        address = os.environ.get("RAY_ADDRESS") or CURRENT_CLUSTER.read_text().strip()
+        host, _, port = address.rpartition(":")
+        if host and port.isdigit():
+            socket.create_connection((host, int(port)), ANSWERS_S).close()
+            return address
+    return ""
 
 
 def _check_address(address: str) -> None:
