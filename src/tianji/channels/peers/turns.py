@@ -27,7 +27,7 @@ class Turns:
         self._num_members = num_members
         self._has_turn = 0
         self._waits_for: dict[int, Condition] = {i: lambda: True for i in range(num_members)}
-        """By member, until it is over."""
+        """What each member waits for. A member that has ended is not here."""
         self._is_stuck = False
 
     @contextmanager

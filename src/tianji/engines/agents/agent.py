@@ -13,7 +13,7 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -44,6 +44,7 @@ from tianji.engines.agents.network import Target, measure
 from tianji.engines.agents.peers import PeerBoards
 from tianji.engines.agents.spanning import ActorLink, HomeLinks, weigh_of
 from tianji.engines.assembly.wiring import open_peer_boards
+from tianji.engines.groups.observer import GroupObserver
 from tianji.engines.interface import Neighbours, Outcome
 from tianji.engines.local import Connect, LocalEngine
 from tianji.engines.signals import StopRequest
@@ -52,7 +53,6 @@ from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_of, group_program
 from tianji.programs.program import SUPERVISOR, Program
 from tianji.records import Event, LinkFigures, Report
-from tianji.types import Clock
 
 
 class Agent:
@@ -123,7 +123,8 @@ class Agent:
         if (span := order.span) is not None:
             program = replace(program, here=span.host)
             connect = self._connect(spec, program, span)
-        engine = LocalEngine(spec, program, self, neighbours=neighbours, connect=connect)
+        observer = GroupObserver(self.report, self._watch)
+        engine = LocalEngine(spec, program, observer, neighbours=neighbours, connect=connect)
         threading.Thread(target=self._run, args=(engine, order.resume), daemon=True).start()
         return self._door(span).encode()
 
@@ -193,24 +194,15 @@ class Agent:
         """Ask the group to end, as urgently as this Stop says."""
         self._stop.raise_to(max(self._stop.level, Stop(level)))
 
-    # The observer of the engine.
+    # What the engine tells.
 
     def report(self, report: Report) -> None:
         with self._news:
             self._reports.append(report)
             self._news.notify_all()
 
-    def watch(
-        self,
-        gauges: Gauges,
-        pids: dict[str, int] | None = None,
-        now_ns: Clock = time.monotonic_ns,
-        settle: Callable[[], None] | None = None,
-    ) -> None:
+    def _watch(self, gauges: Gauges, _: Mapping[str, int]) -> None:
         self._gauges = gauges
-
-    def tick(self) -> None:
-        """The head asks for gauges when it wants them."""
 
 
 def _measure(words: bytes) -> bytes:

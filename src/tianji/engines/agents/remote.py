@@ -65,7 +65,7 @@ class RemoteEngine:
         """The latest that was told or heard, by board: another agent begins with them."""
         self._gauges = Gauges(program.kinds())
         self._restarts = self._losses = 0
-        """Of everything, and of the learner's host."""
+        """Restarts of everything, and losses of the learner's host."""
         self._links: dict[int, LinkFigures] = {}
         self._keys = LinkKeys.make().to_text() if spec.plan.num_hosts > 1 else ""
 

@@ -10,13 +10,14 @@ import numpy as np
 from tianji.channels.board import ShmBoardWriter
 from tianji.channels.interface import BoardReader, Bytes
 from tianji.gateways.interface import Outlet, Settled
+from tianji.gateways.ports.sending import SendingPort
 from tianji.gateways.refusals import Refusal, Refused
 
 VERSION = struct.Struct("!q")
 NUM_COPIES = 2  # one on its way, one for the version that comes meanwhile
 
 
-class BoardSource:
+class BoardSource(SendingPort):
     """Reads the board on the writer's host. Versions that come while two are on their way are
     skipped, except for the latest."""
 
@@ -27,9 +28,6 @@ class BoardSource:
         self._free: list[bytearray] = [bytearray() for _ in range(NUM_COPIES)]
         self._forwarded = -1
         self.num_forwarded = 0
-
-    def open(self, outlet: Outlet) -> None:
-        self._outlet = outlet
 
     def pump(self) -> bool:
         before = self.num_forwarded
@@ -57,15 +55,6 @@ class BoardSource:
 
     def _giving_back(self, copy: bytearray) -> Settled:
         return lambda _: self._free.append(copy)
-
-    def place(self, note: bytes, nbytes: int) -> memoryview | None:
-        raise Refused(Refusal.GARBAGE)
-
-    def receive(self, note: bytes, body: memoryview | None) -> None:
-        raise Refused(Refusal.GARBAGE)
-
-    def interrupted(self) -> None:
-        """What was on its way is sent again by the link."""
 
     def reset(self) -> None:
         """A new peer has no version yet."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from tianji.channels.gauges import GAUGE_WORDS, Gauge
 from tianji.channels.orders import ORDER_WORDS, Order
 from tianji.gateways.interface import Outlet
+from tianji.gateways.ports.sending import SendingPort
 from tianji.gateways.refusals import Refusal, Refused
 
 _ORDERS = struct.Struct(f"!{ORDER_WORDS}q")
@@ -28,7 +29,7 @@ _BATCH_ROWS = 64
 Rows = Sequence[memoryview]
 
 
-class OrdersSource:
+class OrdersSource(SendingPort):
     """Reads rows of orders on their writer's host."""
 
     def __init__(self, name: str, rows: Rows) -> None:
@@ -36,9 +37,6 @@ class OrdersSource:
         self.max_body_bytes = _ORDERS.size
         self._rows = rows
         self._numbers = [0] * len(rows)
-
-    def open(self, outlet: Outlet) -> None:
-        self._outlet = outlet
 
     def pump(self) -> bool:
         has_moved = False
@@ -53,21 +51,12 @@ class OrdersSource:
                 has_moved = True
         return has_moved
 
-    def place(self, note: bytes, nbytes: int) -> memoryview | None:
-        raise Refused(Refusal.GARBAGE)
-
-    def receive(self, note: bytes, body: memoryview | None) -> None:
-        raise Refused(Refusal.GARBAGE)
-
-    def interrupted(self) -> None:
-        """What was on its way is sent again by the link."""
-
     def reset(self) -> None:
         """A new peer gets every row that was ever written."""
         self._numbers = [0] * len(self._rows)
 
 
-class GaugesSource:
+class GaugesSource(SendingPort):
     """Reads rows of gauges on the host of their roles."""
 
     def __init__(
@@ -80,9 +69,6 @@ class GaugesSource:
         self._next_ns = 0
         self._begun: list[int] = []
         """The versions that items in work were begun with; the buffer asks late actors to hurry."""
-
-    def open(self, outlet: Outlet) -> None:
-        self._outlet = outlet
 
     def pump(self) -> bool:
         now_ns = self._now_ns()
@@ -97,15 +83,6 @@ class GaugesSource:
             body = b"".join(_GAUGES.pack(*row.tolist()) for row in rows)
             self._outlet.send(_INDEX.pack(first), body)
         return True
-
-    def place(self, note: bytes, nbytes: int) -> memoryview | None:
-        raise Refused(Refusal.GARBAGE)
-
-    def receive(self, note: bytes, body: memoryview | None) -> None:
-        raise Refused(Refusal.GARBAGE)
-
-    def interrupted(self) -> None:
-        """The next rows are newer anyway."""
 
     def reset(self) -> None:
         self._next_ns = 0

@@ -15,12 +15,11 @@ from tianji.channels.contributions import (
     read_wanted,
 )
 from tianji.channels.interface import BoardReader
-from tianji.gateways.interface import Outlet
 from tianji.gateways.ports.boards import VERSION
-from tianji.gateways.refusals import Refusal, Refused
+from tianji.gateways.ports.sending import SendingPort
 
 
-class SumsSource:
+class SumsSource(SendingPort):
     """Answers the latest question."""
 
     def __init__(
@@ -42,9 +41,6 @@ class SumsSource:
         self._answered = -1
         self._answer_bytes = 0
 
-    def open(self, outlet: Outlet) -> None:
-        self._outlet = outlet
-
     def pump(self) -> bool:
         if self._wanted.version() <= self._answered or not self._outlet.has_room(
             self._answer_bytes
@@ -64,15 +60,6 @@ class SumsSource:
         if self._total is None and (size := self._contributions.num_parameters()):
             self._total = WeighedTotal(self._contributions, self._weigh, size)
         return self._total
-
-    def place(self, note: bytes, nbytes: int) -> memoryview | None:
-        raise Refused(Refusal.GARBAGE)
-
-    def receive(self, note: bytes, body: memoryview | None) -> None:
-        raise Refused(Refusal.GARBAGE)
-
-    def interrupted(self) -> None:
-        """What was on its way is sent again by the link."""
 
     def reset(self) -> None:
         """Answer the latest question again, should a new peer repeat it."""

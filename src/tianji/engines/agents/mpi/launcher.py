@@ -14,7 +14,8 @@ from tianji.config.machine import Machine
 from tianji.errors import UsageError
 
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-"""Of Open MPI, of srun --mpi=pmix, and of MPICH and srun --mpi=pmi2."""
+"""Variables with the rank: Open MPI sets the first, srun --mpi=pmix the second, MPICH and srun
+--mpi=pmi2 the third."""
 
 
 def launched_rank(environ: Mapping[str, str]) -> int | None:
@@ -26,9 +27,9 @@ class Slurm(NamedTuple):
     """The share of a Slurm job that this process belongs to."""
 
     num_tasks: int
-    """Of the step, inside srun; else of the job."""
+    """Tasks of the step inside srun, or else of the job."""
     cpus: int | None
-    """Of each task, or of this node; None where Slurm does not say."""
+    """Cores of each task, or else of this node; None where Slurm does not say."""
 
     @staticmethod
     def read(environ: Mapping[str, str]) -> Slurm | None:
