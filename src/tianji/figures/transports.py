@@ -21,7 +21,6 @@ OURS = "tianji"
 NAMES = {
     OURS: "tianji (ours)",
     "ray": "ray (RLlib)",
-    "faster-fifo": "faster-fifo (Sample Factory)",
     "xingtian": "XingTian's channel *",
     "authors-hiprlcomm": "TianJi authors' channel *",
     "authors-pickled": "TianJi authors, pickled *",

@@ -36,9 +36,11 @@ class Reported:
 
 
 def where(data: Data) -> str:
-    """Return the machine of some data, such as `AMD EPYC, 2 cores`."""
+    """Return the machine of some data, such as `AMD EPYC, 2 cores`, and whether it was busy."""
     machine = data["machine"]
-    return f"{machine['cpu']}, {machine['cores']} cores"
+    text = f"{machine['cpu']}, {machine['cores']} cores"
+    load = machine.get("load_average", [0.0])[0]
+    return f"{text}, a load average of {load:.1f} before" if load > machine["cores"] else text
 
 
 def times(ratio: float) -> str:

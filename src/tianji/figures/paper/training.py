@@ -113,8 +113,8 @@ def _growth(data: Data, preset: str, rate: str, verb: str) -> str:
     eight, most = rows[min(n for n in rows if n >= 8)], rows[max(n for n in rows if n <= 64)]
     return (
         f"Real: {counted(many, 'group')} {verb} {to_count(real[many][1])} steps/s, "
-        f"{times(real[many][1] / real[few][1])} as many as {counted(few, 'group')} ({combine}, "
-        f"{where(data)}). Simulated: {to_count(eight[rate])} on "
+        f"{times(real[many][1] / real[few][1])} as many as {counted(few, 'group')} "
+        f"({combine}). Simulated: {to_count(eight[rate])} on "
         f"{counted(eight['nodes'], 'machine')}, {to_count(most[rate])} on {most['nodes']}, "
         f"{times(most[rate] / eight[rate])} as many."
     )
@@ -127,11 +127,8 @@ def gap(data: Data, preset: str, rate: str) -> str:
     (one,) = [row for row in simulated_of(data, preset, combine) if row["nodes"] == 1]
     found = by_groups(points, combine, partial(rate_of, rate, 1.0))
     _, middle, best = found[one["groups"]]
-    load = data["machine"].get("load_average")
-    cores = counted(data["machine"]["cores"], "core")
-    busy = f" (its load average was {load[0]:.1f}, with {cores})" if load else ""
     return (
         f"With the same {counted(one['groups'], 'group')} on one machine, real runs reach "
         f"{middle / one[rate]:.2f} of the simulated rate, the best one {best / one[rate]:.2f}: the "
-        f"simulation knows no other work on the machine{busy}."
+        f"simulation knows no other work on the machine ({where(data)})."
     )
