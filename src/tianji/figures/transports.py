@@ -111,10 +111,9 @@ def draw_actors(data: Data) -> Figure:
             _draw_ideal(axes, here)
         else:
             _name_copying(axes, here)
-        _mark_paper(axes, sample_time_s)
         finish_axes(axes, "actors", {n: str(n) for n in sorted({p["actors"] for p in here})})
         finish_values(axes)
-        axes.set_title(f"sample time {sample_time_s * 1e3:g} ms", fontsize=11)
+        axes.set_title(_panel_title(sample_time_s), fontsize=10)
     panels[0].set_ylabel(COLLECTION_TIME)
     style.legend_below(figure, ncols=5, about=_provenance(data), size=9.5)
     return figure
@@ -227,14 +226,11 @@ def _name_copying(axes: Any, points: Sequence[Point]) -> None:
         axes.plot([], [], color=style.QUIET, linestyle=dashes, label="dashed: receiver copies")
 
 
-def _mark_paper(axes: Any, sample_time_s: float) -> None:
-    """Say from how many actors on the paper has a bottleneck; often there are fewer here."""
-    if sample_time_s in SATURATED_ACTORS:
-        text = f"paper: bottleneck at {SATURATED_ACTORS[sample_time_s]} actors"
-        axes.text(
-            0.98, 0.97, text, transform=axes.transAxes, ha="right", va="top", fontsize=9,
-            color=style.BLACK,
-        )  # fmt: skip
+def _panel_title(sample_time_s: float) -> str:
+    """Name the sample time, and from how many actors on the paper has a bottleneck with it."""
+    actors = SATURATED_ACTORS.get(sample_time_s)
+    paper = f" (paper: bottleneck at {actors} actors)" if actors else ""
+    return f"sample time {sample_time_s * 1e3:g} ms{paper}"
 
 
 def _draw_ideal(axes: Any, points: Sequence[Point]) -> None:

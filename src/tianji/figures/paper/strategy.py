@@ -7,7 +7,7 @@ import statistics
 from tianji.figures.balance.scaling_picture import equilibrium
 from tianji.figures.files import Data
 from tianji.figures.paper.record import times, where
-from tianji.wording import counted, to_count
+from tianji.wording import counted, to_count, to_percent
 
 TARGET = 475.0
 
@@ -22,9 +22,20 @@ def scaling(data: Data) -> str:
     return (
         f"The balance is at {counted(actors, 'actor')}, and the highest rate is "
         f"{to_count(best['received'])} steps/s with {best['actors']}{end} ({where(data)}). "
-        f"There the run reaches {_over_simulated(data, actors):.2f} of the simulated rate. "
-        "Reception and training follow production at every size."
+        f"With {actors} the run reaches {_over_simulated(data, actors):.2f} of the simulated rate. "
+        f"At every size {to_percent(_trained_share(data))} or more of what is produced is received "
+        "and trained on as often as the ratio says."
     )
+
+
+def _trained_share(data: Data) -> float:
+    """Return the smallest share of production that is received and trained on, at most 1."""
+    ratio = data["scaling"]["ratio"]
+    shares = [
+        min(point["received"], point["trained"] / ratio) / point["produced"]
+        for point in data["points"]
+    ]
+    return float(min(1.0, *shares))
 
 
 def _over_simulated(data: Data, actors: int) -> float:

@@ -120,7 +120,10 @@ def test_the_balance_is_told_with_the_share_of_the_simulation():
     data["simulated"] = [{**point, "received": 70_000.0} for point in data["points"]]
     said = ours("tianji-6a", data)
     assert "The balance is at 4 actors, and the highest rate is 35.0k steps/s with 4" in said
-    assert "0.50 of the simulated rate" in said
+    assert "With 4 the run reaches 0.50 of the simulated rate" in said
+    assert "At every size 100 % or more" in said
+    data["points"][1]["trained"] *= 0.9
+    assert "At every size 90 % or more" in ours("tianji-6a", data)
 
 
 def test_what_a_plan_and_fresh_batches_are_worth_is_told():
