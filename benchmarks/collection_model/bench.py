@@ -115,7 +115,9 @@ def write_figure_data(points: list[dict[str, Any]], saturation: list[dict[str, A
 def main() -> int:
     made = parser(__doc__ or "")
     made.formatter_class = argparse.RawDescriptionHelpFormatter
-    made.add_argument("--figure", action="store_true", help="write the data of equation-1")
+    made.add_argument(
+        "--figure", action="store_true", help="write the data of equation-1 (quick runs write none)"
+    )
     args = made.parse_args()
     turns, point_s = (1, 0.1) if args.quick else (TURNS, 0.6)
     todo = [s for s in settings() if not args.quick or s[0] == FIGURE_SIZE]
@@ -126,7 +128,7 @@ def main() -> int:
     show(report, points)
     saturation = [model.saturation(FIGURE_SIZE, sample_s) for sample_s in (0.0, *SAMPLE_TIMES_S)]
     report.note(points=points, saturation=saturation)
-    if args.figure:
+    if args.figure and not args.quick:
         write_figure_data(points, saturation)
     for row in saturation:
         print(
