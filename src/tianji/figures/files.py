@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import tempfile
 from collections.abc import Mapping
 from importlib import resources
@@ -40,11 +41,12 @@ def write_data(data: Data, path: Path) -> None:
 
 def describe(name: str) -> dict[str, Any]:
     """Return where data that is measured now comes from."""
+    load_average = [round(load, 2) for load in os.getloadavg()]
     return {
         "figure": name,
         "command": f"tianji figure {name} --rerun",
         "commit": "installed",
-        "machine": describe_machine(),
+        "machine": {**describe_machine(), "load_average": load_average},
         "versions": {"tianji": VERSION},
     }
 

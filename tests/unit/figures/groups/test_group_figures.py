@@ -13,7 +13,6 @@ from tianji.figures import catalogue
 from tianji.figures.catalogue import FIGURES
 from tianji.figures.commands import CommandRun
 from tianji.figures.groups import runs
-from tianji.figures.groups.picture import _by_groups
 from tianji.figures.groups.runs import (
     WIDE,
     GroupRuns,
@@ -22,6 +21,7 @@ from tianji.figures.groups.runs import (
     trained_per_step,
     waves,
 )
+from tianji.figures.groups.summary import by_groups
 
 
 def lines(axes):
@@ -42,26 +42,44 @@ def test_each_is_drawn_by_one_command(name, data, tmp_path, monkeypatch):
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
-def test_simulated_points_are_named_and_apart_from_real_ones():
+def test_simulated_points_are_named_and_stand_at_the_groups_of_real_ones():
     left, right = FIGURES["tianji-6c"].draw(groups_data()).axes
     assert list(lines(left)["average"].get_xdata()) == [1, 2]
-    assert list(lines(right)["average, simulated"].get_xdata()) == [1, 2, 8, 32, 256]
     assert not any("simulated" in str(name) for name in lines(left))
-    assert "simulated" in right.get_xlabel() and "real" in left.get_xlabel()
+    assert "real" in left.get_xlabel()
     assert list(lines(left)["in proportion"].get_ydata()) == [10_000, 20_000]
+    assert list(lines(right)["average"].get_xdata()) == [1, 2]
+    assert list(lines(right)["average, simulated"].get_xdata()) == [2, 4, 16, 64, 512]
+    ticks = [label.get_text() for label in right.get_xticklabels()]
+    assert ticks == ["1", "2", "16\non 8", "512\non 256"]
 
 
-def test_throughput_of_eight_machines_and_more_is_simulated():
+def test_throughput_has_simulated_points_from_one_machine_on():
     *_, right = FIGURES["tianji-4c"].draw(groups_data()).axes
-    simulated = lines(right)["gossip, 8 to 256 machines, simulated"]
-    assert list(simulated.get_xdata()) == [16, 64, 512]
+    assert list(lines(right)["gossip, simulated"].get_xdata()) == [2, 4, 16, 64, 512]
     assert list(lines(right)["gossip"].get_xdata()) == [1, 2]
 
 
-def test_the_pictures_say_what_the_paper_reports():
-    for name, words in (("tianji-4c", "4.36 times"), ("tianji-4d", "no numbers")):
+def test_bars_say_which_machines_are_simulated():
+    _, bars = FIGURES["tianji-4d"].draw(groups_data()).axes
+    names = [label.get_text() for label in bars.get_xticklabels()]
+    assert names == [
+        "1 on 1\nreal", "2 on 1\nreal", "2 on 1\nsimulated", "16 on 8\nsimulated",
+    ]  # fmt: skip
+
+
+def test_other_systems_are_drawn_beside_runs_on_such_a_machine():
+    data = groups_data()
+    assert not FIGURES["tianji-4c"].draw(data).axes[0].texts
+    data["machine"] = {"cpu": "AMD EPYC", "cores": 2}
+    texts = [text.get_text() for text in FIGURES["tianji-4c"].draw(data).axes[0].texts]
+    assert "RLlib, PPO: 19.7 s" in texts and "Sample Factory, APPO: 9.3 s" in texts
+    assert "TianJi authors' code, PPO: not in 70 s" in texts
+
+
+def test_the_pictures_say_where_the_runs_were_made():
+    for name in ("tianji-4c", "tianji-4d", "tianji-6c"):
         (legend,) = FIGURES[name].draw(groups_data()).legends
-        assert words in legend.get_title().get_text()
         assert "Made-up CPU" in legend.get_title().get_text()
 
 
@@ -70,7 +88,7 @@ def test_a_median_that_was_never_reached_is_not_drawn():
         return {"groups": 2, "combine": "gossip", "seed": seed, "time_to_target_s": seconds}
 
     def find(points):
-        return _by_groups(points, "gossip", lambda p: p["time_to_target_s"])
+        return by_groups(points, "gossip", lambda p: p["time_to_target_s"])
 
     assert find([point(1, 4.0), point(2, 5.0), point(3, None)]) == {2: (4.0, 5.0, 5.0)}
     assert find([point(1, 4.0), point(2, None)]) == {}
@@ -166,3 +184,5 @@ def test_lines_between_hosts_are_held_against_iperf3():
     limited, free = FIGURES["tianji-5d"].draw(link_data()).axes
     assert "125 MB/s" in limited.get_title() and "no limit" in free.get_title()
     assert lines(limited)["iperf3"].get_ydata()[0] == 119.0
+    assert lines(limited)["paper: Ethernet, 125 MB/s"].get_ydata()[0] == 125.0
+    assert lines(free)["paper: falls after 2048 KB on InfiniBand"].get_xdata()[0] == 2 << 20
