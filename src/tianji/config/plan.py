@@ -12,6 +12,11 @@ from tianji.config.schema import Record
 Bottleneck = Literal["sampling", "training", "communication", "processors"]
 Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
 """The places where policies can choose actions."""
+Balance: TypeAlias = Literal["paced", "free", "blocking", "dropping"]
+"""The ways to keep actors and learner in step (buffer/)."""
+IN_STEP: tuple[Balance, ...] = ("paced", "blocking")
+"""Those with which one side waits for the other, so that both are equally fast in the end. With the
+others actors run ahead of the learner, or the learner ahead of them."""
 
 
 class Prediction(Record):
@@ -71,10 +76,14 @@ class RunPlan(Record):
     unrolls_per_version: int
     warmup_unrolls: int
     lag_target: int
-    """Lag of an unroll in steady state, in versions, which pacing maintains."""
+    """Lag of an unroll in steady state, in versions: what pacing maintains, or what a full queue of
+    fixed size makes it."""
     max_lag: int
-    balance: Literal["paced", "free"] = "paced"
-    """`paced` keeps actors and learner in a ratio; with `free`, neither ever waits."""
+    balance: Balance = "paced"
+    """`paced` keeps actors and learner in a ratio; with `free`, neither ever waits; with `blocking`
+    and `dropping`, a queue of fixed size is between them."""
+    queue_size: int = 0
+    """Unrolls that this queue can hold; 0 without one."""
     ratio: float
     shared_memory_bytes: int
     """Slots, replay, lanes and control."""

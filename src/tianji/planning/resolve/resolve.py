@@ -12,7 +12,7 @@ from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import NUM_COPIES
 from tianji.config.machine import Machine
-from tianji.config.plan import RunPlan
+from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
@@ -32,7 +32,6 @@ from tianji.planning.resolve.slots import (
     Slots,
     count_processes,
     estimated_memory,
-    lag_target,
     plan_slots,
 )
 from tianji.planning.solve.demand import Demand, RunMemory
@@ -58,7 +57,7 @@ class _Shares:
 
     @property
     def actors_per_worker(self) -> int:
-        return self.num_actors if self.places.is_together else 1
+        return self.places.actors_per_worker(self.num_actors)
 
     @property
     def processes(self) -> Processes:
@@ -122,10 +121,10 @@ def resolve(
         replay_on_gpu=slots.replay is not None and not slots.replay.has_observations,
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
-        # Rounds of gradients are closed; nothing is paced.
-        lag_target=0 if isinstance(cadence, Gather) else lag_target(config),
+        lag_target=slots.lag_target,
         max_lag=config.max_lag,
         balance=config.balance,
+        queue_size=slots.queue_size,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
         gpu_bytes={} if gpu is None else gpu.parts,
@@ -178,6 +177,7 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
     run = Run(config, probe)
     cadence, fixed = run.cadence, _set_actors(config)
     counts = [fixed] if fixed else _even_counts(config, cadence)
+    slots = {count: plan_slots(run, count) for count in counts}
     return Demand(
         num_envs=config.num_envs,
         unroll_length=cadence.unroll_length,
@@ -185,9 +185,9 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
         trained_steps_per_version=cadence.trained_steps_per_version,
         ratio=cadence.ratio,
         staleness=staleness(cadence),
-        lag_target=lag_target(config),
+        lag_target=slots[counts[0]].lag_target,
         max_lag=config.max_lag,
-        shared={n: plan_slots(run, n).shared for n in counts},
+        shared={count: found.shared for count, found in slots.items()},
         policy_copies=NUM_COPIES,
         num_actors=fixed,
         learner_threads=_set(config.learner_threads),
@@ -258,8 +258,8 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
 def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
     """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
     images takes several times as long as acting, so that the actors mostly wait, unless their
-    balance is free."""
-    if places.trains_images_on_cpu and config.balance == "paced":
+    balance lets them run ahead."""
+    if places.trains_images_on_cpu and config.balance in IN_STEP:
         return num_cores
     if places.device != "cpu":
         return 1  # it launches kernels
