@@ -13,6 +13,7 @@ BUILT_IN = {
     "ppo": "ppo.spec:ALGORITHM",
     "dqn": "dqn.spec:ALGORITHM",
     "apex": "apex.spec:ALGORITHM",
+    "sac": "sac.spec:ALGORITHM",
     "impala": "impala.spec:ALGORITHM",
     "rennala-nigt": "policy_gradient.spec:RENNALA_NIGT",
     "malenia-nigt": "policy_gradient.spec:MALENIA_NIGT",

@@ -11,6 +11,7 @@ from tianji.algorithms.interface import (
     ReplayCadence,
 )
 from tianji.algorithms.registry import later
+from tianji.algorithms.replay_checks import check_replay
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
@@ -65,27 +66,7 @@ def check(spaces: Spaces, config: RunConfig) -> None:
             f"dueling is a shape of TianJi's own networks, and model.factory is "
             f"'{config.model.factory}'. Set dueling to false, and combine the two streams there."
         )
-    if config.normalize.rewards:
-        raise UsageError(
-            "normalize.rewards follows returns through whole unrolls, and DQN learns from single "
-            "transitions. Set it to false; the Huber loss and max_grad_norm bound large rewards."
-        )
-    _check_sizes(config, config.algorithm)
-
-
-def _check_sizes(config: RunConfig, algorithm: DQNConfig) -> None:
-    if algorithm.warmup_steps > algorithm.replay_size:
-        raise UsageError(
-            f"warmup_steps {algorithm.warmup_steps} is more than replay_size "
-            f"{algorithm.replay_size}: the first update would never come. Raise replay_size."
-        )
-    per_round = config.num_envs * algorithm.unroll_length
-    if algorithm.replay_size < per_round:
-        raise UsageError(
-            f"replay_size {algorithm.replay_size} is less than one round of unrolls: num_envs "
-            f"{config.num_envs} * unroll_length {algorithm.unroll_length} = {per_round} steps. "
-            "Raise replay_size."
-        )
+    check_replay(config, "DQN", config.algorithm.replay_size, config.algorithm.warmup_steps)
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
