@@ -12,7 +12,7 @@ from tianji.config.run import RunConfig, mixes_groups
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
 from tianji.models.actions import squashed_layout
-from tianji.models.sizes import check_model
+from tianji.models.sizes import check_model, hidden_widths
 from tianji.types import Field
 
 
@@ -43,10 +43,10 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
     squashed_layout(spaces.action)
     check_replay(config, "SAC", config.algorithm.replay_size, config.algorithm.warmup_steps)
-    if config.model.hidden == ():
+    if not hidden_widths(spaces, config):
         raise UsageError(
-            "model.hidden is empty, and a critic without hidden layers rates an action alike in "
-            "all states. Set model.hidden to 256,256."
+            "model.hidden has no layers, and a critic without hidden layers rates an action alike "
+            "in all states. Set model.hidden to 256,256."
         )
     if mixes_groups(config):
         raise UsageError(
