@@ -216,7 +216,12 @@ def test_every_key_of_the_metrics_is_explained(preset, in_new_folder):
     assert [key for key in gathered if not re.search(rf"`(gather)?\.{key}`", explained)] == []
 
 
-PRESETS = {"ppo": "cartpole-ppo", "dqn": "cartpole-dqn", "impala": "cartpole-impala"}
+PRESETS = {
+    "ppo": "cartpole-ppo",
+    "dqn": "cartpole-dqn",
+    "impala": "cartpole-impala",
+    "sac": "pendulum-sac",
+}
 """Of algorithms; the others have presets of their own names."""
 
 
