@@ -178,10 +178,10 @@ class ClosedNetwork:
             x_KBF = x_KBF[:, :num_trained]
         tops_BF = layers[-1].trained_BF if layers else x_KBF.unbind(0)
         for layer, gradient_AB, x_BF in zip(self._outputs, gradients_AB, tops_BF, strict=True):
-            counted_AB = gradient_AB
+            counted_AB, counted_BF = gradient_AB, x_BF
             if num_counted is not None:
-                counted_AB, x_BF = gradient_AB[:, :num_counted], x_BF[:num_counted]  # noqa: PLW2901
-            torch.mm(counted_AB, x_BF, out=layer.weight_gradient)
+                counted_AB, counted_BF = gradient_AB[:, :num_counted], x_BF[:num_counted]
+            torch.mm(counted_AB, counted_BF, out=layer.weight_gradient)
             torch.sum(counted_AB, 1, out=layer.bias_gradient)
         if not layers:
             return
