@@ -41,8 +41,8 @@ class Transitions(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Each is differentiated by its own parameters alone: Q by the critics', J by the policy's, the
-    last by the temperature's."""
+    """Three numbers. Each is differentiated with respect to the parameters of its own network
+    alone, and is a constant for the others."""
 
     critics: Tensor
     policy: Tensor
