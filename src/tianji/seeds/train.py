@@ -61,7 +61,7 @@ def train_seeds(
             "Use a smaller --seed."
         )
     shares = _shares(config, num_seeds, read_machine())
-    config = _planned_by_rule(config) if len(shares) > 1 else config
+    config = planned_by_rule(config) if len(shares) > 1 else config
     folder = new_seeds_dir(config, num_seeds, base)
     seeds = range(config.seed, config.seed + num_seeds)
     changes = ({"seed": seed, "run": f"{SEED_PREFIX}{seed}"} for seed in seeds)
@@ -110,10 +110,10 @@ def _check(config: RunConfig, machine: Machine, shares: Shares) -> None:
     memory_bytes = machine.memory_bytes // len(shares)
     share = Machine(shares[0], memory_bytes, machine.is_shared)
     with tell_progress(config.observe.display) as tell:
-        plan_run(_planned_by_rule(config), config.envs or config.env, share, tell)
+        plan_run(planned_by_rule(config), config.envs or config.env, share, tell)
 
 
-def _planned_by_rule(config: RunConfig) -> RunConfig:
+def planned_by_rule(config: RunConfig) -> RunConfig:
     """Plan by rule: runs that measure at the same time would disturb each other."""
     if config.plan.source != "auto":
         return config
