@@ -18,20 +18,21 @@ import json
 import math
 import os
 import platform
-import random
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
+
+from tianji.comparison.turns import alternate as alternate
 
 ROOT = Path(__file__).resolve().parent.parent
 BULKY = ("metrics", "plan", "config", "run_dir", "lag_histogram", "checkpoint")
@@ -39,9 +40,6 @@ OUR_PACKAGES = ("tianji", "torch", "gymnasium", "numpy")
 
 OTHERS = "others_cores"  # cores that other processes used while a contestant ran
 QUIET_CORES = 0.1
-
-T = TypeVar("T")
-
 
 # ------------------------------------------------------------------------------------ facts
 
@@ -115,16 +113,6 @@ def spread(values: Sequence[float | None], digits: int = 2) -> str:
 
 def ratio(numerator: float | None, denominator: float | None) -> float | None:
     return None if numerator is None or not denominator else numerator / denominator
-
-
-def alternate(contestants: Sequence[T], seeds: Iterable[int]) -> Iterator[tuple[T, int]]:
-    """Every contestant once per seed, in another order each time, so that what the machine does
-    meanwhile (or what a neighbour leaves behind) meets all alike."""
-    for seed in seeds:
-        order = list(contestants)
-        random.Random(seed).shuffle(order)
-        for contestant in order:
-            yield contestant, seed
 
 
 # ---------------------------------------------------------------------------------- processes

@@ -5,8 +5,8 @@
 >>> action = policy.act(observation)
 """
 
-from tianji.api import Trained, load, make_config, train
+from tianji.api import Trained, compare, load, make_config, train
 from tianji.errors import TianjiError, UsageError
 
 __version__ = "0.1.0"
-__all__ = ["TianjiError", "Trained", "UsageError", "load", "make_config", "train"]
+__all__ = ["TianjiError", "Trained", "UsageError", "compare", "load", "make_config", "train"]

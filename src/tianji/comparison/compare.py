@@ -17,7 +17,7 @@ from typing import cast
 from tianji.checkpoint.durable import replace_json, to_plain
 from tianji.comparison import words
 from tianji.comparison.bound import Bound, bound_of, find_profile
-from tianji.comparison.contest import Contest, Turn
+from tianji.comparison.contest import Contest, Turn, refusal
 from tianji.comparison.folder import (
     COMPARISON_FILE,
     open_folder,
@@ -82,14 +82,14 @@ def check(contest: Contest, machine: Machine) -> None:
             f"{len(contest.seeds)} seeds from {contest.seeds[0]}: the last one must be below "
             f"{SEED_LIMIT}. Use a smaller --seed."
         )
-    mistakes = []
+    mistakes = {}
     for one in contest.contestants:
         try:
             _check_one(one.config, machine)
         except UsageError as error:
-            mistakes.append(f"{one.name}: {error}")
+            mistakes[one.name] = str(error)
     if mistakes:
-        raise UsageError("\n".join(mistakes))
+        raise refusal(mistakes, len(contest.contestants))
 
 
 def _check_one(config: RunConfig, machine: Machine) -> None:

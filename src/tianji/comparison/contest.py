@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from tianji.comparison.turns import alternate
 from tianji.config.run import RunConfig
+from tianji.errors import UsageError
 
 ENOUGH_SEEDS = 5
 """With fewer seeds, a difference between returns or times to a target may be chance."""
@@ -58,3 +60,11 @@ def _turn(contestant: Contestant, seed: int) -> Turn:
     name = f"{contestant.name}-s{seed}"
     config = contestant.config.model_copy(update={"seed": seed, "run": name})
     return Turn(name, contestant.name, config)
+
+
+def refusal(mistakes: Mapping[str, str], num_contestants: int) -> UsageError:
+    """Return one error for the mistakes by contestant. One that all share is told once."""
+    texts = set(mistakes.values())
+    if len(mistakes) == num_contestants and len(texts) == 1:
+        return UsageError(texts.pop())
+    return UsageError("\n".join(f"{name}: {text}" for name, text in mistakes.items()))

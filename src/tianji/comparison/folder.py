@@ -10,7 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypedDict
 
-import tianji
 from tianji.comparison.contest import Contest
 from tianji.config.schema import flat
 from tianji.config.settings import value_text
@@ -104,7 +103,7 @@ def provenance() -> Provenance:
 def package_commit() -> str:
     """Return the commit of the checkout that this package is part of, with a plus sign if files
     have changed since; `installed` outside of a checkout."""
-    folder = Path(tianji.__file__).parent
+    folder = Path(__file__).parents[1]
 
     def git(*words: str) -> str:
         done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -17,8 +18,10 @@ from tianji.wording import counted, to_count
 PICTURE_FILE = "comparison.png"
 Colors: TypeAlias = Mapping[str, str]
 Find: TypeAlias = Callable[[StyleFigures], float | None]
-_LABELLED = 5
-"""With more styles, numbers above the bars would touch each other."""
+_LABELLED = 8
+"""With more bars, numbers above them would touch each other, and are turned."""
+ABOUT_WIDTH = 190
+"""Characters of a line below the panels."""
 
 
 def draw(report: Comparison, path: Path) -> None:
@@ -43,12 +46,13 @@ def draw(report: Comparison, path: Path) -> None:
 def _about(report: Comparison) -> str:
     machine, num_seeds = report["machine"], len(report["seeds"])
     few = " (too few for a claim)" if num_seeds < ENOUGH_SEEDS else ""
-    return (
+    about = (
         f"{machine['cpu']}, {counted(machine['cores'], 'core')}, one run at a time, "
-        f"{counted(num_seeds, 'seed')}{few}. Lines: interquartile mean; band: 95 % stratified "
-        "bootstrap interval;\nruns that have ended keep their last value. "
+        f"{counted(num_seeds, 'seed')}{few}. Lines: interquartile mean over seeds; bands: 95 % "
+        "stratified bootstrap interval; runs that have ended keep their last value. "
         f"Commit {report['commit']}, {report['time'][:10]}: {report['command']}"
     )
+    return textwrap.fill(about, ABOUT_WIDTH)
 
 
 def _draw_returns(
@@ -58,7 +62,9 @@ def _draw_returns(
     along: Literal["wall_s", "env_steps"],
     label: str,
 ) -> None:
-    for name, curves in _curves(report["runs"]).items():
+    found_curves = _curves(report["runs"])
+    for name in [name for name in colors if name in found_curves]:
+        curves = found_curves[name]
         places, returns = on_one_grid(curves, along)
         found = estimate_iqm([returns])
         axes.plot(places, found.value, color=colors[name], linewidth=1.8, label=name)
@@ -96,7 +102,7 @@ def _draw_certainty(
     style.quieten(axes)
     axes.set(xlim=(-0.03, 1.03), ylim=(len(others) - 0.5, -0.5))
     axes.set_yticks(range(len(others)), [one["style"] for one in others])
-    axes.set_xlabel("circle: sooner at the target; square: higher final return")
+    axes.set_xlabel("circle: sooner at the target; square: higher return", fontsize=9)
     _name(axes, f"probability that {report['reference']} is better")
 
 
@@ -123,7 +129,7 @@ def _draw_throughput(axes: Any, styles: Sequence[StyleFigures], colors: Colors) 
             rate = find(one) or 0.0
             spot = _spot(group, place, len(styles))
             axes.bar(spot, rate / base[name], _width(len(styles)), color=colors[one["style"]])
-            _label(axes, spot, rate / base[name], to_count(rate), len(styles))
+            _label(axes, spot, rate / base[name], to_count(rate), len(styles) * len(rates))
     _finish_bars(axes, list(rates))
     axes.set_ylabel(f"times {styles[0]['style']}'s", fontsize=9)
     _name(axes, "throughput, steps per second")
@@ -156,7 +162,7 @@ def _draw_bars(
             value, spot = find(one), _spot(group, place, len(styles))
             if value is not None:
                 axes.bar(spot, value, _width(len(styles)), color=colors[one["style"]])
-                _label(axes, spot, value, shown.format(value), len(styles))
+                _label(axes, spot, value, shown.format(value), len(styles) * len(groups))
     _finish_bars(axes, list(groups))
     _name(axes, title)
 
@@ -169,8 +175,8 @@ def _spot(group: int, place: int, count: int) -> float:
     return group + (place - (count - 1) / 2) * _width(count)
 
 
-def _label(axes: Any, spot: float, height: float, text: str, count: int) -> None:
-    turned = 90 if count > _LABELLED else 0
+def _label(axes: Any, spot: float, height: float, text: str, num_bars: int) -> None:
+    turned = 90 if num_bars > _LABELLED else 0
     axes.annotate(
         text, (spot, height), (0, 3), textcoords="offset points", ha="center", va="bottom",
         fontsize=7.5, rotation=turned, color=style.BLACK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from tianji.checkpoint.durable import to_plain
 from tianji.comparison.bound import lower
@@ -67,6 +67,13 @@ class StyleFigures(TypedDict):
     bound_per_s: float | None
     """Steps per second of the slower side alone; None where no profile is known."""
     share_of_bound: float | None
+
+
+class Certainty(NamedTuple):
+    """How sure it is that the reference does better, and by which figure."""
+
+    by: Literal["time_to_target_s", "final_return"]
+    probability: Estimated
 
 
 class Comparison(Provenance):
@@ -137,6 +144,18 @@ def _sum_up(
         bound_per_s=bound,
         share_of_bound=rates["produced"] / bound if bound else None,
     )
+
+
+def certainty(one: StyleFigures, reference: StyleFigures) -> Certainty | None:
+    """Return how sure it is that the reference is better: sooner at the target if runs reach it,
+    else with a higher return. None for the reference, and without runs of both."""
+    better = one["reference_is_better"]
+    if better is None:
+        return None
+    by_time, by_return = better["time_to_target_s"], better["final_return"]
+    if by_time is not None and one["reached"] + reference["reached"]:
+        return Certainty("time_to_target_s", by_time)
+    return None if by_return is None else Certainty("final_return", by_return)
 
 
 def _times(runs: Sequence[RunFigures]) -> list[float]:

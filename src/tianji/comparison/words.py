@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tianji.comparison.contest import ENOUGH_SEEDS
 from tianji.comparison.outcomes import SideFigures
-from tianji.comparison.report import Estimated, StyleFigures
+from tianji.comparison.report import Estimated, StyleFigures, certainty
 from tianji.explain.explain import wait_words
 from tianji.wording import counted, listed, to_count, to_percent, to_seconds, to_value
 
@@ -18,7 +18,7 @@ METHOD = (
 )
 NO_BOUND = (
     "No profile of {styles} is saved, so the table does not say how near {it} came to the speed of "
-    "the slower side alone. `tianji plan` with the same settings measures one."
+    "the slower side alone. `tianji plan PRESET --style NAME` with the same settings measures one."
 )
 STOPPED_AT_TARGET = (
     "Runs stop at the target, so their final returns say little: compare the times and the steps. "
@@ -62,9 +62,11 @@ def _result(one: StyleFigures, target: float | None) -> str:
 
 
 def _not_reached(one: StyleFigures, target: float) -> str:
-    many = f"{one['reached']} of {counted(len(one['seeds']), 'seed')}"
-    final = _value(one["final_return"], 4)
-    return f"It reaches {target:g} in only {many}, and ends with a return of {final}."
+    reached, seeds = one["reached"], counted(len(one["seeds"]), "seed")
+    many = f"reaches {target:g} in only {reached} of {seeds}"
+    if not reached:
+        many = f"does not reach {target:g} ({seeds})"
+    return f"It {many}, and ends with a return of {_value(one['final_return'], 4)}."
 
 
 def _against(one: StyleFigures, reference: StyleFigures, target: float | None) -> str:
@@ -77,25 +79,21 @@ def _against(one: StyleFigures, reference: StyleFigures, target: float | None) -
     if time is None or other is None:
         return _result(one, target)
     steps, base = _known(one["steps_to_target"]), _known(reference["steps_to_target"])
-    split = f": {to_value(steps / base, 2)} times the steps" if steps and base else ""
-    took = f"{to_seconds(time)}, {to_value(time / other, 2)} times as long as {reference['style']}"
-    return f"It takes {took} to {target:g}{split}."
+    told = f"It reaches {target:g} after {to_seconds(time)}, {_times(time / other)} as long as "
+    if not steps or not base:
+        return f"{told}{reference['style']}."
+    return f"{told}{reference['style']}, with {_times(steps / base)} the steps."
 
 
 def _claim(one: StyleFigures, reference: StyleFigures) -> str:
     """Say whether the difference is more than chance."""
-    better = one["reference_is_better"]
-    if better is None:
+    sure = certainty(one, reference)
+    if sure is None:
         return ""
-    by_time = better["time_to_target_s"]
-    found = by_time if by_time is not None and one["reached"] + reference["reached"] else None
-    what = "faster" if found else "better"
-    found = found or better["final_return"]
-    if found is None or found["value"] is None:
-        return ""
+    found, what = sure.probability, "faster" if sure.by == "time_to_target_s" else "better"
     told = f"{reference['style']} is {what} with probability {estimate_text(found, 2)}"
     if found["low"] is None or found["high"] is None or found["seeds"] < ENOUGH_SEEDS:
-        return f"{told}; {counted(found['seeds'], 'seed')} cannot support a claim."
+        return f"{told}; {counted(found['seeds'], 'seed')} cannot support a claim about it."
     if found["low"] <= 0.5 <= found["high"]:
         return f"{told}: no difference can be claimed."
     return f"{told}."
@@ -105,7 +103,7 @@ def _throughput(one: StyleFigures, reference: StyleFigures | None) -> str:
     rates = one["rates_per_s"]
     told = f"It makes {to_count(rates['produced'])} steps/s"
     if reference is not None and (base := reference["rates_per_s"]["produced"]):
-        told += f" ({to_value(rates['produced'] / base, 2)} times {reference['style']}'s)"
+        told += f" ({_times(rates['produced'] / base)} {reference['style']}'s)"
     told += f" and trains on {to_count(rates['trained'])} steps/s"
     if one["share_of_bound"] is not None:
         told += f"; its slower side alone would make {to_count(one['bound_per_s'])} steps/s"
@@ -137,7 +135,7 @@ def _lag(one: StyleFigures, reference: StyleFigures | None) -> str:
         return ""
     other = reference["lag_versions"]["mean"] if reference is not None else None
     beside = f" ({reference['style']}: {other:.2f})" if reference and other is not None else ""
-    return f"Experience is {lag:.2f} versions behind the learner{beside}."
+    return f"The lag is {lag:.2f} versions{beside}."
 
 
 def notes(
@@ -180,6 +178,10 @@ def estimate_text(found: Estimated | None, digits: int) -> str:
 
 def _or_never(value: float | None, digits: int) -> str:
     return "never" if value is None else to_value(value, digits)
+
+
+def _times(factor: float) -> str:
+    return f"{to_value(factor, 2)} times"
 
 
 def _known(found: Estimated | None) -> float | None:
