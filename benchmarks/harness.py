@@ -32,7 +32,7 @@ from typing import Any
 
 import yaml
 
-from tianji.comparison.turns import alternate as alternate
+from tianji.comparison import turns
 
 ROOT = Path(__file__).resolve().parent.parent
 BULKY = ("metrics", "plan", "config", "run_dir", "lag_histogram", "checkpoint")
@@ -40,6 +40,8 @@ OUR_PACKAGES = ("tianji", "torch", "gymnasium", "numpy")
 
 OTHERS = "others_cores"  # cores that other processes used while a contestant ran
 QUIET_CORES = 0.1
+
+alternate = turns.alternate
 
 # ------------------------------------------------------------------------------------ facts
 
