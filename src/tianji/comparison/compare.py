@@ -22,10 +22,11 @@ from tianji.comparison.folder import (
     COMPARISON_FILE,
     open_folder,
     provenance,
-    read_settings,
+    read_before,
     set_aside,
     settings_of,
 )
+from tianji.comparison.neighbours import machine_use, others_cores
 from tianji.comparison.outcomes import (
     RunFigures,
     finished_summary,
@@ -61,11 +62,14 @@ def run_comparison(
     with RunFolder(folder):
         ended = {turn.name: finished_summary(folder / turn.name) for turn in contest.turns}
         done = {name: summary for name, summary in ended.items() if summary is not None}
-        report = _report(contest, done, folder, machine)
+        others = read_before(folder).get("others_cores", 0.0)
+        report = _report(contest, done, folder, machine, others)
         if len(done) < len(ended):
             replace_json(folder / COMPARISON_FILE, report)
+            before = machine_use()
             done |= _run_missing(contest, folder, machine, screen, done)
-            report = _report(contest, done, folder, machine)
+            others = max(others, others_cores(before, machine_use()))
+            report = _report(contest, done, folder, machine, others)
         if any(is_finished(run) for run in report["runs"]):
             from tianji.comparison.picture import PICTURE_FILE, draw
 
@@ -125,7 +129,7 @@ def _title(contest: Contest) -> str:
 
 
 def _report(
-    contest: Contest, done: dict[str, Summary], folder: Path, machine: Machine
+    contest: Contest, done: dict[str, Summary], folder: Path, machine: Machine, others: float
 ) -> Comparison:
     lags = [one.config.max_lag for one in contest.contestants]
     runs = [
@@ -144,15 +148,16 @@ def _report(
         target_return=target,
         reference=contest.reference.name,
         seeds=list(contest.seeds),
+        others_cores=others,
         missing=missing,
         styles=styles,
         says=words.say_all(styles, target),
-        notes=words.notes(styles, missing, target, points),
+        notes=words.notes(styles, missing, target, points, others),
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         **provenance(),
         run_dir=str(folder),
         picture=None,
-        settings={**read_settings(folder), **settings_of(contest)},
+        settings={**read_before(folder).get("settings", {}), **settings_of(contest)},
         runs=runs,
     )
     return cast("Comparison", to_plain(report))

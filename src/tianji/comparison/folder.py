@@ -31,16 +31,18 @@ def open_folder(contest: Contest, name: str | None, base: Path) -> Path:
     return new_folder(name, f"compare-{contest.title}", base)
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings of every contestant that the comparison has had; none for a new one."""
+def read_before(folder: Path) -> dict[str, Any]:
+    """Return comparison.json as the last session left it; nothing for a new comparison."""
     path = folder / COMPARISON_FILE
     if not path.exists():
         return {}
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())["settings"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = json.loads(path.read_bytes())
+        if not {"settings", "machine"} <= set(found):
+            raise ValueError("it has no settings and no machine")
+    except (OSError, ValueError) as error:
         raise UsageError(f"'{path}' is broken: {error}. Choose another name with --run.") from error
-    return found
+    return dict(found)
 
 
 def settings_of(contest: Contest) -> dict[str, Any]:
@@ -51,9 +53,9 @@ def settings_of(contest: Contest) -> dict[str, Any]:
 
 def _check_continues(contest: Contest, folder: Path) -> None:
     """Raise UsageError if runs so far cannot be compared with new ones."""
-    before, now = read_settings(folder), settings_of(contest)
-    for name in [name for name in now if name in before]:
-        then, asked = flat(before[name]), flat(now[name])
+    before, now = read_before(folder), settings_of(contest)
+    for name in [name for name in now if name in before["settings"]]:
+        then, asked = flat(before["settings"][name]), flat(now[name])
         changed = [path for path in asked if then.get(path) != asked[path]]
         if changed:
             path = changed[0]
@@ -62,7 +64,7 @@ def _check_continues(contest: Contest, folder: Path) -> None:
                 f"{value_text(then.get(path))}, and is {value_text(asked[path])} now. Continue it "
                 "with the same settings, or choose another name with --run."
             )
-    machine = json.loads((folder / COMPARISON_FILE).read_bytes())["machine"]
+    machine = before["machine"]
     if machine != describe_machine():
         raise UsageError(
             f"Comparison '{folder.name}' has runs on another machine ({_words(machine)}; this is "

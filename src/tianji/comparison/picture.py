@@ -20,6 +20,8 @@ Colors: TypeAlias = Mapping[str, str]
 Find: TypeAlias = Callable[[StyleFigures], float | None]
 _LABELLED = 8
 """With more bars, numbers above them would touch each other, and are turned."""
+CURVE_DRAWS = 500
+"""Draws of the bootstrap at each point of a curve; enough for the eye."""
 ABOUT_WIDTH = 190
 """Characters of a line below the panels."""
 
@@ -66,7 +68,7 @@ def _draw_returns(
     for name in [name for name in colors if name in found_curves]:
         curves = found_curves[name]
         places, returns = on_one_grid(curves, along)
-        found = estimate_iqm([returns])
+        found = estimate_iqm([returns], CURVE_DRAWS)
         axes.plot(places, found.value, color=colors[name], linewidth=1.8, label=name)
         if found.low is not None and found.high is not None:
             band = {"color": colors[name], "alpha": 0.18, "linewidth": 0}

@@ -85,6 +85,8 @@ class Comparison(Provenance):
     reference: str
     """The style that the others are compared with."""
     seeds: list[int]
+    others_cores: float
+    """Cores that other programs used meanwhile, on average; the most of all sessions."""
     missing: list[str]
     """Runs that have not come to their end: not started, interrupted or failed."""
     styles: list[StyleFigures]

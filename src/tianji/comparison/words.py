@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tianji.comparison.contest import ENOUGH_SEEDS
+from tianji.comparison.neighbours import QUIET_CORES
 from tianji.comparison.outcomes import SideFigures
 from tianji.comparison.report import Estimated, StyleFigures, certainty
 from tianji.explain.explain import wait_words
@@ -18,7 +19,11 @@ METHOD = (
 )
 NO_BOUND = (
     "No profile of {styles} is saved, so the table does not say how near {it} came to the speed of "
-    "the slower side alone. `tianji plan PRESET --style NAME` with the same settings measures one."
+    "the slower side alone. `tianji plan` with the same settings measures one."
+)
+NOT_QUIET = (
+    "The machine was not quiet: other programs used {others:.1f} cores on average. Repeat this on "
+    "a quiet one before you rely on speeds and times."
 )
 STOPPED_AT_TARGET = (
     "Runs stop at the target, so their final returns say little: compare the times and the steps. "
@@ -139,12 +144,19 @@ def _lag(one: StyleFigures, reference: StyleFigures | None) -> str:
 
 
 def notes(
-    styles: Sequence[StyleFigures], missing: Sequence[str], target: float | None, points: int
+    styles: Sequence[StyleFigures],
+    missing: Sequence[str],
+    target: float | None,
+    points: int,
+    others: float,
 ) -> list[str]:
-    """Return what a reader must know before believing the figures. points: of a usual curve."""
+    """Return what a reader must know before believing the figures. points: of a usual curve.
+    others: cores that other programs used."""
     found = [METHOD]
-    fewest = min(len(one["seeds"]) for one in styles)
-    if fewest < ENOUGH_SEEDS:
+    if others > QUIET_CORES:
+        found.append(NOT_QUIET.format(others=others))
+    fewest = min((len(one["seeds"]) for one in styles if one["seeds"]), default=0)
+    if 0 < fewest < ENOUGH_SEEDS:
         found.append(
             f"{counted(fewest, 'seed')} cannot support a claim about returns or times to a target; "
             f"use {ENOUGH_SEEDS} or more. Treat these figures as a first look."
