@@ -8,8 +8,8 @@ from tianji.run_folder.paths import find_run
 
 TINY = [
     "compare", "cartpole-ppo", "--styles", "tianji,serial", "--max-env-steps", "4096",
-    "--seeds", "1", "--run", "mine", "--observe.display", "off", "--no-tensorboard", "--plan.source", "rule",
-    "--observe.period-s", "0.05", "--json",
+    "--seeds", "1", "--run", "mine", "--observe.display", "off", "--no-tensorboard",
+    "--plan.source", "rule", "--observe.period-s", "0.05", "--json",
 ]  # fmt: skip
 
 
