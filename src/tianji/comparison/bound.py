@@ -37,15 +37,19 @@ def find_profile(config: RunConfig, lags: Iterable[int], machine: Machine) -> Pr
     return None
 
 
-def bound_of(profile: Profile, plan: RunPlan, num_cores: int, has_processes: bool) -> Bound:
-    """Return the bound of a plan. Where threads are more than cores, each has its share of them;
-    in one process, actors take turns."""
+def bound_of(profile: Profile, plan: RunPlan, num_cores: int, config: RunConfig) -> Bound:
+    """Return the bound of a run. Where threads are more than cores, each has its share of them; in
+    one process, actors take turns.
+
+    plan, num_cores: of one learner with its actors; the run has config.num_learners of them.
+    """
     work = actor_work(profile, plan.envs_per_actor, plan.actor_threads)
     version = learner_cost(profile, plan.learner_threads).version
-    at_once = plan.num_actors if has_processes else 1
+    at_once = plan.num_actors if config.has_processes else 1
     threads = at_once * plan.actor_threads + plan.learner_threads
-    share = min(1.0, num_cores / threads) if has_processes else 1.0
+    share = min(1.0, num_cores / threads) if config.has_processes else 1.0
+    each = share * config.num_learners
     return Bound(
-        actors_alone=share * at_once * plan.steps_per_unroll / work.unroll.alone_s,
-        learner_alone=share * profile.steps_per_version / version.alone_s,
+        actors_alone=each * at_once * plan.steps_per_unroll / work.unroll.alone_s,
+        learner_alone=each * profile.steps_per_version / version.alone_s,
     )

@@ -38,7 +38,7 @@ from tianji.config.machine import Machine, read_machine
 from tianji.config.run import SEED_LIMIT, RunConfig
 from tianji.display.stream import tell_progress
 from tianji.errors import UsageError
-from tianji.planning.groups import check_groups, plan_groups
+from tianji.planning.groups import check_groups, divide, plan_groups
 from tianji.planning.planner import plan_run
 from tianji.records import Summary
 from tianji.run_folder.folder import RunFolder, read_plan
@@ -171,7 +171,8 @@ def _figures(
 
 
 def _bound(config: RunConfig, run_dir: Path, lags: Sequence[int], machine: Machine) -> Bound | None:
-    profile = find_profile(config, lags, machine)
+    share = divide(machine, config.num_learners)[0]
+    profile = find_profile(config, lags, share)
     if profile is None:
         return None
-    return bound_of(profile, read_plan(run_dir), len(machine.cores), config.has_processes)
+    return bound_of(profile, read_plan(run_dir), len(share.cores), config)

@@ -22,7 +22,7 @@ _LABELLED = 8
 """With more bars, numbers above them would touch each other, and are turned."""
 CURVE_DRAWS = 500
 """Draws of the bootstrap at each point of a curve; enough for the eye."""
-ABOUT_WIDTH = 190
+ABOUT_WIDTH = 210
 """Characters of a line below the panels."""
 
 
@@ -64,6 +64,8 @@ def _draw_returns(
     along: Literal["wall_s", "env_steps"],
     label: str,
 ) -> None:
+    from matplotlib.ticker import EngFormatter
+
     found_curves = _curves(report["runs"])
     for name in [name for name in colors if name in found_curves]:
         curves = found_curves[name]
@@ -77,8 +79,9 @@ def _draw_returns(
         axes.axhline(target, color=style.QUIET, linewidth=1, linestyle=(0, (5, 4)))
     style.quieten(axes)
     axes.set(xlabel=label, xlim=(0, None))
+    axes.locator_params(axis="x", nbins=6)
     if along == "env_steps":
-        axes.xaxis.set_major_formatter(lambda value, _place: to_count(value))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     _name(axes, "mean return of the last 100 episodes")
 
 

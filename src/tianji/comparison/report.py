@@ -34,7 +34,9 @@ class LagFigures(TypedDict):
 
 
 class ReferenceBetter(TypedDict):
-    """The probability that a seed of the reference does better than one of this contestant."""
+    """The probability that a seed of the reference does better than one of this contestant.
+
+    time_to_target_s: None where no seed of either has reached the target."""
 
     time_to_target_s: Estimated | None
     final_return: Estimated | None
@@ -148,14 +150,14 @@ def _sum_up(
     )
 
 
-def certainty(one: StyleFigures, reference: StyleFigures) -> Certainty | None:
+def certainty(one: StyleFigures) -> Certainty | None:
     """Return how sure it is that the reference is better: sooner at the target if runs reach it,
     else with a higher return. None for the reference, and without runs of both."""
     better = one["reference_is_better"]
     if better is None:
         return None
     by_time, by_return = better["time_to_target_s"], better["final_return"]
-    if by_time is not None and one["reached"] + reference["reached"]:
+    if by_time is not None:
         return Certainty("time_to_target_s", by_time)
     return None if by_return is None else Certainty("final_return", by_return)
 
@@ -181,8 +183,9 @@ def _better(
     reference: Sequence[RunFigures], runs: Sequence[RunFigures], has_target: bool
 ) -> ReferenceBetter:
     shorter = [-time for time in _times(reference)], [-time for time in _times(runs)]
+    is_reached = any(math.isfinite(time) for time in (*shorter[0], *shorter[1]))
     return ReferenceBetter(
-        time_to_target_s=_probability(*shorter) if has_target else None,
+        time_to_target_s=_probability(*shorter) if has_target and is_reached else None,
         final_return=_probability(_returns(reference), _returns(runs)),
     )
 

@@ -92,7 +92,7 @@ def _against(one: StyleFigures, reference: StyleFigures, target: float | None) -
 
 def _claim(one: StyleFigures, reference: StyleFigures) -> str:
     """Say whether the difference is more than chance."""
-    sure = certainty(one, reference)
+    sure = certainty(one)
     if sure is None:
         return ""
     found, what = sure.probability, "faster" if sure.by == "time_to_target_s" else "better"

@@ -102,20 +102,28 @@ class Plan:
     steps_per_unroll = 8 * 16
 
 
+LOCAL = contestant(engine="local").config
+
+
 def test_the_bound_is_the_slower_side_alone():
-    bound = bound_of(PROFILE, Plan(), num_cores=3, has_processes=True)
+    bound = bound_of(PROFILE, Plan(), num_cores=3, config=LOCAL)
     assert bound["actors_alone"] == pytest.approx(2 * 128 / 0.01)
     assert bound["learner_alone"] == pytest.approx(1000 / 0.05)
     assert lower(bound) == pytest.approx(20_000)
 
 
 def test_threads_that_are_more_than_cores_share_them():
-    bound = bound_of(PROFILE, Plan(), num_cores=2, has_processes=True)
+    bound = bound_of(PROFILE, Plan(), num_cores=2, config=LOCAL)
     assert lower(bound) == pytest.approx(20_000 * 2 / 3)
 
 
+def test_every_learner_adds_its_own_bound():
+    two = contestant(engine="local", num_groups=2, combine="gossip").config
+    assert lower(bound_of(PROFILE, Plan(), num_cores=3, config=two)) == pytest.approx(40_000)
+
+
 def test_actors_of_one_process_take_turns():
-    bound = bound_of(PROFILE, Plan(), num_cores=1, has_processes=False)
+    bound = bound_of(PROFILE, Plan(), num_cores=1, config=contestant().config)
     assert bound["actors_alone"] == pytest.approx(128 / 0.01)
     assert bound["learner_alone"] == pytest.approx(20_000)
 

@@ -44,7 +44,15 @@ def test_the_reference_is_better_where_its_times_are_shorter():
     # 4 of tianji's seeds are faster than all of impala's; the fifth than the one that never came.
     better = impala["reference_is_better"]["time_to_target_s"]
     assert better["value"] == pytest.approx((4 * 5 + 1) / 25)
-    assert certainty(impala, tianji).by == "time_to_target_s"
+    assert certainty(impala).by == "time_to_target_s"
+
+
+def test_returns_decide_where_no_seed_reaches_the_target():
+    never = {"times": (None,) * 5}
+    tianji, impala = summed(runs("tianji", **never), runs("impala", mean_return_100=9.0, **never))
+    assert tianji["time_to_target_s"]["value"] is None
+    assert impala["reference_is_better"]["time_to_target_s"] is None
+    assert certainty(impala).by == "final_return" and certainty(impala).probability["value"] == 1.0
 
 
 def test_without_a_target_returns_decide():
@@ -53,7 +61,7 @@ def test_without_a_target_returns_decide():
     tianji, impala = summed(*some, target=None)
     assert tianji["time_to_target_s"] is None
     assert impala["reference_is_better"]["time_to_target_s"] is None
-    sure = certainty(impala, tianji)
+    sure = certainty(impala)
     assert sure.by == "final_return"
     assert sure.probability == {"value": 1.0, "low": 1.0, "high": 1.0, "seeds": 5}
 
@@ -63,7 +71,7 @@ def test_runs_that_failed_do_not_count():
     tianji, impala = summed(runs("tianji"), [broken])
     assert impala["seeds"] == [] and impala["final_return"] is None
     assert impala["reference_is_better"]["final_return"] is None
-    assert certainty(impala, tianji) is None
+    assert certainty(impala) is None
     assert say_all([tianji, impala], 475.0)["impala"] == ["No run of it has come to its end."]
 
 

@@ -63,7 +63,7 @@ def learning_table(report: Comparison, styles: list[StyleFigures]) -> Table:
     table = figures_table((*columns, "final\nreturn", better))
     _name_rows(table)
     for one in styles:
-        found = certainty(one, report["styles"][0])
+        found = certainty(one)
         table.add_row(
             one["style"],
             "-" if report["target_return"] is None else f"{one['reached']} of {len(one['seeds'])}",
