@@ -141,7 +141,8 @@ def _report(
     styles = style_figures(contest.contestants, runs)
     ended = {Path(run["run_dir"]).name for run in runs if is_finished(run)}
     missing = [turn.name for turn in contest.turns if turn.name not in ended]
-    points = round(median(len(run["curve"]) for run in runs)) if runs else 0
+    lengths = [len(run["curve"]) for run in runs if is_finished(run)]
+    points = round(median(lengths)) if lengths else 0
     report = Comparison(
         command=contest.command,
         env=contest.reference.config.env_name,

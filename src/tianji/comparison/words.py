@@ -109,12 +109,19 @@ def _throughput(one: StyleFigures, reference: StyleFigures | None) -> str:
     told = f"It makes {to_count(rates['produced'])} steps/s"
     if reference is not None and (base := reference["rates_per_s"]["produced"]):
         told += f" ({_times(rates['produced'] / base)} {reference['style']}'s)"
-    told += f" and trains on {to_count(rates['trained'])} steps/s"
+    told += f" and trains on {to_count(rates['trained'])} steps/s, each step {_uses(one)} times"
+    told += f" ({reference['style']}: {_uses(reference)})" if reference is not None else ""
     if one["share_of_bound"] is not None:
         told += f"; its slower side alone would make {to_count(one['bound_per_s'])} steps/s"
     if one["discarded_items"]:
         told += f". It discards {to_count(one['discarded_items'])} items in a run"
     return f"{told}."
+
+
+def _uses(one: StyleFigures) -> str:
+    """Return how often a step is trained on."""
+    rates = one["rates_per_s"]
+    return to_value(rates["trained"] / rates["produced"] if rates["produced"] else None, 2)
 
 
 def _time_of(side: str, figures: SideFigures, one: StyleFigures) -> str:

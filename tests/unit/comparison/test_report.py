@@ -115,10 +115,11 @@ def test_words_say_what_a_side_waits_for():
 
 
 def test_words_compare_speed_and_lag_with_the_reference():
-    rates = {"produced": 15_000.0, "received": 15_000.0, "trained": 1.0, "unique_trained": 1.0}
+    rates = {"produced": 15_000.0, "received": 15_000.0, "trained": 6e4, "unique_trained": 1.0}
     lag = {"mean": 2.5, "p95": 4.0, "max": 9}
     said = told(runs("tianji"), runs("impala", rates_per_s=rates, lag_versions=lag))
     assert "It makes 15.0k steps/s (0.5 times tianji's)" in said["impala"]
+    assert "trains on 60.0k steps/s, each step 4 times (tianji: 3)." in said["impala"]
     assert "The lag is 2.50 versions (tianji: 1.00)." in said["impala"]
     assert "discards" not in said["impala"]
     said = told(runs("tianji"), runs("impala", discarded_items=12))
