@@ -16,9 +16,10 @@ from tianji.config.settings import value_text
 from tianji.errors import UsageError
 from tianji.figures.files import describe_machine
 from tianji.run_folder.paths import new_folder
+from tianji.version import VERSION
 
 COMPARISON_FILE = "comparison.json"
-_LIBRARIES = ("tianji", "torch", "gymnasium", "numpy")
+_LIBRARIES = ("torch", "gymnasium", "numpy")
 _UNLIKE: dict[str, Any] = {"seed": True, "run": True, "observe": {"display": True}}
 """Settings that may differ between runs of one contestant."""
 
@@ -98,7 +99,7 @@ def provenance() -> Provenance:
     return Provenance(
         machine=describe_machine(),
         commit=package_commit(),
-        versions={name: metadata.version(name) for name in _LIBRARIES},
+        versions={"tianji": VERSION, **{name: metadata.version(name) for name in _LIBRARIES}},
     )
 
 
