@@ -101,7 +101,7 @@ def _claim(one: StyleFigures, reference: StyleFigures) -> str:
         return f"{told}; {counted(found['seeds'], 'seed')} cannot support a claim about it."
     if found["low"] <= 0.5 <= found["high"]:
         return f"{told}: no difference can be claimed."
-    return f"{told}."
+    return f"{told}: {one['style']} is {what}." if found["high"] < 0.5 else f"{told}."
 
 
 def _throughput(one: StyleFigures, reference: StyleFigures | None) -> str:

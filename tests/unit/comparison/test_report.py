@@ -145,6 +145,11 @@ def test_no_difference_is_claimed_where_the_interval_contains_one_half():
     assert "no difference can be claimed" in told(runs("tianji"), alike)["impala"]
 
 
+def test_a_style_that_beats_the_reference_is_told_so():
+    said = told(runs("tianji"), runs("impala", times=(0.1, 0.2, 0.3, 0.4, 0.5)))["impala"]
+    assert "tianji is faster with probability 0 [0, 0]: impala is faster." in said
+
+
 def all_notes(styles, missing=(), target=475.0, points=50, others=0.0):
     return " ".join(notes(styles, missing, target, points, others))
 
