@@ -93,12 +93,35 @@ def test_without_a_target_no_row_speaks_of_one(shown):
     ran = runs("tianji", "impala", time_to_target_s=None, steps_to_target=None)
     _, text = shown(comparison(ran, target=None))
     rows = [" ".join(line.strip("│ ").split()) for line in text.splitlines()]
-    assert "impala - - - 480 0.5" in rows
+    assert "impala 480 0.5" in rows and "target" not in text.partition("steps/s")[0]
 
 
-def test_nothing_is_cut_on_a_narrow_terminal(shown):
-    _, text = shown(comparison(runs("tianji", "impala")), 80)
+def uneven(style, **changes):
+    """Runs whose intervals have ends with many digits."""
+    return [
+        run_figures(
+            style, seed, time_to_target_s=seed * 11.111, steps_to_target=seed * 13_579,
+            mean_return_100=seed * 101.23, **changes,
+        )
+        for seed in (1, 2, 3)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("target", [475.0, None])
+def test_nothing_is_cut_on_a_narrow_terminal(shown, columns, target):
+    bound = {"actors_alone": 90_000.0, "learner_alone": 40_000.0}
+    ran = [run for style in ("tianji", "sample-factory") for run in uneven(style, bound=bound)]
+    _, text = shown(comparison(ran, ("tianji", "sample-factory"), target=target), columns)
     assert "…" not in text
+    assert ("202.5" in text) == (target is None or columns == 100), "the final return"
+
+
+def test_a_target_that_nobody_reached_has_no_times(shown):
+    ran = runs("tianji", "impala", time_to_target_s=None, stopped_because="max_wall")
+    _, text = shown(comparison(ran), 80)
+    rows = [" ".join(line.strip("│ ").split()) for line in text.splitlines()]
+    assert "impala 0 of 2 480 0.5" in rows
 
 
 def test_the_json_is_the_report(monkeypatch, capfd, tmp_path):

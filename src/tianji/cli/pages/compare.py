@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tianji.cli.output import Outcome
+from tianji.cli.output import Outcome, people
 from tianji.cli.pages.tables import (
     fact_list,
     figures_table,
@@ -22,6 +22,8 @@ from tianji.comparison.words import estimate_text
 from tianji.wording import counted, to_count, to_percent, to_value
 
 INTERRUPTED = 130
+WIDE = 96
+"""A terminal with fewer columns shows shorter tables."""
 
 
 def show_comparison(report: Comparison) -> Outcome:
@@ -57,21 +59,27 @@ def _present(facts: dict[str, str]) -> dict[str, str]:
 
 
 def learning_table(report: Comparison, styles: list[StyleFigures]) -> Table:
-    """Show what every style reached; intervals are under the values."""
-    better = f"{report['reference']}\nis better"
-    columns = ("style", "reached\ntarget", "seconds\nto target", "steps\nto target")
-    table = figures_table((*columns, "final\nreturn", better))
+    """Show what every style reached; intervals are under the values. Final returns of runs that
+    stop at a target say little, and are left out where a line has no room for them."""
+    has_target = report["target_return"] is not None
+    has_times = has_target and any(one["reached"] for one in styles)
+    has_returns = not has_times or people().width >= WIDE
+    columns = ["style"]
+    columns += ["reached\ntarget"] if has_target else []
+    columns += ["seconds\nto target", "steps\nto target"] if has_times else []
+    columns += ["final\nreturn"] if has_returns else []
+    table = figures_table([*columns, f"{report['reference']}\nis better"])
     _name_rows(table)
     for one in styles:
+        row: list[str | Text] = [one["style"]]
+        if has_target:
+            row.append(f"{one['reached']} of {len(one['seeds'])}")
+        if has_times:
+            row += [_stacked(one["time_to_target_s"], 3), _stacked(one["steps_to_target"], 3)]
+        if has_returns:
+            row.append(_stacked(one["final_return"], 4))
         found = certainty(one)
-        table.add_row(
-            one["style"],
-            "-" if report["target_return"] is None else f"{one['reached']} of {len(one['seeds'])}",
-            _stacked(one["time_to_target_s"], 3),
-            _stacked(one["steps_to_target"], 3),
-            _stacked(one["final_return"], 4),
-            "" if found is None else _stacked(found.probability, 2),
-        )
+        table.add_row(*row, "" if found is None else _stacked(found.probability, 2))
     return table
 
 
