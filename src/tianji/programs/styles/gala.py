@@ -17,8 +17,10 @@ GROUPS = 2
 
 
 def settings(values: Values, given: Given) -> Values:
-    """Divide the environments among groups that gossip."""
+    """Divide the environments among groups that gossip after every update."""
     values = fix("gala", values, given, "its groups gossip.", combine="gossip")
+    if "combine_every" not in given:
+        values = {**values, "combine_every": 1}
     if values["num_groups"] > 1:
         return values
     if "num_groups" in given:
