@@ -17,16 +17,18 @@ from tianji.config.overrides import make_config
 from tianji.programs.registry import STYLES
 from tianji.run import train_config
 
-PRESETS = {"free": "cartpole-dqn"}
+CATCH = {"env": "tianji.envs.catch_frames:CatchFrames", "max_env_steps": 1000}
+PRESETS = {"free": ("cartpole-dqn", {}), "stacks": ("catch-pixels-ppo", CATCH)}
 ABLATIONS = [name for name, style in STYLES.items() if style.kind == "ablation"]
 
 
 @pytest.mark.parametrize("style", ABLATIONS)
 def test_every_ablation_trains(style, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    preset, settings = PRESETS.get(style, ("cartpole-ppo", {}))
     config = make_config(
-        PRESETS.get(style, "cartpole-ppo"), style=style, max_env_steps=6000, target_return=None,
-        observe={"display": "off", "tensorboard": False}, plan={"source": "rule"},
+        preset, style=style, target_return=None, plan={"source": "rule"},
+        observe={"display": "off", "tensorboard": False}, **{"max_env_steps": 6000, **settings},
     )  # fmt: skip
     summary = train_config(config)
     assert summary["stopped_because"] == "max_env_steps", summary.get("first_cause")

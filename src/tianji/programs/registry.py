@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tianji.errors import UsageError, did_you_mean
-from tianji.programs.ablations import balance, lock_step, uncorrected, unplanned, waits
+from tianji.programs.ablations import balance, lock_step, stacks, uncorrected, unplanned, waits
 from tianji.programs.style import Style
 from tianji.programs.styles import apex, gala, impala, sample_factory, seed, serial, tianji
 
@@ -25,6 +25,7 @@ STYLES: dict[str, Style] = {
         balance.BLOCKING,
         unplanned.STYLE,
         uncorrected.STYLE,
+        stacks.STYLE,
     )
 }
 """All styles, in the order in which they are listed."""

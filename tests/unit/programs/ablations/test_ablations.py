@@ -16,7 +16,7 @@ ABLATIONS = [name for name, style in STYLES.items() if style.kind == "ablation"]
 def test_every_mechanism_has_an_ablation():
     assert ABLATIONS == [
         "lock-step", "request-reply", "confirmed", "free", "dropping", "blocking", "unplanned",
-        "uncorrected",
+        "uncorrected", "stacks",
     ]  # fmt: skip
 
 
@@ -27,8 +27,14 @@ def test_an_ablation_says_what_it_is_and_what_differs(name):
     assert style.differences
 
 
+ENVS = {"catch-pixels-ppo": {"env": "tianji.envs.catch_frames:CatchFrames"}}
+
+
 def settings_that_differ(preset, style):
-    plain, other = (make_config(preset, **given).model_dump() for given in ({}, {"style": style}))
+    env = ENVS.get(preset, {})
+    plain, other = (
+        make_config(preset, style=name, **env).model_dump() for name in ("tianji", style)
+    )
     plain.pop("style"), other.pop("style")
     return {name: other[name] for name in other if other[name] != plain[name]}
 
@@ -42,6 +48,7 @@ def settings_that_differ(preset, style):
         ("cartpole-dqn", "free", {"balance": "free"}),
         ("cartpole-ppo", "dropping", {"balance": "dropping"}),
         ("cartpole-impala", "blocking", {"balance": "blocking"}),
+        ("catch-pixels-ppo", "stacks", {"env_kwargs": {"whole_stacks": True}}),
     ],
 )
 def test_an_ablation_changes_only_its_mechanism(preset, style, expected):
@@ -86,6 +93,7 @@ REFUSED = {
     ],
     "blocking": [("cartpole-apex", {}, "queue")],
     "unplanned": [("cartpole-ppo", {"plan": {"pin": True}}, "not planned")],
+    "stacks": [("catch-pixels-ppo", {}, "no stacks.*pong-ppo.*CatchFrames")],
     "uncorrected": [("cartpole-dqn", {}, "no correction"), ("rennala-nigt", {}, "no correction")],
 }
 
