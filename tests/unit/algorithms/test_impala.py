@@ -63,12 +63,13 @@ def test_a_batch_is_cut_along_its_environments():
     assert parts.count_updates(queue_batch(unroll)) == 3
 
 
-def test_importance_weights_are_measured():
-    rig = Rig("impala")
+@pytest.mark.parametrize("correction", ["v-trace", "none"])
+def test_importance_weights_are_measured_even_where_they_do_not_count(correction):
+    rig = Rig("impala", settings={"correction": correction})
     unroll = rig.unroll(1)
     unroll["valid"][:] = True
     assert rig.train(queue_batch(unroll))["rho_clipped"] == 0.0
-    fresh = Rig("impala")
+    fresh = Rig("impala", settings={"correction": correction})
     unroll["log_prob"][:4] -= np.log(2.0).astype(np.float32)
     metrics = fresh.train(queue_batch(unroll))
     assert metrics["rho"] == pytest.approx(1.5, rel=1e-4)
@@ -95,12 +96,13 @@ def test_parts_of_a_fixed_shape_are_traced_as_others_are(correction):
     )  # fmt: skip
     found = part.trace(config, log_prob_B, torch.zeros(32), value_R)
     log_ratio = np.float32(-0.7) - unroll["log_prob"]
+    np.testing.assert_allclose(found.ratio_B.numpy().reshape(shape), np.exp(log_ratio), rtol=1e-5)
     if correction == "none":
         log_ratio = np.zeros_like(log_ratio)
     value = value_R.numpy().reshape(9, 4)
     flags = (unroll[name] for name in FLAGS)
     expected = vtrace(log_ratio, unroll["reward"], value[:-1], value[1:], *flags, config.gamma)
-    for name in ("target", "advantage", "ratio"):
+    for name in ("target", "advantage"):
         traced = getattr(found, f"{name}_B").numpy().reshape(shape)
         np.testing.assert_allclose(traced, getattr(expected, f"{name}_TN"), rtol=1e-4, atol=1e-5)
 

@@ -50,3 +50,8 @@ class ImpalaConfig(settings.ActorCriticConfig):
     """Epsilon in the optimiser's denominator; the paper uses 0.1 with rmsprop."""
     rmsprop_decay: Fraction = 0.99
     """Decay of rmsprop's mean square gradient; not used by adam."""
+
+    @property
+    def corrects_lag(self) -> bool:
+        """Return whether importance weights count."""
+        return self.correction == "v-trace"
