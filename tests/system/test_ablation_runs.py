@@ -17,8 +17,9 @@ from tianji.config.overrides import make_config
 from tianji.programs.registry import STYLES
 from tianji.run import train_config
 
-CATCH = {"env": "tianji.envs.catch_frames:CatchFrames", "max_env_steps": 1000}
-PRESETS = {"free": ("cartpole-dqn", {}), "stacks": ("catch-pixels-ppo", CATCH)}
+PRESETS = {
+    "free": ("cartpole-dqn", {}), "stacks": ("catch-frames-ppo", {"max_env_steps": 1000})
+}  # fmt: skip
 ABLATIONS = [name for name, style in STYLES.items() if style.kind == "ablation"]
 
 

@@ -1,6 +1,6 @@
 """Catch (worlds.Pixels), seen as its newest frames: stacks like those of a game, without a ROM.
 
-    tianji train catch-pixels-ppo --env tianji.envs.catch_frames:CatchFrames
+    tianji train catch-frames-ppo
 
 Each frame is stored once, as for games; with whole_stacks, every stack is stored with all its
 frames.

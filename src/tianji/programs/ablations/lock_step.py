@@ -10,12 +10,9 @@ WHY = "its actors work while the learner waits, and the other way round, so that
 
 
 def settings(values: Values, given: Given) -> Values:
-    """Let actors wait for every version, in processes."""
+    """Let actors wait for every version."""
     sends_items("lock-step", values)
-    return fix(
-        "lock-step", values, given, WHY,
-        engine="local", max_lag=0, lag_target="auto", balance="paced",
-    )  # fmt: skip
+    return fix("lock-step", values, given, WHY, max_lag=0, lag_target="auto", balance="paced")
 
 
 STYLE = Style(

@@ -21,8 +21,8 @@ def settings(values: Values, given: Given) -> Values:
     if not has_frames:
         raise UsageError(
             f"style is 'stacks', and env is '{values['env']}', whose observations are no stacks of "
-            "frames that are stored once. Use a game (such as the preset pong-ppo), --env "
-            "tianji.envs.catch_frames:CatchFrames, or another --style."
+            "frames that are stored once. Use a preset such as pong-ppo or catch-frames-ppo, or "
+            "another --style."
         )
     return {**values, ENV_KWARGS: {**values[ENV_KWARGS], WHOLE_STACKS: True}}
 
