@@ -78,6 +78,7 @@ def test_an_item_is_made_with_one_version_and_the_next_one_asks_again(ends):
     ends.post(1)
     assert ends.policy.version() == 0, "nothing newer was asked for"
     ends.sender.send(grant.slot, stamp(0, 0))
+    assert ends.policy.version() == 1, "between two items it shows the latest"
     assert ends.sender.reserve() is None
     assert ends.sender.is_waiting()
     ends.learner.take()

@@ -22,6 +22,13 @@ def test_a_queue_holds_two_batches_unless_the_person_says_how_many_unrolls(balan
     assert queue_plan().queue_size == 0
 
 
+def test_the_lag_of_a_queue_is_that_of_an_unroll_that_goes_through_all_of_it():
+    per_version = queue_plan().unrolls_per_version
+    assert queue_plan(balance="blocking").lag_target == 2
+    assert queue_plan(balance="blocking", queue_size=5 * per_version).lag_target == 5
+    assert queue_plan(balance="blocking", max_lag=0, engine="inline").lag_target == 0
+
+
 def test_slots_are_those_of_the_queue_of_a_batch_in_use_and_of_actors_that_do_not_wait():
     spare = 2 * SPARE_SLOTS_PER_ACTOR
     blocking, dropping = (
