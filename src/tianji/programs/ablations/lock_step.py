@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tianji.config.values import Values
 from tianji.programs.ablations.needs import sends_items
-from tianji.programs.style import Given, Style, Values, fix
+from tianji.programs.style import Given, Style, fix
 from tianji.programs.styles import tianji
 
 WHY = "its actors work while the learner waits, and the other way round, so that there is no lag."

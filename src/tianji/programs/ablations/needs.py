@@ -7,8 +7,9 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.config.schema import nested
 from tianji.config.settings import ALGORITHM_NAME
+from tianji.config.values import Values
 from tianji.errors import UsageError
-from tianji.programs.style import Given, Values, fix, refusal
+from tianji.programs.style import Given, fix, refusal
 
 EXAMPLES: dict[type[Cadence], tuple[str, ...]] = {
     QueueCadence: ("ppo", "impala"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 
 from tianji.config.schema import ENV_KWARGS
+from tianji.config.values import Values
 from tianji.errors import UsageError
-from tianji.programs.style import Given, Style, Values
+from tianji.programs.style import Given, Style
 from tianji.programs.styles import tianji
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from tianji.config.schema import ALGORITHM, load_algorithm_config
 from tianji.config.settings import ALGORITHM_NAME
+from tianji.config.values import Values
 from tianji.errors import UsageError
-from tianji.programs.style import Given, Style, Values, fix
+from tianji.programs.style import Given, Style, fix
 from tianji.programs.styles import tianji
 
 OFF: dict[str, Any] = {"decoupled": False, "correction": "none"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tianji.config.machine import read_machine
-from tianji.programs.style import Given, Style, Values, fix
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix
 from tianji.programs.styles import tianji
 
 WHY = "its processes and threads are not planned."

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.config.values import Values
 from tianji.programs.ablations.needs import on_one_machine, sends_items
 from tianji.programs.parts import names
 from tianji.programs.program import CONFIRMATIONS, REQUESTS, Program, Wire
-from tianji.programs.style import Given, Style, Values, refusal
+from tianji.programs.style import Given, Style, refusal
 from tianji.programs.styles import tianji
 
 
