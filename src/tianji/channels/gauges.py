@@ -76,7 +76,8 @@ class Gauge(IntEnum):
     THREAD_ID = 29
     """The system's number of the thread that runs the role."""
     ANSWER_NS = 30
-    """Actor: time asleep while a server evaluated its observations, a part of WAIT_NS."""
+    """Actor: time asleep while a server evaluated its observations, or another role had to reply to
+    it, a part of WAIT_NS."""
     ENV_STEPS = 31
     """Learner of one group of several: environment steps that it counts, those of earlier sessions
     included."""
@@ -111,7 +112,7 @@ class Activity(IntEnum):
     INFERRING = 10
     """The server evaluates the policy for actors."""
     ASKING = 11
-    """An actor waits for the server's answer."""
+    """An actor waits for the server's answer, or for the reply of another role."""
     COMBINING = 12
     """The learner adds up gradients with those of other groups, or waits for them."""
 

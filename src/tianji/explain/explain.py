@@ -38,6 +38,7 @@ WAITS = {
     "grant": "for a grant",
     "parked": "while parked",
     "answers": "for the answers of the inference server",
+    "replies": "for the reply of the learner or the buffer",
     "unrolls": "for unrolls",
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",

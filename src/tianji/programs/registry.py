@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tianji.errors import UsageError, did_you_mean
+from tianji.programs.ablations import balance, lock_step, stacks, uncorrected, unplanned, waits
 from tianji.programs.style import Style
 from tianji.programs.styles import apex, gala, impala, sample_factory, seed, serial, tianji
 
@@ -16,6 +17,15 @@ STYLES: dict[str, Style] = {
         apex.STYLE,
         gala.STYLE,
         sample_factory.STYLE,
+        lock_step.STYLE,
+        waits.REQUEST_REPLY,
+        waits.CONFIRMED,
+        balance.FREE,
+        balance.DROPPING,
+        balance.BLOCKING,
+        unplanned.STYLE,
+        uncorrected.STYLE,
+        stacks.STYLE,
     )
 }
 """All styles, in the order in which they are listed."""
