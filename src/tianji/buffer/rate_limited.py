@@ -1,11 +1,11 @@
 """The rate-limited gate: Reverb's limiter (balance/samples_per_insert.py) decides, and whoever may
 not go on waits.
 
-An actor has a slot that it writes and one at hand, as Acme's actors have one item in flight. An
-unroll that has arrived and may not be inserted stays in its slot, and its actor gets no further
-slot until it is in the store: its insert is blocked, which is counted and timed. The learner waits
-while it may not sample a batch. Blocked unrolls enter in the order of their arrival, when a batch
-was sampled.
+An actor has a slot that it writes and one at hand, so that it need not wait for an answer after
+every unroll; Reverb's writers have items in flight for the same reason. An unroll that has arrived
+and may not be inserted stays in its slot, and its actor gets no further slot until it is in the
+store: its insert is blocked, which is counted and timed. The learner waits while it may not sample
+a batch. Blocked unrolls enter in the order of their arrival, when a batch was sampled.
 """
 
 from __future__ import annotations
