@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tianji.config.plan import LimiterPlan
 from tianji.errors import UsageError
 
 ERROR_SHARE = 0.1
@@ -49,6 +50,11 @@ class Limits:
     def center(self) -> float:
         """Return k m, what is inserted and not sampled when the store holds its minimum."""
         return self.samples_per_insert * self.min_size
+
+
+def limits_of(plan: LimiterPlan) -> Limits:
+    """Return the limits of a plan."""
+    return Limits(plan.samples_per_insert, plan.min_size, plan.min_diff, plan.max_diff)
 
 
 def limits_around(samples_per_insert: float, min_size: int, error_buffer: float) -> Limits:

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
+from tianji.buffer.rate_limited import SLOTS_AT_HAND
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
 from tianji.channels.board import NUM_COPIES
 from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
-from tianji.config.plan import Inference
+from tianji.config.plan import Inference, LimiterPlan
 from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
+from tianji.planning.resolve.limiter import limiter_slots, plan_limiter
 from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
@@ -75,6 +77,8 @@ class Slots:
     shared: SharedBytes
     queue_size: int = 0
     """Unrolls in a queue of fixed size, where the balance is one."""
+    limiter: LimiterPlan | None = None
+    """The rate limiter, where the balance is one."""
 
 
 def lag_target(config: RunConfig) -> int:
@@ -104,6 +108,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     steps_per_unroll = cadence.unroll_length * layout.num_envs
     warmup = stored = queue_size = 0
     replay: RingLayout | None = None
+    limiter: LimiterPlan | None = None
     if isinstance(cadence, Gather):
         per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
@@ -127,6 +132,13 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
             case "blocking":
                 queue_size = _queue_size(config, per_version)
                 in_flight = queue_size + per_version
+            case "limiter":
+                limiter = plan_limiter(
+                    config.limiter, cadence, steps_per_unroll, per_version, warmup
+                )
+                in_flight = limiter_slots(
+                    limiter, num_actors, SLOTS_AT_HAND, isinstance(cadence, ReplayCadence)
+                )
             case "dropping":
                 queue_size = _queue_size(config, per_version)
                 in_flight = at_actors + queue_size + per_version
@@ -138,7 +150,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, queue_size)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, queue_size, limiter)
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
