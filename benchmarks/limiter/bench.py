@@ -25,8 +25,9 @@ from benchmarks.limiter.script import PHASES, SETTLE_S, Answer, Marks, follow, j
 
 SET_POINTS = (1, 4)
 """Of our balance: the default, and the lag that the limiter has with a queue."""
-MOST_AWAY = 1
-"""Versions by which the p95 of the lag may differ from its set-point."""
+MOST_ABOVE = 1
+"""Versions by which the p95 of the lag may be above its set-point; a learner that waits for actors
+has less lag."""
 LEAST_RATE = 0.97
 """Of the limiter's rate."""
 THEIRS = "limiter"
@@ -123,8 +124,8 @@ def check(report: Report, store: str, contestants: list[Contestant], answers: An
         what = f"{store}, {name}"
         found = [answer for each in answers[name].values() for answer in each]
         report.check(f"{what}: blocked inserts", sum(answer.blocked for answer in found), "<=", 0)
-        away = max(abs(answer.settled_lag_p95 - set_point) for answer in found)
-        report.check(f"{what}: p95 lag away from it, versions", away, "<=", MOST_AWAY)
+        above = max(answer.settled_lag_p95 for answer in found) - set_point
+        report.check(f"{what}: p95 lag above it, versions", above, "<=", MOST_ABOVE)
         for phase, each in answers[name].items():
             theirs = median([answer.settled_rate for answer in answers[THEIRS][phase]])
             rate = ratio(median([answer.settled_rate for answer in each]), theirs)
@@ -132,6 +133,7 @@ def check(report: Report, store: str, contestants: list[Contestant], answers: An
 
 
 def measure(report: Report, store: str, contestants: list[Contestant], seeds: int) -> Answers:
+    """Play the script with every contestant; the first seed of each is kept to be drawn."""
     answers: Answers = {each.name: {phase.name: [] for phase in PHASES} for each in contestants}
     for contestant, seed in alternate(contestants, range(seeds)):
         run = contestant.play(seed, PHASES, SETTLE_S)
@@ -141,11 +143,12 @@ def measure(report: Report, store: str, contestants: list[Contestant], seeds: in
             "store": store,
             "set_point": contestant.set_point,
             "answers": {name: asdict(answer) for name, answer in found.items()},
-            "series": series(run.tape, run.marks, run.num_actors),
             "unrolls_sent": last.sent,
             "unrolls_lost": run.tape.lost(),
             "unrolls_discarded": last.discarded,
         }
+        if seed == 0:
+            figures["series"] = series(run.tape, run.marks, run.num_actors)
         report.add(contestant.name, seed, figures)
         for name, answer in found.items():
             answers[contestant.name][name].append(answer)
