@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from tianji.figures.style import BLUE, QUIET, RED, new_figure, quieten, save, subtitle
@@ -21,7 +22,7 @@ STYLES = {
 PANELS = {
     "rate": "environment steps per second",
     "lag_p95": "lag, p95 of each second, versions",
-    "blocked_share": "share of the actors' time with a blocked insert",
+    "blocked_share": "time with a blocked insert, share",
 }
 
 
@@ -49,8 +50,7 @@ def draw_panel(axes: Any, rows: list[dict[str, Any]], name: str) -> None:
 
 def name_phases(axes: Any, begins: dict[str, float]) -> None:
     for name, begin_s in begins.items():
-        words = name.replace(" ", "\n", 1)
-        axes.text(begin_s + 0.4, 1.02, words, size=6.5, color=QUIET, va="bottom",
+        axes.text(begin_s + 0.4, 1.02, fill(name, 12), size=6, color=QUIET, va="bottom",
                   transform=axes.get_xaxis_transform())  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def draw(rows: list[dict[str, Any]]) -> Any:
             draw_panel(axes, ours, name)
             axes.set_ylabel(words, size=7.5)
         name_phases(grid[0][column], ours[0]["series"]["begins"])
-        subtitle(grid[0][column], f"{store}\n\n\n")
+        subtitle(grid[0][column], f"{store}\n\n\n\n")
         grid[-1][column].set_xlabel("seconds, virtual clock", size=9)
     grid[1][0].legend(frameon=False, fontsize=8)
     return figure
