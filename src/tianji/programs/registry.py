@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tianji.errors import UsageError, did_you_mean
 from tianji.programs.style import Style
-from tianji.programs.styles import apex, gala, impala, sample_factory, seed, serial, tianji
+from tianji.programs.styles import apex, gala, impala, reverb, sample_factory, seed, serial, tianji
 
 STYLES: dict[str, Style] = {
     style.name: style
@@ -16,6 +16,7 @@ STYLES: dict[str, Style] = {
         apex.STYLE,
         gala.STYLE,
         sample_factory.STYLE,
+        reverb.STYLE,
     )
 }
 """All styles, in the order in which they are listed."""
