@@ -168,7 +168,7 @@ def build_buffer(
             gate = GatherGate(_gather_plan(spec, gather, model_size), rule, adding, *rest)
             store = Sums(gate)
         case QueueCadence() as queue:
-            gate = build_queue_gate(spec, *rest)
+            gate = build_queue_gate(spec, queue, *rest)
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
             gate = build_replay_gate(spec, *rest)

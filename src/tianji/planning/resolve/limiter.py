@@ -11,6 +11,7 @@ from tianji.balance.samples_per_insert import (
     limits_of,
     usual_error_buffer,
 )
+from tianji.buffer.rate_limited import SLOTS_AT_HAND
 from tianji.config.plan import LimiterPlan
 from tianji.config.run import LimiterConfig
 from tianji.errors import UsageError
@@ -47,6 +48,7 @@ def plan_limiter(
         max_diff=limits.max_diff,
         items_per_batch=per_batch,
         items_per_unroll=per_unroll,
+        is_replay=is_replay,
     )
 
 
@@ -84,10 +86,15 @@ def limiter_warning(plan: LimiterPlan) -> str | None:
     return check_limits(limits_of(plan), Groups(plan.items_per_unroll, plan.items_per_batch))
 
 
-def limiter_slots(plan: LimiterPlan, num_actors: int, slots_at_hand: int, is_copied: bool) -> int:
-    """Return the slots that a run with this limiter uses at most. slots_at_hand: of an actor."""
-    if is_copied:
-        # What was blocked and may enter stays in its slot until the next batch.
-        return 2 * slots_at_hand * num_actors
-    in_queue = max(plan.min_size, int(plan.max_diff))
-    return in_queue + plan.items_per_batch + slots_at_hand * num_actors
+def unrolls_ahead(plan: LimiterPlan, num_actors: int) -> int:
+    """Return the unrolls that can be in work, blocked, or in a queue at once."""
+    in_queue = 0 if plan.is_replay else max(plan.min_size, int(plan.max_diff))
+    return in_queue + SLOTS_AT_HAND * num_actors
+
+
+def limiter_slots(plan: LimiterPlan, num_actors: int) -> int:
+    """Return the slots that a run with this limiter uses at most."""
+    # In a queue, beside these, the batch that is in use. With replay, what was blocked and may
+    # enter stays in its slot until the next batch.
+    more = SLOTS_AT_HAND * num_actors if plan.is_replay else plan.items_per_batch
+    return unrolls_ahead(plan, num_actors) + more

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
-from tianji.buffer.rate_limited import SLOTS_AT_HAND
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
 from tianji.channels.board import NUM_COPIES
 from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
@@ -26,7 +25,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
-from tianji.planning.resolve.limiter import limiter_slots, plan_limiter
+from tianji.planning.resolve.limiter import limiter_slots, plan_limiter, unrolls_ahead
 from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
@@ -75,14 +74,16 @@ class Slots:
     replay: RingLayout | None
     num_slots: int
     shared: SharedBytes
+    lag_target: int
+    """Lag of an unroll in the steady state, in versions; 0 where gradients are gathered."""
     queue_size: int = 0
     """Unrolls in a queue of fixed size, where the balance is one."""
     limiter: LimiterPlan | None = None
     """The rate limiter, where the balance is one."""
 
 
-def lag_target(config: RunConfig) -> int:
-    """Return the lag of an unroll in the steady state: overlapping takes one version."""
+def _paced_lag(config: RunConfig) -> int:
+    """Return the lag that pacing maintains: overlapping takes one version."""
     if config.lag_target == "auto":
         return min(1, config.max_lag)
     if config.lag_target > config.max_lag:
@@ -106,7 +107,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     num_rows = cadence.unroll_length + cadence.lookahead - 1
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
-    warmup = stored = queue_size = 0
+    warmup = stored = queue_size = lag = 0
     replay: RingLayout | None = None
     limiter: LimiterPlan | None = None
     if isinstance(cadence, Gather):
@@ -114,6 +115,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
     else:
         per_version = _unrolls_per_version(cadence, steps_per_unroll)
+        lag = _paced_lag(config)
         warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
         match cadence:
             case ReplayCadence():
@@ -126,22 +128,20 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         at_actors = num_actors * _free_slots(layout.slot_bytes, num_actors)
         match config.balance:
             case "paced":
-                in_flight = per_version * (lag_target(config) + 2)
+                in_flight = per_version * (lag + 2)
             case "free":
                 in_flight = at_actors
-            case "blocking":
+            case "blocking" | "dropping":
                 queue_size = _queue_size(config, per_version)
                 in_flight = queue_size + per_version
+                in_flight += at_actors if config.balance == "dropping" else 0
+                lag *= queue_size // per_version  # of an unroll that goes through a full queue
             case "limiter":
                 limiter = plan_limiter(
                     config.limiter, cadence, steps_per_unroll, per_version, warmup
                 )
-                in_flight = limiter_slots(
-                    limiter, num_actors, SLOTS_AT_HAND, isinstance(cadence, ReplayCadence)
-                )
-            case "dropping":
-                queue_size = _queue_size(config, per_version)
-                in_flight = at_actors + queue_size + per_version
+                in_flight = limiter_slots(limiter, num_actors)
+                lag *= -(-unrolls_ahead(limiter, num_actors) // per_version)  # if all are full
         num_slots = stored + in_flight + num_actors * SPARE_SLOTS_PER_ACTOR
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
@@ -150,7 +150,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, queue_size, limiter)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, lag, queue_size, limiter)
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots

@@ -41,7 +41,7 @@ def test_a_queue_has_the_narrowest_window_that_is_allowed():
     batch = found.unrolls_per_version
     assert found.limiter == LimiterPlan(
         samples_per_insert=1.0, min_size=batch, min_diff=0.0, max_diff=2.0 * batch,
-        items_per_batch=batch, items_per_unroll=1,
+        items_per_batch=batch, items_per_unroll=1, is_replay=False,
     )  # fmt: skip
 
 
@@ -49,6 +49,16 @@ def test_a_queue_has_slots_for_its_window_and_for_the_learner_and_the_actors():
     found = plan(PPO)
     batch = found.unrolls_per_version
     assert found.num_slots == 2 * batch + batch + 2 * (SLOTS_AT_HAND + 1)
+
+
+def test_the_lag_is_what_all_that_is_ahead_makes():
+    queue, replay = plan(PPO), plan(DQN)
+    at_hand = 2 * SLOTS_AT_HAND
+    assert queue.lag_target == -(
+        -(2 * queue.unrolls_per_version + at_hand) // queue.unrolls_per_version
+    )
+    assert replay.lag_target == -(-at_hand // replay.unrolls_per_version)
+    assert plan(PPO, max_lag=0, engine="inline").lag_target == 0
 
 
 def test_asked_numbers_are_used():
