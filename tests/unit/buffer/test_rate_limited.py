@@ -94,6 +94,31 @@ def test_what_was_blocked_enters_in_order_when_a_batch_is_taken():
     assert turns(rig.take()) == [(2, 0), (3, 0)]
 
 
+def test_nothing_overtakes_a_blocked_unroll():
+    rig = LimitedRig(REPLAY, replay=True)
+    rig.fill(0, 0, 0, 0)
+    rig.send(0, steps=6)
+    rig.buffer.tick()
+    rig.fill(0)
+    assert rig.blocked[0] == 1
+    assert rig.gate.limiter.can_insert(2)
+    rig.send(1, steps=2)
+    rig.buffer.tick()
+    assert rig.blocked[0] == 2, "a short unroll would fit, and waits for its turn"
+
+
+def test_a_queue_waits_for_its_minimum_size_again_after_every_batch():
+    rig = LimitedRig(Limits(1.0, 2 * BATCH, 0.0, 4.0 * BATCH))
+    rig.fill(0, 1, 0)
+    assert rig.take() is None
+    rig.fill(1)
+    rig.finish(rig.take())
+    assert rig.gate.limiter.size == BATCH
+    assert rig.take() is None
+    rig.fill(0, 1)
+    assert rig.take() is not None
+
+
 def test_blocked_time_is_added_up_over_the_actors():
     rig = LimitedRig()
     rig.fill(0, 0, 0, 0)
@@ -199,8 +224,9 @@ def test_an_actor_that_is_given_up_gets_no_slot_for_what_was_blocked():
 
 def test_a_checkpoint_leaves_out_what_waits():
     rig = LimitedRig()
-    rig.fill(0, 0, 0, 0, 0, 1)
+    rig.fill(0, 0, 0, 0, 0, 0, 1)
     rig.finish(rig.take())
+    assert len(rig.gate._refused) == 1
     assert rig.buffer.state()["rounds"] == [2, 0], "a resume makes the others again"
 
 
