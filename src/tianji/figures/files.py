@@ -6,13 +6,14 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Mapping
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tianji.config.machine import read_machine
 from tianji.errors import UsageError
 from tianji.planning.keep import processor
+from tianji.version import VERSION
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -44,7 +45,7 @@ def describe(name: str) -> dict[str, Any]:
         "command": f"tianji figure {name} --rerun",
         "commit": "installed",
         "machine": describe_machine(),
-        "versions": {"tianji": metadata.version("tianji")},
+        "versions": {"tianji": VERSION},
     }
 
 

@@ -8,7 +8,8 @@ before it, if those are there; no group waits for another one. programs/groups.p
 
 from __future__ import annotations
 
-from tianji.programs.style import Given, Style, Values, fix, refusal
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix, refusal
 from tianji.programs.styles import tianji
 
 GROUPS = 2

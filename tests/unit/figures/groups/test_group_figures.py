@@ -1,16 +1,27 @@
 """Figures 4 (c), 4 (d), 6 (c) and 5 (c), 5 (d), from made-up data, and how runs become data."""
 
 import math
+from dataclasses import asdict
 
 import pytest
 
 from tests.unit.figures.made_up import groups_data, hosts_data, link_data
 from tianji.cli.main import main
+from tianji.config.machine import Machine
+from tianji.errors import UsageError
 from tianji.figures import catalogue
 from tianji.figures.catalogue import FIGURES
+from tianji.figures.commands import CommandRun
 from tianji.figures.groups import runs
 from tianji.figures.groups.picture import _by_groups
-from tianji.figures.groups.runs import GroupRuns, run_groups, settled, trained_per_step
+from tianji.figures.groups.runs import (
+    WIDE,
+    GroupRuns,
+    run_groups,
+    settled,
+    trained_per_step,
+    waves,
+)
 
 
 def lines(axes):
@@ -79,16 +90,64 @@ def test_every_step_is_trained_on_as_often_as_the_preset_says():
     assert trained_per_step("cartpole-dqn") == pytest.approx(256 * 8 / (16 * 8))
 
 
-def test_one_group_is_run_once_and_others_are_combined_in_every_way(monkeypatch):
+def machine_of(num_cores, monkeypatch):
+    machine = Machine(tuple(range(num_cores)), 64 << 30)
+    monkeypatch.setattr(runs, "read_machine", lambda: machine)
+
+
+def test_numbers_of_groups_that_fit_together_run_at_the_same_time(monkeypatch):
+    machine_of(16, monkeypatch)
+    first, second = waves(GroupRuns(groups=(1, 2, 4, 7), cores=2))
+    assert [(count, len(shares)) for count, shares in first] == [(1, 1), (2, 2), (4, 4)]
+    assert [count for count, _ in second] == [7]
+    cores = [core for _, shares in first for share in shares for core in share]
+    assert len(cores) == len(set(cores)) == 14, "nobody shares a core"
+    with pytest.raises(UsageError, match="9 groups of 2 cores need more than this machine"):
+        waves(GroupRuns(groups=(9,), cores=2))
+
+
+def test_copies_and_groups_take_turns_and_what_was_kept_is_not_run_again(monkeypatch):
+    machine_of(4, monkeypatch)
     made, kept = [], []
-    monkeypatch.setattr(runs, "simulate", lambda preset, asked: [{"preset": preset}])
-    monkeypatch.setattr(
-        runs, "_run", lambda preset, count, combine, seed, asked: made.append((count, combine))
-    )
-    asked = GroupRuns(presets=("cartpole-ppo",), groups=(1, 2), seeds=(1,))
-    run_groups(asked, lambda data: kept.append(len(data["points"])))
-    assert made == [(1, "average"), (2, "average"), (2, "gossip"), (2, "gradients")]
-    assert kept == [1, 2, 3, 4]
+    monkeypatch.setattr(runs, "simulate", lambda asked: {"simulated": [], "simulated_here": []})
+
+    def run(task, shares, way, seed, asked):
+        made.append((len(shares), way))
+        return {"preset": task, "combine": way, "seed": seed}
+
+    monkeypatch.setattr(runs, "_run", run)
+    asked = GroupRuns(tasks=("cartpole-ppo",), groups=(2,), seeds=(1,), combines=("gossip",))
+    data = run_groups(asked, lambda data: kept.append(len(data["copies"]) + len(data["points"])))
+    assert made == [(2, "copies"), (2, "gossip")]
+    assert kept == [1, 2]
+    run_groups(GroupRuns(**{**asdict(asked), "combines": ("gossip", "average")}), before=data)
+    assert made[2:] == [(2, "average")]
+
+
+def test_rates_of_copies_add_up_and_each_has_a_seed_of_its_own(monkeypatch):
+    asked_for = []
+
+    def train_on(cores, words, limit_s):
+        asked_for.append((cores, words[-1]))
+        records = [
+            {"wall_s": float(s), "env_steps": 100 * s, "rates_per_s": {"trained": 400.0},
+             "mean_return_100": 100.0 * s}
+            for s in range(7)
+        ]  # fmt: skip
+        summary = {"lag_versions": {"mean": 1.0}, "updates": 5, "env_steps": 600}
+        return CommandRun(summary, records)
+
+    monkeypatch.setattr(runs, "train_on", train_on)
+    asked = GroupRuns(seconds=6.0)
+    point = runs._run("cartpole-ppo", [(0, 1), (2, 3)], "copies", 3, asked)
+    assert sorted(asked_for) == [((0, 1), "3"), ((2, 3), "4")]
+    assert point["rates"] == {"received": pytest.approx(200), "trained": pytest.approx(800)}
+    assert (point["groups"], point["updates"], point["time_to_target_s"]) == (2, 10, 3.0)
+
+
+def test_the_wide_network_is_run_for_gradients_alone():
+    assert GroupRuns().ways("cartpole-dqn") == ["copies", "average", "gossip", "gradients"]
+    assert GroupRuns().ways(WIDE) == ["copies", "gradients"]
 
 
 def test_hosts_cannot_be_made_by_the_command(capfd):
