@@ -7,7 +7,8 @@ Everything else is as in tianji: only what keeps actors and learner in step is r
 
 from __future__ import annotations
 
-from tianji.programs.style import Given, Style, Values, fix
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix
 from tianji.programs.styles import tianji
 
 
