@@ -86,6 +86,10 @@ class Gauge(IntEnum):
     work (worked_ns). The group that the others wait for has the least."""
     REDUCED_BYTES = 33
     """Learner: bytes that it has given to those reductions."""
+    BLOCKED = 34
+    """Buffer: inserts that had to wait, with a rate limiter."""
+    BLOCKED_NS = 35
+    """Buffer: time in which actors had such an insert, added up over the actors."""
 
 
 CARRIED = {

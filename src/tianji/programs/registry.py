@@ -5,7 +5,7 @@ from __future__ import annotations
 from tianji.errors import UsageError, did_you_mean
 from tianji.programs.ablations import balance, lock_step, stacks, uncorrected, unplanned, waits
 from tianji.programs.style import Style
-from tianji.programs.styles import apex, gala, impala, sample_factory, seed, serial, tianji
+from tianji.programs.styles import apex, gala, impala, reverb, sample_factory, seed, serial, tianji
 
 STYLES: dict[str, Style] = {
     style.name: style
@@ -26,6 +26,7 @@ STYLES: dict[str, Style] = {
         unplanned.STYLE,
         uncorrected.STYLE,
         stacks.STYLE,
+        reverb.STYLE,
     )
 }
 """All styles, in the order in which they are listed."""

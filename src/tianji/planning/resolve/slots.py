@@ -20,11 +20,12 @@ from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
-from tianji.config.plan import Inference
+from tianji.config.plan import Inference, LimiterPlan
 from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
+from tianji.planning.resolve.limiter import limiter_slots, plan_limiter, unrolls_ahead
 from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
@@ -77,6 +78,8 @@ class Slots:
     """Lag of an unroll in the steady state, in versions; 0 where gradients are gathered."""
     queue_size: int = 0
     """Unrolls in a queue of fixed size, where the balance is one."""
+    limiter: LimiterPlan | None = None
+    """The rate limiter, where the balance is one."""
 
 
 def _paced_lag(config: RunConfig) -> int:
@@ -106,6 +109,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     steps_per_unroll = cadence.unroll_length * layout.num_envs
     warmup = stored = queue_size = lag = 0
     replay: RingLayout | None = None
+    limiter: LimiterPlan | None = None
     if isinstance(cadence, Gather):
         per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
@@ -132,6 +136,12 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
                 in_flight = queue_size + per_version
                 in_flight += at_actors if config.balance == "dropping" else 0
                 lag *= queue_size // per_version  # of an unroll that goes through a full queue
+            case "limiter":
+                limiter = plan_limiter(
+                    config.limiter, cadence, steps_per_unroll, per_version, warmup
+                )
+                in_flight = limiter_slots(limiter, num_actors)
+                lag *= -(-unrolls_ahead(limiter, num_actors) // per_version)  # if all are full
         num_slots = stored + in_flight + num_actors * SPARE_SLOTS_PER_ACTOR
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
@@ -140,7 +150,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, lag, queue_size)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, lag, queue_size, limiter)
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots

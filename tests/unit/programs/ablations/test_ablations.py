@@ -16,7 +16,7 @@ ABLATIONS = [name for name, style in STYLES.items() if style.kind == "ablation"]
 def test_every_mechanism_has_an_ablation():
     assert ABLATIONS == [
         "lock-step", "request-reply", "confirmed", "free", "dropping", "blocking", "unplanned",
-        "uncorrected", "stacks",
+        "uncorrected", "stacks", "reverb",
     ]  # fmt: skip
 
 
