@@ -166,7 +166,7 @@ def test_a_gradient_of_which_every_first_step_failed_is_zero():
     rig = Rig("rennala-nigt")
     estimator = rig.algorithm.build_estimator(rig.model, rig.spaces, rig.config)
     unroll = {**ends([]), "valid": np.zeros((6, 2), np.bool_)}
-    estimator.begin()
+    estimator.begin(version=0)
     estimator.add(unroll, 6)
     assert estimator.count == 1
     assert not estimator.sum_P.any()

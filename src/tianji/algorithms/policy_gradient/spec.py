@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tianji.algorithms.gathering import check_normalize, num_actors
 from tianji.algorithms.interface import Algorithm, Gather, Rule
 from tianji.algorithms.policy_gradient.config import (
     AFedPgConfig,
@@ -46,11 +47,6 @@ def cadence(config: RunConfig, rule: Rule) -> Gather:
     )
 
 
-def num_actors(config: RunConfig) -> int:
-    """Return the number of actors; one for each environment before the machine is known."""
-    return config.num_envs if config.num_actors == "auto" else config.num_actors
-
-
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
     """Return the action alone: its log-probability is computed with the gradient."""
     return (squashed_layout(spaces.action).field,)
@@ -62,13 +58,7 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     assert isinstance(algorithm, PolicyGradientConfig)
     squashed_layout(spaces.action)
     check_model(spaces, config)
-    for name in ("observations", "rewards"):
-        if getattr(config.normalize, name):
-            raise UsageError(
-                f"normalize.{name} keeps statistics in the learner, and with {algorithm.name} the "
-                "learner sees gradients and no steps. Set it to false, or wrap the environment "
-                "(gymnasium.wrappers.TransformObservation, TransformReward)."
-            )
+    check_normalize(config)
     known_actors = 1 if config.num_actors == "auto" else config.num_actors
     if algorithm.baseline == "peers" and config.num_envs < 2 * known_actors:
         most = config.num_envs // 2
