@@ -23,7 +23,7 @@ def test_defaults_work_for_cartpole(name):
 
 @pytest.mark.parametrize("action", ["box", "multidiscrete", "multibinary"])
 def test_dqn_needs_one_choice(action):
-    with pytest.raises(UsageError, match=r"DQN needs a Discrete action space.*Use ppo or impala"):
+    with pytest.raises(UsageError, match=r"needs a Discrete action space.*Use ppo, impala or a3c"):
         check("dqn", ACTIONS[action])
 
 
