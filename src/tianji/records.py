@@ -317,6 +317,7 @@ class RunIdentity(TypedDict):
 
     env: str
     algorithm: str
+    style: str
     engine: str
     seed: int
     target_return: float | None

@@ -24,7 +24,7 @@ from tianji.checkpoint.sets import (
 from tianji.config.files import load_config, save_config
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import with_changes
-from tianji.config.plan import RunPlan
+from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
@@ -66,7 +66,9 @@ REPLAN: Final = "replan"
 NO_COSTS = (
     "plan.replan has no effect: cores are shared by rule on a GPU and with a server for inference."
 )
-NO_BALANCE = "plan.replan has no effect: with a free balance there is nothing to balance."
+NO_BALANCE = (
+    "plan.replan has no effect: actors do not wait for the learner, so there is nothing to balance."
+)
 NO_REPLAN_OF_GROUPS = "plan.replan has no effect: the plan of several groups does not change."
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
@@ -327,7 +329,7 @@ def _gather_rule(config: RunConfig) -> GatherRule | None:
 
 
 def _why_no_replan(plan: RunPlan) -> str:
-    if plan.balance == "free":
+    if plan.balance not in IN_STEP:
         return NO_BALANCE
     return NO_REPLAN if plan.has_costs else NO_COSTS
 

@@ -4,7 +4,8 @@ A store is four choices: what is kept of an item (layout), which items a batch t
 which item is given up (remover), and when a batch may be taken (the gate).
 
     store     keeps                   takes                     gives up              gate
-    Queue     slots                   all, once                 what was taken        ratio window
+    Queue     slots                   all, once                 what was taken        ratio window,
+                                                                                      or bounded
     Pool      slots                   some, at random           the oldest            ratio window
     Replay    copies of steps         transitions, at random    the oldest            ratio window,
                                                                                       or free
@@ -109,6 +110,13 @@ class Entry(NamedTuple):
     """None where it entered the store when it arrived."""
     entered_at: int | None = None
     """The learner's version when it entered; None where it enters now, with the batch."""
+
+
+def by_age(entry: Entry) -> tuple[bool, int, int, int]:
+    """Sort the oldest first, so that nothing waits until it is too old; without lag all have the
+    same age, and the order is (round, actor). What is in the store already comes before."""
+    stamp = entry.stamp
+    return entry.slot is not None, stamp.oldest_version, stamp.round, stamp.actor
 
 
 class Gate(Protocol):

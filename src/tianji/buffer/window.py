@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tianji.balance.set_point import SetPoint
 from tianji.balance.turns import ParkingState, Turns, after_version, after_wait
-from tianji.buffer.interface import Entry, Gate
+from tianji.buffer.interface import Entry, Gate, by_age
 from tianji.buffer.lanes import Lanes
 from tianji.buffer.orders import BufferOrders
 from tianji.buffer.warmup import WarmUp
@@ -155,7 +155,7 @@ class RatioWindow(Gate):
         count = self._needed() - self._num_entered
         if len(self._waiting) < count:
             return None
-        self._waiting.sort(key=_turn)
+        self._waiting.sort(key=by_age)
         entering, self._waiting = self._waiting[:count], self._waiting[count:]
         self._num_entered += count
         return entering
@@ -189,13 +189,6 @@ class RatioWindow(Gate):
 
     def waiting(self) -> Iterable[Stamp]:
         return (entry.stamp for entry in self._waiting if entry.slot is not None)
-
-
-def _turn(entry: Entry) -> tuple[bool, int, int, int]:
-    """Sort the oldest first, so that nothing waits until it is too old; without lag all have the
-    same age, and the order is (round, actor). What is in the store already comes before."""
-    stamp = entry.stamp
-    return entry.slot is not None, stamp.oldest_version, stamp.round, stamp.actor
 
 
 PATIENCE_NS = 250_000_000

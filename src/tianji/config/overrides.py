@@ -11,9 +11,11 @@ changes only the end of a run, its machine and its output: anything else makes a
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ValidationError
 
 from tianji.config.files import Preset, list_presets, load_preset
 from tianji.config.run import RunConfig
@@ -30,6 +32,7 @@ from tianji.config.values import (
 from tianji.errors import UsageError
 
 DEFAULT_ALGORITHM = "ppo"
+STYLE = "style"
 _OF_THE_ENV = ("target_return", ENV_KWARGS)
 
 
@@ -88,6 +91,11 @@ def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
         mistakes.append(str(error))
         is_unknown, name = True, base.algorithm
     values, notes = _keep(base, name, asked)
+    try:
+        values = _in_style(values, name, asked)
+    except UsageError as error:
+        raise UsageError("\n".join((*mistakes, str(error)))) from None
+    name = values.get(ALGORITHM_NAME, name)
     for mistake in assign_all(values, asked, name):
         # An unknown setting may belong to the algorithm whose name is misspelt.
         if not (is_unknown and isinstance(mistake, UnknownSetting)):
@@ -95,6 +103,29 @@ def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
     if is_unknown or ALGORITHM_NAME not in values:
         values[ALGORITHM_NAME] = name
     return Resolved(validate(values, name, mistakes), notes)
+
+
+def _in_style(values: Values, algorithm: str, asked: Sequence[Assignment]) -> Values:
+    """Return the settings that the run has in its style, if one was named; those that the person
+    gave are to be assigned again. Mistakes in them are left to be found then."""
+    given: Values = {}
+    assign_all(given, asked, algorithm)
+    whole = {ALGORITHM_NAME: algorithm, **values, **given}
+    if STYLE not in whole:
+        return values
+    try:
+        config = RunConfig.model_validate(nested(whole))
+    except ValidationError:
+        return values
+    return styled(config, given)
+
+
+def styled(config: RunConfig, given: Iterable[str]) -> Values:
+    """Return all settings of a run in its style; UsageError if they do not fit it. given: the
+    settings that the person gave, which a style does not change."""
+    from tianji.programs.registry import find_style
+
+    return find_style(config.style).settings(flat(config.model_dump()), frozenset(given))
 
 
 def _find_base(preset: str | None, asked: Sequence[Assignment]) -> Base:
@@ -202,6 +233,7 @@ def resume_changes(config: RunConfig, asked: Sequence[Assignment]) -> dict[str, 
                 f"another run. Allowed: {allowed}."
             )
     changed = validate({**flat(config.model_dump()), **values}, algorithm, mistakes)
+    styled(changed, values)
     new = flat(changed.model_dump())
     return nested({path: new[path] for path in values})
 

@@ -12,6 +12,11 @@ from tianji.config.schema import Record
 Bottleneck = Literal["sampling", "training", "communication", "processors"]
 Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
 """The places where policies can choose actions."""
+Balance: TypeAlias = Literal["paced", "free", "blocking", "dropping"]
+"""The ways to keep actors and learner in step (buffer/)."""
+IN_STEP: tuple[Balance, ...] = ("paced", "blocking")
+"""Those with which one side waits for the other, so that both are equally fast in the end. With the
+others actors run ahead of the learner, or the learner ahead of them."""
 
 
 class Prediction(Record):
@@ -73,8 +78,11 @@ class RunPlan(Record):
     lag_target: int
     """Lag of an unroll in steady state, in versions, which pacing maintains."""
     max_lag: int
-    balance: Literal["paced", "free"] = "paced"
-    """`paced` keeps actors and learner in a ratio; with `free`, neither ever waits."""
+    balance: Balance = "paced"
+    """`paced` keeps actors and learner in a ratio; with `free`, neither ever waits; with `blocking`
+    and `dropping`, a queue of fixed size is between them."""
+    queue_size: int = 0
+    """Unrolls that this queue can hold; 0 without one."""
     ratio: float
     shared_memory_bytes: int
     """Slots, replay, lanes and control."""

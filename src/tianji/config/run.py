@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
+from tianji.config.plan import Balance
 from tianji.config.schema import (
     AlgorithmConfig,
     Auto,
@@ -108,6 +109,10 @@ class PlanConfig(Strict):
     buffer_worker: Literal["learner", "buffer"] = "learner"
     """Worker that the buffer lives in: the learner's, or one of its own, for a buffer whose work
     would delay the updates. Other engines than `local` have no workers."""
+    actors_per_worker: Count | Auto = "auto"
+    """Actors that take turns in one process: one steps its environments while a GPU or a server
+    infers for another. auto: all, if they infer on a GPU and their environments step on threads;
+    else one."""
     choose: tuple[str, ...] = ()
     """Settings of the algorithm that the planner chooses, starting from their values. Settings
     written as `auto` are added, and start from their defaults."""
@@ -172,6 +177,9 @@ class RunConfig(Strict):
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
     normalize: NormalizeConfig = NormalizeConfig()
+    style: str = "tianji"
+    """The architecture of the run: which roles there are, how they are connected, and who waits for
+    whom. `tianji programs` lists them; each has settings of its own."""
     engine: Literal["local", "inline", "virtual", "ray", "mpi"] = "local"
     """`local`: processes on this machine; `ray`: on the nodes of a Ray cluster; `mpi`: on the hosts
     of an MPI job; `inline`: serial, one process, bit-reproducible; `virtual`: asynchronous in
@@ -220,10 +228,14 @@ class RunConfig(Strict):
     lag_target: Annotated[int, Field(ge=0)] | Auto = "auto"
     """Versions by which experience is behind the learner in the steady state; at most max_lag.
     auto: 1, which is what overlapping takes, or 0 if max_lag is 0."""
-    balance: Literal["paced", "free"] = "paced"
+    balance: Balance = "paced"
     """`paced`: actors and learner keep the ratio of the algorithm, and experience the lag above;
-    `free`: neither waits for the other, so that both depend on their speeds. `free` is for
-    algorithms with a replay store."""
+    `free`: neither waits for the other, so that both depend on their speeds, for algorithms with a
+    replay store. `blocking`: actors wait while a queue of queue_size unrolls is full; `dropping`:
+    it gives up its oldest unroll instead. Both are for algorithms without a replay store."""
+    queue_size: Count | Auto = "auto"
+    """Unrolls in the queue between actors and learner, those in work included, with `blocking` and
+    `dropping`; a long queue means more lag. auto: those of two batches."""
     target_return: float | None = None
     """Stop when the mean return of the last 100 finished episodes reaches this."""
     max_env_steps: Count = 1_000_000

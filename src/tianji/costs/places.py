@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from tianji.config.plan import Inference
+from tianji.config.plan import IN_STEP, Balance, Inference
 from tianji.config.schema import Record
 from tianji.costs.profile import Rehearsal
 from tianji.wording import to_percent
 
 NEAR_SHARE = 0.10
-"""With a free balance, places that received this much less than the best one may be better."""
+"""Where actors run ahead, places that received this much less than the best one may be better."""
 
 
 class PlaceTrial(Record):
@@ -37,25 +35,25 @@ class PlaceTrial(Record):
 class PlaceTrials(Record):
     """The test runs of all places that make sense for a run; at least one did not fail.
 
-    balance: of the run. With `paced`, what is trained follows from what is received. With `free`,
-    it does not: a place may give the actors what the learner needs.
+    balance: of the run. With `paced` and `blocking`, what is trained follows from what is received.
+    With the others it does not: a place may give the actors what the learner needs.
     """
 
-    balance: Literal["paced", "free"]
+    balance: Balance
     trials: tuple[PlaceTrial, ...]
     measuring_s: float = 0.0
 
     @property
     def best(self) -> PlaceTrial:
-        """Return the place with the highest rate; with a free balance, the place that trained the
-        most of those near the highest rate."""
+        """Return the place with the highest rate; where actors run ahead, the place that trained
+        the most of those near the highest rate."""
         return max(self._near, key=lambda trial: trial.trained)
 
     @property
     def _near(self) -> tuple[PlaceTrial, ...]:
         """Return the places that may be the best."""
         first = max(self.trials, key=lambda trial: trial.rate)
-        if self.balance == "paced":
+        if self.balance in IN_STEP:
             return (first,)
         least = (1 - NEAR_SHARE) * first.rate
         return tuple(t for t in self.trials if t.rehearsal is not None and t.rate >= least)
@@ -98,7 +96,8 @@ def _difference(best: PlaceTrial, next_one: PlaceTrial) -> str:
 def _most_trained(best: PlaceTrial, near: list[PlaceTrial]) -> str:
     others = ", ".join(f"{trial.inference} {trial.trained:,.0f}" for trial in near)
     return (
-        f"The run uses {best.inference}: its balance is free, and of the places that received at "
-        f"most {to_percent(NEAR_SHARE)} less than the best, this one trained the most, "
+        f"The run uses {best.inference}: its actors do not wait for the learner, and of the places "
+        f"that received at most {to_percent(NEAR_SHARE)} less than the best, this one trained the "
+        "most, "
         f"{best.trained:,.0f} steps/s ({others})."
     )

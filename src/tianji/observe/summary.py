@@ -53,6 +53,7 @@ def build_summary(
     summary = {
         "env": config.env_name,
         "algorithm": config.algorithm.name,
+        "style": config.style,
         "engine": config.engine,
         "seed": config.seed,
         "stopped_because": whole["stopped_because"],

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine, read_machine
-from tianji.config.plan import RunPlan
+from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
 from tianji.costs.profile import SHARES
 from tianji.display.stream import tell_while_slow
@@ -40,8 +40,8 @@ GATHERS = (
 )
 
 FREE = (
-    "Cores are shared by rule: with a free balance neither actors nor the learner wait, so there "
-    "is nothing to balance."
+    "Cores are shared by rule: with balance '{balance}' actors do not wait for the learner, so "
+    "there is nothing to balance."
 )
 
 ALL_SET = "You set num_actors and learner_threads; there was nothing to plan."
@@ -59,14 +59,14 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
         is_open = config.has_processes and config.num_actors == "auto"
         return _by_rule(config, machine, _probe(config, env, tell, timed=is_open), note)
     are_set = "auto" not in (config.num_actors, config.learner_threads) and not config.plan.choose
-    is_free = config.balance == "free"
+    is_free = config.balance not in IN_STEP
     is_unknown = not is_free and not is_kept(config, env, machine)
     is_open = not are_set and config.plan.source == "auto" and is_unknown
     probe = _probe(config, env, tell, timed=is_open or is_free)
     if not choose_places(config, machine, probe).has_costs:
         return _place(config, env, machine, probe, tell, config.plan.source == "measure")
     if is_free or are_set:
-        return _by_rule(config, machine, probe, FREE if is_free else ALL_SET)
+        return _by_rule(config, machine, probe, _free(config) if is_free else ALL_SET)
     note = _too_short(config, machine, probe) if is_open else None
     if note is not None:
         return _by_rule(config, machine, probe, note)
@@ -78,6 +78,10 @@ def plan_run(config: RunConfig, env: EnvSources, machine: Machine, tell: Tell) -
         if not is_open:
             raise
         return _by_rule(config, machine, probe, f"Cores are shared by rule: {error}")
+
+
+def _free(config: RunConfig) -> str:
+    return FREE.format(balance=config.balance)
 
 
 def plan_again(
@@ -121,7 +125,8 @@ def measured_plan(
     """Plan by a profile, kept or measured now; fresh: always measure.
 
     On a GPU, test runs of the places of inference take the place of a profile. Algorithms that
-    gather gradients and runs with a free balance are planned by rule: there is nothing to balance.
+    gather gradients and runs whose actors do not wait are planned by rule: there is nothing to
+    balance.
     """
     if gathers(config):
         return _by_rule(config, machine, _probe(config, env, tell, timed=True), GATHERS)
@@ -130,11 +135,11 @@ def measured_plan(
             f"engine = {config.engine}: it runs in one process, so there are no cores to share. "
             "`tianji plan` needs --engine local."
         )
-    probe = _probe(config, env, tell, timed=config.balance == "free")
+    probe = _probe(config, env, tell, timed=config.balance not in IN_STEP)
     if not choose_places(config, machine, probe).has_costs:
         return _place(config, env, machine, probe, tell, measures=True, fresh=fresh)
-    if config.balance == "free":
-        return _by_rule(config, machine, probe, FREE)
+    if config.balance not in IN_STEP:
+        return _by_rule(config, machine, probe, _free(config))
     return _solve(config, env, machine, probe, tell, fresh)
 
 

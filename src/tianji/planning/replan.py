@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tianji.balance.drift import Speeds
 from tianji.config.machine import Machine
-from tianji.config.plan import RunPlan
+from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
 from tianji.costs.profile import SHARES, Profile
 from tianji.costs.work import Work, actor_work, learner_cost, to_work
@@ -80,9 +80,9 @@ class Replanner:
 
 def replanner_for(planned: Planned, env: EnvSources, machine: Machine) -> Replanner | None:
     """Return a replanner for this run; None if there is no profile of it, as on a GPU. A kept
-    profile may be of a paced run: with a free balance, there is nothing to balance."""
+    profile may be of a paced run: where actors do not wait, there is nothing to balance."""
     config, solved = planned.config, planned.solved
-    if not planned.plan.has_costs or planned.plan.balance == "free":
+    if not planned.plan.has_costs or planned.plan.balance not in IN_STEP:
         return None
     profile = solved.profile if solved else kept_profile(config, env, machine)
     if profile is None:

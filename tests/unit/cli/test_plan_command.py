@@ -220,7 +220,7 @@ def test_a_free_balance_is_planned_by_rule(capfd, measured):
     assert measured == []
     assert (found["balance"], found["ratio"]) == ("free", None)
     assert found["memory"]["replay_bytes"] > 100_000 * 16
-    assert "neither actors nor the learner wait" in found["reasons"][0]
+    assert "actors do not wait for the learner" in found["reasons"][0]
     assert main(["plan", "--algorithm", "apex", "--num-envs", "8"]) == 0
     said = " ".join(capfd.readouterr().err.split())
     assert "balance free: neither waits" in said

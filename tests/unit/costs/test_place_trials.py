@@ -36,13 +36,14 @@ def test_with_a_free_balance_the_learner_counts_among_places_that_are_near():
     assert trials.best.inference == "actor-gpu"
     assert trials.reasons[0] == (
         "Inference: actor-gpu 91 steps/s, served 100, actor-cpu 80. The run uses actor-gpu: its "
-        "balance is free, and of the places that received at most 10 % less than the best, this "
-        "one trained the most, 300 steps/s (served 10)."
+        "actors do not wait for the learner, and of the places that received at most 10 % less "
+        "than the best, this one trained the most, 300 steps/s (served 10)."
     )
     alone = PlaceTrials(balance="free", trials=(NEAR[0], SLOW))
     assert alone.best.inference == "served"
     assert "received 25 % more steps/s than actor-cpu" in alone.reasons[0]
-    assert PlaceTrials(balance="paced", trials=(*NEAR, SLOW)).best.inference == "served"
+    for balance in ("paced", "blocking"):
+        assert PlaceTrials(balance=balance, trials=(*NEAR, SLOW)).best.inference == "served"
 
 
 def test_a_place_where_nothing_arrived_has_no_percentage():

@@ -26,7 +26,7 @@ from tianji.observe.tensorboard import to_scalars
 from tianji.records import NO_METRICS
 
 DESIGN_KEYS = {
-    "env", "algorithm", "engine", "seed", "stopped_because", "target_return", "mean_return_100",
+    "env", "algorithm", "style", "engine", "seed", "stopped_because", "target_return", "mean_return_100",
     "time_to_target_s", "start_up_s", "wall_s", "env_steps", "updates", "version", "rates_per_s",
     "lag_versions", "ratio", "discarded_items", "env_failures", "restarts", "busy_share",
 }  # fmt: skip
@@ -50,6 +50,7 @@ def config(tensorboard=True):
     return SimpleNamespace(
         env_name="CartPole-v1",
         algorithm=SimpleNamespace(name="ppo"),
+        style="tianji",
         engine="local",
         seed=1,
         target_return=475.0,

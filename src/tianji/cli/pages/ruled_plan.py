@@ -45,7 +45,7 @@ def ruled_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     report = {
         "roles": ruled_roles(planned),
         "balance": plan.balance,
-        "ratio": plan.ratio if plan.balance == "paced" else None,
+        "ratio": None if plan.balance == "free" else plan.ratio,
         "memory_bytes": memory.total,
         "memory": memory_report(planned, memory),
         "reasons": ruled_reasons(planned),
@@ -113,6 +113,15 @@ def _measured(placed: Placed) -> Rehearsal:
 
 
 def _balance(plan: RunPlan) -> str:
-    if plan.balance == "free":
-        return "free: neither waits; ratio and lag depend on the speeds of both, and are counted"
-    return f"paced: ratio {plan.ratio:g}, lag {plan.lag_target} of at most {plan.max_lag} versions"
+    match plan.balance:
+        case "free":
+            return (
+                "free: neither waits; ratio and lag depend on the speeds of both, and are counted"
+            )
+        case "blocking":
+            return f"blocking: actors wait while a queue of {plan.queue_size} unrolls is full"
+        case "dropping":
+            return f"dropping: a queue of {plan.queue_size} unrolls gives up its oldest when full"
+        case "paced":
+            lag = f"lag {plan.lag_target} of at most {plan.max_lag} versions"
+            return f"paced: ratio {plan.ratio:g}, {lag}"

@@ -159,10 +159,10 @@ def _check_simulated(config: RunConfig) -> None:
             f"--nodes: groups of {config.learners_per_group} learners cannot be simulated. Leave "
             "out --learners-per-group, or use as many groups with --combine gradients."
         )
-    if config.balance == "free":
+    if config.balance != "paced":
         raise UsageError(
-            "--nodes: balance is 'free', and only runs that keep their ratio can be simulated. Use "
-            "--balance paced."
+            f"--nodes: balance is '{config.balance}', and only runs that are paced can be "
+            "simulated. Use --balance paced."
         )
     if config.engine in ("inline", "virtual"):
         raise UsageError(

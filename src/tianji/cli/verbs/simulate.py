@@ -70,11 +70,11 @@ def simulate(*tokens: str) -> Outcome:
     check_fits(options, algorithm.name, gathers)
     if gathers:
         return _simulate_rounds(resolved.config, algorithm, options)
-    if resolved.config.balance == "free":
+    if resolved.config.balance != "paced":
         raise UsageError(
-            "balance is 'free', and `tianji simulate` predicts runs that keep their ratio. Use "
-            "--balance paced; `tianji train --engine virtual` runs a free balance in simulated "
-            "time."
+            f"balance is '{resolved.config.balance}', and `tianji simulate` predicts runs that are "
+            "paced. Use --balance paced; `tianji train --engine virtual` runs every balance in "
+            "simulated time."
         )
     machine, layout = read_machine(), _layout(resolved.config, options)
     config, plan, profile = _costs(

@@ -16,8 +16,6 @@ from tianji.actor.unrolls import UnrollAssembler
 from tianji.algorithms.interface import Acting, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.given_times import closing_s
-from tianji.balance.set_point import SetPoint
-from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR, FreePlan, FreeRunning
 from tianji.buffer.gather.gate import GatherGate, GatherPlan
 from tianji.buffer.gather.rules import build_rule
 from tianji.buffer.interface import Gate, Progress, Store
@@ -25,12 +23,12 @@ from tianji.buffer.role import Buffer
 from tianji.buffer.stores.pool import Pool
 from tianji.buffer.stores.queue import Queue
 from tianji.buffer.stores.sums import Sums
-from tianji.buffer.window import RatioWindow, WindowPlan
 from tianji.channels.gauges import Gauge
 from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
 from tianji.channels.requests import Asker
+from tianji.engines.assembly.gates import build_queue_gate, build_replay_gate
 from tianji.engines.assembly.gradients import (
     MakeAdding,
     OpenContributions,
@@ -184,35 +182,15 @@ def build_buffer(
             sampled = None if gather.memory is None else gather.memory.batch_size
             store = Sums(gate, sampled)
         case QueueCadence() as queue:
-            gate = RatioWindow(_window_plan(spec), *rest)
+            gate = build_queue_gate(spec, *rest)
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
-            gate = _build_replay_gate(spec, *rest)
+            gate = build_replay_gate(spec, *rest)
             seed = seed_for(spec.config.seed, "store", spec.group)
             store = build_replay(spec, receiver, open_replay, replay, seed)
     if spans is not None:
         store = trace_store(store, spans)
     return Buffer(gate, store, progress, first_row=spec.plan.lookahead - 1)
-
-
-def _build_replay_gate(spec: RunSpec, receiver: Receiver, rows: BufferRows, now_ns: Clock) -> Gate:
-    plan = spec.plan
-    if plan.balance == "paced":
-        return RatioWindow(_window_plan(spec), receiver, rows, now_ns)
-    first_unrolls = plan.warmup_unrolls + plan.unrolls_per_version
-    slots_per_actor = plan.num_slots // plan.num_actors - SPARE_SLOTS_PER_ACTOR
-    return FreeRunning(FreePlan(first_unrolls, slots_per_actor), receiver, rows)
-
-
-def _window_plan(spec: RunSpec) -> WindowPlan:
-    plan = spec.plan
-    point = SetPoint(plan.unrolls_per_version, plan.warmup_unrolls, plan.lag_target)
-    return WindowPlan(
-        point,
-        plan.max_lag,
-        may_park=plan.shares_cores,
-        stores_copies=plan.replay_rows > 0,
-    )
 
 
 def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:

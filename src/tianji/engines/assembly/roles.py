@@ -224,7 +224,7 @@ class Roles:
             learning = JoinedLearner(meeting, *parts, rows.learner, now_ns, shared, mixing)
         else:
             learning = Learner(*parts, lambda: progress.fraction, rows.learner, now_ns, mixing)
-        ratio = spec.plan.ratio if spec.plan.balance == "paced" else None
+        ratio = None if spec.plan.balance == "free" else spec.plan.ratio
         group = Group(model, update, buffer, learning, rows, ratio, now_ns)
         checkpoints = Checkpoints(
             spec.config.checkpoint,

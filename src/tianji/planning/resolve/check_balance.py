@@ -1,16 +1,27 @@
-"""Check that a free balance (config `balance`, see buffer/free_running.py) fits a run."""
+"""Check that the balance of a run (config `balance`, see buffer/) fits it."""
 
 from __future__ import annotations
 
-from tianji.algorithms.interface import Cadence, ReplayCadence
+from tianji.algorithms.interface import Cadence, QueueCadence, ReplayCadence
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 
 
 def check_balance(config: RunConfig, cadence: Cadence) -> None:
     """Raise UsageError if it does not."""
-    if config.balance == "paced":
-        return
+    if config.balance not in ("blocking", "dropping") and config.queue_size != "auto":
+        raise UsageError(
+            f"queue_size is {config.queue_size}, and balance is '{config.balance}', which has no "
+            "queue of fixed size. Use --balance blocking or dropping, or leave queue_size out."
+        )
+    match config.balance:
+        case "free":
+            _check_free(config, cadence)
+        case "blocking" | "dropping":
+            _check_bounded(config, cadence)
+
+
+def _check_free(config: RunConfig, cadence: Cadence) -> None:
     if not isinstance(cadence, ReplayCadence):
         raise UsageError(
             f"balance is 'free', and {config.algorithm.name} has no replay store: a learner that "
@@ -21,8 +32,27 @@ def check_balance(config: RunConfig, cadence: Cadence) -> None:
             "balance is 'free', and max_lag is 0: with max_lag 0 actors and learner take turns, "
             "with a free balance neither waits. Use --balance paced, or --max-lag 1."
         )
+    _check_no_target(config, "where neither side waits")
+
+
+def _check_bounded(config: RunConfig, cadence: Cadence) -> None:
+    if not isinstance(cadence, QueueCadence):
+        raise UsageError(
+            f"balance is '{config.balance}', which puts a queue of fixed size between actors and "
+            f"learner, and {config.algorithm.name} does not learn from a queue. Use --balance "
+            "paced, or ppo or impala."
+        )
+    if config.max_lag == 0 and config.engine != "inline":
+        raise UsageError(
+            f"balance is '{config.balance}', and max_lag is 0: actors fill the queue while the "
+            "learner trains, so that there is lag. Use --balance paced, or --engine inline."
+        )
+    _check_no_target(config, "with a queue of fixed size")
+
+
+def _check_no_target(config: RunConfig, where: str) -> None:
     if config.lag_target != "auto":
         raise UsageError(
-            f"balance is 'free', and lag_target is {config.lag_target}: the lag follows from the "
-            "speeds where neither side waits. Use --balance paced, or leave lag_target out."
+            f"balance is '{config.balance}', and lag_target is {config.lag_target}: the lag "
+            f"follows from the speeds {where}. Use --balance paced, or leave lag_target out."
         )

@@ -160,7 +160,7 @@ def _acting_processes(places: Places, num_actors: int) -> int:
     """Count the processes that infer on the GPU, beside the learner's."""
     if places.inference != "actor-gpu":
         return 0
-    return 1 if places.is_together else num_actors
+    return -(-num_actors // places.actors_per_worker(num_actors))
 
 
 def _update_steps(cadence: Cadence) -> int:

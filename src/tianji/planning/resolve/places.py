@@ -35,6 +35,12 @@ class Places:
     """All actors take turns in one process; else each has its own."""
     reason: str
     trains_images_on_cpu: bool = False
+    asked_per_worker: int | None = None
+    """Actors that the person wants in one process."""
+
+    def actors_per_worker(self, num_actors: int) -> int:
+        """Return how many of this many actors take turns in one process."""
+        return self.asked_per_worker or (num_actors if self.is_together else 1)
 
     @property
     def has_costs(self) -> bool:
@@ -59,7 +65,23 @@ def choose_places(config: RunConfig, machine: Machine, probe: Probe) -> Places:
         threads = config.actor_threads if isinstance(config.actor_threads, int) else 1
     on_cpu = has_images and device == "cpu"
     is_together = inference in ("actor-gpu", "learner") and probe.has_threads
-    return Places(device, inference, threads, is_together, reason, on_cpu)
+    together = _asked_per_worker(config, inference)
+    return Places(device, inference, threads, is_together, reason, on_cpu, together)
+
+
+def _asked_per_worker(config: RunConfig, inference: Inference) -> int | None:
+    """Return the actors that the person wants in one process; UsageError if one would only wait
+    while another works."""
+    asked = config.plan.actors_per_worker
+    if asked == "auto":
+        return None
+    if asked > 1 and inference in ("actor-cpu", "learner"):
+        raise UsageError(
+            f"plan.actors_per_worker is {asked}, and inference is '{inference}': actors take turns "
+            "in a process where a GPU or a server infers for one while another steps. Use "
+            "--inference served or actor-gpu, or leave plan.actors_per_worker out."
+        )
+    return asked
 
 
 def _on_the_cpu(config: RunConfig) -> Places:

@@ -12,7 +12,7 @@ from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import NUM_COPIES
 from tianji.config.machine import Machine
-from tianji.config.plan import RunPlan
+from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
@@ -58,7 +58,7 @@ class _Shares:
 
     @property
     def actors_per_worker(self) -> int:
-        return self.num_actors if self.places.is_together else 1
+        return self.places.actors_per_worker(self.num_actors)
 
     @property
     def processes(self) -> Processes:
@@ -126,6 +126,7 @@ def resolve(
         lag_target=0 if isinstance(cadence, Gather) else lag_target(config),
         max_lag=config.max_lag,
         balance=config.balance,
+        queue_size=slots.queue_size,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
         gpu_bytes={} if gpu is None else gpu.parts,
@@ -258,8 +259,8 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
 def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
     """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
     images takes several times as long as acting, so that the actors mostly wait, unless their
-    balance is free."""
-    if places.trains_images_on_cpu and config.balance == "paced":
+    balance lets them run ahead."""
+    if places.trains_images_on_cpu and config.balance in IN_STEP:
         return num_cores
     if places.device != "cpu":
         return 1  # it launches kernels

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 # The slot of a gradient is free again once it is counted: an actor works on one, has one at hand,
 # and two may be on their way.
 SLOTS_PER_GRADIENT_ACTOR = 4
-# With a free balance actors must not wait while the learner's process makes an update or saves a
+QUEUED_BATCHES = 2  # in a queue of fixed size: one that waits, and one in work
+# Actors that nobody paces must not wait while the learner's process makes an update or saves a
 # checkpoint, in which time it receives nothing.
 MOST_FREE_SLOTS, FEWEST_FREE_SLOTS = 64, 4  # of one actor
 FREE_SLOTS_BYTES = 64 << 20  # of all actors together, if those are more than the fewest
@@ -73,6 +74,8 @@ class Slots:
     replay: RingLayout | None
     num_slots: int
     shared: SharedBytes
+    queue_size: int = 0
+    """Unrolls in a queue of fixed size, where the balance is one."""
 
 
 def lag_target(config: RunConfig) -> int:
@@ -101,7 +104,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
     warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
-    stored = 0
+    stored = queue_size = 0
     replay: RingLayout | None = None
     if isinstance(cadence, Gather):
         per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
@@ -116,9 +119,18 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
                     replay = replace(replay, has_observations=False)
             case QueueCadence():
                 stored = (cadence.pool_batches - 1) * per_version
-        in_flight = per_version * (lag_target(config) + 2)
-        if config.balance == "free":
-            in_flight = num_actors * _free_slots(layout.slot_bytes, num_actors)
+        at_actors = num_actors * _free_slots(layout.slot_bytes, num_actors)
+        match config.balance:
+            case "paced":
+                in_flight = per_version * (lag_target(config) + 2)
+            case "free":
+                in_flight = at_actors
+            case "blocking":
+                queue_size = _queue_size(config, per_version)
+                in_flight = queue_size + per_version
+            case "dropping":
+                queue_size = _queue_size(config, per_version)
+                in_flight = at_actors + queue_size + per_version
         num_slots = stored + in_flight + num_actors * SPARE_SLOTS_PER_ACTOR
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
@@ -127,7 +139,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    slots = Slots(layout, per_version, warmup, replay, num_slots, shared)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, queue_size)
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
@@ -141,8 +153,20 @@ def _item_fields(cadence: Cadence) -> tuple[Field, ...]:
     return place if cadence.memory is None else (*place, GRADIENTS_FIELD)
 
 
+def _queue_size(config: RunConfig, per_version: int) -> int:
+    """Return the unrolls in the queue; raise UsageError if a batch does not fit in it."""
+    if config.queue_size == "auto":
+        return QUEUED_BATCHES * per_version
+    if config.queue_size < per_version:
+        raise UsageError(
+            f"queue_size is {config.queue_size}, and one batch takes {per_version} unrolls: the "
+            f"learner would wait forever. Use --queue-size {per_version} or more."
+        )
+    return config.queue_size
+
+
 def _free_slots(slot_bytes: int, num_actors: int) -> int:
-    """Return the slots of each actor with a free balance."""
+    """Return the slots of each actor where nobody paces it."""
     affordable = FREE_SLOTS_BYTES // (slot_bytes * num_actors)
     return max(FEWEST_FREE_SLOTS, min(MOST_FREE_SLOTS, affordable))
 
