@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from tianji.errors import UsageError, did_you_mean
 from tianji.programs.style import Style
-from tianji.programs.styles import apex, gala, impala, sample_factory, seed, serial, tianji
+from tianji.programs.styles import (
+    a3c,
+    apex,
+    gala,
+    gorila,
+    impala,
+    sample_factory,
+    seed,
+    serial,
+    tianji,
+)
 
 STYLES: dict[str, Style] = {
     style.name: style
@@ -14,6 +24,8 @@ STYLES: dict[str, Style] = {
         impala.STYLE,
         seed.STYLE,
         apex.STYLE,
+        a3c.STYLE,
+        gorila.STYLE,
         gala.STYLE,
         sample_factory.STYLE,
     )
