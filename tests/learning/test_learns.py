@@ -11,9 +11,12 @@ LIMITS = {
     "cartpole-ppo": {"target_return": 300, "max_env_steps": 300_000},
     "cartpole-dqn": {"target_return": 100, "max_env_steps": 100_000},
     "cartpole-impala": {"target_return": 150, "max_env_steps": 300_000},
+    "cartpole-a3c": {"target_return": 150, "max_env_steps": 200_000},
+    "cartpole-gorila": {"target_return": 60, "max_env_steps": 100_000},
 }
 PRESETS = (
-    "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "acrobot-ppo",
+    "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "cartpole-a3c",
+    "cartpole-gorila", "acrobot-ppo",
     "lunarlander-dqn", "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg",
     "rennala-pg",
     "acrobot-rennala-nigt", "hopper-rennala-nigt", "humanoid-rennala-nigt",

@@ -151,6 +151,8 @@ class Gather:
     are discarded. None: any number."""
     memory: OwnReplay | None = None
     """What gradients are computed from; None: the rows that the actor has just made."""
+    note: str = ""
+    """What people must know when they read about the rounds."""
     ratio: ClassVar[float] = 1.0
 
     @property

@@ -27,7 +27,7 @@ from tianji.models.sizes import check_model
 from tianji.types import Field
 
 
-def cadence(config: RunConfig, rule: Rule) -> Gather:
+def cadence(config: RunConfig, rule: Rule, note: str = "") -> Gather:
     """Make one version for every closed round. The steps of a round are those of its gradients;
     more may be in work when it closes."""
     algorithm = config.algorithm
@@ -44,6 +44,7 @@ def cadence(config: RunConfig, rule: Rule) -> Gather:
         absent_after_s=algorithm.absent_after_s if isinstance(algorithm, WaitingConfig) else None,
         unroll_length=algorithm.unroll_length,
         steps_per_version=steps,
+        note=note,
     )
 
 
@@ -70,12 +71,12 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-def gathering(config: type[PolicyGradientConfig], rule: Rule) -> Algorithm:
+def gathering(config: type[PolicyGradientConfig], rule: Rule, note: str = "") -> Algorithm:
     """Return the record of an algorithm."""
     return Algorithm(
         name=config.model_fields["name"].default,
         config=config,
-        cadence=partial(cadence, rule=rule),
+        cadence=partial(cadence, rule=rule, note=note),
         check=check,
         fields=fields,
         build_model=later("policy_gradient.model", "build_model"),
@@ -89,5 +90,5 @@ def gathering(config: type[PolicyGradientConfig], rule: Rule) -> Algorithm:
 RENNALA_NIGT = gathering(RennalaNigtConfig, "first")
 MALENIA_NIGT = gathering(MaleniaNigtConfig, "harmonic")
 SYNC_NIGT = gathering(SyncNigtConfig, "barrier")
-AFEDPG = gathering(AFedPgConfig, "every")
+AFEDPG = gathering(AFedPgConfig, "every", note="AFedPG in our reconstruction")
 RENNALA_PG = gathering(RennalaPgConfig, "first")
