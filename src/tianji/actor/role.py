@@ -244,8 +244,10 @@ class Actor:
 
     def _send_row(self, actions: Array) -> None:
         """Start the step of the row."""
+        version = self._inference.version
         if self._row == self._assembler.first_row:
-            self._oldest = self._inference.version
+            self._oldest = version
+        self._unroll["row_version"][self._row] = version
         self._world.send(actions)
         self._is_stepping = True
 

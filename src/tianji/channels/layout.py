@@ -100,9 +100,11 @@ STANDARD_FIELDS: Sequence[Field] = (
     Field("episode_return", "float32"),
     Field("episode_length", "int32"),
     Field("row_ns", "int64", (), "row"),
+    Field("row_version", "int64", (), "row"),
 )
 """The fields of every unroll beside observations and the algorithm's own fields. `episode_length`
-is 0 except in the row in which an episode ended; `row_ns` is when each row was finished."""
+is 0 except in the row in which an episode ended; `row_ns` is when each row was finished, and
+`row_version` the version of the policy that acted in it."""
 PLACE_FIELD = Field(PLACE, "int64", (3,), "unroll")
 """A field of unrolls that go on from one to the next."""
 GRADIENTS_FIELD = Field(GRADIENTS, "int64", (), "unroll")
