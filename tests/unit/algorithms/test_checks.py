@@ -36,7 +36,7 @@ def test_a_learner_that_sees_no_steps_cannot_normalise(name, what):
 
 
 def test_gorila_refuses_a_memory_that_never_fills():
-    with pytest.raises(UsageError, match="warmup_steps 500 .* replay_size 400"):
+    with pytest.raises(UsageError, match=r"warmup_steps 500 .* replay_size 400"):
         check("gorila", settings={"warmup_steps": 500, "replay_size": 400})
 
 
