@@ -36,6 +36,7 @@ class ReplayedEstimator:
         self._gamma = gamma
         self._batch_size, self._n_step = memory.batch_size, memory.n_step
         self._warmup_rows = math.ceil(memory.warmup_steps / (num_actors * rings.num_envs))
+        self._is_filled = False
         self._version = 0
         self.look_ahead = estimator.look_ahead
         self.load = estimator.load
@@ -56,7 +57,16 @@ class ReplayedEstimator:
     def add(self, unroll: Unroll, num_rows: int) -> None:
         """Store the new rows, and add the gradient of a sample once there are enough."""
         self._rings.put({name: array[None] for name, array in unroll.items()}, 0, 0, self._version)
-        if self._rings.counts()[0] < max(1, self._warmup_rows):
+        self._is_filled = self._is_filled or self._holds_warmup()
+        if not self._is_filled:
             return
         items = self._sampler.draw(self._rng, self._batch_size, self._batch_size).items
         self._estimator.add(self._rings.gather(items, self._gamma, self._n_step), num_rows)
+
+    def _holds_warmup(self) -> bool:
+        """Return whether the rows of the warm-up are there, and a step among them that an item can
+        begin with: the first rows repeat an unroll that was never made."""
+        begin, count = self._rings.begins()[0], self._rings.counts()[0]
+        valid_RN = self._rings.arrays["valid"][0]
+        rows = np.arange(begin, begin + count) % len(valid_RN)
+        return count >= self._warmup_rows and bool(valid_RN[rows].any())

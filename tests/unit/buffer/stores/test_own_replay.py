@@ -67,6 +67,14 @@ def test_nothing_is_added_before_the_memory_holds_the_warm_up():
     assert rig.estimator.count == 1
 
 
+def test_nothing_is_added_while_every_step_looks_ahead_to_one_that_is_not_made():
+    rig = Rig(n_step=ROWS + 1)
+    rig.add()
+    assert rig.estimator.count == 0
+    rig.add()
+    assert rig.estimator.count == 1
+
+
 def test_actors_share_the_warm_up():
     rig = Rig(warmup_steps=2 * ROWS * ENVS, num_actors=2)
     rig.add()
