@@ -1,7 +1,8 @@
 """The collection-time model against the experiment: fitted on one actor, held against all others.
 
-python -m benchmarks.collection_model.bench            about 4 minutes
-python -m benchmarks.collection_model.bench --quick    a smoke run
+python -m benchmarks.collection_model.bench             about 4 minutes
+python -m benchmarks.collection_model.bench --figure    and write the data of figure equation-1
+python -m benchmarks.collection_model.bench --quick     a smoke run
 
 Every setting of `tianji bench comm`'s sweep is run five times in alternation, among them the run of
 one actor several times at once; medians go into the model. The receiver's idle cost comes with it.
@@ -9,16 +10,28 @@ one actor several times at once; medians go into the model. The receiver's idle 
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.harness import Report, alternate, parser, say
+from benchmarks.harness import (
+    ROOT,
+    Report,
+    alternate,
+    command_line,
+    commit,
+    machine_facts,
+    parser,
+    say,
+    versions,
+)
 from tianji.bench.experiment import idle_share, measure, measure_loaded
 from tianji.bench.prediction import Model, worst_error
 from tianji.bench.sweep import FIGURE_SIZE, SAMPLE_TIMES_S, loads, make_point, settings
+from tianji.figures.files import write_data
 
 TURNS = 5
 CORES = len(os.sched_getaffinity(0))
@@ -86,8 +99,26 @@ def show(report: Report, points: list[dict[str, Any]]) -> None:
     report.table("collection of 10,000 messages, medians", headers, rows)
 
 
+def write_figure_data(points: list[dict[str, Any]], saturation: list[dict[str, Any]]) -> None:
+    """Write the data of figure equation-1."""
+    facts = {
+        "figure": "equation-1",
+        "command": command_line("benchmarks.collection_model.bench"),
+        "commit": commit(),
+        "machine": machine_facts(),
+        "versions": versions(),
+    }
+    path = ROOT / "src" / "tianji" / "figures" / "data" / "equation-1.json"
+    write_data({**facts, "points": points, "saturation": saturation}, path)
+
+
 def main() -> int:
-    args = parser(__doc__ or "").parse_args()
+    made = parser(__doc__ or "")
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made.add_argument(
+        "--figure", action="store_true", help="write the data of equation-1 (quick runs write none)"
+    )
+    args = made.parse_args()
     turns, point_s = (1, 0.1) if args.quick else (TURNS, 0.6)
     todo = [s for s in settings() if not args.quick or s[0] == FIGURE_SIZE]
     report = Report("collection_model", args)
@@ -97,6 +128,8 @@ def main() -> int:
     show(report, points)
     saturation = [model.saturation(FIGURE_SIZE, sample_s) for sample_s in (0.0, *SAMPLE_TIMES_S)]
     report.note(points=points, saturation=saturation)
+    if args.figure and not args.quick:
+        write_figure_data(points, saturation)
     for row in saturation:
         print(
             f"512 KB, sample time {row['sample_time_s'] * 1e3:g} ms: the critical path leaves the "

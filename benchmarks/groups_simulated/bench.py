@@ -18,7 +18,6 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from benchmarks.groups.bench import on_cores
 from benchmarks.groups_simulated.steady import steady_rate
 from benchmarks.groups_simulated.tasks import SLEEPING, Task, group_words, make_task
 from benchmarks.harness import ROOT, Report, alternate, median, parser, say, spread, train
@@ -58,12 +57,10 @@ def run_local(task: Task, setting: Setting, args: argparse.Namespace) -> dict[st
     words = (*task.words[1:], *group_words(setting.num_groups, setting.combine))
     options = (*FOREVER, "--max-wall-s", str(args.seconds))
     cores = cores_of(setting.num_groups, args.cores)
-    return on_cores(
-        cores,
-        lambda: train(
+    with only_on(cores):
+        return train(
             task.words[0], *words, *options, env={"PYTHONPATH": str(ROOT)}, timeout_s=TIMEOUT_S
-        ),
-    )()
+        )
 
 
 def run_hosts(

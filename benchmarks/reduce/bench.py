@@ -1,7 +1,7 @@
-"""What adding up gradients costs: updates of two learners on the loopback interface, against as
-many that know nothing of each other, in the same run. One core and one thread each.
+"""What adding up gradients costs: updates of two learners, in shared memory and by gloo on the
+loopback interface, against as many that know nothing of each other. One core and thread each.
 
-    python -m benchmarks.reduce.bench            10 rounds, about two minutes
+    python -m benchmarks.reduce.bench            10 rounds, about four minutes
     python -m benchmarks.reduce.bench --quick
 """
 
@@ -21,15 +21,22 @@ NETWORKS = (
 )
 NUM_RANKS = 2
 APART, TOGETHER = "apart", "together"
+MEMORY, GLOO = "shared memory", "gloo"
 WIDE_ENOUGH_MS, BOUND = 5.0, 0.8
 FORK = multiprocessing.get_context("fork")
 
 
 def run_rank(
-    pipe: Connection, fds: list[int], rank: int, network: Network, rounds: int, turn_s: float
+    pipe: Connection,
+    cards: list[int],
+    parts: list[int],
+    rank: int,
+    network: Network,
+    rounds: int,
+    turn_s: float,
 ) -> None:
     """Send the turns of this rank, and what a bare reduction takes."""
-    room = Rank(fds, rank, network)
+    room = Rank(cards, parts, rank, network)
     num_versions = room.versions_that_take(turn_s)
     turns: dict[str, list[Turn]] = {APART: [], TOGETHER: []}
     for name, _ in alternate([APART, TOGETHER], range(rounds)):
@@ -38,13 +45,14 @@ def run_rank(
 
 
 def measure(
-    network: Network, rounds: int, turn_s: float
+    network: Network, way: str, rounds: int, turn_s: float
 ) -> list[tuple[dict[str, list[Turn]], float, int]]:
     """Return what each rank has sent."""
-    fds = [os.memfd_create("reduce") for _ in range(NUM_RANKS)]
+    cards, parts = ([os.memfd_create(n) for _ in range(NUM_RANKS)] for n in ("card", "part"))
+    given = parts if way == MEMORY else []
     pipes = [FORK.Pipe(duplex=False) for _ in range(NUM_RANKS)]
     ranks = [
-        FORK.Process(target=run_rank, args=(pipe, fds, rank, network, rounds, turn_s))
+        FORK.Process(target=run_rank, args=(pipe, cards, given, rank, network, rounds, turn_s))
         for rank, (_, pipe) in enumerate(pipes)
     ]
     for process in ranks:
@@ -54,21 +62,21 @@ def measure(
     found = [mine.recv() for mine, _ in pipes]
     for process in ranks:
         process.join()
-    for fd in fds:
+    for fd in (*cards, *parts):
         os.close(fd)
     return found
 
 
-def bench(report: Report, network: Network, rounds: int, turn_s: float) -> list[str]:
+def bench(report: Report, network: Network, way: str, rounds: int, turn_s: float) -> list[str]:
     """Return the row of a network; the slower rank of each turn counts."""
-    found = measure(network, rounds, turn_s)
+    found = measure(network, way, rounds, turn_s)
     times: dict[str, list[float | None]] = {}
     for name in (APART, TOGETHER):
         both = zip(*(turns[name] for turns, _, _ in found), strict=True)
         for turn, ranks in enumerate(both):
             slower = max(ranks, key=lambda each: each.update_ms)
             times.setdefault(name, []).append(slower.update_ms)
-            report.add(f"{network.name}, {name}", turn, slower._asdict())
+            report.add(f"{network.name}, {way}, {name}", turn, slower._asdict())
     shares = [
         apart / together if apart and together else None
         for apart, together in zip(times[APART], times[TOGETHER], strict=True)
@@ -76,12 +84,13 @@ def bench(report: Report, network: Network, rounds: int, turn_s: float) -> list[
     together = found[0][0][TOGETHER]
     gradient_bytes, bare_ms = found[0][2], max(bare for _, bare, _ in found)
     update_ms = median(times[APART]) or 0.0
-    report.add(f"{network.name}, bare", 0, {"reduce_ms": bare_ms, "bytes": gradient_bytes})
-    if update_ms >= WIDE_ENOUGH_MS:
+    report.add(f"{network.name}, {way}, bare", 0, {"reduce_ms": bare_ms, "bytes": gradient_bytes})
+    if way == MEMORY and update_ms >= WIDE_ENOUGH_MS:
         text = f"{network.name}: updates together over updates apart"
         report.check(text, median(shares), ">=", BOUND)
     return [
         f"{network.name} ({'-'.join(map(str, network.hidden))}, minibatch {network.minibatch})",
+        way,
         f"{gradient_bytes:,}",
         f"{together[-1].other_bytes:.0f}",
         f"{bare_ms:.2f}",
@@ -94,6 +103,7 @@ def bench(report: Report, network: Network, rounds: int, turn_s: float) -> list[
 
 HEADERS = [
     "network",
+    "by",
     "bytes per reduction",
     "other bytes per update",
     "bare reduction, ms",
@@ -110,8 +120,12 @@ def main() -> int:
     args = made.parse_args()
     report = Report("reduce", args)
     rounds, turn_s = (2, 0.2) if args.quick else (args.rounds, 2.0)
-    rows = [bench(report, network, rounds, turn_s) for network in NETWORKS]
-    report.table(f"{NUM_RANKS} learners, gloo on loopback, one thread each", HEADERS, rows)
+    rows = [
+        bench(report, network, way, rounds, turn_s)
+        for network in NETWORKS
+        for way in (MEMORY, GLOO)
+    ]
+    report.table(f"{NUM_RANKS} learners, one thread each", HEADERS, rows)
     return report.finish()
 
 

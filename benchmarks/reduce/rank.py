@@ -17,6 +17,7 @@ from tianji.channels.layout import Layout
 from tianji.channels.peers.cards import shared_cards
 from tianji.channels.peers.gloo import GlooPeers
 from tianji.channels.peers.interface import Joins, Peers, total
+from tianji.channels.peers.shared import SharedPeers
 from tianji.channels.peers.timed import TimedPeers
 from tianji.engines.assembly.build import RunSpec
 from tianji.learner.joined import JoinedLearner
@@ -117,11 +118,15 @@ class LearnerRoom:
 class Rank:
     """Both learners of one network, in the process of one rank, on one core."""
 
-    def __init__(self, fds: list[int], rank: int, network: Network) -> None:
+    def __init__(self, cards: list[int], parts: list[int], rank: int, network: Network) -> None:
+        """cards, parts: file descriptors of all ranks; without parts, they are added up by gloo."""
         torch.set_num_threads(1)
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
-        self._peers = GlooPeers(shared_cards(rank, fds), TIMEOUT_S)
+        own = shared_cards(rank, cards)
+        self._peers: GlooPeers | SharedPeers = (
+            SharedPeers(own, parts, TIMEOUT_S) if parts else GlooPeers(own, TIMEOUT_S)
+        )
         spec = network.spec()
         batches = SameBatch(spec)
         self._alone = LearnerRoom(spec, batches, None)

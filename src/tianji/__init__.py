@@ -7,6 +7,8 @@
 
 from tianji.api import Trained, load, make_config, train
 from tianji.errors import TianjiError, UsageError
+from tianji.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
+
 __all__ = ["TianjiError", "Trained", "UsageError", "load", "make_config", "train"]

@@ -23,14 +23,14 @@ from tianji.config.values import split_tokens
 from tianji.observe.summary import build_summary
 
 WITH_PYTHON = [page for page in PAGES if pages.script(page)]
-CHEAP = ("presets", "doctor", "--version")
+CHEAP = ("presets", "programs", "doctor", "--version")
 WORDS = (
     "step", "transition", "unroll", "episode", "row", "round", "item", "batch", "minibatch",
     "update", "version", "lag", "age", "ratio", "warm-up", "allowance", "grant", "paced", "slot",
     "lane", "stream", "board", "reduce", "gauge", "bell", "role", "worker", "group",
     "contribution", "world", "program", "plan", "engine", "preset", "run", "busy share",
     "time to target", "start-up", "token", "gather rule", "closed", "look-ahead point",
-    "given times", "task",
+    "given times", "task", "style", "back-pressure",
 )  # fmt: skip
 OTHER_WORDS = ("rollout", "trajectory", "timestep", "train step", "replay ratio", "utilisation")
 

@@ -15,7 +15,7 @@ def test_groups_on_a_gpu_are_equal_after_every_average(algorithm, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     summary = run(
         env="tianji.envs.worlds:Pixels", algorithm=algorithm, engine="inline", device="cuda",
-        num_groups=2, combine="average", max_env_steps=1024,
+        num_groups=2, combine="average", combine_every=1, max_env_steps=1024,
     )  # fmt: skip
     assert summary["device"] == "cuda:0" and summary["updates"] > 0
     run_dir = tmp_path / summary["run_dir"]

@@ -4,7 +4,9 @@ import pytest
 
 from tests.system.commands import Command
 from tests.system.runs import QUIET
+from tianji.cli.pages.program import example_preset
 from tianji.config.overrides import make_config
+from tianji.programs.registry import STYLES
 from tianji.run import train_config
 
 LIMITS = {
@@ -178,3 +180,19 @@ def test_memory_is_flat_over_ten_minutes(tmp_path):
     records = soak(tmp_path, 600)
     for role in ("learner", "actor-0"):
         assert grown_bytes(records, role) < 8 << 20, role
+
+
+STYLES_LEARN = {
+    "apex": {"preset": "cartpole-apex", "target_return": 150},
+    "seed": {"max_env_steps": 1_000_000},
+}
+"""Where a style does not learn what the example learns: the ladder of Ape-X explores for ever."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_learns(style, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = {"preset": example_preset(style), "target_return": 300, **STYLES_LEARN.get(style, {})}
+    summary = train_config(make_config(style=style, observe=QUIET, **values))
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]

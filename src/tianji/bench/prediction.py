@@ -96,6 +96,14 @@ def actors_to_saturate(costs: MessageCosts, collecting: Collecting) -> float:
     return found["actors"] * collecting.num_actors / others if others else float("inf")
 
 
+def collection_by_equation_s(
+    num_messages: int, costs: MessageCosts, collecting: Collecting
+) -> float:
+    """Return equation 1 with the division that its text implies, and without a term for cores."""
+    found = terms(costs, collecting)
+    return num_messages * max(found["actors"], found["buffer"])
+
+
 def collection_as_printed_s(
     num_messages: int, costs: MessageCosts, collecting: Collecting
 ) -> float:
@@ -149,6 +157,7 @@ class Model:
         predicted_s = collection_s(10_000, costs, collecting)
         return {
             "predicted_s_per_10k": predicted_s,
+            "equation_s_per_10k": collection_by_equation_s(10_000, costs, collecting),
             "printed_equation_s_per_10k": collection_as_printed_s(10_000, costs, collecting),
             "prediction_error": predicted_s / point["collection_s_per_10k"] - 1.0,
             "is_fitted": is_fitted_on(point),

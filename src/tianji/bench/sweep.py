@@ -35,7 +35,7 @@ def measure_actors(
     return [measure(make_point(FIGURE_SIZE, n, t, point_s)) for t in times for n in actors]
 
 
-def sweep(say: Callable[[str], None], point_s: float = POINT_S) -> dict[str, Any]:
+def sweep(say: Callable[[str], object], point_s: float = POINT_S) -> dict[str, Any]:
     """Everything, with the model fitted on one actor and held against all others."""
     points: list[Measurement] = []
     todo = settings()

@@ -35,6 +35,28 @@ class QueuePlan:
     """Slots that an actor holds beside the queue, with DroppingQueue."""
 
 
+class _Arrivals:
+    """Items that have arrived and wait for a batch."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, stamp: Stamp, slot: int) -> None:
+        self._entries.append(Entry(stamp, slot))
+
+    def oldest(self, count: int) -> list[Entry]:
+        """Remove and return the oldest items."""
+        self._entries.sort(key=by_age)
+        found, self._entries = self._entries[:count], self._entries[count:]
+        return found
+
+    def stamps(self) -> Iterable[Stamp]:
+        return (entry.stamp for entry in self._entries)
+
+
 class BlockingQueue(Gate):
     """Lets an item be started for each free place. The places are given to actors in advance, to
     those with the fewest first, because the buffer may share a thread with the learner."""
@@ -45,11 +67,11 @@ class BlockingQueue(Gate):
         self.lanes = Lanes(receiver, Turns(num_actors, is_serial=False), rows)
         self.version = 0
         self._plan = plan
-        self._waiting: list[Entry] = []
+        self._arrivals = _Arrivals()
         rows.gauges[Gauge.ACTIVE] = num_actors
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
-        self._waiting.append(Entry(stamp, slot))
+        self._arrivals.add(stamp, slot)
         return False
 
     def lost(self, actor: int) -> None:
@@ -62,20 +84,18 @@ class BlockingQueue(Gate):
         return False
 
     def _deal(self) -> None:
-        lanes = self.lanes
+        lanes, num_waiting = self.lanes, len(self._arrivals)
         lanes.has_changed = False
-        lanes.deal(self._plan.queue_size - len(self._waiting) - lanes.turns.num_outstanding)
+        lanes.deal(self._plan.queue_size - num_waiting - lanes.turns.num_outstanding)
         lanes.deliver()
-        lanes.receiver.expect(max(1, self._plan.unrolls_per_version - len(self._waiting)))
+        lanes.receiver.expect(max(1, self._plan.unrolls_per_version - num_waiting))
 
     def may_take(self) -> bool:
-        return len(self._waiting) >= self._plan.unrolls_per_version
+        return len(self._arrivals) >= self._plan.unrolls_per_version
 
     def entering(self) -> list[Entry] | None:
-        self._waiting.sort(key=by_age)
-        count = self._plan.unrolls_per_version
-        entering, self._waiting = self._waiting[:count], self._waiting[count:]
-        self.lanes.has_changed = True  # the places of this batch are free
+        entering = self._arrivals.oldest(self._plan.unrolls_per_version)
+        self._deal()  # the places of this batch are free
         return entering
 
     def finish(self, version: int) -> None:
@@ -86,7 +106,7 @@ class BlockingQueue(Gate):
         self.version = version
 
     def waiting(self) -> Iterable[Stamp]:
-        return (entry.stamp for entry in self._waiting)
+        return self._arrivals.stamps()
 
 
 class DroppingQueue(Gate):
@@ -99,13 +119,13 @@ class DroppingQueue(Gate):
         self.lanes = Lanes(receiver, Turns(num_actors, is_serial=True), rows)
         self.version = 0
         self._plan = plan
-        self._waiting: list[Entry] = []
+        self._arrivals = _Arrivals()
         rows.gauges[Gauge.ACTIVE] = num_actors
         for actor in range(num_actors):
             self.lanes.give(actor, plan.slots_per_actor)
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
-        self._waiting.append(Entry(stamp, slot))
+        self._arrivals.add(stamp, slot)
         self.lanes.give(stamp.actor)
         return False
 
@@ -122,24 +142,19 @@ class DroppingQueue(Gate):
     def _drop_oldest(self) -> None:
         """Drop what is too much, when all that has arrived is here: lanes are read one by one, so
         that the oldest item need not arrive first."""
-        excess = len(self._waiting) - self._plan.queue_size
+        excess = len(self._arrivals) - self._plan.queue_size
         if excess <= 0:
             return
-        self._waiting.sort(key=by_age)
-        for stamp, slot, _ in self._waiting[:excess]:
+        for stamp, slot, _ in self._arrivals.oldest(excess):
             assert slot is not None, "an item of the queue is in its slot"
             self.lanes.discard(stamp, slot)
-        del self._waiting[:excess]
 
     def may_take(self) -> bool:
-        return len(self._waiting) >= self._plan.unrolls_per_version
+        return len(self._arrivals) >= self._plan.unrolls_per_version
 
     def entering(self) -> list[Entry] | None:
         self._drop_oldest()
-        self._waiting.sort(key=by_age)
-        count = self._plan.unrolls_per_version
-        entering, self._waiting = self._waiting[:count], self._waiting[count:]
-        return entering
+        return self._arrivals.oldest(self._plan.unrolls_per_version)
 
     def finish(self, version: int) -> None:
         self.version = version
@@ -149,4 +164,4 @@ class DroppingQueue(Gate):
         self.version = version
 
     def waiting(self) -> Iterable[Stamp]:
-        return (entry.stamp for entry in self._waiting)
+        return self._arrivals.stamps()

@@ -127,6 +127,9 @@ def _map_shared(fd: int, nbytes: int) -> memoryview:
     return memoryview(reserved)[skip : skip + nbytes]
 
 
+_LOCK = "hhqqi4x"  # struct flock
+
+
 class Seat:
     """The right to be the only process at an end of a channel. It is a lock on one byte of the
     segment's file, through an open file of its own. The lock is released with this object, or when
@@ -137,7 +140,7 @@ class Seat:
     def __init__(self, segment: Segment, number: int, who: str) -> None:
         self._fd = os.open(f"/proc/self/fd/{segment.fd}", os.O_RDWR)
         _seats.add(self)
-        byte = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0)
+        byte = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0)
         try:
             fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, byte)
         except OSError as error:
@@ -154,6 +157,13 @@ class Seat:
 
     def __del__(self) -> None:
         self.leave()
+
+
+def is_seat_taken(segment: Segment, number: int) -> bool:
+    """Return whether somebody sits at this end of a channel."""
+    asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0)
+    answer = fcntl.fcntl(segment.fd, fcntl.F_OFD_GETLK, asked)
+    return bool(struct.unpack(_LOCK, answer)[0] != fcntl.F_UNLCK)
 
 
 _seats: weakref.WeakSet[Seat] = weakref.WeakSet()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import importlib.metadata
 import os
 import shutil
 import sys
@@ -32,6 +31,7 @@ from tianji.checkpoint.schema import (
 from tianji.checkpoint.tensors import Leaf, to_leaf, write_tensors
 from tianji.checkpoint.tree import flatten
 from tianji.errors import CheckpointError
+from tianji.version import VERSION
 
 WRITING, REPLACED, REMOVED = ".writing-", ".replaced-", ".removed-"
 LOCK = ".lock"
@@ -121,7 +121,7 @@ def _check_space(folder: Path, needed_bytes: int) -> None:
 
 
 def _made_with() -> dict[str, str]:
-    versions = {"tianji": importlib.metadata.version("tianji"), "numpy": np.__version__}
+    versions = {"tianji": VERSION, "numpy": np.__version__}
     if "torch" in sys.modules:
         versions["torch"] = str(sys.modules["torch"].__version__)
     return versions

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from tianji.cli.output import Outcome, only_json_on_stdout, people
 from tianji.errors import TianjiError, UsageError
+from tianji.version import VERSION
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -72,10 +73,7 @@ def build_app() -> App:
 
 def show_version() -> Outcome:
     """Print the version."""
-    from importlib.metadata import version
-
-    number = version("tianji")
-    return Outcome({"version": number}, shown=number)
+    return Outcome({"version": VERSION}, shown=VERSION)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

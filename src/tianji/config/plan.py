@@ -76,7 +76,8 @@ class RunPlan(Record):
     unrolls_per_version: int
     warmup_unrolls: int
     lag_target: int
-    """Lag of an unroll in steady state, in versions, which pacing maintains."""
+    """Lag of an unroll in steady state, in versions: what pacing maintains, or what a full queue of
+    fixed size makes it."""
     max_lag: int
     balance: Balance = "paced"
     """`paced` keeps actors and learner in a ratio; with `free`, neither ever waits; with `blocking`

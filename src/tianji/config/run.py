@@ -200,8 +200,9 @@ class RunConfig(Strict):
     """How several groups become one policy. `average`: each takes the mean of all groups'
     parameters; `gossip`: each mixes with the group before it in a ring; nobody waits. `gradients`:
     their gradients are added up before each step."""
-    combine_every: Count = 1
-    """Updates between two mixes, with `average` and `gossip`; many make the groups drift apart."""
+    combine_every: Count = 8
+    """Updates between two mixes, with `average` and `gossip`. Few cost time where updates are
+    short; many make the groups drift apart."""
     actor_hosts: int = Field(0, ge=0)
     """Hosts that run actors of each group beside the host of its learner; engines ray and mpi."""
     num_envs: TriedCount = 8
@@ -264,6 +265,11 @@ class RunConfig(Strict):
     def has_processes(self) -> bool:
         """Return whether roles are processes, on this machine or on others."""
         return self.engine in ("local", "ray", "mpi")
+
+    @property
+    def is_on_one_host(self) -> bool:
+        """Return whether all roles of the run are on this host."""
+        return self.engine not in ("ray", "mpi")
 
     @property
     def env_name(self) -> str:

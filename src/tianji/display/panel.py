@@ -149,9 +149,11 @@ class Panel:
     def _lag_line(self, record: Metrics) -> Text:
         lag, bound = record["lag_versions"], self._config.max_lag
         highest = lag["max"]
-        over = highest is not None and highest > bound
+        is_bound = self._config.balance == "paced"
+        over = is_bound and highest is not None and highest > bound
         parts = _pairs({"mean": to_value(lag["mean"]), "p95": to_value(lag["p95"])})
-        parts += [("  max ", "dim"), (f"{to_value(highest)} of {bound}", "red" if over else "")]
+        most = f"{to_value(highest)} of {bound}" if is_bound else to_value(highest)
+        parts += [("  max ", "dim"), (most, "red" if over else "")]
         counts = record["lag_histogram"]
         if any(counts):
             counts = counts[: 1 + max(i for i, count in enumerate(counts) if count)]

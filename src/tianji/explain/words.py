@@ -191,10 +191,8 @@ def _gain_of_neither(account: Account, plan: RunPlan) -> str:
             else "Another place of inference (`tianji plan` measures them)"
         )
         return f"{how} may help most: the actors wait for the answers of the server."
-    return (
-        "More even work or a higher max_lag would help most: the two sides wait for each other in "
-        "turn."
-    )
+    longer = "a longer queue (queue_size)" if plan.queue_size else "a higher max_lag"
+    return f"More even work or {longer} would help most: the two sides wait for each other in turn."
 
 
 def _gain(account: Account, slow: Side, fast: Side, who_is_next: str) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from tianji.errors import UsageError
-from tianji.figures import links, timeline, transports
+from tianji.figures import equation, links, style, transports
 from tianji.figures.apex import runs
 from tianji.figures.apex.picture import draw_returns, draw_throughput
 from tianji.figures.balance import ablation, scaling
@@ -24,6 +24,11 @@ from tianji.figures.gathering.measure import measure_panels
 from tianji.figures.gathering.picture import draw_panels, draw_tasks
 from tianji.figures.groups import picture as groups_picture
 from tianji.figures.groups import runs as group_runs
+from tianji.figures.paper.numbers import LARGE_BALANCE_ACTORS, SMALL_BALANCE_ACTORS
+from tianji.figures.paper.record import Comparison
+from tianji.figures.paper.reported import REPORTED
+from tianji.figures.timeline import picture as timeline
+from tianji.figures.timeline import runs as traced_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +53,13 @@ class Wish:
         return {name for name, value in given if value is not None and value is not False}
 
 
+class Drawn(NamedTuple):
+    """A picture, and how it compares with the paper's; None: the paper has no such picture."""
+
+    figure: Figure
+    comparison: Comparison | None
+
+
 @dataclass(frozen=True)
 class DataFigure:
     """A figure drawn from data that comes with the package or is measured on this machine.
@@ -65,38 +77,61 @@ class DataFigure:
     data: str = ""
     if_missing: str = ""
 
-    def make(self, wish: Wish, data_file: Path) -> Figure:
+    def make(self, wish: Wish, data_file: Path) -> Drawn:
         """Draw the figure; after a new measurement, write its data too."""
         if not wish.rerun:
-            return self.draw(self._read())
+            return self._draw(self.read())
         data = {**describe(self.name), **self.measure()}
         write_data(data, data_file)
-        return self.draw(data)
+        return self._draw(data)
 
-    def _read(self) -> Data:
+    def read(self) -> Data:
+        """Return the data that comes with the package."""
         try:
             return read_data(self.data or self.name)
         except UsageError as error:
             raise UsageError(f"{error} {self.if_missing}".strip()) from error
 
+    def compare(self, data: Data) -> Comparison | None:
+        """Return what the first paper reports beside what this data shows, if it has the figure."""
+        reported = REPORTED.get(self.name)
+        return reported.compare(data) if reported else None
+
+    def _draw(self, data: Data) -> Drawn:
+        figure, comparison = self.draw(data), self.compare(data)
+        if comparison:
+            notes = (f"Paper: {comparison.paper}", f"Ours: {comparison.ours}")
+            style.add_notes(figure, notes)
+        return Drawn(figure, comparison)
+
 
 @dataclass(frozen=True)
 class RunFigure:
-    """A figure of a run of one's own."""
+    """A figure of a run of one's own; without a run, of those that come with the package."""
 
-    options: ClassVar = frozenset({"run", "from_s", "for_s"})
-    name: str
-    about: str
+    options: ClassVar = frozenset({"run", "from_s", "for_s", "rerun"})
+    kept: DataFigure
     draw_run: Callable[[str, float | None, float | None], Figure]
 
-    def make(self, wish: Wish, data_file: Path) -> Figure:
-        del data_file
-        if wish.run is None:
+    @property
+    def name(self) -> str:
+        return self.kept.name
+
+    @property
+    def about(self) -> str:
+        return self.kept.about
+
+    def make(self, wish: Wish, data_file: Path) -> Drawn:
+        if wish.run is not None and wish.rerun:
+            raise UsageError("--run draws a run of yours and --rerun records new ones: choose one.")
+        if wish.run is not None:
+            return Drawn(self.draw_run(wish.run, wish.from_s, wish.for_s), None)
+        if wish.from_s is not None or wish.for_s is not None:
             raise UsageError(
-                f"{self.name} shows a run of your own: tianji figure {self.name} --run RUN. The "
-                "run must have been recorded: tianji train PRESET --trace."
+                "--from-s and --for-s choose a part of a run of yours: tianji figure "
+                f"{self.name} --run RUN. Record one with tianji train PRESET --trace."
             )
-        return self.draw_run(wish.run, wish.from_s, wish.for_s)
+        return self.kept.make(wish, data_file)
 
 
 PaperFigure: TypeAlias = DataFigure | RunFigure
@@ -123,6 +158,12 @@ def _links(name: str, about: str, draw: Callable[[Data], Figure]) -> DataFigure:
 
 
 _ALL: tuple[PaperFigure, ...] = (
+    DataFigure(
+        "equation-1",
+        "time to collect messages, predicted and measured (paper 1, equation 1)",
+        equation.draw_equation,
+        equation.measure,
+    ),
     _panels(
         "nigt-1",
         "Humanoid, from equal times to a slow network, 10 actors (paper 2, figure 1)",
@@ -155,8 +196,12 @@ _ALL: tuple[PaperFigure, ...] = (
         draw_tasks,
     ),
     RunFigure(
-        "tianji-1",
-        "what every role of a run did when, and its idle share (paper 1, figure 1)",
+        DataFigure(
+            "tianji-1",
+            "what every role of a run did when, and its idle share (paper 1, figure 1)",
+            timeline.draw_kept,
+            traced_runs.measure,
+        ),
         timeline.draw_run,
     ),
     _apex(
@@ -204,13 +249,21 @@ _ALL: tuple[PaperFigure, ...] = (
     DataFigure(
         "tianji-6a",
         "production, reception and training by the number of actors (paper 1, figure 6 a)",
-        partial(draw_scaling, title="More actors help until the learner has all it can use"),
+        partial(
+            draw_scaling,
+            title="More actors help until the learner has all it can use",
+            paper_actors=SMALL_BALANCE_ACTORS,
+        ),
         scaling.measure_small,
     ),
     DataFigure(
         "tianji-6b",
         "the same with more learner threads and a larger batch (paper 1, figure 6 b)",
-        partial(draw_scaling, title="With more threads and a larger batch the balance moves on"),
+        partial(
+            draw_scaling,
+            title="With more threads and a larger batch the balance moves on",
+            paper_actors=LARGE_BALANCE_ACTORS,
+        ),
         scaling.measure_large,
     ),
     _groups(

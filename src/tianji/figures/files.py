@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import tempfile
 from collections.abc import Mapping
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tianji.config.machine import read_machine
 from tianji.errors import UsageError
 from tianji.planning.keep import processor
+from tianji.version import VERSION
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -39,12 +41,13 @@ def write_data(data: Data, path: Path) -> None:
 
 def describe(name: str) -> dict[str, Any]:
     """Return where data that is measured now comes from."""
+    load_average = [round(load, 2) for load in os.getloadavg()]
     return {
         "figure": name,
         "command": f"tianji figure {name} --rerun",
         "commit": "installed",
-        "machine": describe_machine(),
-        "versions": {"tianji": metadata.version("tianji")},
+        "machine": {**describe_machine(), "load_average": load_average},
+        "versions": {"tianji": VERSION},
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tianji.errors import UsageError
 from tianji.figures import style
 from tianji.figures.files import Data, Point
+from tianji.figures.paper.numbers import ETHERNET_MB_PER_S, FALLING_FROM_BYTES
 from tianji.figures.transports import (
     COLLECTION_TIME,
     MESSAGES,
@@ -23,16 +24,7 @@ if TYPE_CHECKING:
 
 NAMES = {"link": "our link, in clear", "link-tls": "our link, encrypted"}
 COLORS = {"link": style.BLUE, "link-tls": style.RED}
-PAPER_5C = (
-    "Paper (4 nodes, ConnectX-6): TianJi below XingTian for every number of actors; its text gives "
-    "no numbers.\nOurs: 4 network namespaces that share the cores of one machine; the first actor "
-    "is beside the buffer; encrypted."
-)
-PAPER_5D = (
-    "Paper (two nodes): TianJi reaches Ethernet's 125 MB/s; on InfiniBand it goes beyond, and "
-    "falls after 2048 KB.\nOurs: two network namespaces on one machine. Without a limit the cores "
-    "are the limit: this is no InfiniBand."
-)
+NAMESPACES = "hosts are network namespaces, which share these cores"
 
 
 def refuse_to_measure(name: str) -> Data:
@@ -62,7 +54,8 @@ def draw_hosts(data: Data) -> Figure:
     finish_values(axes)
     axes.set_ylabel(COLLECTION_TIME)
     messages = points[0]["messages"]
-    about = f"{_where(data)}; {messages:,} messages each time, scaled\n{PAPER_5C}"
+    how = f"{messages:,} messages each time, scaled; encrypted; actor 1 is beside the buffer"
+    about = f"{_where(data)}\n{how}"
     style.legend_below(figure, ncols=3, about=about, size=9)
     return figure
 
@@ -82,13 +75,25 @@ def draw_link(data: Data) -> Figure:
         if limits:
             limit = statistics.median(limits)
             axes.axhline(limit, color=style.BLACK, linewidth=1.2, linestyle=":", label="iperf3")
+        _mark_paper(axes, gbit)
         finish_axes(axes, "size of a message", {s: size_text(s) for s in sizes}, rotation=30)
         finish_values(axes)
         line = f"{gbit:g} Gbit/s ({gbit * 125:g} MB/s)" if gbit else "no limit"
         axes.set_title(f"line: {line}", fontsize=11)
     panels[0].set_ylabel("megabytes per second")
-    style.legend_below(figure, ncols=3, about=f"{_where(data)}\n{PAPER_5D}", size=9)
+    style.legend_below(figure, ncols=3, about=_where(data), size=9)
     return figure
+
+
+def _mark_paper(axes: Any, gbit: float) -> None:
+    """Draw the bandwidth that the paper reaches, and where its throughput falls without a limit."""
+    looks: dict[str, Any] = {"color": style.PURPLE, "linewidth": 1.4, "linestyle": (0, (6, 2))}
+    if gbit:
+        label = f"paper: Ethernet, {ETHERNET_MB_PER_S:g} MB/s"
+        axes.axhline(ETHERNET_MB_PER_S, label=label, **looks)
+    else:
+        label = f"paper: falls after {FALLING_FROM_BYTES >> 10} KB on InfiniBand"
+        axes.axvline(FALLING_FROM_BYTES, label=label, **{**looks, "linestyle": (0, (2, 2))})
 
 
 def _draw_line(
@@ -112,4 +117,4 @@ def _draw_line(
 
 def _where(data: Data) -> str:
     machine = data["machine"]
-    return f"medians and ranges; {machine['cpu']}, {machine['cores']} cores"
+    return f"medians and ranges; {machine['cpu']}, {machine['cores']} cores; {NAMESPACES}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ SKY, BLUE, GREEN, ORANGE = "#56b4e9", "#0072b2", "#009e73", "#e69f00"
 RED, PURPLE, YELLOW, BLACK = "#d55e00", "#cc79a7", "#f0e442", "#1f2937"
 PALETTE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK,
            "#8c6d31", "#7f7f7f", "#a3b18a", "#5e3c99", "#9d0208")  # fmt: skip
+_NOTE_SIZE = 8.5
+_NOTE_CHARACTERS = 15  # in an inch of that size
 MARKERS = "osD^vP*X<>hp"
 
 
@@ -57,3 +61,16 @@ def legend_below(figure: Figure, ncols: int, about: str | None = None, size: flo
         list(known.values()), list(known), loc="outside lower left", ncols=ncols, fontsize=9,
         frameon=False, title=about, title_fontsize=size, alignment="left",
     )  # fmt: skip
+
+
+def add_notes(figure: Figure, paragraphs: Iterable[str]) -> None:
+    """Write paragraphs above the legend, and make the figure higher by as much."""
+    width_in, height_in = figure.get_size_inches()
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(paragraph, int(width_in * _NOTE_CHARACTERS))
+    (legend,) = figure.legends
+    before = [legend.get_title().get_text()] if legend.get_title().get_visible() else []
+    legend.set_title("\n".join([*before, *lines]))
+    legend.get_title().set_fontsize(_NOTE_SIZE)
+    figure.set_size_inches(width_in, height_in + len(lines) * _NOTE_SIZE * 1.3 / 72)

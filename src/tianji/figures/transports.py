@@ -11,11 +11,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tianji.figures import style
 from tianji.figures.files import Data, Point
+from tianji.figures.paper.numbers import SATURATED_ACTORS
+from tianji.figures.peers import channels_beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS = "tianji"
+NAMES = {
+    OURS: "tianji (ours)",
+    "ray": "ray (RLlib)",
+    "xingtian": "XingTian's channel *",
+    "authors-hiprlcomm": "TianJi authors' channel *",
+    "authors-pickled": "TianJi authors, pickled *",
+}
+_APART_LOOKS = {
+    "xingtian": (style.BLACK, "p"),
+    "authors-hiprlcomm": ("#7c2d12", "d"),
+    "authors-pickled": ("#be185d", "H"),
+}
+_APART = "* measured apart, one run each, and the receiver copies"
 MESSAGES = 10_000  # collection times are given for this many
 COLLECTION_TIME = f"seconds to collect {MESSAGES:,} messages"
 _ACTORS_SIZE_BYTES = 512 << 10
@@ -41,8 +56,9 @@ class Series:
     values: list[Measured]
 
     @property
-    def label(self) -> str:
-        return f"{self.transport}, receiver copies" if self.copying else self.transport
+    def label(self) -> str | None:
+        """Name every transport once, whether its receiver copies or not."""
+        return None if self.copying else NAMES.get(self.transport, self.transport)
 
 
 def measure_sizes() -> Data:
@@ -59,7 +75,7 @@ def measure_actors() -> Data:
 
 def draw_sizes(data: Data) -> Figure:
     """Draw figure 5 (a): throughput and collection time of one actor by message size."""
-    points = [p for p in data["points"] if p["actors"] == 1 and p["sample_time_s"] == 0]
+    points = [p for p in _all(data) if p["actors"] == 1 and p["sample_time_s"] == 0]
     figure = style.new_figure(
         12.5, 5.4, "How fast the messages of one actor are collected, by their size"
     )
@@ -75,14 +91,13 @@ def draw_sizes(data: Data) -> Figure:
             ticks.append(size)
     for axes in (left, right):
         finish_axes(axes, "size of a message", {size: size_text(size) for size in ticks})
-    style.subtitle(left, _provenance(data), 9.5)
-    style.legend_below(figure, ncols=5)
+    style.legend_below(figure, ncols=5, about=_provenance(data), size=9.5)
     return figure
 
 
 def draw_actors(data: Data) -> Figure:
     """Draw figure 5 (b): collection time by actors, a panel for each sample time."""
-    points = [p for p in data["points"] if p["size_bytes"] == _ACTORS_SIZE_BYTES]
+    points = [p for p in _all(data) if p["size_bytes"] == _ACTORS_SIZE_BYTES]
     sample_times_s = sorted({p["sample_time_s"] for p in points})
     figure = style.new_figure(
         12.5, 5.0, "How long it takes to collect messages of 512 KB, by the number of actors"
@@ -94,12 +109,19 @@ def draw_actors(data: Data) -> Figure:
         _draw_transports(axes, to_series(here, "actors", collection_s), styles)
         if sample_time_s > 0:
             _draw_ideal(axes, here)
+        else:
+            _name_copying(axes, here)
         finish_axes(axes, "actors", {n: str(n) for n in sorted({p["actors"] for p in here})})
         finish_values(axes)
-        axes.set_title(f"sample time {sample_time_s * 1e3:g} ms", fontsize=11)
+        axes.set_title(_panel_title(sample_time_s), fontsize=10)
     panels[0].set_ylabel(COLLECTION_TIME)
     style.legend_below(figure, ncols=5, about=_provenance(data), size=9.5)
     return figure
+
+
+def _all(data: Data) -> list[Point]:
+    """Return the points of the data, and those of systems that were measured apart."""
+    return [*data["points"], *channels_beside(data)]
 
 
 def to_series(points: Sequence[Point], along: str, value: Callable[[Point], float]) -> list[Series]:
@@ -154,9 +176,10 @@ def size_text(size_bytes: int) -> str:
 
 def _styles(series: Sequence[Series]) -> dict[str, tuple[str, str]]:
     """Return a colour and a marker for every transport."""
-    others = sorted({s.transport for s in series} - {OURS})
+    others = sorted({s.transport for s in series} - {OURS} - set(_APART_LOOKS))
     looks = itertools.cycle(zip(style.PALETTE[1:], style.MARKERS[1:], strict=True))
-    return {OURS: (style.BLUE, style.MARKERS[0]), **dict(zip(others, looks, strict=False))}
+    ours = {OURS: (style.BLUE, style.MARKERS[0])}
+    return {**ours, **_APART_LOOKS, **dict(zip(others, looks, strict=False))}
 
 
 def _draw_transports(
@@ -172,8 +195,14 @@ def _draw_transports(
         axes.plot(
             at, middle, marker=marker, color=color, label=one.label,
             linewidth=2.6 if ours else 1.3, markersize=6 if ours else 4.5,
-            linestyle=(0, (4, 2)) if one.copying else "solid", zorder=3 if ours else 2,
+            linestyle=_dashes(one), zorder=3 if ours else 2,
         )  # fmt: skip
+
+
+def _dashes(series: Series) -> Any:
+    if series.transport in _APART_LOOKS:
+        return "-."
+    return (0, (4, 2)) if series.copying else "solid"
 
 
 def _draw_limit(left: Any, right: Any, points: Sequence[Point]) -> None:
@@ -188,6 +217,20 @@ def _draw_limit(left: Any, right: Any, points: Sequence[Point]) -> None:
     for axes, values in ((left, limit), (right, times_s)):
         label = "copying memory, one core" if axes is left else None
         axes.plot(sizes, values, color=style.BLACK, linewidth=1.2, linestyle=":", label=label)
+
+
+def _name_copying(axes: Any, points: Sequence[Point]) -> None:
+    """Name dashes in the legend, if there are any."""
+    if len({p["copying"] for p in points if p["transport"] == OURS}) > 1:
+        dashes = (0, (4, 2))
+        axes.plot([], [], color=style.QUIET, linestyle=dashes, label="dashed: receiver copies")
+
+
+def _panel_title(sample_time_s: float) -> str:
+    """Name the sample time, and from how many actors on the paper has a bottleneck with it."""
+    actors = SATURATED_ACTORS.get(sample_time_s)
+    paper = f" (paper: bottleneck at {actors} actors)" if actors else ""
+    return f"sample time {sample_time_s * 1e3:g} ms{paper}"
 
 
 def _draw_ideal(axes: Any, points: Sequence[Point]) -> None:
@@ -207,7 +250,8 @@ def _draw_ideal(axes: Any, points: Sequence[Point]) -> None:
 
 def _provenance(data: Data) -> str:
     machine = data["machine"]
-    return (
+    about = (
         f"medians and ranges; {machine['cpu']}, {machine['cores']} cores; "
         f"tianji {data['versions'].get('tianji', '')} ({data['commit']})"
     )
+    return f"{about}; {_APART}" if channels_beside(data) else about

@@ -18,8 +18,6 @@ stays the group's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,58 +29,82 @@ from tianji.models.tensors import FlatParameters
 from tianji.ops.returns import Floats
 
 
-class Copy(NamedTuple):
-    """A copy of what groups mix, as bytes and as the numbers in them."""
-
-    payload: Bytes
-    moments_M: NDArray[np.float64]
-    """The moments of all statistics."""
-    vector_P: Floats
-    """The parameters."""
-
-
 class MixedState:
-    """What groups mix: the moments of all running statistics, and the parameters."""
+    """What groups mix: the moments of all running statistics, and the parameters.
+
+    state.write_to(payload)                     # the bytes that others read
+    state.begin()
+    state.add_own(); state.add(payload)         # in the same order in all groups
+    state.take_mean()
+    """
 
     def __init__(self, parameters: FlatParameters, statistics: Sequence[Statistics]) -> None:
         self._vector_P = parameters.vector_P
-        self._sum_P = np.empty(len(self._vector_P), np.float32)
+        size = len(self._vector_P)
+        # On a GPU the parameters are mixed in host memory.
+        self._is_on_host = self._vector_P.device.type == "cpu"
+        self._own_P: Floats = (
+            self._vector_P.numpy() if self._is_on_host else np.empty(size, np.float32)
+        )
+        self._sum_P: Floats = np.empty(size, np.float32)
+        self._count = 0
         self._statistics = statistics
         self._sizes = [len(statistic.moments.mean_F) for statistic in statistics]
-        self._num_moments = sum(1 + 2 * size for size in self._sizes)
-        self.nbytes = 8 * self._num_moments + 4 * len(self._vector_P)
+        self._border = 8 * sum(1 + 2 * size for size in self._sizes)
+        self._added: list[list[RunningMoments]] = []
+        self.nbytes = self._border + 4 * size
 
-    def new_copy(self) -> Copy:
-        """Return memory for a copy."""
-        payload, border = np.zeros(self.nbytes, np.uint8), 8 * self._num_moments
-        return Copy(payload, payload[:border].view(np.float64), payload[border:].view(np.float32))
-
-    def write_to(self, copy: Copy) -> None:
-        """Copy the present state out."""
-        moments = [statistic.moments for statistic in self._statistics]
-        if moments:
+    def write_to(self, payload: Bytes) -> None:
+        """Write the present state."""
+        if self._statistics:
+            moments = [statistic.moments for statistic in self._statistics]
             parts = [part for m in moments for part in ([m.count], m.mean_F, m.m2_F)]
-            np.concatenate(parts, out=copy.moments_M)
-        torch.from_numpy(copy.vector_P).copy_(self._vector_P)
+            np.concatenate(parts, out=payload[: self._border].view(np.float64))
+        payload[self._border :].view(np.float32)[:] = self._present()
 
-    def take_mean(self, copies: Sequence[Copy]) -> None:
-        """Become the mean of these states, in place: every view of the parameters sees it.
+    def _present(self) -> Floats:
+        if not self._is_on_host:
+            torch.from_numpy(self._own_P).copy_(self._vector_P)
+        return self._own_P
+
+    def begin(self) -> None:
+        """Begin a mean: nothing was added."""
+        self._count = 0
+        self._added = []
+
+    def add_own(self) -> None:
+        """Add the present state."""
+        self._add(self._present())
+        self._added.append([statistic.moments for statistic in self._statistics])
+
+    def add(self, payload: Bytes) -> None:
+        """Add what another group has written."""
+        self._add(payload[self._border :].view(np.float32))
+        if self._statistics:
+            self._added.append(self._moments(payload[: self._border].view(np.float64).copy()))
+
+    def _add(self, vector_P: Floats) -> None:
+        if self._count:
+            self._sum_P += vector_P
+        else:
+            self._sum_P[:] = vector_P
+        self._count += 1
+
+    def take_mean(self) -> None:
+        """Become the mean of what was added, in place: every view of the parameters sees it.
 
         Groups that take the mean of the same states in the same order are equal to the bit.
         """
-        first, *others = copies
-        self._sum_P[:] = first.vector_P
-        for other in others:
-            self._sum_P += other.vector_P
-        self._sum_P /= np.float32(len(copies))
-        self._vector_P.copy_(torch.from_numpy(self._sum_P))
-        if self._statistics:
-            self._take_mean_moments([self._moments(copy.moments_M) for copy in copies])
-
-    def _take_mean_moments(self, everybody: Sequence[Sequence[RunningMoments]]) -> None:
+        np.divide(self._sum_P, np.float32(self._count), out=self._own_P)
+        if not self._is_on_host:
+            self._vector_P.copy_(torch.from_numpy(self._own_P))
         for i, statistic in enumerate(self._statistics):
-            statistic.moments.take_mean([moments[i] for moments in everybody])
+            statistic.moments.take_mean([moments[i] for moments in self._added])
             statistic.use_moments()
+
+    def parts(self, payload: Bytes) -> tuple[NDArray[np.float64], Floats]:
+        """Return the numbers in a payload: moments, and parameters."""
+        return payload[: self._border].view(np.float64), payload[self._border :].view(np.float32)
 
     def _moments(self, moments_M: NDArray[np.float64]) -> list[RunningMoments]:
         found, begin = [], 0
@@ -116,8 +138,6 @@ class Combination:
         self._every = every
         self._posted = posted
         self._updates = 0
-        self._latest = {known: state.new_copy() for known in (group, *peers)}
-        """The latest state of each group, its own included."""
         self._read = dict.fromkeys(peers, -1)
         """The post that was read last, by group."""
         self.is_due = False
@@ -126,40 +146,50 @@ class Combination:
         """Count an update; post the state if it is to be mixed now."""
         self._updates += 1
         if self._updates % self._every == 0:
-            self._state.write_to(self._latest[self._group])
-            self._board.post(self._posted, self._write)
+            self._board.post(self._posted, self._state.write_to)
             self._posted += 1
             self.is_due = True
 
-    def _write(self, payload: Bytes) -> None:
-        payload[:] = self._latest[self._group].payload
-
     def mix(self) -> None:
-        """Become the mean of the state that was posted and the latest of the peers."""
+        """Become the mean of the state that was posted and the latest of the peers. The state has
+        not changed since then: a mix is the tick after the update."""
         self.is_due = False
-        if peers := self._read_peers():
-            self._take_mean([self._group, *peers])
+        if fresh := self._fresh():
+            self._take_mean([self._group, *fresh])
 
     def catch_up(self) -> bool:
         """Become the mean of the peers alone: a learner that was restarted comes from an old
         checkpoint and would pull them back. Return whether there were any."""
-        peers = self._read_peers()
-        if peers:
-            self._take_mean(peers)
-        return bool(peers)
+        fresh = self._fresh()
+        if fresh:
+            self._take_mean(fresh)
+        return bool(fresh)
 
-    def _read_peers(self) -> list[int]:
-        """Read the posts that are new; return the groups that have made them. A post is mixed once:
-        taken again and again, that of a slow peer would hold this group back."""
-        fresh = []
-        for peer, board in self._peers.items():
-            if board.version() > self._read[peer]:
-                self._read[peer] = board.latest(partial(self._keep, peer))
-                fresh.append(peer)
-        return fresh
+    def _fresh(self) -> list[int]:
+        """Return the groups with a post that was not mixed yet. Mixed again and again, the post of
+        a slow peer would hold this group back."""
+        return [peer for peer, board in self._peers.items() if board.version() > self._read[peer]]
 
     def _take_mean(self, groups: list[int]) -> None:
-        self._state.take_mean([self._latest[group] for group in sorted(groups)])
+        while not self._add_up(sorted(groups)):
+            pass
+        self._state.take_mean()
 
-    def _keep(self, peer: int, payload: Bytes) -> None:
-        self._latest[peer].payload[:] = payload
+    def _add_up(self, groups: list[int]) -> bool:
+        """Add up states where they lie; return False if one was overwritten meanwhile."""
+        self._state.begin()
+        for group in groups:
+            if group == self._group:
+                self._state.add_own()
+                continue
+            num_reads = 0
+
+            def read(payload: Bytes) -> None:
+                nonlocal num_reads
+                num_reads += 1
+                self._state.add(payload)
+
+            self._read[group] = self._peers[group].latest(read)
+            if num_reads > 1:
+                return False
+        return True

@@ -13,6 +13,7 @@ updates, so that a mix is due on all of them at the same time.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from tianji.channels.peers.interface import Peers
@@ -34,7 +35,7 @@ class SharedMix:
         self._state = state
         self._every = every
         self._combination = combination
-        self._copy = state.new_copy()
+        self._payload = np.zeros(state.nbytes, np.uint8)
         self._updates = 0
         self.is_due = False
 
@@ -54,12 +55,14 @@ class SharedMix:
 
     def share(self) -> None:
         """Take over the state of the first learner."""
-        copy = self._copy
+        state, payload = self._state, self._payload
         if self._peers.rank == FIRST:
-            self._state.write_to(copy)
+            state.write_to(payload)
         else:
-            copy.payload[:] = 0
-        for part in (copy.moments_M, copy.vector_P):
+            payload[:] = 0
+        for part in state.parts(payload):
             if len(part):
                 self._peers.add(torch.from_numpy(part))
-        self._state.take_mean([copy])
+        state.begin()
+        state.add(payload)
+        state.take_mean()

@@ -40,9 +40,12 @@ Tell: TypeAlias = Callable[[str], None]  # shows a sentence to the person who wa
 
 FORMAT = 2  # raised when the same numbers change their meaning
 # Settings that change the cost of a run. A share that is fixed by hand is the only one measured.
-_SETTINGS = {"env", "env_kwargs", "algorithm", "model", "normalize", "num_envs", "max_lag", *SHARES}
+_SETTINGS = {
+    *("env", "env_kwargs", "algorithm", "model", "normalize", "num_envs"),
+    *("style", "balance", "queue_size", "max_lag", *SHARES),
+}
 # Settings that change which place of inference is the fastest, beside those.
-_PLACE_SETTINGS = {"inference", "emulator_threads", "lag_target", "balance"}
+_PLACE_SETTINGS = {"inference", "emulator_threads", "lag_target"}
 _LIBRARIES = ("tianji", "torch", "numpy", "gymnasium")
 MOST_AGE_S = 30 * 24 * 3600.0  # the code of an environment may change, and no version tells
 ONE_OF_SEVERAL_S = 20.0  # time to measure each of several variants

@@ -3,6 +3,7 @@
           learner --(Board: parameters, statistics)--> learners of other groups      peer lane
           learner --(Reduce: gradients, figures)------ learners of other groups
           learner --(Board: addresses)---------------> learners of other groups
+          learner --(Reduce: its part of a sum)------- learners of other groups on this host
 
 Names of roles are those of one group. The whole run knows them by in_group().
 """
@@ -22,6 +23,8 @@ PEER = "peer"
 """Name of the wires by which learners of several groups read each other's parameters."""
 CARD = "card"
 """Name of the wires by which learners that add up their gradients find each other."""
+PART = "part"
+"""Name of the memory in which learners of one host give their parts of a sum."""
 
 
 def group_program(config: RunConfig, plan: RunPlan, group: int) -> Program:
@@ -48,7 +51,12 @@ def _reduce_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
         )
         for other, writer in zip(team, ranks, strict=True)
     )
-    return (Wire(PEERS, "reduce", "gradients, figures", ranks, ranks), *cards)
+    parts = (
+        Wire(part_name(other), "reduce", "part of a sum", (giver,), ranks)
+        for other, giver in zip(team, ranks, strict=True)
+        if config.is_on_one_host
+    )
+    return (Wire(PEERS, "reduce", "gradients, figures", ranks, ranks), *cards, *parts)
 
 
 def _peer_wires(config: RunConfig, group: int) -> tuple[Wire, ...]:
@@ -89,6 +97,11 @@ def peer_name(group: int) -> str:
 def card_name(group: int) -> str:
     """Return the name of the board on which the learner of a group tells its address."""
     return f"{CARD}-{group}"
+
+
+def part_name(group: int) -> str:
+    """Return the name of the memory for the learner's part of a sum, where all are on one host."""
+    return f"{PART}-{group}"
 
 
 def boards_of(group: int) -> tuple[str, ...]:

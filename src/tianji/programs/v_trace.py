@@ -11,8 +11,8 @@ NO_UNROLLS = "V-trace learns from unrolls of a policy with action probabilities.
 ONLY_V_TRACE = "its lag is not bounded, so it learns with V-trace."
 EXAMPLES = "ppo or impala"
 MINIBATCHES = 2
-"""Updates of each batch. One takes too few steps with the learning rates of PPO, which makes dozens;
-updates as small as those of PPO are too noisy without its clip (cartpole-ppo, 8 seeds)."""
+"""Updates of each batch. One is too few with the learning rates of PPO, which makes dozens; updates
+as small as those of PPO are too noisy without its clip (cartpole-ppo, 8 seeds)."""
 _HALF_SQUARED = 2.0
 """The value loss of PPO is a squared error, that of V-trace half of one."""
 

@@ -126,6 +126,17 @@ def test_rows_carry_the_time_at_which_they_were_finished():
     assert (stamp.started_ns, stamp.finished_ns) == (100, 106)
 
 
+def test_rows_carry_the_version_that_acted_in_them():
+    rig = Rig(length=4)
+    rig.publish(4)
+    rig.grant()
+    rig.tick(1)
+    rig.publish(7)
+    stamp, arrays = rig.finish_unroll()
+    assert arrays["row_version"].tolist() == [4, 7, 7, 7]
+    assert (stamp.oldest_version, stamp.newest_version) == (4, 7)
+
+
 def test_actors_with_the_same_seed_do_the_same_and_others_do_not():
     seeds = []
     for seed in (1, 1, 2):

@@ -39,6 +39,14 @@ def test_the_printed_equation_is_told_beside_it(model):
     assert said["printed_equation_s_per_10k"] == pytest.approx(10_000 * (1060e-6 + send_s))
 
 
+def test_the_equation_divided_by_the_actors_knows_no_cores(model):
+    said = model.predict(measured(8, 0.0))
+    assert said["critical_path"] == "processors"
+    assert said["equation_s_per_10k"] == pytest.approx(10_000 * 20e-6), "the buffer's time"
+    said = model.predict(measured(4, 0.001))
+    assert said["equation_s_per_10k"] == pytest.approx(said["predicted_s_per_10k"])
+
+
 def test_sampling_counts_with_the_processor_time_it_takes(model):
     assert model.collecting(SIZE, 3, 0.001).sample_cpu_s == pytest.approx(5e-6)
     assert model.collecting(SIZE, 3, 0.010).sample_cpu_s == 0.0, "less than nothing was measured"

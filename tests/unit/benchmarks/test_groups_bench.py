@@ -1,53 +1,44 @@
-"""Groups against unconnected copies: who has which cores, and what is compared."""
-
-import os
-
-import pytest
+"""Groups against unconnected copies: what is compared with what, and what must be reached."""
 
 from benchmarks.groups import bench
-from tianji.config.machine import Machine
+from tianji.figures.groups.runs import WIDE
 
 
-def test_groups_have_shares_of_the_same_size_and_too_many_are_refused(monkeypatch):
-    machine = Machine(tuple(range(7)), 64 << 30)
-    monkeypatch.setattr(bench, "read_machine", lambda: machine)
-    assert bench.shares_of(2, 2) == [(0, 1), (2, 3)]
-    with pytest.raises(SystemExit, match="4 groups of 2 cores"):
-        bench.shares_of(4, 2)
-
-
-def summary(received, trained):
+def point(combine, received, *, groups=2, seed=1, task="cartpole-ppo"):
+    rates = {"received": received, "trained": 3 * received}
     return {
-        "rates_per_s": {"received": received, "trained": trained},
-        "lag_versions": {"mean": 1.0},
-        "groups": [],
-        "plan": {"learner_threads": 1, "num_actors": 1, "cores": {}},
-    }
+        "preset": task, "groups": groups, "combine": combine, "seed": seed, "rates": rates,
+        "time_to_target_s": 1.0,
+    }  # fmt: skip
 
 
-def test_copies_run_at_the_same_time_with_seeds_of_their_own_and_add_up(monkeypatch):
-    asked = []
-
-    def train(preset, *words):
-        asked.append((preset, words, os.sched_getaffinity(0)))
-        return summary(10.0, 30.0)
-
-    monkeypatch.setattr(bench, "train", train)
-    core = min(os.sched_getaffinity(0))
-    before = os.sched_getaffinity(0)
-    found = bench.run_copies("cartpole-ppo", [(core,), (core,)], ("--x", "1"))
-    assert (found["received_per_s"], found["trained_per_s"]) == (20.0, 60.0)
-    assert sorted(words[-1] for _, words, _ in asked) == ["1", "2"]
-    assert all(cores == {core} for _, _, cores in asked)
-    assert os.sched_getaffinity(0) == before, "only the threads of the copies are bound"
+def data(points, copies, simulated=()):
+    return {"points": points, "copies": copies, "simulated_here": simulated, "target": 300.0}
 
 
-def test_one_run_has_all_groups_and_its_failure_is_told(monkeypatch):
-    def train(preset, *words):
-        assert words == ("--num-groups", "2", "--combine", "gossip", "--combine-every", "4")
-        raise RuntimeError("failed")
+def test_a_run_is_compared_with_the_copies_of_its_own_turn_and_size():
+    copies = [
+        point("copies", 100.0, seed=1),
+        point("copies", 50.0, seed=2),
+        point("copies", 10.0, seed=2, groups=4),
+    ]
+    found = data([], copies)
+    assert bench.over_copies(found, point("gossip", 45.0, seed=2), "received") == 0.9
+    assert bench.over_copies(found, point("gossip", 45.0, seed=3), "received") is None
 
-    monkeypatch.setattr(bench, "train", train)
-    core = min(os.sched_getaffinity(0))
-    with pytest.raises(RuntimeError, match="failed"):
-        bench.run_groups("cartpole-ppo", [(core,), (core,)], "gossip", 4, ())
+
+def test_mixing_must_reach_nine_tenths_and_gradients_only_with_a_wide_network(capsys):
+    copies = [point("copies", 100.0), point("copies", 100.0, task=WIDE)]
+    slow = [point("gradients", 20.0), point("gradients", 85.0, task=WIDE), point("average", 95.0)]
+    assert bench.show(data(slow, copies))
+    assert not bench.show(data([point("average", 85.0)], copies))
+    assert "must be 0.9" in capsys.readouterr().out
+    assert not bench.show(data([point("gradients", 75.0, task=WIDE)], copies))
+
+
+def test_the_simulation_is_held_against_the_median_of_its_own_setting(capsys):
+    simulated = [{"preset": "cartpole-ppo", "groups": 2, "combine": "average", "received": 120.0}]
+    points = [point("average", rate, seed=seed) for seed, rate in enumerate((90, 100, 190), 1)]
+    copies = [point("copies", 100.0, seed=seed) for seed in (1, 2, 3)]
+    assert not bench.show(data(points, copies, simulated))
+    assert "simulated over real 1.20" in capsys.readouterr().out

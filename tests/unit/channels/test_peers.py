@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from functools import partial
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from tianji.channels.peers.cards import shared_cards
 from tianji.channels.peers.gloo import LIFE_S, GlooPeers
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.channels.peers.interface import ALONE, gathered, total
+from tianji.channels.peers.shared import HALF_BYTES, SharedPeers
 from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.peers.turns import Turns
 from tianji.errors import ReduceBroken, UsageError
@@ -59,14 +61,32 @@ def closed_boards():
         os.close(OPENED.pop())
 
 
+class Memory(NamedTuple):
+    """The file descriptors of all ranks."""
+
+    cards: list[int]
+    parts: list[int]
+
+
 def boards(num_ranks):
-    """The boards of all ranks, closed after the test."""
-    fds = [os.memfd_create("card") for _ in range(num_ranks)]
-    OPENED.extend(fds)
+    """The memory of all ranks, closed after the test."""
+    fds = Memory(*([os.memfd_create(n) for _ in range(num_ranks)] for n in Memory._fields))
+    OPENED.extend([*fds.cards, *fds.parts])
     return fds
 
 
-def in_processes(program, num_ranks, timeout_s=LONG_S):
+def over_gloo(rank, fds, timeout_s=LONG_S, show_life=lambda: None):
+    return GlooPeers(shared_cards(rank, fds.cards), timeout_s, show_life)
+
+
+def in_shared_memory(rank, fds, timeout_s=LONG_S, show_life=lambda: None):
+    return SharedPeers(shared_cards(rank, fds.cards), fds.parts, timeout_s, show_life)
+
+
+between_processes = pytest.mark.parametrize("meet", [over_gloo, in_shared_memory])
+
+
+def in_processes(meet, program, num_ranks, timeout_s=LONG_S):
     """Run program(peers) in as many processes; what each returned, None for one that died."""
     fds = boards(num_ranks)
     pipes = [FORK.Pipe(duplex=False) for _ in range(num_ranks)]
@@ -74,8 +94,7 @@ def in_processes(program, num_ranks, timeout_s=LONG_S):
     def run(rank):
         for other in set(range(num_ranks)) - {rank}:
             pipes[other][1].close()
-        peers = GlooPeers(shared_cards(rank, fds), timeout_s)
-        pipes[rank][1].send(program(peers))
+        pipes[rank][1].send(program(meet(rank, fds, timeout_s)))
 
     children = [FORK.Process(target=run, args=(rank,)) for rank in range(num_ranks)]
     for child in children:
@@ -119,9 +138,55 @@ def test_ranks_of_one_process_get_the_same_sums(num_ranks):
     check_sums(on_threads([lambda end=end: sums_of(end) for end in ends]), num_ranks)
 
 
+@between_processes
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_ranks_in_processes_get_the_same_sums(num_ranks):
-    check_sums(in_processes(sums_of, num_ranks), num_ranks)
+def test_ranks_in_processes_get_the_same_sums(num_ranks, meet):
+    check_sums(in_processes(meet, sums_of, num_ranks), num_ranks)
+
+
+@pytest.mark.parametrize("count", [1, 7, 200_000, HALF_BYTES // 4 + 5, 3 * HALF_BYTES // 4])
+def test_sums_in_shared_memory_are_those_of_one_process_to_the_bit_whatever_their_size(count):
+    """In one piece, in slices, and in several chunks."""
+
+    def values(rank):
+        return torch.randn(count, generator=torch.Generator().manual_seed(rank))
+
+    def program(peers):
+        given = values(peers.rank)
+        for _ in range(3):  # the halves take turns
+            peers.add(given)
+            given /= 3
+        return given.numpy().tobytes()
+
+    found = in_processes(in_shared_memory, program, 3)
+    team = InprocTeam(3, LONG_S)
+    ends = [team.end(rank) for rank in range(3)]
+    wanted = on_threads([lambda end=end: program(end) for end in ends])
+    assert found == wanted
+
+
+def test_ranks_that_hurry_never_overwrite_what_others_still_read():
+    def program(peers):
+        wrong = 0
+        for turn in range(300):
+            if (turn + peers.rank) % 7 == 0:
+                time.sleep(0.0005)
+            given = torch.full((500,), float(turn))
+            peers.add(given)
+            wrong += not bool((given == 3.0 * turn).all())
+        return wrong
+
+    assert in_processes(in_shared_memory, program, 3) == [0, 0, 0]
+
+
+def test_a_process_that_leaves_is_missed_at_once():
+    def program(peers):
+        if peers.rank == 1:
+            peers.close()
+            return None
+        return seconds_to_fail(peers)[1]
+
+    assert "another one has left" in in_processes(in_shared_memory, program, 2)[0]
 
 
 def test_ranks_that_take_turns_run_one_at_a_time_and_always_in_the_same_order():
@@ -180,7 +245,8 @@ def test_a_rank_that_never_comes_is_not_awaited_for_ever():
     assert text.startswith("The learners of 2 groups cannot add up their gradients")
 
 
-def test_a_process_that_dies_breaks_the_sums_of_all_others_at_once():
+@between_processes
+def test_a_process_that_dies_breaks_the_sums_of_all_others_at_once(meet):
     def program(peers):
         peers.add(vector(peers.rank))
         if peers.rank == 2:
@@ -188,7 +254,7 @@ def test_a_process_that_dies_breaks_the_sums_of_all_others_at_once():
         found = seconds_to_fail(peers)
         return *found, seconds_to_fail(peers)[1]
 
-    *found, dead = in_processes(program, 3)
+    *found, dead = in_processes(meet, program, 3)
     assert dead is None
     for waited_s, text, again in found:
         assert waited_s < LONG_S / 2
@@ -196,19 +262,21 @@ def test_a_process_that_dies_breaks_the_sums_of_all_others_at_once():
         assert again == "The learners of the groups are no longer connected."
 
 
-def test_a_process_that_hangs_is_not_awaited_for_ever():
+@between_processes
+def test_a_process_that_hangs_is_not_awaited_for_ever(meet):
     def program(peers):
         if peers.rank == 1:
             time.sleep(3 * SHORT_S)
             return None
         return seconds_to_fail(peers)
 
-    waited_s, text = in_processes(program, 2, SHORT_S)[0]
+    waited_s, text = in_processes(meet, program, 2, SHORT_S)[0]
     assert waited_s < LONG_S / 2
     assert f"has not come for {SHORT_S:g} s" in text
 
 
-def test_a_rank_shows_life_while_it_waits_for_others():
+@between_processes
+def test_a_rank_shows_life_while_it_waits_for_others(meet):
     signs = []
 
     def program(peers):
@@ -219,21 +287,21 @@ def test_a_rank_shows_life_while_it_waits_for_others():
         peers.add(values)
         return len(signs), values.tolist()
 
-    (waiting, values), (late, _) = in_processes(program, 2)
+    (waiting, values), (late, _) = in_processes(meet, program, 2)
     assert waiting >= 2 > late
     assert values == [2.0] * 3
 
 
-def test_ranks_that_meet_later_are_waited_for_with_signs_of_life():
+@between_processes
+def test_ranks_that_meet_later_are_waited_for_with_signs_of_life(meet):
     """However late they are: the time limit is for ranks that have met."""
     fds, signs = boards(2), []
 
-    def meet(rank, delay_s):
+    def come(rank, delay_s):
         time.sleep(delay_s)
-        cards = shared_cards(rank, fds)
-        return total(GlooPeers(cards, 2 * LIFE_S, lambda: signs.append(rank)), [1.0])
+        return total(meet(rank, fds, 2 * LIFE_S, lambda: signs.append(rank)), [1.0])
 
-    found = on_threads([lambda: meet(0, 0.0), lambda: meet(1, 3 * LIFE_S)])
+    found = on_threads([lambda: come(0, 0.0), lambda: come(1, 3 * LIFE_S)])
     assert found == [[2.0], [2.0]]
     assert signs.count(0) >= 2
 
@@ -263,19 +331,19 @@ def test_reductions_have_a_time_and_a_size_of_their_own_in_the_gauges():
     assert gauges[Gauge.ACTIVITY] == Activity.UPDATING
 
 
-def test_ranks_meet_again_after_one_has_died_whoever_comes_first():
+@between_processes
+def test_ranks_meet_again_after_one_has_died_whoever_comes_first(meet):
     """The boards still hold the cards of the dead one and of those before it."""
     fds = boards(2)
 
-    def meet(rank, delay_s):
+    def come(rank, delay_s):
         time.sleep(delay_s)
-        peers = GlooPeers(shared_cards(rank, fds), LONG_S)
-        return total(peers, [rank + 1.0])
+        return total(meet(rank, fds), [rank + 1.0])
 
     for late in ((0.0, 0.1), (0.1, 0.0)):
         for rank in range(2):
             post_a_card(rank, fds)  # these died before they met
-        programs = [partial(meet, rank, delay_s) for rank, delay_s in enumerate(late)]
+        programs = [partial(come, rank, delay_s) for rank, delay_s in enumerate(late)]
         assert on_threads(programs) == [[3.0], [3.0]]
 
 
@@ -283,7 +351,7 @@ def post_a_card(rank, fds):
     """A rank starts, and is not heard of again."""
 
     def start():
-        cards = shared_cards(rank, fds)
+        cards = shared_cards(rank, fds.cards)
         cards._post(cards._mine)
 
     child = FORK.Process(target=start)
@@ -292,32 +360,35 @@ def post_a_card(rank, fds):
     assert child.exitcode == 0
 
 
-def test_a_rank_that_dies_while_others_wait_for_it_is_met_when_it_has_started_again():
+@between_processes
+def test_a_rank_that_dies_while_others_wait_for_it_is_met_when_it_has_started_again(meet):
     fds = boards(2)
 
     def waits():
-        return total(GlooPeers(shared_cards(0, fds), LONG_S), [2.0])
+        return total(meet(0, fds), [2.0])
 
     def dies():
         post_a_card(1, fds)
         time.sleep(0.2)
-        return total(GlooPeers(shared_cards(1, fds), LONG_S), [5.0])
+        return total(meet(1, fds), [5.0])
 
     assert on_threads([waits, dies]) == [[7.0], [7.0]]
 
 
-def test_a_rank_whose_predecessor_went_without_a_word_breaks_the_sum_of_the_others_at_once():
+@between_processes
+def test_a_rank_whose_predecessor_went_without_a_word_breaks_the_sum_of_the_others_at_once(meet):
     """Its host was lost: no connection was closed, and it starts again on another host."""
     fds = boards(2)
 
     def lost():
-        GlooPeers(shared_cards(1, fds), LONG_S)
+        met = meet(1, fds)
         hold.wait(LONG_S)
+        met.close()
 
     hold = FORK.Event()
     child = FORK.Process(target=lost)
     child.start()
-    peers = GlooPeers(shared_cards(0, fds), LONG_S)
+    peers = meet(0, fds)
     os.kill(child.pid, signal.SIGSTOP)
     posted = threading.Timer(LIFE_S, take_over, (1, fds))
     posted.start()
@@ -333,8 +404,9 @@ def take_over(rank, fds):
     """Post a new card where the old writer still sits, as on another host's copy of the board."""
     copy = os.memfd_create("card")
     OPENED.append(copy)
-    size = os.fstat(fds[rank]).st_size
-    os.pwrite(copy, os.pread(fds[rank], size, 0), 0)
-    cards = shared_cards(rank, [*fds[:rank], copy])
+    old = fds.cards[rank]
+    size = os.fstat(old).st_size
+    os.pwrite(copy, os.pread(old, size, 0), 0)
+    cards = shared_cards(rank, [*fds.cards[:rank], copy])
     cards._post(cards._mine)
-    os.pwrite(fds[rank], os.pread(copy, size, 0), 0)
+    os.pwrite(old, os.pread(copy, size, 0), 0)

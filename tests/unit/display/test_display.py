@@ -20,7 +20,7 @@ def make_config(**changes):
     values = {
         "env_name": "CartPole-v1", "algorithm": SimpleNamespace(name="ppo"), "engine": "local",
         "seed": 1, "run": "cartpole-v1-ppo-s1", "target_return": 475.0,
-        "max_env_steps": 1_000_000, "max_wall_s": None, "max_lag": 2,
+        "max_env_steps": 1_000_000, "max_wall_s": None, "max_lag": 2, "balance": "paced",
         "supervise": SimpleNamespace(heartbeat_timeout_s=60.0),
     }  # fmt: skip
     return SimpleNamespace(**{**values, **changes})
@@ -315,7 +315,7 @@ def test_showing_imports_no_torch(mode):
         import tianji.observe.summary, tianji.observe.run_log
         config = types.SimpleNamespace(env_name="a", algorithm=types.SimpleNamespace(name="b"),
             engine="c", seed=1, run=None, max_wall_s=None, max_env_steps=9, target_return=None,
-            max_lag=1, supervise=types.SimpleNamespace(heartbeat_timeout_s=1.0))
+            max_lag=1, balance="paced", supervise=types.SimpleNamespace(heartbeat_timeout_s=1.0))
         plan = types.SimpleNamespace(lag_target=1, prediction=None)
         shown = Display(config, plan, {mode!r}); shown.start(); shown.update(NO_METRICS)
         shown.stop()
@@ -333,6 +333,12 @@ def test_a_ratio_that_is_not_kept_has_no_target():
     (line,) = [text for text in draw(make_record(ratio={"target": None, "actual": 3.5}))
                if text.startswith("ratio")]  # fmt: skip
     assert "3.5  version 160" in line and " of " not in line
+
+
+def test_a_lag_that_is_not_bounded_has_no_bound():
+    for balance, told in (("paced", "max 3 of 2"), ("blocking", "max 3  ")):
+        lines = draw(make_record(), config=make_config(balance=balance))
+        assert any(line.startswith("lag") and told in line for line in lines)
 
 
 def test_the_panel_shows_each_group_and_which_one_is_slow():

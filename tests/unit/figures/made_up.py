@@ -151,3 +151,19 @@ def ablation_data():
                 runs.append({**about, "curve": curve})
     mappings = {"planned": [1, 1], "arbitrary": [8, 2]}
     return {**content("tianji-6d", runs), "mappings": mappings}
+
+
+def equation_data():
+    """One actor is fitted on; two are 10 % off by the equation without cores, four 50 %."""
+
+    def row(actors, equation, predicted, printed):
+        return {
+            "size_bytes": 512 << 10, "actors": actors, "sample_time_s": 0.001,
+            "collection_s_per_10k": 10.0 / actors, "is_fitted": actors == 1,
+            "equation_s_per_10k": equation * 10.0 / actors,
+            "predicted_s_per_10k": predicted * 10.0 / actors,
+            "printed_equation_s_per_10k": printed * 10.0 / actors,
+        }  # fmt: skip
+
+    points = [row(1, 1.0, 1.0, 1.0), row(2, 0.9, 1.0, 2.0), row(4, 0.5, 1.1, 4.0)]
+    return content("equation-1", points)

@@ -1,6 +1,7 @@
 """`tianji figure` as a person types it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +10,12 @@ from tests.unit.figures.made_up import actors_data, sizes_data
 from tianji.bench import sweep
 from tianji.cli.main import main
 from tianji.figures import catalogue, files
-from tianji.figures.catalogue import FIGURES
+from tianji.figures.catalogue import FIGURES, Wish
 
 PNG = b"\x89PNG"
+FIRST_PAPER = [
+    "equation-1", "tianji-1", *(f"tianji-{number}{part}" for number in "456" for part in "abcd"),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def test_without_a_name_the_figures_are_listed(capfd):
     assert main(["figure", "--json"]) == 0
     listed = json.loads(capfd.readouterr().out)["figures"]
     assert [figure["name"] for figure in listed] == sorted(FIGURES)
-    assert {"tianji-1", "tianji-5a", "tianji-5b"} <= set(FIGURES)
+    assert {*FIRST_PAPER, "nigt-1"} <= set(FIGURES)
     assert all(figure["about"] for figure in listed)
 
 
@@ -55,16 +59,34 @@ def test_the_file_and_the_window_can_be_chosen(traced, capfd):
     assert (traced / "my picture.png").read_bytes().startswith(PNG)
 
 
+@pytest.mark.parametrize("name", FIRST_PAPER)
+def test_every_figure_of_the_first_paper_is_drawn_with_what_the_paper_reports(
+    in_new_folder, capfd, name
+):
+    assert main(["figure", name, "--json"]) == 0
+    answer = json.loads(capfd.readouterr().out)
+    assert (answer["figure"], answer["path"]) == (name, f"{name}.png")
+    assert all(len(answer[key]) > 50 for key in ("paper", "ours", "difference"))
+    assert (in_new_folder / f"{name}.png").read_bytes().startswith(PNG)
+
+
+def test_people_read_the_comparison_below_the_path(in_new_folder, capfd):
+    assert main(["figure", "tianji-4c"]) == 0
+    out, err = capfd.readouterr()
+    assert out == "tianji-4c.png\n"
+    assert "4.36 times as fast as RLlib" in " ".join(err.split())
+
+
 @pytest.mark.parametrize(
     ("name", "data"), [("tianji-5a", sizes_data()), ("tianji-5b", actors_data())]
 )
-def test_committed_data_is_drawn_into_the_current_folder(
-    in_new_folder, capfd, monkeypatch, name, data
-):
+def test_the_notes_on_the_picture_come_from_the_data_that_is_drawn(monkeypatch, name, data):
     monkeypatch.setattr(catalogue, "read_data", {name: data}.__getitem__)
-    assert main(["figure", name]) == 0
-    assert capfd.readouterr().out == f"{name}.png\n"
-    assert (in_new_folder / f"{name}.png").read_bytes().startswith(PNG)
+    drawn = FIGURES[name].make(Wish(), Path(f"{name}.json"))
+    (legend,) = drawn.figure.legends
+    said = " ".join(legend.get_title().get_text().split())
+    assert f"Paper: {drawn.comparison.paper}" in said
+    assert f"Ours: {drawn.comparison.ours}" in said and "Made-up CPU" in drawn.comparison.ours
 
 
 @pytest.mark.parametrize(
@@ -84,7 +106,7 @@ def test_our_part_is_measured_again_and_kept_beside_the_picture(
 
 
 def test_an_unknown_figure_names_those_there_are(capfd):
-    assert "No figure 'tianji-99'. There are: nigt-1, " in fails(capfd, "tianji-99")
+    assert "No figure 'tianji-99'. There are: equation-1, nigt-1, " in fails(capfd, "tianji-99")
 
 
 def test_a_run_without_a_trace_says_how_to_record_one(in_new_folder, capfd):
@@ -98,8 +120,12 @@ def test_a_run_that_is_not_there(in_new_folder, capfd):
     assert "No run 'mine'" in fails(capfd, "tianji-1", "--run", "mine")
 
 
-def test_a_figure_of_a_run_asks_for_one(capfd):
-    assert "tianji figure tianji-1 --run RUN" in fails(capfd, "tianji-1")
+def test_a_part_of_a_run_asks_for_the_run(capfd):
+    assert "tianji figure tianji-1 --run RUN" in fails(capfd, "tianji-1", "--from-s", "1")
+
+
+def test_a_run_is_drawn_or_recorded_but_not_both(traced, capfd):
+    assert "choose one" in fails(capfd, "tianji-1", "--run", "mine", "--rerun")
 
 
 def test_an_option_of_another_figure_is_refused(capfd):

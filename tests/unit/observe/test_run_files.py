@@ -28,7 +28,8 @@ from tianji.records import NO_METRICS
 DESIGN_KEYS = {
     "env", "algorithm", "style", "engine", "seed", "stopped_because", "target_return",
     "mean_return_100", "time_to_target_s", "start_up_s", "wall_s", "env_steps", "updates",
-    "version", "rates_per_s", "lag_versions", "ratio", "discarded_items", "env_failures", "restarts", "busy_share",
+    "version", "rates_per_s", "lag_versions", "ratio", "discarded_items", "env_failures",
+    "restarts", "busy_share",
 }  # fmt: skip
 RECORD = {
     **NO_METRICS,

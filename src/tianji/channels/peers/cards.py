@@ -83,10 +83,11 @@ class Cards:
         self._read[rank] = reader.latest(lambda payload: copies.append(payload.tobytes()))
         return Card(*json.loads(copies[-1].rstrip(b"\0")))
 
-    def agree(self) -> str:
+    def agree(self, show_life: Callable[[], None] = lambda: None) -> str:
         """Wait for all ranks; return a name for the group of them. It was never used before.
 
-        There is no time limit: those who start the ranks know whether one is still coming."""
+        There is no time limit: those who start the ranks know whether one is still coming.
+        show_life: called while this waits."""
         self._post(Card(self._mine.start))
         nap = Nap()
         while True:
@@ -98,6 +99,7 @@ class Cards:
                 elif all(card.sees == name for card in cards):
                     return name
             nap.take()
+            show_life()
 
     def has_left(self, name: str) -> bool:
         """Return whether a rank of this group has started again: it will not come any more."""

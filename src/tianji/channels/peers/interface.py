@@ -44,6 +44,17 @@ class Joins(Protocol):
         """
 
 
+WORTH_A_MEETING_BYTES = 256 << 10
+"""Bytes that a rank reads in about the time of a meeting in shared memory."""
+
+
+def adds_slices(nbytes: int, num_ranks: int) -> bool:
+    """Return whether ranks that add up this many bytes in shared memory do better to add up a slice
+    each: a rank then reads two times as many bytes instead of num_ranks times, and they meet once
+    more."""
+    return (num_ranks - 2) * nbytes > WORTH_A_MEETING_BYTES
+
+
 class Alone:
     """The only rank: sums are what they were."""
 

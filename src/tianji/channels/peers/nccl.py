@@ -1,4 +1,4 @@
-"""Peers with a GPU each: NCCL adds up what is on the GPUs, gloo what is in host memory.
+"""Peers with a GPU each: NCCL adds up what is on the GPUs, other peers what is in host memory.
 
     peers = on_own_gpus(peers, device)        # unchanged where not every rank has a GPU of its own
 
@@ -19,6 +19,7 @@ from torch import Tensor, distributed
 
 from tianji.channels.peers.gloo import GlooPeers
 from tianji.channels.peers.interface import Peers, gathered
+from tianji.channels.peers.shared import SharedPeers
 
 _torch: Any = distributed
 """Untyped: the library's type stubs lack half of what is used here."""
@@ -27,7 +28,7 @@ STORE = "nccl"
 NO_GPU = 0
 
 
-def on_own_gpus(peers: GlooPeers, device: str) -> Peers:
+def on_own_gpus(peers: GlooPeers | SharedPeers, device: str) -> Peers:
     """Return peers that use NCCL, if every rank has a GPU of its own; else the same peers.
 
     device: where this rank's gradients are."""
@@ -52,13 +53,14 @@ def are_own(gpus: Sequence[int]) -> bool:
 class NcclPeers:
     """One rank's end. A sum on the GPU is queued there: the calling thread does not wait for it."""
 
-    def __init__(self, gloo: GlooPeers, device: str) -> None:
-        self.rank = gloo.rank
-        self.num_ranks = gloo.num_ranks
-        self._gloo = gloo
-        self._store = _open_store(gloo)
+    def __init__(self, on_hosts: GlooPeers | SharedPeers, device: str) -> None:
+        """on_hosts: the same ranks, which add up what is in host memory."""
+        self.rank = on_hosts.rank
+        self.num_ranks = on_hosts.num_ranks
+        self._on_hosts = on_hosts
+        self._store = _open_store(on_hosts)
         options = _torch.ProcessGroupNCCL.Options()
-        options._timeout = timedelta(seconds=gloo.timeout_s)
+        options._timeout = timedelta(seconds=on_hosts.timeout_s)
         with torch.cuda.device(device):
             self._group: Any = _torch.ProcessGroupNCCL(
                 self._store, self.rank, self.num_ranks, options
@@ -70,29 +72,29 @@ class NcclPeers:
         if values.is_cuda:
             self._group.allreduce([values]).wait()  # what is queued on the GPU next waits for it
         else:
-            self._gloo.add(values)
+            self._on_hosts.add(values)
 
     def close(self) -> None:
         """Leave the group."""
         self._group = None
-        self._gloo.close()
+        self._on_hosts.close()
 
 
-def _open_store(gloo: GlooPeers) -> Any:
+def _open_store(ranks: GlooPeers | SharedPeers) -> Any:
     """Open a store at rank 0's address, at a free port, through which NCCL connects."""
-    cards, name, timeout = gloo.cards, gloo.name, timedelta(seconds=gloo.timeout_s)
-    if gloo.rank:
-        host, _, port = cards.get(name, STORE, gloo.timeout_s).decode().rpartition(":")
+    cards, name, timeout = ranks.cards, ranks.name, timedelta(seconds=ranks.timeout_s)
+    if ranks.rank:
+        host, _, port = cards.get(name, STORE, ranks.timeout_s).decode().rpartition(":")
         return _torch.TCPStore(host, int(port), is_master=False, timeout=timeout)
-    with socket.create_server((gloo.host, 0)) as listener:
+    with socket.create_server((ranks.host, 0)) as listener:
         port = listener.getsockname()[1]
         store = _torch.TCPStore(
-            gloo.host,
+            ranks.host,
             port,
             is_master=True,
             timeout=timeout,
             wait_for_workers=False,
             master_listen_fd=listener.detach(),
         )
-    cards.put(name, STORE, f"{gloo.host}:{port}".encode())
+    cards.put(name, STORE, f"{ranks.host}:{port}".encode())
     return store

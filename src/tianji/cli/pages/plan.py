@@ -128,7 +128,10 @@ def _rate_facts(planned: Planned, solved: Solved) -> dict[str, RenderableType]:
     chosen, demand = solved.solution.chosen, solved.solution.demand
     promise = chosen.prediction
     rates = (f"{name} {to_count(getattr(promise, name))}" for name in RATES)
-    lag = f"{to_value(promise.lag_versions)} of at most {planned.config.max_lag} versions"
+    bound = f"of at most {planned.config.max_lag} versions"
+    if planned.plan.balance != "paced":
+        bound = f"versions, with a queue of {planned.plan.queue_size} unrolls"
+    lag = f"{to_value(promise.lag_versions)} {bound}"
     facts: dict[str, RenderableType] = {
         "steps/s": "  ".join(rates),
         "lag": f"{lag}  ratio {demand.ratio:g}  P {to_value(demand.staleness)}",

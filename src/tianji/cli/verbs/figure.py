@@ -31,7 +31,7 @@ def figure(
     name
         The figure, such as tianji-1 or nigt-1.
     run
-        For figures of a run: its name under runs/, or the path of its folder.
+        For tianji-1: a run of yours, by its name under runs/ or the path of its folder.
     output
         The file to write; default: NAME.png in the run folder or in the current folder.
     rerun
@@ -49,13 +49,15 @@ def figure(
     wish = Wish(run, from_s, for_s, rerun)
     found = find_figure(name, wish)
     path = output or (find_run(run) if run else Path()) / f"{name}.png"
-    picture = found.make(wish, data_file=path.with_suffix(".json"))
+    drawn = found.make(wish, data_file=path.with_suffix(".json"))
     try:
-        save(picture, path)
+        save(drawn.figure, path)
     except (OSError, ValueError) as error:  # ValueError: a format that matplotlib does not know
         raise UsageError(f"Cannot write the figure '{path}': {error}") from error
     sys.stdout.write(f"{path}\n")
-    return Outcome({"figure": name, "path": str(path)})
+    comparison = drawn.comparison._asdict() if drawn.comparison else {}
+    people().print(fact_list(comparison))
+    return Outcome({"figure": name, "path": str(path), **comparison})
 
 
 def _list() -> Outcome:

@@ -182,7 +182,7 @@ def build_buffer(
             sampled = None if gather.memory is None else gather.memory.batch_size
             store = Sums(gate, sampled)
         case QueueCadence() as queue:
-            gate = build_queue_gate(spec, *rest)
+            gate = build_queue_gate(spec, queue, *rest)
             store = _build_queue(spec, receiver, queue.pool_batches)
         case ReplayCadence() as replay:
             gate = build_replay_gate(spec, *rest)

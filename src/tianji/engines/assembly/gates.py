@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tianji.algorithms.interface import QueueCadence
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.bounded import BlockingQueue, DroppingQueue, QueuePlan
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR, FreePlan, FreeRunning
@@ -14,7 +15,9 @@ from tianji.engines.spec import RunSpec
 from tianji.types import Clock
 
 
-def build_queue_gate(spec: RunSpec, receiver: Receiver, rows: BufferRows, now_ns: Clock) -> Gate:
+def build_queue_gate(
+    spec: RunSpec, cadence: QueueCadence, receiver: Receiver, rows: BufferRows, now_ns: Clock
+) -> Gate:
     """Build the gate of a store whose items are used once."""
     plan = spec.plan
     match plan.balance:
@@ -24,7 +27,7 @@ def build_queue_gate(spec: RunSpec, receiver: Receiver, rows: BufferRows, now_ns
             queue = QueuePlan(plan.unrolls_per_version, plan.queue_size)
             return BlockingQueue(queue, receiver, rows)
         case "dropping":
-            in_use = plan.queue_size + plan.unrolls_per_version
+            in_use = plan.queue_size + cadence.pool_batches * plan.unrolls_per_version
             slots = slots_per_actor(plan, in_use)
             queue = QueuePlan(plan.unrolls_per_version, plan.queue_size, slots)
             return DroppingQueue(queue, receiver, rows)

@@ -31,7 +31,7 @@ from tianji.channels.peers.interface import ALONE, Peers
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import AnnouncingSender, ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
-from tianji.programs.groups import PEER, boards_of, card_name, peer_name
+from tianji.programs.groups import PEER, boards_of, card_name, part_name, peer_name
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
@@ -239,7 +239,11 @@ class InprocEnds:
 
 def open_peer_boards(num_learners: int) -> dict[str, int]:
     """Open the boards between all learners of a run; return their file descriptors by wire."""
-    names = (name for learner in range(num_learners) for name in boards_of(learner))
+    names = (
+        name
+        for learner in range(num_learners)
+        for name in (*boards_of(learner), part_name(learner))
+    )
     return {name: os.memfd_create(f"tianji-{name}") for name in names}
 
 
@@ -416,9 +420,15 @@ class SharedEnds:
         address: str,
     ) -> Peers:
         from tianji.channels.peers.gloo import LOOPBACK, GlooPeers  # it loads torch
+        from tianji.channels.peers.shared import SharedPeers
 
         cards = shared_cards(team.index(group), [self._fds[card_name(each)] for each in team])
-        peers = GlooPeers(cards, timeout_s, show_life, address or LOOPBACK)
+        peers: GlooPeers | SharedPeers
+        if part_name(group) in self._fds:
+            parts = [self._fds[part_name(each)] for each in team]
+            peers = SharedPeers(cards, parts, timeout_s, show_life)
+        else:
+            peers = GlooPeers(cards, timeout_s, show_life, address or LOOPBACK)
         if self._device == "cpu":
             return peers
         from tianji.channels.peers.nccl import on_own_gpus

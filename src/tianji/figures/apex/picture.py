@@ -16,12 +16,6 @@ NAMES = {
     "pong-apex": "Ape-X: free-running, prioritised",
 }
 COLORS = {"pong-dqn": style.BLUE, "pong-apex": style.RED}
-PAPER = {
-    "a": "Ours: points of whole games, all environments. Paper (one A100, 40 cores, clipped "
-    "rewards of one life):\nTianJi above Ape-X; its text gives no numbers.",
-    "b": "Paper: TianJi makes more of the machine than Ape-X, whose priorities make the buffer "
-    "wait; its text gives no numbers.",
-}
 SHARED_GPU = "GPU: both runs together, which ran side by side"
 
 
@@ -32,10 +26,10 @@ def draw_returns(data: Data) -> Figure:
     for run in data["points"]:
         color, label = COLORS[run["preset"]], NAMES[run["preset"]]
         axes.plot(*_along(run, "return"), color=color, linewidth=1.8, label=label)
-        axes.plot(
-            *_along(run, "greedy_return"), "o", color=color, markersize=4, fillstyle="none",
-            label=f"{label}, greedy policy",
-        )  # fmt: skip
+        minutes, returns = _along(run, "greedy_return")
+        if returns:
+            looks: dict[str, Any] = {"color": color, "markersize": 4, "fillstyle": "none"}
+            axes.plot(minutes, returns, "o", label=f"{label}, greedy policy", **looks)
     style.quieten(axes)
     axes.set(
         xlabel="minutes of training",
@@ -43,7 +37,7 @@ def draw_returns(data: Data) -> Figure:
         xlim=(0, data["minutes"]),
         ylim=(-22, 22),
     )
-    style.subtitle(axes, f"{_where(data)}\n{PAPER['a']}")
+    style.subtitle(axes, _where(data))
     style.legend_below(figure, ncols=2)
     return figure
 
@@ -97,10 +91,11 @@ def draw_throughput(data: Data) -> Figure:
             axes.annotate(text, (place, mean), (0, 3), textcoords="offset points", ha="center")
         style.quieten(axes)
         axes.set_xticks([])
+        axes.yaxis.set_major_formatter("{x:,g}")
         axes.margins(y=0.2)
         axes.set_title(label, fontsize=10, loc="left")
-    about = [_where(data), PAPER["b"]]
+    about = [_where(data)]
     if data["side_by_side"] and data["gpu"]:
-        about.insert(1, SHARED_GPU)
+        about.append(SHARED_GPU)
     style.legend_below(figure, ncols=2, about="\n".join(about))
     return figure

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ENOUGH = 0.9  # equilibrium: the fewest actors with this share of the highest rate
 THOUSAND_STEPS = "thousand environment steps per second"
 _THOUSAND = 1e3
+_LATE = 10  # a text at more actors than this stands on the left of its line
 _SIMULATED: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.4}
 # The largest marker is drawn first, so that equal rates can all be seen.
 RATES = (
@@ -24,8 +25,8 @@ RATES = (
 )
 
 
-def draw_scaling(data: Data, title: str) -> Figure:
-    """Draw the rates above and the lag below, over the same axis."""
+def draw_scaling(data: Data, title: str, paper_actors: int) -> Figure:
+    """Draw the rates above and the lag below. paper_actors: where the paper has the balance."""
     figure = style.new_figure(8.6, 6.6, title)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     ratio = data["scaling"]["ratio"]
@@ -36,7 +37,7 @@ def draw_scaling(data: Data, title: str) -> Figure:
         values = _thousands(simulated, name, ratio)
         above.plot(_values(simulated, "actors"), values, color=color, zorder=2, **_SIMULATED)
     above.plot([], [], color=style.QUIET, label="simulated", **_SIMULATED)
-    _mark_equilibrium(above, equilibrium(points))
+    _mark_balances(above, equilibrium(points), paper_actors)
     lag = "lag_versions"
     actors, lags = _values(points, "actors"), _values(points, lag)
     below.plot(actors, lags, "o-", color=style.BLACK, markersize=4)
@@ -77,29 +78,23 @@ def _draw_capacities(axes: Any, data: Data) -> None:
     most = max(point["received"] for point in data["points"])
     last = max(point["actors"] for point in data["points"])
     each, learner = data["capacity"]["actor"], data["capacity"]["learner"]
-    axes.plot(
-        [0, last], [0, last * each / _THOUSAND], color=style.QUIET, linewidth=1, linestyle=":"
-    )
-    axes.axhline(learner / _THOUSAND, color=style.QUIET, linewidth=1, linestyle=":")
-    top = 1.35 * max(most, learner)
-    axes.set_ylim(0, top / _THOUSAND)
-    seen = min(last, top / each)
-    axes.annotate(
-        "  what the actors could produce  ", (seen * 0.94, seen * 0.94 * each / _THOUSAND),
-        ha="left" if seen < last / 2 else "right", va="center", fontsize=8.5, color=style.QUIET,
-    )  # fmt: skip
-    axes.annotate(
-        "what the learner could train on", (last, learner / _THOUSAND), (0, 3),
-        textcoords="offset points", ha="right", va="bottom", fontsize=8.5, color=style.QUIET,
-    )  # fmt: skip
+    looks: dict[str, Any] = {"color": style.QUIET, "linewidth": 1.2}
+    produced = [0, last * each / _THOUSAND]
+    axes.plot([0, last], produced, linestyle=":", label="actors alone", **looks)
+    axes.axhline(learner / _THOUSAND, linestyle="-.", label="learner alone", **looks)
+    axes.set_ylim(0, 1.35 * max(most, learner) / _THOUSAND)
 
 
-def _mark_equilibrium(axes: Any, actors: int) -> None:
-    axes.axvline(actors, color=style.QUIET, linewidth=0.8, zorder=1)
-    text = f" balance at {counted(actors, 'actor')}"
-    axes.text(
-        actors, 0.02, text, transform=axes.get_xaxis_transform(), fontsize=9, color=style.BLACK
-    )
+def _mark_balances(axes: Any, ours: int, paper: int) -> None:
+    """Draw lines at the actors with which production and consumption are equal."""
+    marks = ((ours, "balance at", 0.02, style.QUIET), (paper, "paper: at", 0.95, style.PURPLE))
+    for actors, text, height, color in marks:
+        is_left = actors > _LATE or actors < max(ours, paper)
+        axes.axvline(actors, color=color, linewidth=1.0, zorder=1)
+        axes.text(
+            actors, height, f" {text} {counted(actors, 'actor')} ", fontsize=9, color=style.BLACK,
+            transform=axes.get_xaxis_transform(), ha="right" if is_left else "left",
+        )  # fmt: skip
 
 
 def _label(above: Any, below: Any, data: Data) -> None:

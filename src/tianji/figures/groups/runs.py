@@ -1,9 +1,11 @@
 """The runs behind figures 4 (c), 4 (d) and 6 (c): one to several groups on one machine, for real,
 and more machines of its kind, simulated.
 
-Two kinds of runs: some go on for a given time, and their rates count; others run until the mean
-return reaches a target. They are `tianji train` in processes of their own, on as many cores as
-their groups have. Runs of one seed follow each other in turns, so that other load meets all alike.
+Runs are `tianji train` in processes of their own, each for the same time: rates are those after the
+first third, and the time to the target is read from the curve. Step sizes do not fall meanwhile.
+Unconnected copies (separate commands at the same time, each on the cores of one group) show what
+the connection costs. Numbers of groups that fit on the machine together run at the same time, each
+on cores of its own; contestants take turns, so that other load meets all alike.
 """
 
 from __future__ import annotations
@@ -11,39 +13,53 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import make_config
 from tianji.config.run import Combine, RunConfig
 from tianji.costs.profile import Profile
-from tianji.figures.commands import only_on, train_on
+from tianji.errors import UsageError
+from tianji.figures.commands import CommandRun, only_on, train_on
 from tianji.figures.files import Data, Point
 from tianji.planning.groups import divide
 
-PRESETS = ("cartpole-ppo", "cartpole-dqn")
+Way: TypeAlias = Combine | Literal["copies"]
 COMBINES: tuple[Combine, ...] = ("average", "gossip", "gradients")
+COPIES: Way = "copies"
+PRESETS = ("cartpole-ppo", "cartpole-dqn")
+WIDE = "cartpole-ppo, wide"
+"""PPO with a network whose updates take 5 ms or more."""
+TASKS: dict[str, tuple[str, ...]] = {
+    **{preset: (preset,) for preset in PRESETS},
+    WIDE: ("cartpole-ppo", "--hidden", "384,384", "--minibatch-size", "512"),
+}
+"""The words of `tianji train` for each task."""
 TARGET = 300.0
 NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SETTLED_SHARE = 1 / 3
 START_S = 120.0
 """Longest time for starting and ending a run."""
-MOST_S = 120.0
-"""Longest time of a run to its target; with a target that is not reached it counts as never."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRuns:
     """What is run. cores: of each group."""
 
-    presets: Sequence[str] = PRESETS
+    tasks: Sequence[str] = (*PRESETS, WIDE)
     groups: Sequence[int] = (1, 2, 4, 7)
     cores: int = 2
     combines: Sequence[Combine] = COMBINES
     seeds: Sequence[int] = (1, 2, 3, 4, 5)
     seconds: float = 12.0
+
+    def ways(self, task: str) -> list[Way]:
+        """Return the contestants of a task: the wide network is there for `gradients` alone."""
+        combines = self.combines if task in PRESETS else ("gradients",)
+        return [COPIES, *(way for way in self.combines if way in combines)]
 
 
 def measure() -> Data:
@@ -55,58 +71,112 @@ def measure() -> Data:
     return run_groups(GroupRuns(groups=groups))
 
 
-def run_groups(asked: GroupRuns, keep: Callable[[Data], None] = lambda data: None) -> Data:
-    """Make all runs and simulations. keep: is told after each."""
-    points: list[Point] = []
-    facts: dict[str, Any] = {"cores_per_group": asked.cores, "target": TARGET, "points": points}
-    facts["simulated"] = [row for preset in asked.presets for row in simulate(preset, asked)]
-    settings = [
-        (preset, count, combine)
-        for preset in asked.presets
-        for count in asked.groups
-        for combine in (asked.combines if count > 1 else asked.combines[:1])
-    ]
-    for seed, (preset, count, combine) in itertools.product(asked.seeds, settings):
-        points.append(_run(preset, count, combine, seed, asked))
-        keep(facts)
+def run_groups(
+    asked: GroupRuns,
+    keep: Callable[[Data], None] = lambda data: None,
+    before: Data | None = None,
+) -> Data:
+    """Make all runs and simulations. keep: is told after each. before: what an earlier call has
+    kept; its runs are not made again."""
+    facts: dict[str, Any] = {
+        "cores_per_group": asked.cores,
+        "target": TARGET,
+        "points": [],
+        "copies": [],
+        **(before or simulate(asked)),
+    }
+    made = {(p["preset"], p["combine"], p["seed"]) for p in (*facts["points"], *facts["copies"])}
+    for seed, task in itertools.product(asked.seeds, asked.tasks):
+        for way in asked.ways(task):
+            if (task, way, seed) not in made:
+                found = [
+                    p for wave in waves(asked) for p in _run_wave(task, wave, way, seed, asked)
+                ]
+                facts["copies" if way == COPIES else "points"] += found
+                keep(facts)
     return facts
 
 
-def _run(preset: str, count: int, combine: Combine, seed: int, asked: GroupRuns) -> Point:
-    """Make the two runs of one setting and seed."""
-    sys.stderr.write(f"{preset}, {count} groups, {combine}, seed {seed} ...\n")
-    cores = _cores(count, asked.cores)
-    words = [preset, "--seed", str(seed), "--plan.source", "rule"]
+def waves(asked: GroupRuns) -> list[list[tuple[int, list[tuple[int, ...]]]]]:
+    """Return the numbers of groups that run at the same time, each with the cores of its groups;
+    whole cores where the machine has hyper-threads."""
+    machine = read_machine()
+    possible = len(machine.cores) // asked.cores
+    if max(asked.groups) > possible:
+        raise UsageError(
+            f"{max(asked.groups)} groups of {asked.cores} cores need more than this machine has, "
+            f"which is {len(machine.cores)}."
+        )
+    shares = [share.cores for share in divide(machine, possible)]
+    found: list[list[tuple[int, list[tuple[int, ...]]]]] = []
+    left = 0
+    for count in sorted(asked.groups):
+        if count > left:
+            found.append([])
+            left = possible
+        first = possible - left
+        found[-1].append((count, shares[first : first + count]))
+        left -= count
+    return found
+
+
+def _run_wave(
+    task: str,
+    wave: Sequence[tuple[int, Sequence[tuple[int, ...]]]],
+    way: Way,
+    seed: int,
+    asked: GroupRuns,
+) -> list[Point]:
+    with ThreadPoolExecutor(len(wave)) as pool:
+        runs = [pool.submit(_run, task, shares, way, seed, asked) for _, shares in wave]
+        return [run.result() for run in runs]
+
+
+def _run(
+    task: str, shares: Sequence[tuple[int, ...]], way: Way, seed: int, asked: GroupRuns
+) -> Point:
+    """Run groups, or copies, on these shares of the cores."""
+    sys.stderr.write(f"{task}, {len(shares)} groups, {way}, seed {seed} ...\n")
+    words = [*TASKS[task], "--plan.source", "rule", "--target-return", "none"]
+    words += ["--max-env-steps", str(10**9), "--max-wall-s", str(asked.seconds)]
+    words += ["--observe.period-s", "0.25"]
+    count, limit_s = len(shares), asked.seconds + START_S
+    if way == COPIES:
+        with ThreadPoolExecutor(count) as pool:
+            runs = [
+                pool.submit(train_on, share, [*words, "--seed", str(seed + place)], limit_s)
+                for place, share in enumerate(shares)
+            ]
+            return _point(task, way, seed, [run.result() for run in runs])
     if count > 1:
-        words += ["--num-groups", str(count), "--combine", combine]
-    most = ["--target-return", "none", "--max-env-steps", str(10**9)]
-    rated = train_on(
-        cores, [*words, *most, "--max-wall-s", str(asked.seconds)], asked.seconds + START_S
-    )
-    # Every group may make as many steps as one alone.
-    most_steps = count * make_config(preset).max_env_steps
-    ends = ["--target-return", str(TARGET), "--max-env-steps", str(most_steps)]
-    ends += ["--max-wall-s", str(MOST_S), "--observe.period-s", "0.1"]
-    timed = train_on(cores, [*words, *ends], MOST_S + START_S)
+        words += ["--num-groups", str(count), "--combine", way]
+    cores = [core for share in shares for core in share]
+    run = train_on(cores, [*words, "--seed", str(seed)], limit_s)
+    return {**_point(task, way, seed, [run]), "groups": count}
+
+
+def _point(task: str, way: Way, seed: int, runs: Sequence[CommandRun]) -> Point:
+    """Return the figures of runs that were made at the same time; their rates add up."""
+    rates = [settled(run.records) for run in runs]
+    shown = curve(runs[0].records)
     return {
-        "preset": preset,
-        "groups": count,
-        "combine": combine,
+        "preset": task,
+        "groups": len(runs),
+        "combine": way,
         "seed": seed,
-        "cores": len(cores),
-        "rates": settled(rated.records),
-        "lag_versions": rated.summary["lag_versions"]["mean"],
-        "time_to_target_s": timed.summary["time_to_target_s"],
-        "env_steps": timed.summary["env_steps"],
-        "curve": curve(timed.records),
+        "rates": {name: sum(rate[name] for rate in rates) for name in rates[0]},
+        "lag_versions": runs[0].summary["lag_versions"]["mean"],
+        "updates": sum(run.summary["updates"] for run in runs),
+        "time_to_target_s": reached(shown),
+        "env_steps": runs[0].summary["env_steps"],
+        "curve": shown,
     }
 
 
-def _cores(count: int, each: int) -> tuple[int, ...]:
-    """Return the cores of so many groups; whole cores where the machine has hyper-threads."""
-    machine = read_machine()
-    shares = divide(machine, max(1, len(machine.cores) // each))
-    return tuple(core for share in shares[:count] for core in share.cores)
+def reached(shown: Mapping[str, Sequence[float]]) -> float | None:
+    """Return the time at which a curve first reaches the target; None if it does not."""
+    pairs = zip(shown["seconds"], shown["return"], strict=True)
+    return next((seconds for seconds, value in pairs if value >= TARGET), None)
 
 
 def settled(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -133,15 +203,22 @@ def curve(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
     }
 
 
-def simulate(preset: str, asked: GroupRuns) -> list[Point]:
-    """Simulate the largest number of groups that is run here on 1 to 256 machines like this one."""
+def simulate(asked: GroupRuns) -> dict[str, list[Point]]:
+    """Simulate all numbers of groups on this machine, and the largest on 1 to 256 like it."""
     share = divide(read_machine(), max(1, len(read_machine().cores) // asked.cores))[0]
-    config, profile = _profile(make_config(preset), share)
-    return [
-        _simulated(preset, config, profile, combine, nodes, asked)
-        for combine in asked.combines
-        for nodes in NODES
-    ]
+    sizes = {
+        "simulated_here": [(1, count) for count in asked.groups],
+        "simulated": [(nodes, max(asked.groups)) for nodes in NODES],
+    }
+    found: dict[str, list[Point]] = {name: [] for name in sizes}
+    for preset in (task for task in asked.tasks if task in PRESETS):
+        config, profile = _profile(make_config(preset), share)
+        for combine, (name, some) in itertools.product(asked.combines, sizes.items()):
+            found[name] += [
+                _simulated(preset, config, profile, combine, nodes, groups, asked.cores)
+                for nodes, groups in some
+            ]
+    return found
 
 
 def _profile(config: RunConfig, share: Machine) -> tuple[RunConfig, Profile]:
@@ -165,26 +242,26 @@ def _simulated(
     profile: Profile,
     combine: Combine,
     nodes: int,
-    asked: GroupRuns,
+    groups_per_node: int,
+    cores_per_group: int,
 ) -> Point:
     from tianji.virtual.sizes import Size, simulate_size
 
     assert config.num_actors != "auto" and config.learner_threads != "auto"
-    each = max(asked.groups)
     size = Size(
         actors_per_node=config.num_actors,
         envs_per_actor=config.num_envs // config.num_actors,
-        cores_per_node=each * asked.cores,
+        cores_per_node=groups_per_node * cores_per_group,
         learner_threads=config.learner_threads,
-        num_groups=nodes * each,
-        groups_per_node=each,
+        num_groups=nodes * groups_per_node,
+        groups_per_node=groups_per_node,
         combine=combine,
     )
     found = simulate_size(config, profile, size)
     return {
         "preset": preset,
         "nodes": nodes,
-        "groups": nodes * each,
+        "groups": nodes * groups_per_node,
         "combine": combine,
         "received": found.received,
         "trained": found.trained,

@@ -32,7 +32,6 @@ from tianji.planning.resolve.slots import (
     Slots,
     count_processes,
     estimated_memory,
-    lag_target,
     plan_slots,
 )
 from tianji.planning.solve.demand import Demand, RunMemory
@@ -122,8 +121,7 @@ def resolve(
         replay_on_gpu=slots.replay is not None and not slots.replay.has_observations,
         unrolls_per_version=slots.per_version,
         warmup_unrolls=slots.warmup_unrolls,
-        # Rounds of gradients are closed; nothing is paced.
-        lag_target=0 if isinstance(cadence, Gather) else lag_target(config),
+        lag_target=slots.lag_target,
         max_lag=config.max_lag,
         balance=config.balance,
         queue_size=slots.queue_size,
@@ -179,6 +177,7 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
     run = Run(config, probe)
     cadence, fixed = run.cadence, _set_actors(config)
     counts = [fixed] if fixed else _even_counts(config, cadence)
+    slots = {count: plan_slots(run, count) for count in counts}
     return Demand(
         num_envs=config.num_envs,
         unroll_length=cadence.unroll_length,
@@ -186,9 +185,9 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
         trained_steps_per_version=cadence.trained_steps_per_version,
         ratio=cadence.ratio,
         staleness=staleness(cadence),
-        lag_target=lag_target(config),
+        lag_target=slots[counts[0]].lag_target,
         max_lag=config.max_lag,
-        shared={n: plan_slots(run, n).shared for n in counts},
+        shared={count: found.shared for count, found in slots.items()},
         policy_copies=NUM_COPIES,
         num_actors=fixed,
         learner_threads=_set(config.learner_threads),

@@ -74,12 +74,14 @@ class Slots:
     replay: RingLayout | None
     num_slots: int
     shared: SharedBytes
+    lag_target: int
+    """Lag of an unroll in the steady state, in versions; 0 where gradients are gathered."""
     queue_size: int = 0
     """Unrolls in a queue of fixed size, where the balance is one."""
 
 
-def lag_target(config: RunConfig) -> int:
-    """Return the lag of an unroll in the steady state: overlapping takes one version."""
+def _paced_lag(config: RunConfig) -> int:
+    """Return the lag that pacing maintains: overlapping takes one version."""
     if config.lag_target == "auto":
         return min(1, config.max_lag)
     if config.lag_target > config.max_lag:
@@ -104,13 +106,14 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
     warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
-    stored = queue_size = 0
+    stored = queue_size = lag = 0
     replay: RingLayout | None = None
     if isinstance(cadence, Gather):
         per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
     else:
         per_version = _unrolls_per_version(cadence, steps_per_unroll)
+        lag = _paced_lag(config)
         match cadence:
             case ReplayCadence():
                 capacity = math.ceil(cadence.capacity_steps / config.num_envs)
@@ -122,15 +125,14 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         at_actors = num_actors * _free_slots(layout.slot_bytes, num_actors)
         match config.balance:
             case "paced":
-                in_flight = per_version * (lag_target(config) + 2)
+                in_flight = per_version * (lag + 2)
             case "free":
                 in_flight = at_actors
-            case "blocking":
+            case "blocking" | "dropping":
                 queue_size = _queue_size(config, per_version)
                 in_flight = queue_size + per_version
-            case "dropping":
-                queue_size = _queue_size(config, per_version)
-                in_flight = at_actors + queue_size + per_version
+                in_flight += at_actors if config.balance == "dropping" else 0
+                lag *= queue_size // per_version  # of an unroll that goes through a full queue
         num_slots = stored + in_flight + num_actors * SPARE_SLOTS_PER_ACTOR
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
@@ -139,7 +141,7 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, queue_size)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, lag, queue_size)
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots

@@ -1,6 +1,7 @@
 """What it costs to combine groups: time of the learners, and bytes between hosts.
 
-`gradients`: all learners wait for each other and for a ring that adds up their gradients.
+`gradients`: all learners wait for each other and until their gradients are added up: on one host in
+shared memory, between hosts by a ring.
 `average`, `gossip`: nobody waits. Mixing is work of the learner. On one host, parameters are in
 shared memory. Between hosts they cross through the head, which asks every group for them in turn.
 """
@@ -10,14 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
+from tianji.channels.peers.interface import adds_slices
 from tianji.config.run import Combine
 from tianji.virtual.clock import NetworkModel
 
-# One reduction over the loopback interface, with gloo.
-LOOPBACK = NetworkModel(bytes_per_s=1e9, latency_s=40e-6)
+WAKE_S = 60e-6
+"""Time in which learners of one host that wait for the last one are woken."""
+_SUM_BYTES_PER_S = 5e9
+"""Speed at which parts of a sum are written, read and added, in memory that all cores share."""
 CROWDED_S = 1e-3
-"""More for each step of a ring where learners share their cores with actors: they wait for a turn.
-Of runs with two groups on two cores, each with an actor that never waits."""
+"""More for each meeting, and each step of a ring, where learners share their cores with actors:
+they wait for a turn. Of runs with two groups on two cores, each with an actor that never waits."""
 EXCHANGE_S = 0.05
 """The head asks each group for new parameters this often (engines/agents/remote.py)."""
 CALL_S = 1e-3
@@ -88,16 +92,22 @@ class Together:
         return Combining(mix_s=self._mix_s(update_s))
 
     def _gradients(self, version_s: float, noise: float) -> Combining:
-        ring = self.network if self.is_on_hosts else LOOPBACK
-        if self.is_crowded:
-            ring = replace(ring, latency_s=ring.latency_s + CROWDED_S)
         deviation_s = version_s * 2 * noise / _QUARTILES_OF_SIGMA
         return Combining(
-            update_wait_s=ring.all_reduce_s(self.nbytes, self.num_groups),
-            version_wait_s=ring.all_reduce_s(0, self.num_groups)
-            + deviation_s * slowest_of(self.num_groups),
+            update_wait_s=self._sum_s(self.nbytes),
+            version_wait_s=self._sum_s(0) + deviation_s * slowest_of(self.num_groups),
             has_meetings=True,
         )
+
+    def _sum_s(self, nbytes: int) -> float:
+        """Return the time of a reduction, after all learners have come."""
+        crowded_s = CROWDED_S if self.is_crowded else 0.0
+        if self.is_on_hosts:
+            ring = replace(self.network, latency_s=self.network.latency_s + crowded_s)
+            return ring.all_reduce_s(nbytes, self.num_groups)
+        in_slices = adds_slices(nbytes, self.num_groups)
+        meetings, reads = (2, 2) if in_slices else (1, self.num_groups)
+        return meetings * (WAKE_S + crowded_s) + (1 + reads) * nbytes / _SUM_BYTES_PER_S
 
     def _mix_s(self, update_s: float) -> float:
         """Return the work for mixing, for each update. A post of another host is mixed once."""

@@ -22,7 +22,8 @@ STEPS = 16  # of a version of one group: 8 rows, 2 environments
 
 
 def spec_of(run_dir, num_groups=2, **values):
-    settings = {"algorithm": PPO, "combine": "average", "max_env_steps": 8 * STEPS, **values}
+    always = {"combine": "average", "combine_every": 1}
+    settings = {"algorithm": PPO, "max_env_steps": 8 * STEPS, **always, **values}
     return make_spec(run_dir, "CartPole-v1", num_groups=num_groups, **settings)
 
 

@@ -71,6 +71,14 @@ def test_returns_are_those_of_training_and_of_the_greedy_policy():
     assert list(lines["Ape-X: free-running, prioritised, greedy policy"].get_ydata()) == [3.0]
 
 
+def test_a_greedy_policy_that_was_never_evaluated_is_not_in_the_legend():
+    data = made_up()
+    for run in data["points"]:
+        run["curve"] = [{**point, "greedy_return": None} for point in run["curve"]]
+    names = [text.get_text() for text in draw_returns(data).legends[0].get_texts()]
+    assert names == ["TianJi: DQN in its serial ratio", "Ape-X: free-running, prioritised"]
+
+
 def test_a_share_that_was_not_measured_is_no_zero():
     texts = [text.get_text() for axes in draw_throughput(made_up(None)).axes for text in axes.texts]
     assert texts.count("not measured") == 2

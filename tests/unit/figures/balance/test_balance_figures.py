@@ -34,7 +34,8 @@ def test_three_rates_share_an_axis_because_training_is_divided_by_the_ratio():
 def test_the_balance_is_where_more_actors_bring_next_to_nothing():
     assert equilibrium(scaling_data()["points"]) == 4
     texts = [text.get_text() for text in FIGURES["tianji-6b"].draw(scaling_data()).axes[0].texts]
-    assert " balance at 4 actors" in texts
+    assert " balance at 4 actors " in texts
+    assert " paper: at 16 actors " in texts
 
 
 def test_planned_and_arbitrary_runs_are_drawn_over_seconds_and_over_steps():

@@ -1,16 +1,27 @@
 """Figures 4 (c), 4 (d), 6 (c) and 5 (c), 5 (d), from made-up data, and how runs become data."""
 
 import math
+from dataclasses import asdict
 
 import pytest
 
 from tests.unit.figures.made_up import groups_data, hosts_data, link_data
 from tianji.cli.main import main
+from tianji.config.machine import Machine
+from tianji.errors import UsageError
 from tianji.figures import catalogue
 from tianji.figures.catalogue import FIGURES
+from tianji.figures.commands import CommandRun
 from tianji.figures.groups import runs
-from tianji.figures.groups.picture import _by_groups
-from tianji.figures.groups.runs import GroupRuns, run_groups, settled, trained_per_step
+from tianji.figures.groups.runs import (
+    WIDE,
+    GroupRuns,
+    run_groups,
+    settled,
+    trained_per_step,
+    waves,
+)
+from tianji.figures.groups.summary import by_groups
 
 
 def lines(axes):
@@ -31,26 +42,44 @@ def test_each_is_drawn_by_one_command(name, data, tmp_path, monkeypatch):
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
-def test_simulated_points_are_named_and_apart_from_real_ones():
+def test_simulated_points_are_named_and_stand_at_the_groups_of_real_ones():
     left, right = FIGURES["tianji-6c"].draw(groups_data()).axes
     assert list(lines(left)["average"].get_xdata()) == [1, 2]
-    assert list(lines(right)["average, simulated"].get_xdata()) == [1, 2, 8, 32, 256]
     assert not any("simulated" in str(name) for name in lines(left))
-    assert "simulated" in right.get_xlabel() and "real" in left.get_xlabel()
+    assert "real" in left.get_xlabel()
     assert list(lines(left)["in proportion"].get_ydata()) == [10_000, 20_000]
+    assert list(lines(right)["average"].get_xdata()) == [1, 2]
+    assert list(lines(right)["average, simulated"].get_xdata()) == [2, 4, 16, 64, 512]
+    ticks = [label.get_text() for label in right.get_xticklabels()]
+    assert ticks == ["1", "2", "16\non 8", "512\non 256"]
 
 
-def test_throughput_of_eight_machines_and_more_is_simulated():
+def test_throughput_has_simulated_points_from_one_machine_on():
     *_, right = FIGURES["tianji-4c"].draw(groups_data()).axes
-    simulated = lines(right)["gossip, 8 to 256 machines, simulated"]
-    assert list(simulated.get_xdata()) == [16, 64, 512]
+    assert list(lines(right)["gossip, simulated"].get_xdata()) == [2, 4, 16, 64, 512]
     assert list(lines(right)["gossip"].get_xdata()) == [1, 2]
 
 
-def test_the_pictures_say_what_the_paper_reports():
-    for name, words in (("tianji-4c", "4.36 times"), ("tianji-4d", "no numbers")):
+def test_bars_say_which_machines_are_simulated():
+    _, bars = FIGURES["tianji-4d"].draw(groups_data()).axes
+    names = [label.get_text() for label in bars.get_xticklabels()]
+    assert names == [
+        "1 on 1\nreal", "2 on 1\nreal", "2 on 1\nsimulated", "16 on 8\nsimulated",
+    ]  # fmt: skip
+
+
+def test_other_systems_are_drawn_beside_runs_on_such_a_machine():
+    data = groups_data()
+    assert not FIGURES["tianji-4c"].draw(data).axes[0].texts
+    data["machine"] = {"cpu": "AMD EPYC", "cores": 2}
+    texts = [text.get_text() for text in FIGURES["tianji-4c"].draw(data).axes[0].texts]
+    assert "RLlib, PPO: 19.7 s" in texts and "Sample Factory, APPO: 9.3 s" in texts
+    assert "TianJi authors' code, PPO: not in 70 s" in texts
+
+
+def test_the_pictures_say_where_the_runs_were_made():
+    for name in ("tianji-4c", "tianji-4d", "tianji-6c"):
         (legend,) = FIGURES[name].draw(groups_data()).legends
-        assert words in legend.get_title().get_text()
         assert "Made-up CPU" in legend.get_title().get_text()
 
 
@@ -59,7 +88,7 @@ def test_a_median_that_was_never_reached_is_not_drawn():
         return {"groups": 2, "combine": "gossip", "seed": seed, "time_to_target_s": seconds}
 
     def find(points):
-        return _by_groups(points, "gossip", lambda p: p["time_to_target_s"])
+        return by_groups(points, "gossip", lambda p: p["time_to_target_s"])
 
     assert find([point(1, 4.0), point(2, 5.0), point(3, None)]) == {2: (4.0, 5.0, 5.0)}
     assert find([point(1, 4.0), point(2, None)]) == {}
@@ -79,16 +108,64 @@ def test_every_step_is_trained_on_as_often_as_the_preset_says():
     assert trained_per_step("cartpole-dqn") == pytest.approx(256 * 8 / (16 * 8))
 
 
-def test_one_group_is_run_once_and_others_are_combined_in_every_way(monkeypatch):
+def machine_of(num_cores, monkeypatch):
+    machine = Machine(tuple(range(num_cores)), 64 << 30)
+    monkeypatch.setattr(runs, "read_machine", lambda: machine)
+
+
+def test_numbers_of_groups_that_fit_together_run_at_the_same_time(monkeypatch):
+    machine_of(16, monkeypatch)
+    first, second = waves(GroupRuns(groups=(1, 2, 4, 7), cores=2))
+    assert [(count, len(shares)) for count, shares in first] == [(1, 1), (2, 2), (4, 4)]
+    assert [count for count, _ in second] == [7]
+    cores = [core for _, shares in first for share in shares for core in share]
+    assert len(cores) == len(set(cores)) == 14, "nobody shares a core"
+    with pytest.raises(UsageError, match="9 groups of 2 cores need more than this machine"):
+        waves(GroupRuns(groups=(9,), cores=2))
+
+
+def test_copies_and_groups_take_turns_and_what_was_kept_is_not_run_again(monkeypatch):
+    machine_of(4, monkeypatch)
     made, kept = [], []
-    monkeypatch.setattr(runs, "simulate", lambda preset, asked: [{"preset": preset}])
-    monkeypatch.setattr(
-        runs, "_run", lambda preset, count, combine, seed, asked: made.append((count, combine))
-    )
-    asked = GroupRuns(presets=("cartpole-ppo",), groups=(1, 2), seeds=(1,))
-    run_groups(asked, lambda data: kept.append(len(data["points"])))
-    assert made == [(1, "average"), (2, "average"), (2, "gossip"), (2, "gradients")]
-    assert kept == [1, 2, 3, 4]
+    monkeypatch.setattr(runs, "simulate", lambda asked: {"simulated": [], "simulated_here": []})
+
+    def run(task, shares, way, seed, asked):
+        made.append((len(shares), way))
+        return {"preset": task, "combine": way, "seed": seed}
+
+    monkeypatch.setattr(runs, "_run", run)
+    asked = GroupRuns(tasks=("cartpole-ppo",), groups=(2,), seeds=(1,), combines=("gossip",))
+    data = run_groups(asked, lambda data: kept.append(len(data["copies"]) + len(data["points"])))
+    assert made == [(2, "copies"), (2, "gossip")]
+    assert kept == [1, 2]
+    run_groups(GroupRuns(**{**asdict(asked), "combines": ("gossip", "average")}), before=data)
+    assert made[2:] == [(2, "average")]
+
+
+def test_rates_of_copies_add_up_and_each_has_a_seed_of_its_own(monkeypatch):
+    asked_for = []
+
+    def train_on(cores, words, limit_s):
+        asked_for.append((cores, words[-1]))
+        records = [
+            {"wall_s": float(s), "env_steps": 100 * s, "rates_per_s": {"trained": 400.0},
+             "mean_return_100": 100.0 * s}
+            for s in range(7)
+        ]  # fmt: skip
+        summary = {"lag_versions": {"mean": 1.0}, "updates": 5, "env_steps": 600}
+        return CommandRun(summary, records)
+
+    monkeypatch.setattr(runs, "train_on", train_on)
+    asked = GroupRuns(seconds=6.0)
+    point = runs._run("cartpole-ppo", [(0, 1), (2, 3)], "copies", 3, asked)
+    assert sorted(asked_for) == [((0, 1), "3"), ((2, 3), "4")]
+    assert point["rates"] == {"received": pytest.approx(200), "trained": pytest.approx(800)}
+    assert (point["groups"], point["updates"], point["time_to_target_s"]) == (2, 10, 3.0)
+
+
+def test_the_wide_network_is_run_for_gradients_alone():
+    assert GroupRuns().ways("cartpole-dqn") == ["copies", "average", "gossip", "gradients"]
+    assert GroupRuns().ways(WIDE) == ["copies", "gradients"]
 
 
 def test_hosts_cannot_be_made_by_the_command(capfd):
@@ -107,3 +184,5 @@ def test_lines_between_hosts_are_held_against_iperf3():
     limited, free = FIGURES["tianji-5d"].draw(link_data()).axes
     assert "125 MB/s" in limited.get_title() and "no limit" in free.get_title()
     assert lines(limited)["iperf3"].get_ydata()[0] == 119.0
+    assert lines(limited)["paper: Ethernet, 125 MB/s"].get_ydata()[0] == 125.0
+    assert lines(free)["paper: falls after 2048 KB on InfiniBand"].get_xdata()[0] == 2 << 20

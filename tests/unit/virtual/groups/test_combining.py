@@ -7,7 +7,7 @@ from tianji.virtual.clock import NetworkModel
 from tianji.virtual.groups.combining import (
     CROWDED_S,
     EXCHANGE_S,
-    LOOPBACK,
+    WAKE_S,
     Together,
     slowest_of,
 )
@@ -34,9 +34,14 @@ def test_gradients_go_round_a_ring_in_every_update():
     assert costs.mix_s == 0
 
 
-def test_on_one_host_the_ring_is_in_its_memory():
-    costs = together("gradients", away=0).costs(0.01, 0.1, 0.0)
-    assert costs.update_wait_s == LOOPBACK.all_reduce_s(1000, 4)
+def test_on_one_host_learners_meet_in_its_memory_once_or_for_slices_twice():
+    def wait_s(nbytes, **more):
+        found = together("gradients", away=0, nbytes=nbytes, **more).costs(0.01, 0.1, 0.0)
+        return found.update_wait_s
+
+    assert wait_s(1000) == pytest.approx(WAKE_S + 5 * 1000 / 5e9)
+    assert wait_s(10**6) == pytest.approx(2 * WAKE_S + 3 * 10**6 / 5e9)
+    assert wait_s(10**6, is_crowded=True) - wait_s(10**6) == pytest.approx(2 * CROWDED_S)
 
 
 def test_learners_without_a_core_of_their_own_wait_for_a_turn_in_every_step_of_the_ring():

@@ -1,54 +1,15 @@
-"""What is on the figures: looked up in the drawing, not compared as pixels."""
+"""Figure 1: what is kept of a run, and what is on the picture."""
+
+import json
 
 import pytest
 
-from tests.unit.figures.made_up import actors_data, sizes_data
 from tianji.errors import UsageError
-from tianji.figures import timeline as picture
-from tianji.figures.timeline import Window, choose, look
-from tianji.figures.transports import draw_actors, draw_sizes, to_series
+from tianji.figures.timeline import picture
+from tianji.figures.timeline.excerpt import Excerpt, make_excerpt
+from tianji.figures.timeline.window import Window, choose
 from tianji.trace.flows import Share
 from tianji.trace.read import Arrow, Span, Timeline, Touch
-
-
-def lines(axes):
-    return {line.get_label(): line for line in axes.get_lines()}
-
-
-def test_throughput_by_size_has_a_line_per_transport_and_the_limit_of_the_machine():
-    left, right = draw_sizes(sizes_data()).axes
-    drawn = {"tianji", "tianji, receiver copies", "pipe", "ray", "copying memory, one core"}
-    assert set(lines(left)) == drawn
-    assert left.get_xscale() == left.get_yscale() == right.get_yscale() == "log"
-    assert lines(left)["copying memory, one core"].get_ydata()[0] == 13_000
-    sizes = list(lines(left)["tianji"].get_xdata())
-    assert sizes == [4 << 10, 64 << 10, 512 << 10, 2 << 20]
-
-
-def test_only_one_actor_without_a_sample_time_counts_by_size():
-    left, _ = draw_sizes(sizes_data()).axes
-    assert lines(left)["tianji"].get_ydata()[0] == pytest.approx(
-        4096 / (4096 / 12e9 + 2e-6) / 1.1 / 1e6
-    )
-
-
-def test_times_by_actors_have_a_panel_per_sample_time_and_the_ideal():
-    panels = draw_actors(actors_data()).axes
-    assert [axes.get_title() for axes in panels] == [
-        "sample time 0 ms", "sample time 1 ms", "sample time 10 ms",
-    ]  # fmt: skip
-    ideal = "ideal: messages x sample time / actors"
-    assert ideal not in lines(panels[0])
-    assert list(lines(panels[2])[ideal].get_ydata()) == pytest.approx([102, 51, 25.5])
-
-
-def test_a_point_is_the_median_of_its_repeats_with_their_range():
-    points = [
-        {"transport": "pipe", "copying": True, "at": 2, "value": value} for value in (5, 1, 2)
-    ]
-    (series,) = to_series(points, "at", lambda point: point["value"])
-    assert series.values == [(2, 1, 2, 5)]
-    assert series.label == "pipe"
 
 
 def span(name, start_s, end_s, **about):
@@ -88,9 +49,12 @@ def test_the_window_can_be_asked_for():
             choose(timeline(), from_s, for_s)
 
 
+def excerpt(found):
+    return make_excerpt(found, Window(0.1, 0.395), "a run")
+
+
 def draw(found):
-    view = look(found, Window(0.1, 0.395))
-    return picture.draw(found, view, "a run").axes[0]
+    return picture.draw([excerpt(found)]).axes[0]
 
 
 def texts(axes):
@@ -123,3 +87,32 @@ def test_the_tasks_of_the_paper_have_their_numbers():
     names = [text.get_text() for text in legend.get_texts()]
     assert names[:3] == ["① infer", "② simulate a step", "③ update"]
     assert "save" not in names
+
+
+def test_an_excerpt_that_was_kept_is_drawn_like_the_run_itself():
+    found = excerpt(timeline())
+    data = json.loads(json.dumps(found.to_data()))
+    kept = Excerpt.from_data(data)
+    assert kept.to_data() == data
+    for before, after in zip(found.rows, kept.rows, strict=True):
+        assert (after.role, after.idle_share) == (before.role, before.idle_share)
+        assert after.why_idle == before.why_idle
+        assert [span.name for span in after.spans] == [span.name for span in before.spans]
+        ends = [(span.start_s, span.end_s) for span in before.spans]
+        for span, (start_s, end_s) in zip(after.spans, ends, strict=True):
+            assert (span.start_s, span.end_s) == pytest.approx((start_s, end_s), abs=2e-6)
+
+
+def test_an_excerpt_holds_only_what_is_shown():
+    found = excerpt(timeline())
+    assert "295 ms of 1.0 s, 10 versions" in found.about
+    assert all(s.end_s > 0.1 and s.start_s < 0.395 for row in found.rows for s in row.spans)
+    assert found.items_end == "update"
+
+
+def test_several_runs_are_drawn_below_each_other():
+    data = {"points": [{"name": name, **excerpt(timeline()).to_data()} for name in ("a", "b")]}
+    above, below = picture.draw_kept(data).axes
+    assert above.get_title(loc="left").startswith("a\n")
+    assert below.get_title(loc="left").startswith("b\n")
+    assert len(above.get_yticklabels()) == 3

@@ -1,0 +1,134 @@
+"""What our data shows in figures 1 and 4: who is idle, returns over time, groups."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import itemgetter
+
+from tianji.figures.files import Data, Point
+from tianji.figures.groups.summary import (
+    DQN,
+    PPO,
+    by_groups,
+    first_combine,
+    median,
+    points_of,
+    rate_of,
+    simulated_of,
+)
+from tianji.figures.paper.record import times, where
+from tianji.figures.peers import fastest, trained_beside
+from tianji.wording import counted, listed, to_count, to_percent
+
+OURS, APEX = "pong-dqn", "pong-apex"
+
+
+def idle_roles(data: Data) -> str:
+    """Say how idle actors and learners are in every excerpt of figure 1."""
+    parts = []
+    for point in data["points"]:
+        shares = [f"{row['role']} {to_percent(row['idle_share'])}" for row in point["rows"]]
+        parts.append(f"{point['name'].partition(':')[0]}: {listed(shares)}")
+    return f"PPO on CartPole ({where(data)}). Idle shares of the whole run: {'; '.join(parts)}."
+
+
+def returns_on_pong(data: Data) -> str:
+    """Say what both methods of figure 4 (a) reach, and whether the order is that of the paper."""
+    ours, apex = (_final_return(data, preset) for preset in (OURS, APEX))
+    order = "as in the paper" if ours > apex else "the other way round than in the paper"
+    seeds = counted(len({run["seed"] for run in data["points"]}), "seed")
+    return (
+        f"After {data['minutes']:g} minutes TianJi's DQN has a mean return of {ours:.1f} and Ape-X "
+        f"{apex:.1f}, {order} ({seeds} each, {_cores(data)}, {data['gpu'] or 'no GPU'})."
+    )
+
+
+def throughput_on_pong(data: Data) -> str:
+    """Say how much both methods of figure 4 (b) train on."""
+    ours, apex = (_settled(data, preset, "trained_per_s") for preset in (OURS, APEX))
+    order = "as in the paper" if ours > apex else "the other way round than in the paper"
+    steps, others = (_settled(data, preset, "steps_per_s") for preset in (OURS, APEX))
+    return (
+        f"TianJi's DQN makes {steps:,.0f} environment steps and trains on {ours:,.0f} transitions "
+        f"per second, Ape-X makes {others:,.0f} and trains on {apex:,.0f}: {order}."
+    )
+
+
+def _runs(data: Data, preset: str) -> list[Point]:
+    return [run for run in data["points"] if run["preset"] == preset]
+
+
+def _final_return(data: Data, preset: str) -> float:
+    curves = [[p for p in run["curve"] if p["return"] is not None] for run in _runs(data, preset)]
+    return median([curve[-1]["return"] for curve in curves])
+
+
+def _settled(data: Data, preset: str, rate: str) -> float:
+    return median([run["settled"][rate] for run in _runs(data, preset)])
+
+
+def _cores(data: Data) -> str:
+    cores = min(run["cores"] or data["machine"]["cores"] for run in data["points"])
+    return f"{counted(cores, 'core')} for each"
+
+
+def times_by_groups(data: Data) -> str:
+    """Say how long the groups of figure 4 (c) take, and how long other systems took."""
+    sentences = [f"{_times(data, PPO, 'PPO')}; {_times(data, DQN, 'DQN')}."]
+    peers = fastest(trained_beside(data))
+    if peers:
+        said = [f"{peer.system} {peer.how_long}" for peer in peers]
+        sentences.append(
+            f"Other systems with settings of their own on two such cores: {listed(said)} "
+            "(measured apart, November 2026)."
+        )
+    return " ".join([*sentences, gap(data, DQN, "trained")])
+
+
+def _times(data: Data, preset: str, name: str) -> str:
+    points = points_of(data, preset)
+    combine = first_combine(points)
+    found = by_groups(points, combine, itemgetter("time_to_target_s"))
+    said = [f"{found[count][1]:.1f} s with {counted(count, 'group')}" for count in found]
+    return f"{name} reaches {data['target']:g} after {listed(said)} ({combine})"
+
+
+def returns_by_groups(data: Data) -> str:
+    """Say what the machines of figure 4 (d) do."""
+    return f"{_growth(data, PPO, 'trained', 'train on')} {gap(data, PPO, 'trained')}"
+
+
+def rates_by_groups(data: Data) -> str:
+    """Say how the rates of figure 6 (c) grow with groups."""
+    return f"{_growth(data, DQN, 'received', 'receive')} {gap(data, DQN, 'received')}"
+
+
+def _growth(data: Data, preset: str, rate: str, verb: str) -> str:
+    """Say how a rate grows with groups, real and simulated."""
+    points = points_of(data, preset)
+    combine = first_combine(points)
+    real = by_groups(points, combine, partial(rate_of, rate, 1.0))
+    few, many = min(real), max(real)
+    rows = {row["nodes"]: row for row in simulated_of(data, preset, combine)}
+    eight, most = rows[min(n for n in rows if n >= 8)], rows[max(n for n in rows if n <= 64)]
+    return (
+        f"Real: {counted(many, 'group')} {verb} {to_count(real[many][1])} steps/s, "
+        f"{times(real[many][1] / real[few][1])} as many as {counted(few, 'group')} "
+        f"({combine}). Simulated: {to_count(eight[rate])} on "
+        f"{counted(eight['nodes'], 'machine')}, {to_count(most[rate])} on {most['nodes']}, "
+        f"{times(most[rate] / eight[rate])} as many."
+    )
+
+
+def gap(data: Data, preset: str, rate: str) -> str:
+    """Say how far real runs are from what is simulated for the same groups, and why."""
+    points = points_of(data, preset)
+    combine = first_combine(points)
+    (one,) = [row for row in simulated_of(data, preset, combine) if row["nodes"] == 1]
+    found = by_groups(points, combine, partial(rate_of, rate, 1.0))
+    _, middle, best = found[one["groups"]]
+    return (
+        f"With the same {counted(one['groups'], 'group')} on one machine, real runs reach "
+        f"{middle / one[rate]:.2f} of the simulated rate, the best one {best / one[rate]:.2f}: the "
+        f"simulation knows no other work on the machine ({where(data)})."
+    )

@@ -1,0 +1,3 @@
+"""The version of this package, the only place that has it."""
+
+VERSION = "0.1.0"

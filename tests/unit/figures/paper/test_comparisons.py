@@ -1,0 +1,153 @@
+"""Every figure of the first paper beside ours: numbers in the sentences come from the data."""
+
+import pytest
+
+from tests.unit.figures.apex.test_apex_figures import made_up as pong_data
+from tests.unit.figures.made_up import (
+    ablation_data,
+    actors_data,
+    equation_data,
+    groups_data,
+    hosts_data,
+    link_data,
+    scaling_data,
+    sizes_data,
+)
+from tianji.figures.catalogue import FIGURES, DataFigure
+from tianji.figures.paper.record import times
+from tianji.figures.paper.reported import REPORTED
+
+EPYC = {"cpu": "AMD EPYC", "cores": 2}
+
+
+def ours(name, data):
+    return REPORTED[name].compare(data).ours
+
+
+def test_every_figure_of_the_first_paper_has_its_comparison():
+    of_paper = {name for name in FIGURES if name.startswith(("tianji-", "equation-"))}
+    assert set(REPORTED) == of_paper
+
+
+@pytest.mark.parametrize("name", sorted(REPORTED))
+def test_the_data_in_the_package_gives_whole_sentences(name):
+    figure = FIGURES[name]
+    found = (figure if isinstance(figure, DataFigure) else figure.kept).read()
+    for text in REPORTED[name].compare(found):
+        assert text.endswith(".") and not {"nan", "inf", "None"} & set(text.split())
+
+
+def test_the_papers_numbers_are_those_of_its_text():
+    said = {name: reported.paper for name, reported in REPORTED.items()}
+    assert all(number in said["tianji-4c"] for number in ("4.36", "2.95", "1.6", "7.13"))
+    assert "beyond 4 actors" in said["tianji-5b"] and "16" in said["tianji-5b"]
+    assert "125 MB/s" in said["tianji-5d"] and "12.5 GB/s" in said["tianji-5d"]
+    assert "2048 KB" in said["tianji-5d"]
+    assert "beyond 4 actors" in said["tianji-6a"] and "16 actors" in said["tianji-6b"]
+    for name in ("tianji-1", "tianji-4a", "tianji-4b", "tianji-4d", "tianji-5a", "tianji-5c"):
+        assert "Its text gives no numbers." in said[name]
+
+
+def test_idle_shares_are_told_for_every_run():
+    rows = [{"role": "actor-0", "idle_share": 0.5}, {"role": "learner", "idle_share": 0.03}]
+    data = {"machine": EPYC, "points": [{"name": "serial: in turns", "rows": rows}]}
+    assert "serial: actor-0 50 % and learner 3 %." in ours("tianji-1", data)
+
+
+def test_an_order_that_is_not_the_papers_is_told():
+    data = pong_data()
+    for point in data["points"][1]["curve"]:
+        point["return"] = 20.0
+    said = ours("tianji-4a", data)
+    assert "-15.2 and Ape-X 20.0, the other way round than in the paper (1 seed each" in said
+    for point in data["points"][1]["curve"]:
+        point["return"] = -21.0
+    assert "Ape-X -21.0, as in the paper" in ours("tianji-4a", data)
+
+
+def test_throughput_on_pong_is_told_for_both():
+    data = pong_data()
+    data["points"][0]["settled"]["trained_per_s"] = 9000.0
+    said = ours("tianji-4b", data)
+    assert "trains on 9,000 transitions per second" in said and said.endswith("as in the paper.")
+
+
+def test_real_runs_of_groups_are_held_against_simulated_ones():
+    data = groups_data()
+    data["machine"] = {**data["machine"], "load_average": [11.7, 8.0, 7.0]}
+    for point in data["points"]:
+        if point["groups"] == 2:
+            point["rates"] = {"received": 5_000.0 * point["seed"], "trained": 20_000.0}
+    said = ours("tianji-6c", data)
+    assert "2 groups receive 10.0k steps/s, 1.0 times as many as 1 group" in said
+    assert "Simulated: 160k on 8 machines, 640k on 32, 4.0 times as many." in said
+    assert "real runs reach 0.50 of the simulated rate, the best one 0.75" in said
+    assert "a load average of 11.7 before" in said
+    assert "real runs reach 0.25 of the simulated rate" in ours("tianji-4d", data)
+
+
+def test_times_of_groups_are_told_with_those_of_other_systems_on_such_a_machine():
+    data = groups_data()
+    assert "PPO reaches 300 after 12.0 s with 1 group and 6.0 s with 2 groups" in ours(
+        "tianji-4c", data
+    )
+    assert "RLlib" not in ours("tianji-4c", data)
+    said = ours("tianji-4c", {**data, "machine": EPYC})
+    assert "RLlib 19.7 s and TianJi authors' code not in 70 s" in said
+
+
+def test_speed_by_size_is_held_against_copying_and_against_xingtian():
+    data = sizes_data()
+    assert "XingTian" not in ours("tianji-5a", data)
+    said = ours("tianji-5a", {**data, "machine": EPYC})
+    assert "Messages of 512 KB move at 10,432 MB/s, 80 % of the speed" in said
+    assert "10 times to 162 times the speed of XingTian's channel" in said
+
+
+def test_collection_times_are_held_against_the_ideal():
+    assert "at 10 ms 4 actors take 27.5 s, 1.1 times the ideal" in ours("tianji-5b", actors_data())
+    assert "at 1 ms 16 actors take 13.0 s, 21 times the ideal" in ours("tianji-5c", hosts_data())
+
+
+def test_lines_are_told_with_and_without_a_limit():
+    said = ours("tianji-5d", link_data())
+    assert "On a line of 125 MB/s we reach 118 MB/s" in said
+    assert "without a limit at most 1,000 MB/s, at 2 MB (in clear" in said
+
+
+def test_the_balance_is_told_with_the_share_of_the_simulation():
+    data = scaling_data()
+    data["simulated"] = [{**point, "received": 70_000.0} for point in data["points"]]
+    said = ours("tianji-6a", data)
+    assert "The balance is at 4 actors, and the highest rate is 35.0k steps/s with 4" in said
+    assert "With 4 the run reaches 0.50 of the simulated rate" in said
+    assert "At every size 100 % or more" in said
+    data["points"][1]["trained"] *= 0.9
+    assert "At every size 90 % or more" in ours("tianji-6a", data)
+
+
+def test_what_a_plan_and_fresh_batches_are_worth_is_told():
+    data = ablation_data()
+    assert "Not every mapping reaches a mean return of 475" in ours("tianji-6d", data)
+    for run in data["points"]:
+        slow = 3.0 if run["mapping"] == "arbitrary" else 1.5 if run["pool_batches"] == 8 else 1.0
+        run["curve"] = {"seconds": [0.0, slow], "steps": [0, 1000], "return": [20.0, 480.0]}
+    said = ours("tianji-6d", data)
+    assert "takes 3.00 s, 3.0 times as long as the planned one (1.00 s)" in said
+    assert "Stale batches take 1.5 times as long" in said
+
+
+def test_the_equation_is_held_against_points_that_nothing_was_fitted_on():
+    said = ours("equation-1", equation_data())
+    assert "Of 2 settings" in said
+    assert "off by 30 % in the median and 50 % at most" in said
+    assert "cores by 5 % and 10 %" in said
+    assert "up to 4.0 times the measured time" in said
+
+
+def test_ratios_have_as_many_digits_as_they_need():
+    assert [times(ratio) for ratio in (0.584, 3.04, 23.8)] == [
+        "0.58 times",
+        "3.0 times",
+        "24 times",
+    ]

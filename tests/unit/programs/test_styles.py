@@ -1,0 +1,75 @@
+"""What each style makes of the settings of a preset, and where its roles live."""
+
+from tests.contracts.test_style import config_of, program_of
+from tianji.config.overrides import make_config
+from tianji.programs.styles.gala import GROUPS
+
+
+def algorithm(preset, **values):
+    return make_config(preset, **values).algorithm
+
+
+def test_v_trace_keeps_what_it_shares_with_ppo():
+    ppo, found = algorithm("pong-ppo"), algorithm("pong-ppo", style="impala")
+    shared = ("gamma", "learning_rate", "learning_rate_final", "max_grad_norm", "entropy")
+    assert [getattr(found, name) for name in shared] == [getattr(ppo, name) for name in shared]
+    assert found.name == "impala"
+    assert found.unroll_length == ppo.unroll_length * ppo.unrolls_per_batch
+    assert found.value_loss == 2 * ppo.value_loss, "half a squared error"
+
+
+def test_v_trace_has_an_entropy_bonus_where_ppo_needs_none():
+    assert algorithm("cartpole-ppo").entropy == 0
+    assert algorithm("cartpole-ppo", style="impala").entropy == 0.01
+    assert algorithm("cartpole-ppo", style="impala", entropy=0).entropy == 0, "unless it is given"
+
+
+def test_what_the_person_gives_wins_and_may_be_a_setting_of_the_new_algorithm():
+    found = algorithm("cartpole-ppo", style="impala", learning_rate=1e-5, clip_rho=2.0)
+    assert (found.learning_rate, found.clip_rho) == (1e-5, 2.0)
+
+
+def test_settings_that_are_auto_stay_so_if_the_new_algorithm_has_them():
+    found = make_config("cartpole-ppo", style="impala", unroll_length="auto")
+    assert found.plan.choose == ("algorithm.unroll_length",)
+
+
+def test_a_preset_with_v_trace_keeps_its_settings():
+    assert algorithm("cartpole-impala", style="impala") == algorithm("cartpole-impala")
+    assert make_config("cartpole-impala", style="impala").balance == "blocking"
+
+
+def test_apex_keeps_the_network_and_the_returns_and_draws_by_priority():
+    dqn, found = algorithm("cartpole-dqn"), algorithm("cartpole-dqn", style="apex")
+    assert (found.name, found.sampling, found.exploration) == ("apex", "prioritized", "ladder")
+    assert (found.n_step, found.dueling, found.target_tau) == (3, dqn.dueling, dqn.target_tau)
+    assert make_config("cartpole-dqn", style="apex").balance == "free"
+
+
+def test_gala_divides_the_environments_among_its_groups():
+    found = make_config("cartpole-ppo", style="gala")
+    assert (found.num_groups, found.combine) == (GROUPS, "gossip")
+    assert found.num_groups * found.num_envs == make_config("cartpole-ppo").num_envs
+    asked = make_config("cartpole-ppo", style="gala", num_envs=6, num_groups=3)
+    assert (asked.num_groups, asked.num_envs) == (3, 6), "num_envs is that of one group"
+
+
+def test_a_serial_run_has_one_worker():
+    program, _ = program_of("serial")
+    assert [worker.name for worker in program.workers] == ["learner"]
+    assert config_of("serial").engine == "inline"
+
+
+def test_seed_infers_in_the_learners_process():
+    (server,) = program_of("seed")[0].of_kind("inference")
+    assert (server.worker, server.thread) == ("learner", 1)
+
+
+def test_sample_factory_has_two_actors_in_every_process():
+    program, plan = program_of("sample-factory")
+    held = [len(program.roles_in(worker.name)) for worker in program.workers]
+    assert plan.actors_per_worker == 2 and held.count(2) >= plan.num_actors // 2
+
+
+def test_actors_of_impala_have_a_policy_of_their_own():
+    assert program_of("impala")[0].of_kind("inference") == ()
