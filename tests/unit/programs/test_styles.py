@@ -48,7 +48,7 @@ def test_apex_keeps_the_network_and_the_returns_and_draws_by_priority():
 
 def test_gala_divides_the_environments_among_its_groups():
     found = make_config("cartpole-ppo", style="gala")
-    assert (found.num_groups, found.combine) == (GROUPS, "gossip")
+    assert (found.num_groups, found.combine, found.combine_every) == (GROUPS, "gossip", 1)
     assert found.num_groups * found.num_envs == make_config("cartpole-ppo").num_envs
     asked = make_config("cartpole-ppo", style="gala", num_envs=6, num_groups=3)
     assert (asked.num_groups, asked.num_envs) == (3, 6), "num_envs is that of one group"

@@ -46,7 +46,7 @@ def measure() -> Data:
 
 
 def _record(run: TracedRun) -> Data:
-    from tianji.api import make_config
+    from tianji.config.overrides import make_config
     from tianji.run import train_config
 
     config = make_config(
