@@ -13,7 +13,8 @@ from tianji.algorithms.a3c.config import A3CConfig
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.config.schema import ALGORITHM
 from tianji.config.settings import ALGORITHM_NAME
-from tianji.programs.style import Given, Style, Values, fix, of_family, with_algorithm
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix, of_family, with_algorithm
 from tianji.programs.styles import tianji
 
 NAME = "a3c"

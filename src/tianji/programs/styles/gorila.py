@@ -13,7 +13,8 @@ from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.gorila.config import GorilaConfig
 from tianji.config.schema import ALGORITHM
 from tianji.config.settings import ALGORITHM_NAME
-from tianji.programs.style import Given, Style, Values, fix, of_family, with_algorithm
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix, of_family, with_algorithm
 from tianji.programs.styles import tianji
 from tianji.programs.styles.a3c import NO_STEPS, ONE_LEARNER
 
