@@ -222,7 +222,7 @@ def test_every_key_of_the_metrics_is_explained(preset, in_new_folder):
     assert [key for key in gathered if not re.search(rf"`(gather)?\.{key}`", explained)] == []
 
 
-PRESETS = {"ppo": "cartpole-ppo", "dqn": "cartpole-dqn", "impala": "cartpole-impala"}
+PRESETS = {name: f"cartpole-{name}" for name in ("ppo", "dqn", "impala", "a3c", "gorila")}
 """Of algorithms; the others have presets of their own names."""
 
 

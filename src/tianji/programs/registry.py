@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from tianji.errors import UsageError, did_you_mean
-from tianji.programs.ablations import balance, lock_step, stacks, uncorrected, unplanned, waits
+from tianji.programs.ablations import (
+    balance,
+    lock_step,
+    reverb,
+    stacks,
+    uncorrected,
+    unplanned,
+    waits,
+)
 from tianji.programs.style import Style
-from tianji.programs.styles import apex, gala, impala, reverb, sample_factory, seed, serial, tianji
+from tianji.programs.styles import (
+    a3c,
+    apex,
+    gala,
+    gorila,
+    impala,
+    sample_factory,
+    seed,
+    serial,
+    tianji,
+)
 
 STYLES: dict[str, Style] = {
     style.name: style
@@ -15,6 +33,8 @@ STYLES: dict[str, Style] = {
         impala.STYLE,
         seed.STYLE,
         apex.STYLE,
+        a3c.STYLE,
+        gorila.STYLE,
         gala.STYLE,
         sample_factory.STYLE,
         lock_step.STYLE,

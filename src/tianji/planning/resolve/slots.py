@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
-from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
+from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout, own_layout
 from tianji.channels.board import NUM_COPIES
-from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
+from tianji.channels.layout import GRADIENTS_FIELD, PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
@@ -29,6 +29,7 @@ from tianji.planning.resolve.limiter import limiter_slots, plan_limiter, unrolls
 from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
+from tianji.types import Field
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -102,12 +103,13 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         *probe.more_fields,
         *load_algorithm(config.algorithm.name).fields(probe.spaces, config),
         *STANDARD_FIELDS,
-        *(() if isinstance(cadence, Gather) else (PLACE_FIELD,)),
+        *_item_fields(cadence),
     )
     num_rows = cadence.unroll_length + cadence.lookahead - 1
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
-    warmup = stored = queue_size = lag = 0
+    warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
+    stored = queue_size = lag = 0
     replay: RingLayout | None = None
     limiter: LimiterPlan | None = None
     if isinstance(cadence, Gather):
@@ -116,7 +118,6 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     else:
         per_version = _unrolls_per_version(cadence, steps_per_unroll)
         lag = _paced_lag(config)
-        warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
         match cadence:
             case ReplayCadence():
                 capacity = math.ceil(cadence.capacity_steps / config.num_envs)
@@ -154,6 +155,14 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
+
+
+def _item_fields(cadence: Cadence) -> tuple[Field, ...]:
+    """Return the fields that depend on what an item is and on whether episodes go on in it."""
+    if not isinstance(cadence, Gather):
+        return (PLACE_FIELD,)
+    place = () if cadence.fresh else (PLACE_FIELD,)
+    return place if cadence.memory is None else (*place, GRADIENTS_FIELD)
 
 
 def _queue_size(config: RunConfig, per_version: int) -> int:
@@ -240,12 +249,14 @@ def estimated_memory(run: Run, num_actors: int, processes: Processes) -> RunMemo
     boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     more_envs = config.num_envs // num_actors - 1
     environments = probe.env_bytes + more_envs * probe.more_env_bytes
+    own = cadence.memory if isinstance(cadence, Gather) else None
+    replay = 0 if own is None else own_layout(slots.layout, own, num_actors).nbytes
     worker = is_local * WORKER_BYTES
     network = ACTING_COPIES * policy
     server = processes.servers * (worker + network)
     return RunMemory(
         num_actors=num_actors,
-        actors=num_actors * (network + environments) + processes.actors * worker + server,
+        actors=num_actors * (network + environments + replay) + processes.actors * worker + server,
         learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
         policy=boards * NUM_COPIES * policy,
         shared=slots.shared,
