@@ -46,6 +46,7 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
 from tianji.models.tensors import Snapshot
+from tianji.programs.program import Role
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,
@@ -63,9 +64,11 @@ Serve = Callable[[Acting], Asker]
 """Lets a server evaluate the network of an acting side."""
 
 
-def spans_of(spec: RunSpec, role: str) -> Spans | None:
+def spans_of(spec: RunSpec, role: Role) -> Spans | None:
     """Return the writer of this role's spans; None when no trace was asked for."""
-    return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
+    if not spec.config.observe.trace:
+        return None
+    return open_spans(spec.run_dir, role.name, thread=role.thread)
 
 
 def build_actor(

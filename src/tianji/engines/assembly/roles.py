@@ -111,7 +111,7 @@ class Roles:
         self.start_times = StartTimes()
 
     def open_spans(self, role: Role) -> Spans | None:
-        self.spans[role.name] = spans = spans_of(self._spec, role.name)
+        self.spans[role.name] = spans = spans_of(self._spec, role)
         return spans
 
     def actor(self, role: Role, mends: bool, serve: Serve | None = None) -> Actor:
