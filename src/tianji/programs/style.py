@@ -22,7 +22,8 @@ from tianji.errors import UsageError
 from tianji.programs.program import Program
 
 Given: TypeAlias = frozenset[str]
-"""The paths of the settings that the person gave, beside the preset."""
+"""The paths of the settings that were given beside the style: by the person, or in the preset that
+names it."""
 CHOOSE = "plan.choose"
 
 

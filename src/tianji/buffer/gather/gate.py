@@ -96,7 +96,7 @@ class GatherGate(Gate):
         rule.begin(is_first=True)
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
-        has_gradient = self._has_gradient(slot)
+        has_gradient = self.has_gradient(slot)
         if has_gradient:
             self._tokens.append(stamp)
         if not has_gradient or not self.rule.one_each:
@@ -104,7 +104,7 @@ class GatherGate(Gate):
         self._absence.heard_of(stamp.actor)
         return True
 
-    def _has_gradient(self, slot: int) -> bool:
+    def has_gradient(self, slot: int) -> bool:
         """Return whether the actor has added a gradient. It has not while it fills its memory: then
         only its steps and episodes count."""
         counts = self.lanes.receiver.arrays.get(GRADIENTS)

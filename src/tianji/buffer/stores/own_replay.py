@@ -36,6 +36,8 @@ class ReplayedEstimator:
         self._gamma = gamma
         self._batch_size, self._n_step = memory.batch_size, memory.n_step
         self._warmup_rows = math.ceil(memory.warmup_steps / (num_actors * rings.num_envs))
+        self._rows_begun = 0
+        """Rows that items may begin in, those included that are given up again."""
         self._is_filled = False
         self._version = 0
         self.look_ahead = estimator.look_ahead
@@ -56,17 +58,19 @@ class ReplayedEstimator:
 
     def add(self, unroll: Unroll, num_rows: int) -> None:
         """Store the new rows, and add the gradient of a sample once there are enough."""
-        self._rings.put({name: array[None] for name, array in unroll.items()}, 0, 0, self._version)
-        self._is_filled = self._is_filled or self._holds_warmup()
+        slots = {name: array[None] for name, array in unroll.items()}
+        self._rows_begun += len(self._rings.put(slots, 0, 0, self._version).begun)
+        self._is_filled = self._is_filled or self._has_warmed_up()
         if not self._is_filled:
             return
         items = self._sampler.draw(self._rng, self._batch_size, self._batch_size).items
         self._estimator.add(self._rings.gather(items, self._gamma, self._n_step), num_rows)
 
-    def _holds_warmup(self) -> bool:
-        """Return whether the rows of the warm-up are there, and a step among them that an item can
-        begin with: the first rows repeat an unroll that was never made."""
+    def _has_warmed_up(self) -> bool:
+        """Return whether the rows of the warm-up were made, and a step is held that an item can
+        begin with: the first rows repeat an unroll that was never made. Rows that were given up
+        count, because short episodes may make the memory give up rows before it is full."""
         begin, count = self._rings.begins()[0], self._rings.counts()[0]
         valid_RN = self._rings.arrays["valid"][0]
         rows = np.arange(begin, begin + count) % len(valid_RN)
-        return count >= self._warmup_rows and bool(valid_RN[rows].any())
+        return self._rows_begun >= self._warmup_rows and bool(valid_RN[rows].any())

@@ -23,8 +23,9 @@ class Sums(Store):
         self._sampled_steps = sampled_steps
 
     def put(self, slot: int, stamp: Stamp) -> int:
+        has_gradient = self._gate.has_gradient(slot)
         self._gate.lanes.receiver.release(slot)
-        return 1
+        return int(has_gradient)
 
     def num_held(self) -> int:
         return 0

@@ -84,6 +84,7 @@ def test_a_token_without_a_gradient_makes_no_version_and_its_actor_goes_on(with_
     assert takes(rig) == [10]
     assert rig.buffer.discarded == 0
     assert rig.progress.env_steps == 2 * STEPS, "the steps of both count"
+    assert (rig.buffer.items_put, rig.buffer.items_taken) == (1, 1), "filling a memory is no item"
 
 
 def test_steps_that_were_sampled_are_those_that_are_trained_on():

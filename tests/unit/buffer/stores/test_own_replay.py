@@ -75,6 +75,14 @@ def test_nothing_is_added_while_every_step_looks_ahead_to_one_that_is_not_made()
     assert rig.estimator.count == 1
 
 
+def test_a_memory_that_gives_up_steps_early_comes_to_the_end_of_its_warm_up():
+    rig = Rig(warmup_steps=3 * ROWS * ENVS, capacity=2 * ROWS)
+    for _ in range(3):
+        assert rig.estimator.count == 0
+        rig.add()
+    assert rig.estimator.count == 1
+
+
 def test_actors_share_the_warm_up():
     rig = Rig(warmup_steps=2 * ROWS * ENVS, num_actors=2)
     rig.add()
