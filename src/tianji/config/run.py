@@ -173,6 +173,11 @@ class RunConfig(Strict):
     envs: tuple[str, ...] = ()
     """Several environments instead of `env`, given to the actors in turn: different tasks with the
     same spaces, for algorithms that gather gradients."""
+    action_mask: str = "auto"
+    """What says which actions are legal, if not all are: `info` is info["action_mask"] of every
+    reset and step; other names are entries of a dictionary observation, which networks then do not
+    see. none: all are legal. auto: an observation or an info called action_mask, if the environment
+    has one."""
     algorithm: SerializeAsAny[AlgorithmConfig]
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
