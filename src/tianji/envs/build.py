@@ -287,7 +287,8 @@ def _build(
             return make_pool(maker.pool, num_envs, num_threads)
         if maker.is_vector:
             env = _make_vector(maker, num_envs)
-            return adapt_vector(env if action_mask == NO_MASK else MaskedVector(env, action_mask))
+            has_masks = action_mask != NO_MASK
+            return adapt_vector(MaskedVector(env, action_mask, maker.name) if has_masks else env)
         make = partial(_make_single, maker, action_mask)
         mending = None if on_failure is None else Mending(make, on_failure)
         return SingleWorld([make() for _ in range(num_envs)], mending)
@@ -319,7 +320,7 @@ def _make_single(maker: Maker, action_mask: str) -> gym.Env[Any, Any]:
         raise UsageError(
             f"Environment '{maker.name}' makes a {type(env).__name__}, not a gymnasium.Env."
         )
-    return env if action_mask == NO_MASK else MaskedEnv(env, action_mask)
+    return env if action_mask == NO_MASK else MaskedEnv(env, action_mask, maker.name)
 
 
 def _in_words(maker: Maker, world: World) -> str:

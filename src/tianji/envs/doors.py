@@ -35,7 +35,7 @@ class Doors(SmallWorld):
         num_keys: int = 50,
         num_legal: int = 3,
         mask: Literal["info", "observation", "none"] = "info",
-        illegal: Literal["wait", "refuse"] = "refuse",
+        illegal: Literal["wait", "refuse"] = "wait",
     ) -> None:
         super().__init__(length=num_doors, end="terminated")
         self.num_keys, self.num_legal = num_keys, num_legal

@@ -5,7 +5,7 @@ its own (`Masked`). They then travel as one more leaf: every observation in an u
 store or in an evaluation comes with the mask of its actions. Networks do not see that leaf; what
 they put out for illegal actions is replaced (models/masks.py).
 
-    env = MaskedEnv(env, "info")                       # or the name of an observation
+    env = MaskedEnv(env, "info", "Chess-v0")           # or the name of an observation
     env.reset()                                        # {"": observation, "action_mask": mask}, {}
 
 N: environments, A: options of all choices of an action, side by side.
@@ -22,7 +22,6 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from tianji.envs.interface import INFO_MASK, NO_MASK, Spaces
-from tianji.envs.returned import env_name
 from tianji.envs.spaces import ACTION_MASK, SEEN, Masked, choice_sizes
 from tianji.errors import TianjiError, UsageError
 from tianji.types import OBS, Array, Unroll, leaf_name
@@ -140,9 +139,9 @@ class Masks:
 class MaskedEnv(gym.Wrapper[Any, Any, Any, Any]):
     """One environment whose observations have masks. It has no state of its own."""
 
-    def __init__(self, env: gym.Env[Any, Any], source: str) -> None:
+    def __init__(self, env: gym.Env[Any, Any], source: str, name: str) -> None:
+        """source: `info`, or the name of an observation. name: of the environment, for errors."""
         super().__init__(env)
-        name = env_name(env)
         space = masked_space(env.observation_space, env.action_space, source, name)
         self.observation_space = space
         self._masks = Masks(space, env.action_space, name)
@@ -163,9 +162,9 @@ class MaskedEnv(gym.Wrapper[Any, Any, Any, Any]):
 class MaskedVector(VectorWrapper):
     """A vector environment whose observations have masks. It has no state of its own."""
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], source: str) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], source: str, name: str) -> None:
         super().__init__(env)
-        name, action = env_name(env), env.single_action_space
+        action = env.single_action_space
         space = masked_space(env.single_observation_space, action, source, name)
         self.single_observation_space = space
         self._masks = Masks(space, action, name)
@@ -206,16 +205,16 @@ def with_mask(obs: Any, action_mask: Any, space: Masked) -> dict[str, Any]:
 
     action_mask: needed where masks come in infos; elsewhere it replaces that of the observation.
     """
-    if space.from_info:
-        if action_mask is None:
-            raise UsageError(
-                "This policy was trained with action masks: give it the mask of the observation "
-                f"too, policy.act(observation, action_mask=info['{ACTION_MASK}'])."
-            )
-        seen = obs
-    else:
+    seen = obs
+    if not space.from_info:
         seen = {key: x for key, x in obs.items() if key != space.key}
         action_mask = obs.get(space.key) if action_mask is None else action_mask
+    if action_mask is None:
+        where = f"info['{ACTION_MASK}']" if space.from_info else f"observation '{space.key}'"
+        raise UsageError(
+            f"This policy was trained with action masks, and there is no {where}: give it the mask "
+            "that belongs to the observation, policy.act(observation, action_mask=...)."
+        )
     mask = np.asarray(action_mask) != 0
     if mask.shape[-1:] != (space.size,):
         raise UsageError(

@@ -59,7 +59,9 @@ class UserNet(Precise):
         return self.forward(obs)[index]
 
     def _observation(self, obs: Mapping[str, Tensor]) -> Any:
-        return obs[""] if self._keys == [""] else {key: obs[key] for key in self._keys}
+        if self._keys == [""]:
+            return obs[""]
+        return {key: x for key, x in obs.items() if key in self._keys}
 
     def probe(self, leaves: Sequence[Leaf], name: str) -> None:
         """Run it once on zeros and refuse outputs that do not have the widths asked for."""
