@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv
 
-from tianji.envs.atari import make_atari
 from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import NO_MASK, Spaces, World
-from tianji.envs.masks import AUTO_MASK, MaskedEnv, MaskedVector, find_mask
-from tianji.envs.mending import Mending, OnFailure
-from tianji.envs.pool import make_pool
+from tianji.envs.making import make_world
+from tianji.envs.masks import AUTO_MASK, find_mask
+from tianji.envs.mending import OnFailure
+from tianji.envs.parallel import ParallelWorld
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions, step_in_place
-from tianji.envs.vector import adapt_vector, autoreset_mode
+from tianji.envs.vector import autoreset_mode
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array, Field, Unroll
 
 EnvSource = str | Callable[..., Any]
-"""A Gymnasium id, `module:Id-v0`, `envpool:Task-v5`, `module:factory`, or a factory itself."""
+"""A Gymnasium id, `module:Id-v0`, `envpool:Task-v5`, `pettingzoo:module`, `module:factory`, or a
+factory itself."""
 EnvSources = EnvSource | tuple[EnvSource, ...]
 """One environment for all actors, or several that the actors get in turn."""
 LARGE_BYTES = 8 << 20
@@ -71,11 +71,13 @@ class Probe:
     """Fields of its own that the world writes."""
     has_threads: bool = False
     """It steps its environments on threads of its own."""
+    num_agents: int = 1
+    """Environments, as a run counts them, that step as one: each of its agents counts."""
 
     @property
     def step_s(self) -> float | None:
-        """Mean seconds of one step of one environment; None if unknown."""
-        return None if self.times is None else self.times.mean_s
+        """Mean seconds of one step of one environment, or of one agent; None if unknown."""
+        return None if self.times is None else self.times.mean_s / self.num_agents
 
 
 def build_world(
@@ -90,11 +92,12 @@ def build_world(
 
     on_failure: called when an environment raised and was replaced, which is possible for separate
     environments. Without it, and for vector environments, the error is passed on.
-    num_threads: of environments that step on threads of their own.
+    num_threads: of environments that step on threads of their own. Environments with many agents
+    are made until all their agents are num_envs or more.
     action_mask: `none`, `info`, or the observation that holds the masks (Spaces.masked_by).
     """
     maker = find_maker(env, env_kwargs)
-    return _build(maker, num_envs, on_failure, num_threads, action_mask)
+    return make_world(maker, num_envs, on_failure, num_threads, action_mask)
 
 
 def probe(
@@ -117,6 +120,7 @@ def probe(
         env_bytes = max(0, _resident_bytes() - before)
         times = look_at_steps(world, rows) if timed else None
         more = _look_at_more(maker, times, env_bytes, world.spaces.masked_by)
+    num_agents = world.num_envs if maker.has_agents else 1
     return Probe(
         spaces=world.spaces,
         keeps_final=world.keeps_final,
@@ -126,11 +130,12 @@ def probe(
         env_bytes=env_bytes,
         more_env_bytes=more.env_bytes,
         times=times,
-        more_step_s=more.step_s,
+        more_step_s=more.step_s / num_agents,
         remarks=world.remarks,
         can_be_filmed=maker.takes_render_mode and _draws_pictures(world),
         more_fields=world.more_fields,
         has_threads=maker.has_threads,
+        num_agents=num_agents,
     )
 
 
@@ -138,7 +143,7 @@ def _reset_one(maker: Maker, action_mask: str) -> tuple[World, dict[str, Array]]
     """Make and reset one environment. With `auto`, another one takes its place if it has masks:
     the first reset shows it."""
     is_asked = action_mask != AUTO_MASK
-    world = _build(maker, 1, action_mask=action_mask if is_asked else NO_MASK)
+    world = make_world(maker, 1, action_mask=action_mask if is_asked else NO_MASK)
     try:
         with usage_errors(maker.name):
             rows = make_rows(world, 1)
@@ -171,7 +176,7 @@ def _look_at_more(maker: Maker, times: StepTimes | None, env_bytes: int, action_
         return _More(0, step_s)
     before, count = _resident_bytes(), MORE_ENVS if maker.is_vector else 1
     try:
-        with closing(_build(maker, count, action_mask=action_mask)) as world:
+        with closing(make_world(maker, count, action_mask=action_mask)) as world:
             rows = make_rows(world, 1)
             world.reset(1, rows)
             grown = max(0, _resident_bytes() - before) // count if is_large else 0
@@ -219,6 +224,7 @@ def probe_all(
         first,
         keeps_final=any(one.keeps_final for one in found.values()),
         remarks=tuple(dict.fromkeys(remarks)),
+        num_agents=math.lcm(*(one.num_agents for one in found.values())),
     )
 
 
@@ -268,61 +274,6 @@ def make_rows(world: World, num_rows: int) -> dict[str, Array]:
     return rows
 
 
-def _build(
-    maker: Maker,
-    num_envs: int,
-    on_failure: OnFailure | None = None,
-    num_threads: int = 1,
-    action_mask: str = NO_MASK,
-) -> World:
-    with usage_errors(maker.name, maker.extra):
-        if action_mask != NO_MASK and (maker.game is not None or maker.pool is not None):
-            raise UsageError(
-                f"Environment '{maker.name}' says nothing about legal actions, and action_mask is "
-                f"'{action_mask}'. Set it to none."
-            )
-        if maker.game is not None:
-            return make_atari(maker.game, num_envs, num_threads)
-        if maker.pool is not None:
-            return make_pool(maker.pool, num_envs, num_threads)
-        if maker.is_vector:
-            env = _make_vector(maker, num_envs)
-            has_masks = action_mask != NO_MASK
-            return adapt_vector(MaskedVector(env, action_mask, maker.name) if has_masks else env)
-        make = partial(_make_single, maker, action_mask)
-        mending = None if on_failure is None else Mending(make, on_failure)
-        return SingleWorld([make() for _ in range(num_envs)], mending)
-
-
-def _make_vector(maker: Maker, num_envs: int) -> VectorEnv[Any, Any, Any]:
-    env = maker.make(num_envs=num_envs)
-    if not isinstance(env, VectorEnv):
-        raise UsageError(
-            f"Environment '{maker.name}' takes num_envs but makes a {type(env).__name__}: it must "
-            "make a gymnasium.vector.VectorEnv, or take no parameter of that name."
-        )
-    if env.num_envs != num_envs:
-        raise UsageError(
-            f"Environment '{maker.name}' was asked for {num_envs} environments and made "
-            f"{env.num_envs}."
-        )
-    return env
-
-
-def _make_single(maker: Maker, action_mask: str) -> gym.Env[Any, Any]:
-    env = maker.make()
-    if isinstance(env, VectorEnv):
-        raise UsageError(
-            f"Environment '{maker.name}' makes a vector environment: it must take a parameter "
-            "`num_envs` and make that many."
-        )
-    if not isinstance(env, gym.Env):
-        raise UsageError(
-            f"Environment '{maker.name}' makes a {type(env).__name__}, not a gymnasium.Env."
-        )
-    return env if action_mask == NO_MASK else MaskedEnv(env, action_mask, maker.name)
-
-
 def _in_words(maker: Maker, world: World) -> str:
     if not maker.is_vector:
         return maker.words
@@ -348,4 +299,6 @@ def _time_limit(world: World) -> int | None:
 
 
 def _env_of(world: World) -> Any:
-    return world.envs[0] if isinstance(world, SingleWorld) else getattr(world, "env", None)
+    if isinstance(world, SingleWorld | ParallelWorld):
+        return world.envs[0]
+    return getattr(world, "env", None)

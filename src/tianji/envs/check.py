@@ -130,7 +130,8 @@ def _check_runs(seen: Probe, world: World, twin: World) -> Iterator[Finding]:
     _, row_s = _run(world, 1, random_actions(world, MIN_ROWS))
     actions = random_actions(world, int(np.clip(RUN_S / row_s, MIN_ROWS, MAX_ROWS)))
     rows, row_s = _run(world, 1, actions)
-    yield Finding("ok", f"Speed: {NUM_ENVS / row_s:,.0f} steps/s, {NUM_ENVS} in one process.")
+    speed = world.num_envs / row_s
+    yield Finding("ok", f"Speed: {speed:,.0f} steps/s, {world.num_envs} in one process.")
     yield from _check_numbers(world, rows)
     yield from _check_same_as_single(world)
     yield from _check_seeds(rows, _run(twin, 1, actions)[0], _run(twin, 2, actions)[0])

@@ -85,7 +85,7 @@ def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
         rows = make_rows(world, CHECK_STEPS)
         world.reset(0, rows)
         for t in range(CHECK_STEPS):
-            chosen = [np.asarray(space.sample()) - start for _ in range(CHECK_ENVS)]
+            chosen = [np.asarray(space.sample()) - start for _ in range(world.num_envs)]
             world.step(to_legal(np.stack(chosen), rows, t, policy.spaces), rows, t)
     finally:
         world.close()
