@@ -71,12 +71,12 @@ class Exits:
             rewards[agent] = float(terminated[agent]) - STEP_COST
         truncated = {agent: is_last and not terminated[agent] for agent in acted}
         self.agents = [a for a in acted if not (terminated[a] or truncated[a])]
-        seen = list(acted)
         if self._steps == self.late and not is_last:
-            self.agents.append(self.possible_agents[-1])
-            seen.append(self.possible_agents[-1])
-        observations = {agent: self._observe(agent) for agent in seen}
-        return observations, rewards, terminated, truncated, {agent: {} for agent in seen}
+            joined = self.possible_agents[-1]
+            self.agents.append(joined)
+            rewards[joined], terminated[joined], truncated[joined] = 0.0, False, False
+        observations = {agent: self._observe(agent) for agent in rewards}
+        return observations, rewards, terminated, truncated, {agent: {} for agent in rewards}
 
     def _observe(self, agent: str) -> Array:
         seen: Array = np.zeros(self.num_cells + 2, np.float32)
