@@ -19,7 +19,8 @@ from tianji.algorithms.interface import (
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_fields
+from tianji.envs.masks import nth_legal
+from tianji.envs.spaces import ACTION_MASK, Masked, choice_sizes, observation_fields
 from tianji.types import Array, Batch, Field, Stamp
 
 VECTOR = spaces.Box(-1.0, 1.0, (4,), np.float32)
@@ -42,7 +43,12 @@ ACTIONS = {
 REPLAYED = ("dqn", "apex", "sac")
 CONTINUOUS = ("sac",)
 """Algorithms that need numbers as actions."""
+CHOICES_OF_SIZE = {3: [(0, 3)], 5: [(0, 2), (2, 5)], 6: [(0, 2), (2, 4), (4, 6)]}
+"""Where the options of each choice begin and end in a mask, by the size of the mask."""
+
 GATHERED = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
+DESCENDING = ("a3c", "gorila")
+"""They gather gradients of a loss, and move by an optimiser."""
 
 STEP_FIELDS = (
     Field("reward", "float32"),
@@ -63,12 +69,24 @@ def random_observations(space: spaces.Space[Any], fields: dict[str, Array], seed
     for name, array in fields.items():
         if "obs" not in name:
             continue
-        if array.dtype == np.uint8:
+        if name.endswith(ACTION_MASK):
+            array[:] = random_masks(array.shape, rng)
+        elif array.dtype == np.uint8:
             array[:] = rng.integers(256, size=array.shape)
         elif array.dtype == np.int64:
             array[:] = rng.integers(1, 4, size=array.shape)
         else:
             array[:] = rng.standard_normal(array.shape)
+
+
+def random_masks(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Legal options of each choice among those of ACTIONS: at least one, the first or the last."""
+    mask = rng.random(shape) < 0.4
+    last = rng.random(shape[:-1]) < 0.5
+    for begin, end in CHOICES_OF_SIZE[shape[-1]]:
+        mask[..., begin] |= ~last
+        mask[..., end - 1] |= last
+    return mask.astype(np.int8)
 
 
 def random_episodes(unroll: dict[str, Array], seed: int, has_reset_rows: bool = True) -> None:
@@ -96,14 +114,22 @@ class Rig:
         action: str | None = None,
         keeps_final: bool = False,
         settings: dict[str, Any] | None = None,
+        has_masks: bool = False,
         **config: Any,
     ) -> None:
         kind = action or ("box" if name in CONTINUOUS else "discrete")
-        self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[kind])
+        seen = OBSERVATIONS[observation]
+        size = sum(choice_sizes(ACTIONS[kind])) if has_masks else 0
+        observed = Masked(seen, ACTION_MASK, size, from_info=True) if has_masks else seen
+        self.spaces = Spaces(observed, ACTIONS[kind])
         small = {"minibatch_size": 16} if name == "ppo" else {}
         small |= {"batch_size": 16, "updates_per_version": 3} if name in REPLAYED else {}
+        small |= {"batch_size": 16} if name == "gorila" else {}
         config.setdefault("normalize", {"observations": False, "rewards": False})
-        if name in GATHERED:  # their learners see no steps, so there is nothing to normalise
+        if name in (
+            *GATHERED,
+            *DESCENDING,
+        ):  # their learners see no steps, so there is nothing to normalise
             config = {"num_actors": 1, **config, "normalize": {}}
         algorithm = {"name": name, "unroll_length": 8, **small, **(settings or {})}
         self.config = RunConfig(algorithm=algorithm, num_envs=4, **config)
@@ -146,15 +172,19 @@ class Rig:
         cadence = self.algorithm.cadence(self.config)
         assert isinstance(cadence, Gather) and self.algorithm.build_estimator is not None
         estimator = self.algorithm.build_estimator(self.model, self.spaces, self.config)
-        estimator.begin()
+        estimator.begin(version=0)
         for _ in range(cadence.num_gradients):
-            estimator.add(self.unroll(seed), num_rows=8)
+            estimator.add(self.unroll(seed) if cadence.memory is None else self.sample(seed), 8)
         arrays = {"sum": estimator.sum_P, "weight": np.array([float(estimator.count)])}
-        return Batch(arrays, (), estimator.count, cadence.steps_per_version)
+        return Batch(arrays, (), estimator.count, cadence.trained_steps_per_version)
+
+    def sample(self, seed: int) -> dict[str, Array]:
+        """Transitions of one gradient."""
+        return {name: array[0] for name, array in self.replay_batch(seed).arrays.items()}
 
     def replay_batch(self, seed: int) -> Batch:
         settings = self.config.algorithm.model_dump()
-        shape = (settings["updates_per_version"], settings["batch_size"])
+        shape = (settings.get("updates_per_version", 1), settings["batch_size"])
         rng = np.random.default_rng(seed)
         flat: dict[str, Array] = {}
         for prefix in ("obs", "next_obs"):
@@ -168,6 +198,9 @@ class Rig:
             flat["action"] = drawn.astype(np.float32)
         else:
             flat["action"] = rng.integers(3, size=shape)
+        if (name := f"obs.{ACTION_MASK}") in flat:
+            masks = flat[name].reshape(-1, flat[name].shape[-1])
+            flat["action"] = nth_legal(flat["action"].reshape(-1), masks).reshape(shape)
         flat["reward"] = rng.standard_normal(shape).astype(np.float32)
         flat["discount"] = np.where(rng.random(shape) < 0.2, 0.0, 0.99).astype(np.float32)
         return Batch(flat, (), shape[0] * shape[1], shape[0] * shape[1])

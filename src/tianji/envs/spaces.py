@@ -9,8 +9,9 @@ beside it; ops/frames.py rebuilds the stacks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import gymnasium as gym
 import numpy as np
@@ -26,12 +27,36 @@ Place: TypeAlias = int | tuple[int, Any]
 class Frames(spaces.Box):
     """The newest `num_frames` frames of an environment, oldest first; zeros before the reset.
 
-    Policies see the whole stack. Worlds with this space store single frames.
+    Policies see the whole stack. Worlds with this space store single frames, unless is_whole.
     """
 
-    def __init__(self, num_frames: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, num_frames: int, shape: tuple[int, ...], is_whole: bool = False) -> None:
+        """is_whole: every stack is stored with all its frames."""
         super().__init__(0, 255, (num_frames, *shape), np.uint8)
         self.num_frames = num_frames
+        self.is_whole = is_whole
+
+
+SEEN = ""
+"""Entry of a Masked observation that networks see."""
+ACTION_MASK = "action_mask"
+"""Entry of an info, or of a dictionary observation, that says which actions are legal."""
+
+
+class Masked(spaces.Dict):
+    """Observations beside masks of the legal actions: {"": what networks see, key: the mask}.
+
+    A mask has one entry for each option of each choice of an action, side by side: 1 where it is
+    legal. Its leaf is called `key`; the leaves of `seen` keep their names.
+    """
+
+    def __init__(self, seen: gym.Space[Any], key: str, size: int, from_info: bool) -> None:
+        """from_info: masks come in infos, not as an observation of that name."""
+        super().__init__({SEEN: seen, key: spaces.MultiBinary(size)})
+        self.seen = seen
+        self.key = key
+        self.size = size
+        self.from_info = from_info
 
 
 class Leaf(NamedTuple):
@@ -48,15 +73,17 @@ class Leaf(NamedTuple):
     @property
     def num_frames(self) -> int:
         """The frames of a stack that is stored frame by frame; 0 for what is stored as it is."""
-        return self.space.num_frames if isinstance(self.space, Frames) else 0
+        return self.space.num_frames if _is_stored_once(self.space) else 0
+
+
+def _is_stored_once(space: gym.Space[Any]) -> TypeGuard[Frames]:
+    """Return whether these are stacks of which each frame is stored once."""
+    return isinstance(space, Frames) and not space.is_whole
 
 
 def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
     """Return the leaves in the order of the space. float64 is stored as float32."""
-    leaves = [
-        Leaf(".".join(str(part) for part in path), leaf, *_storage(leaf, path))
-        for path, leaf in _walk(space, ())
-    ]
+    leaves = [Leaf(_key(path), leaf, *_storage(leaf, path)) for path, leaf in _walk(space, ())]
     keys = [leaf.key for leaf in leaves]
     for key in keys:
         if keys.count(key) > 1:
@@ -106,7 +133,7 @@ class ObservationWriter:
         names = [leaf_name(prefix, leaf.key) for leaf in observation_leaves(space)]
         self._targets = list(zip(names, paths, strict=True))
         # The hot path: a plain space is one assignment, without a loop.
-        if isinstance(space, Frames):
+        if _is_stored_once(space):
             self.write = _write_frame(prefix, space.num_frames - 1)
         else:
             self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)
@@ -115,6 +142,17 @@ class ObservationWriter:
         """Write the environments that the mask selects, from a batch of all environments."""
         for name, path in self._targets:
             unroll[name][row][mask] = np.asarray(follow(batch, path))[mask]
+
+
+def choice_sizes(space: gym.Space[Any]) -> tuple[int, ...]:
+    """Return the options of each choice that an action makes; nothing where it makes none."""
+    if isinstance(space, spaces.Discrete):
+        return (int(space.n),)
+    if isinstance(space, spaces.MultiDiscrete):
+        return tuple(int(n) for n in space.nvec.flat)
+    if isinstance(space, spaces.MultiBinary):
+        return (2,) * math.prod(space.shape)
+    return ()
 
 
 def make_action_cast(space: gym.Space[Any]) -> Callable[[Array], Array]:
@@ -134,6 +172,10 @@ def make_action_cast(space: gym.Space[Any]) -> Callable[[Array], Array]:
     )
 
 
+def _key(path: Path) -> str:
+    return ".".join(str(part) for part in path if part != SEEN)
+
+
 def _walk(space: gym.Space[Any], path: Path) -> Iterator[tuple[Path, gym.Space[Any]]]:
     if isinstance(space, spaces.Dict):
         for key, child in space.spaces.items():
@@ -149,12 +191,12 @@ def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
     """Return the dtype and shape of a leaf in an unroll."""
     known = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
     if not isinstance(space, known) or space.shape is None or space.dtype is None:
-        where = f" (entry '{'.'.join(str(part) for part in path)}')" if path else ""
+        where = f" (entry '{_key(path)}')" if _key(path) else ""
         raise UsageError(
             f"Observation space {space}{where} is not supported: its values have no fixed shape. "
             "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of them are. Wrap the "
             "environment (gymnasium.ObservationWrapper) so that it gives one of these"
-            + (", or leave the entry out (gymnasium.wrappers.FilterObservation)." if path else ".")
+            + (", or leave the entry out (gymnasium.wrappers.FilterObservation)." if where else ".")
         )
     dtype = np.dtype(space.dtype)
     return ("float32" if dtype == np.float64 else dtype.name), space.shape

@@ -17,7 +17,8 @@ from tianji.checkpoint.sets import main_folder
 from tianji.config.files import load_config
 from tianji.envs.build import EnvSources, probe_all
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_leaves
+from tianji.envs.masks import with_mask
+from tianji.envs.spaces import Masked, ObservationWriter, make_action_cast, observation_leaves
 from tianji.errors import CheckpointError, UsageError
 from tianji.run_folder.paths import CONFIG_FILE
 from tianji.types import OBS, Array, leaf_name
@@ -53,30 +54,44 @@ class LoadedPolicy:
     num_env_steps: int
     rng: np.random.Generator
 
-    def act(self, obs: Any, deterministic: bool = True) -> Any:
+    def act(self, obs: Any, deterministic: bool = True, action_mask: Any = None) -> Any:
         """Return the action for one observation as the environment gives it, or the actions for a
         batch of them (a leading axis in every array).
 
         deterministic: the greedy action, the best or most likely one. Otherwise an action is drawn
-        as in training: from the policy's distribution, or epsilon-greedily for DQN.
+        as in training: from the policy's distribution, or epsilon-greedily for DQN. action_mask:
+        1 for each legal action, where the run was trained with info["action_mask"].
         """
+        obs = self._with_mask(obs, action_mask)
         batch_size = _batch_size(self.spaces.observation, obs)
         leaves = _to_leaves(self.spaces.observation, obs, batch_size)
         chosen = self.greedy(leaves) if deterministic else self.sample(leaves, self.rng)
         actions = make_action_cast(self.spaces.action)(chosen)
         return actions[0] if batch_size is None else actions
 
-    def value(self, obs: Any) -> Any:
+    def value(self, obs: Any, action_mask: Any = None) -> Any:
         """Return the value of one observation, or an array of the values of a batch: the expected
         discounted return from there on, in the environment's rewards.
 
         PPO and IMPALA: the value network, scaled back where normalize.rewards is on. DQN: the
-        largest Q value. Algorithms that gather gradients learn no values, and SAC's critics, which
-        rate actions, are not part of its policy.
+        largest Q value, of the legal actions. Algorithms that gather gradients learn no values, and
+        SAC's critics, which rate actions, are not part of its policy.
         """
+        obs = self._with_mask(obs, action_mask)
         batch_size = _batch_size(self.spaces.observation, obs)
         values = self._value(_to_leaves(self.spaces.observation, obs, batch_size))
         return float(values[0]) if batch_size is None else values
+
+    def _with_mask(self, obs: Any, action_mask: Any) -> Any:
+        """Return the observation as the space of a run with action masks has it."""
+        space = self.spaces.observation
+        if isinstance(space, Masked):
+            return with_mask(obs, action_mask, space)
+        if action_mask is not None:
+            raise UsageError(
+                "This policy was trained without action masks, so action_mask would change nothing."
+            )
+        return obs
 
     def greedy(self, leaves: Mapping[str, Array]) -> Array:
         """Return the greedy actions for a batch in arrays by leaf name, as the policy has them."""
@@ -117,7 +132,8 @@ def load_policy(
     config = load_config(run_dir / CONFIG_FILE)
     choice = choose(main_folder(run_dir), checkpoint, weights_only=True)
     snapshot = read_checkpoint(choice.path, weights_only=True)
-    spaces = probe_all(env or config.envs or config.env, config.env_kwargs).spaces
+    source = env or config.envs or config.env
+    spaces = probe_all(source, config.env_kwargs, action_mask=config.action_mask).spaces
     algorithm = load_algorithm(config.algorithm.name)
     model = algorithm.build_model(spaces, config)
     try:

@@ -15,6 +15,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import action_layout
 from tianji.models.heads import GreedyPolicy, Head, build_head
+from tianji.models.masks import masked
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten
@@ -28,14 +29,16 @@ EVALUATED_ROWS = 2048
 class StochasticPolicy(nn.Module):
     """A network, and the distribution over actions that its first output describes."""
 
-    def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
+    def __init__(self, net: StackedNet | UserNet, head: Head, mask: str | None = None) -> None:
+        """mask: the leaf of the observations that says which actions are legal; None: all."""
         super().__init__()
         self.net = net
         self.head = head
+        self.mask = mask
 
     def policy(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Return the policy outputs alone, [B, A]."""
-        return self.net.one(obs, POLICY)
+        return masked(self.net.one(obs, POLICY), obs, self.mask)
 
 
 class ActorCritic(StochasticPolicy):
@@ -43,15 +46,15 @@ class ActorCritic(StochasticPolicy):
 
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Return policy outputs [B, A] and values [B, 1]."""
-        outputs: tuple[Tensor, ...] = self.net(obs)
-        return outputs
+        outputs_BA, value_B1 = self.net(obs)
+        return masked(outputs_BA, obs, self.mask), value_B1
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
     """Build the networks. The policy's last layer begins 100 times smaller: nearly uniform."""
     layout = action_layout(spaces.action)
     net = build_net(spaces, config, (layout.num_outputs, 1), (0.01, 1.0))
-    model = ActorCritic(net, build_head(layout))
+    model = ActorCritic(net, build_head(layout), spaces.mask)
     flatten(model)
     return model
 

@@ -209,7 +209,7 @@ class StochasticActing(RowActing):
 
     def __init__(self, model: StochasticPolicy, spaces: Spaces, config: RunConfig) -> None:
         model.eval()
-        network = Network(model.net, POLICY, model.head.layout.num_outputs)
+        network = Network(model.net, POLICY, model.head.layout.num_outputs, model.mask)
         super().__init__(network, spaces.observation)
         self._sampler = build_sampler(model.head)
         self.reads_parameters = isinstance(self._sampler, GaussianSampler)
@@ -252,6 +252,6 @@ def build_value(
 ) -> ValueFunction:
     """Return the value network's function, in the scale of the environment's rewards."""
     assert isinstance(model, ActorCritic)
-    inference, reader = build_inference(model.net, VALUE), ObservationReader(spaces.observation)
+    inference, reader = build_inference(model.net, VALUE), ObservationReader(spaces.seen)
     scale = reward_deviation(config, state)
     return lambda obs: scale * evaluate(inference, reader, obs, 1)[:, 0]

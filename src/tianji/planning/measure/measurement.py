@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
+from tianji.config.run import LimiterConfig, RunConfig
 from tianji.costs.profile import ActorCost, LearnerCost
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
@@ -98,14 +99,16 @@ class CostMeasurement:
     def run(self) -> None:
         began_s = time.monotonic()
         self._start()
-        plan, *others = self._plans(actor_counts(self._config, self.machine))
+        agents = self.probe.num_agents
+        plan, *others = self._plans(actor_counts(self._config, self.machine, num_agents=agents))
         built = self._build(plan)
         self.start_up_s = time.monotonic() - began_s
         self._measure_learner(self._actors[0].ask(RecordUnroll(), dict))
         self._measure_point(plan, built, 0, len(others))
         unroll = self.points[0].alone.cost.unroll
         if is_waiting(unroll.alone_s, unroll.cpu_s):
-            more = self._plans(actor_counts(self._config, self.machine, are_waiting=True))
+            counts = actor_counts(self._config, self.machine, True, agents)
+            more = self._plans(counts)
             others = [other for other in more if other.num_actors != plan.num_actors]
         for index, other in enumerate(others, start=1):
             if not self._is_late() and self._is_affordable(other):
@@ -115,7 +118,7 @@ class CostMeasurement:
     def _start(self) -> None:
         """Start all processes together: most of the time they load libraries."""
         config, threads = self._config, self.crew.spec.plan.actor_threads
-        count = num_actors_at_once(config, self.machine)
+        count = num_actors_at_once(config, self.machine, self.probe.num_agents)
         self.tell(f"Starting {count + 1} processes for the measurement.")
         self._actors = [self.crew.start(f"actor-bench-{i}", threads) for i in range(count)]
         most_threads = max(thread_counts(config, self.machine))
@@ -175,7 +178,7 @@ class CostMeasurement:
         return self.points[-1]
 
     def _measure_learner(self, unroll: Unroll) -> None:
-        plan = with_small_replay(resolve(self._config, self.machine, self.probe))
+        plan = learner_plan(self._config, self.machine, self.probe)
         self.policy_bytes = self._learner.ask(Build(plan, unroll), Built).policy_bytes
         before_s = math.inf
         for threads in thread_counts(self._config, self.machine):
@@ -223,6 +226,13 @@ class CostMeasurement:
             point = self._measure_alone(actor, plan, built)
             before, after = twin.alone.cost.unroll, point.alone.cost.unroll
             point.loaded_s = twin.loaded_s * after.alone_s / before.alone_s
+
+
+def learner_plan(config: RunConfig, machine: Machine, probe: Probe) -> RunPlan:
+    """Return the plan that a learner is measured with. What it costs does not depend on who waits
+    for whom, and only pacing lets a store be filled without a learner."""
+    paced = {"balance": "paced", "queue_size": "auto", "limiter": LimiterConfig()}
+    return with_small_replay(resolve(config.model_copy(update=paced), machine, probe))
 
 
 def with_small_replay(plan: RunPlan) -> RunPlan:
