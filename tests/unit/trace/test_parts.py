@@ -59,7 +59,7 @@ def test_with_a_trace_every_role_has_spans(tmp_path):
     assert len([thing for thing in held if isinstance(thing, Spans)]) == 4
     # An actor keeps its world, policy, sender and acting.
     assert len([thing for thing in held if isinstance(thing, Traced)]) == 4 + 3 + 2 + 4
-    names = {path.name.rpartition("-")[0] for path in (tmp_path / SPANS_FOLDER).iterdir()}
+    names = {path.name.rsplit("-", 2)[0] for path in (tmp_path / SPANS_FOLDER).iterdir()}
     assert names == {"actor-0", "buffer", "learner", "evaluator"}
 
 

@@ -28,6 +28,7 @@ from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
 from tianji.channels.requests import Asker
+from tianji.config.seeding import seed_for
 from tianji.engines.assembly.gates import build_queue_gate, build_replay_gate
 from tianji.engines.assembly.gradients import (
     MakeAdding,
@@ -39,13 +40,14 @@ from tianji.engines.assembly.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.assembly.model import acting_model, seed_for
+from tianji.engines.assembly.model import acting_model
 from tianji.engines.assembly.recording import record_rows
 from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
 from tianji.models.tensors import Snapshot
+from tianji.programs.program import Role
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,
@@ -63,9 +65,11 @@ Serve = Callable[[Acting], Asker]
 """Lets a server evaluate the network of an acting side."""
 
 
-def spans_of(spec: RunSpec, role: str) -> Spans | None:
+def spans_of(spec: RunSpec, role: Role) -> Spans | None:
     """Return the writer of this role's spans; None when no trace was asked for."""
-    return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
+    if not spec.config.observe.trace:
+        return None
+    return open_spans(spec.run_dir, role.name, thread=role.thread)
 
 
 def build_actor(
