@@ -72,8 +72,11 @@ def compare(preset: str, *, styles: Sequence[str], seeds: int = 5, **values: Any
     from tianji.comparison.compare import run_comparison
     from tianji.comparison.styles import style_contest
     from tianji.config.values import from_mapping
+    from tianji.errors import UsageError
     from tianji.seeds.screen import make_screen
 
+    if isinstance(styles, str):
+        raise UsageError(f"styles is {styles!r}: name the styles in a list: {styles.split(',')!r}.")
     given = "".join(f", {name}={value!r}" for name, value in values.items())
     command = f"tianji.compare({preset!r}, styles={list(styles)!r}, seeds={seeds}{given})"
     found = style_contest(preset, list(styles), seeds, from_mapping(values), command)

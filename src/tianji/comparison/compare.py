@@ -21,7 +21,7 @@ from tianji.comparison.contest import Contest, Turn, refusal
 from tianji.comparison.folder import (
     COMPARISON_FILE,
     open_folder,
-    provenance,
+    provenance_of,
     read_before,
     set_aside,
     settings_of,
@@ -143,6 +143,8 @@ def _report(
     missing = [turn.name for turn in contest.turns if turn.name not in ended]
     lengths = [len(run["curve"]) for run in runs if is_finished(run)]
     points = round(median(lengths)) if lengths else 0
+    before = read_before(folder)
+    origin = provenance_of(before, is_complete=len(done) == len(contest.turns))
     report = Comparison(
         command=contest.command,
         env=contest.reference.config.env_name,
@@ -153,12 +155,15 @@ def _report(
         missing=missing,
         styles=styles,
         says=words.say_all(styles, target),
-        notes=words.notes(styles, missing, target, points, others),
+        notes=[
+            *words.notes(styles, missing, target, points, others),
+            *words.notes_of_commit(origin["commit"]),
+        ],
         time=datetime.now(UTC).isoformat(timespec="seconds"),
-        **provenance(),
+        **origin,
         run_dir=str(folder),
         picture=None,
-        settings={**read_before(folder).get("settings", {}), **settings_of(contest)},
+        settings={**before.get("settings", {}), **settings_of(contest)},
         runs=runs,
     )
     return cast("Comparison", to_plain(report))

@@ -19,6 +19,8 @@ from tianji.run_folder.paths import new_folder
 from tianji.version import VERSION
 
 COMPARISON_FILE = "comparison.json"
+COMMA = ", "
+"""Between commits."""
 _LIBRARIES = ("torch", "gymnasium", "numpy")
 _UNLIKE: dict[str, Any] = {"seed": True, "run": True, "observe": {"display": True}}
 """Settings that may differ between runs of one contestant."""
@@ -91,6 +93,7 @@ class Provenance(TypedDict):
 
     machine: Mapping[str, Any]
     commit: str
+    """Several, with commas between, where a comparison was continued after a change."""
     versions: Mapping[str, str]
 
 
@@ -101,6 +104,20 @@ def provenance() -> Provenance:
         commit=package_commit(),
         versions={"tianji": VERSION, **{name: metadata.version(name) for name in _LIBRARIES}},
     )
+
+
+def provenance_of(before: Mapping[str, Any], is_complete: bool) -> Provenance:
+    """Return the provenance of a comparison. before: its report so far, if there is one.
+    is_complete: nothing is left to run, so that all runs are of what is named there."""
+    now = provenance()
+    if not before:
+        return now
+    if is_complete:
+        return Provenance(
+            machine=before["machine"], commit=before["commit"], versions=before["versions"]
+        )
+    commits = dict.fromkeys([*before["commit"].split(COMMA), now["commit"]])
+    return Provenance(machine=now["machine"], commit=COMMA.join(commits), versions=now["versions"])
 
 
 def package_commit() -> str:

@@ -40,6 +40,8 @@ def style_contest(
     if preset is None:
         raise UsageError(f"Name a preset to compare styles with, such as `{EXAMPLE}`.")
     _check_names(names)
+    if num_seeds < 1:
+        raise UsageError(f"seeds is {num_seeds}: every style needs one seed or more; 5 are usual.")
     if any(canonical(assignment.written) == STYLE for assignment in asked):
         raise UsageError("--style names the style of one run. --styles names those to compare.")
     contestants, notes = _contestants(preset, names, asked)

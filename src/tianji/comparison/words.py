@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tianji.comparison.contest import ENOUGH_SEEDS
+from tianji.comparison.folder import COMMA
 from tianji.comparison.neighbours import QUIET_CORES
 from tianji.comparison.outcomes import SideFigures
 from tianji.comparison.report import Estimated, StyleFigures, certainty
@@ -31,6 +32,10 @@ STOPPED_AT_TARGET = (
 )
 FEW_POINTS = (
     "The runs were short, so their curves have few points: --observe.period-s 0.05 draws more."
+)
+SEVERAL_COMMITS = (
+    "The comparison was continued after a change, so its runs are of several commits: {commits}. "
+    "Repeat it under another name (--run) before you rely on differences."
 )
 ENOUGH_POINTS = 6
 
@@ -179,6 +184,11 @@ def notes(
     if 0 < points < ENOUGH_POINTS:
         found.append(FEW_POINTS)
     return found
+
+
+def notes_of_commit(commit: str) -> list[str]:
+    """Return what to know about runs that are not all of one commit."""
+    return [SEVERAL_COMMITS.format(commits=commit)] if COMMA in commit else []
 
 
 def estimate_text(found: Estimated | None, digits: int) -> str:

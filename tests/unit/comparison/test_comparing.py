@@ -168,6 +168,19 @@ def test_a_second_unfinished_try_gets_another_name(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a-s1-unfinished-1", "a-s1-unfinished-2"}
 
 
+def test_runs_keep_the_commit_that_made_them_when_the_comparison_is_continued(run, monkeypatch):
+    def report_at(commit, endings=()):
+        monkeypatch.setattr(folders, "package_commit", lambda: commit)
+        return run(endings=endings)[0]
+
+    first = report_at("old", endings={"impala-s2": "not started"})
+    assert first["commit"] == "old"
+    second = report_at("new")
+    assert second["commit"] == "old, new"
+    assert any("several commits: old, new" in note for note in second["notes"])
+    assert report_at("newest")["commit"] == "old, new", "nothing was run"
+
+
 def test_outside_of_a_checkout_there_is_no_commit(monkeypatch):
     def fail(*_words, **_options):
         raise subprocess.CalledProcessError(128, "git")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import tianji
 from tests.fakes.comparison import contest
 from tianji.cli.main import main
 from tianji.comparison.contest import refusal
@@ -92,3 +93,17 @@ def test_a_cluster_is_refused(tmp_path, monkeypatch, capfd):
     words = ["compare", "cartpole-ppo", "--styles", "tianji,impala", "--engine", "ray"]
     assert main([*words, "--json"]) == 2
     assert "a comparison runs on this machine" in json.loads(capfd.readouterr().out)["error"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"styles": ["tianji", "serial"], "seeds": 0}, "seeds is 0"),
+        ({"styles": "tianji,serial"}, "name the styles in a list"),
+    ],
+)
+def test_mistakes_of_a_call_from_python_are_told_in_words(given, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=told):
+        tianji.compare("cartpole-ppo", **given)
+    assert list(tmp_path.iterdir()) == []

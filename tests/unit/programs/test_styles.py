@@ -58,6 +58,14 @@ def test_gala_divides_the_environments_among_its_groups():
     assert (asked.num_groups, asked.num_envs) == (3, 6), "num_envs is that of one group"
 
 
+def test_gala_refuses_algorithms_with_one_learner_and_says_what_to_use():
+    told = (
+        "style is 'gala', and the algorithm is a3c: .* Use a preset or an --algorithm such as ppo"
+    )
+    with pytest.raises(UsageError, match=told):
+        make_config("cartpole-a3c", style="gala")
+
+
 def test_a_serial_run_has_one_worker():
     program, _ = program_of("serial")
     assert [worker.name for worker in program.workers] == ["learner"]

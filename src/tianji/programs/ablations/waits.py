@@ -19,11 +19,14 @@ from tianji.programs.styles import tianji
 
 
 def request_settings(values: Values, given: Given) -> Values:
-    """Refuse runs whose actors have no policy to ask for."""
+    """Refuse runs whose actors have no policy to ask for; the planner must not choose that either,
+    as it may on a GPU."""
     sends_items("request-reply", values)
     if values["inference"] == "served":
         why = "a server infers, so that actors have no policy to ask for."
         raise refusal("request-reply", values, "inference", why, "actor-cpu")
+    if values["inference"] == "auto":
+        values = {**values, "inference": "actor-cpu"}
     return on_one_machine("request-reply", values, given)
 
 

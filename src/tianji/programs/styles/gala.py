@@ -8,7 +8,9 @@ before it, if those are there; no group waits for another one. programs/groups.p
 
 from __future__ import annotations
 
+from tianji.algorithms.interface import QueueCadence, ReplayCadence
 from tianji.config.values import Values
+from tianji.programs.ablations.needs import learns_from
 from tianji.programs.style import Given, Style, fix, refusal
 from tianji.programs.styles import tianji
 
@@ -18,6 +20,8 @@ GROUPS = 2
 
 def settings(values: Values, given: Given) -> Values:
     """Divide the environments among groups that gossip after every update."""
+    why = "one learner gathers the gradients of all actors, so that there is one group."
+    learns_from("gala", values, QueueCadence, ReplayCadence, why=why)
     values = fix("gala", values, given, "its groups gossip.", combine="gossip")
     if "combine_every" not in given:
         values = {**values, "combine_every": 1}

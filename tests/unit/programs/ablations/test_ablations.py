@@ -20,6 +20,12 @@ def test_every_mechanism_has_an_ablation():
     ]  # fmt: skip
 
 
+def test_actors_that_ask_for_the_policy_have_one_on_a_gpu_too():
+    assert make_config("pong-ppo", style="request-reply").inference == "actor-cpu"
+    asked = make_config("pong-ppo", style="request-reply", inference="actor-gpu")
+    assert asked.inference == "actor-gpu"
+
+
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_an_ablation_says_what_it_is_and_what_differs(name):
     style = STYLES[name]
@@ -37,7 +43,7 @@ def settings_that_differ(preset, style):
     ("preset", "style", "expected"),
     [
         ("cartpole-ppo", "lock-step", {"max_lag": 0}),
-        ("cartpole-ppo", "request-reply", {}),
+        ("cartpole-ppo", "request-reply", {"inference": "actor-cpu"}),
         ("cartpole-dqn", "confirmed", {}),
         ("cartpole-dqn", "free", {"balance": "free"}),
         ("cartpole-ppo", "dropping", {"balance": "dropping"}),
