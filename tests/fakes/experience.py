@@ -43,7 +43,12 @@ ACTIONS = {
 CHOICES_OF_SIZE = {3: [(0, 3)], 5: [(0, 2), (2, 5)], 6: [(0, 2), (2, 4), (4, 6)]}
 """Where the options of each choice begin and end in a mask, by the size of the mask."""
 
+REPLAYED = ("dqn", "apex", "sac")
+CONTINUOUS = ("sac",)
+"""Algorithms that need numbers as actions."""
 GATHERED = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
+DESCENDING = ("a3c", "gorila")
+"""They gather gradients of a loss, and move by an optimiser."""
 
 STEP_FIELDS = (
     Field("reward", "float32"),
@@ -106,20 +111,25 @@ class Rig:
         self,
         name: str,
         observation: str = "vector",
-        action: str = "discrete",
+        action: str | None = None,
         keeps_final: bool = False,
         settings: dict[str, Any] | None = None,
         has_masks: bool = False,
         **config: Any,
     ) -> None:
         seen = OBSERVATIONS[observation]
-        size = sum(choice_sizes(ACTIONS[action]))
+        kind = action or ("box" if name in CONTINUOUS else "discrete")
+        size = sum(choice_sizes(ACTIONS[kind]))
         observed = Masked(seen, ACTION_MASK, size, from_info=True) if has_masks else seen
-        self.spaces = Spaces(observed, ACTIONS[action])
+        self.spaces = Spaces(observed, ACTIONS[kind])
         small = {"minibatch_size": 16} if name == "ppo" else {}
-        small |= {"batch_size": 16, "updates_per_version": 3} if name in ("dqn", "apex") else {}
+        small |= {"batch_size": 16, "updates_per_version": 3} if name in REPLAYED else {}
+        small |= {"batch_size": 16} if name == "gorila" else {}
         config.setdefault("normalize", {"observations": False, "rewards": False})
-        if name in GATHERED:  # their learners see no steps, so there is nothing to normalise
+        if name in (
+            *GATHERED,
+            *DESCENDING,
+        ):  # their learners see no steps, so there is nothing to normalise
             config = {"num_actors": 1, **config, "normalize": {}}
         algorithm = {"name": name, "unroll_length": 8, **small, **(settings or {})}
         self.config = RunConfig(algorithm=algorithm, num_envs=4, **config)
@@ -162,15 +172,19 @@ class Rig:
         cadence = self.algorithm.cadence(self.config)
         assert isinstance(cadence, Gather) and self.algorithm.build_estimator is not None
         estimator = self.algorithm.build_estimator(self.model, self.spaces, self.config)
-        estimator.begin()
+        estimator.begin(version=0)
         for _ in range(cadence.num_gradients):
-            estimator.add(self.unroll(seed), num_rows=8)
+            estimator.add(self.unroll(seed) if cadence.memory is None else self.sample(seed), 8)
         arrays = {"sum": estimator.sum_P, "weight": np.array([float(estimator.count)])}
-        return Batch(arrays, (), estimator.count, cadence.steps_per_version)
+        return Batch(arrays, (), estimator.count, cadence.trained_steps_per_version)
+
+    def sample(self, seed: int) -> dict[str, Array]:
+        """Transitions of one gradient."""
+        return {name: array[0] for name, array in self.replay_batch(seed).arrays.items()}
 
     def replay_batch(self, seed: int) -> Batch:
         settings = self.config.algorithm.model_dump()
-        shape = (settings["updates_per_version"], settings["batch_size"])
+        shape = (settings.get("updates_per_version", 1), settings["batch_size"])
         rng = np.random.default_rng(seed)
         flat: dict[str, Array] = {}
         for prefix in ("obs", "next_obs"):
@@ -178,7 +192,12 @@ class Rig:
                 name = prefix + field.name.removeprefix("obs")
                 flat[name] = np.zeros((*shape, *field.shape), field.dtype)
         random_observations(self.spaces.observation, flat, seed)
-        flat["action"] = rng.integers(3, size=shape)
+        space = self.spaces.action
+        if isinstance(space, spaces.Box):
+            drawn = rng.uniform(space.low, space.high, (*shape, *space.shape))
+            flat["action"] = drawn.astype(np.float32)
+        else:
+            flat["action"] = rng.integers(3, size=shape)
         if (name := f"obs.{ACTION_MASK}") in flat:
             masks = flat[name].reshape(-1, flat[name].shape[-1])
             flat["action"] = nth_legal(flat["action"].reshape(-1), masks).reshape(shape)

@@ -1,5 +1,8 @@
 """Runs that must reach a number: a little in the short form, what a preset says in the slow one."""
 
+import statistics
+from pathlib import Path
+
 import pytest
 
 from tests.system.commands import Command
@@ -8,16 +11,20 @@ from tianji.cli.pages.program import example_preset
 from tianji.config.overrides import make_config
 from tianji.programs.registry import STYLES
 from tianji.run import train_config
+from tianji.trained.evaluate import evaluate_run
 
 LIMITS = {
     "cartpole-ppo": {"target_return": 300, "max_env_steps": 300_000},
     "cartpole-dqn": {"target_return": 100, "max_env_steps": 100_000},
     "cartpole-impala": {"target_return": 150, "max_env_steps": 300_000},
+    "cartpole-a3c": {"target_return": 150, "max_env_steps": 200_000},
+    "cartpole-gorila": {"target_return": 60, "max_env_steps": 100_000},
 }
 PRESETS = (
-    "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "acrobot-ppo",
+    "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "cartpole-a3c",
+    "cartpole-gorila", "acrobot-ppo",
     "lunarlander-dqn", "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg",
-    "rennala-pg",
+    "rennala-pg", "pendulum-sac",
     "acrobot-rennala-nigt", "hopper-rennala-nigt", "humanoid-rennala-nigt",
     "walker2d-rennala-nigt", "reacher-rennala-nigt", "hopper-malenia-nigt",
 )  # fmt: skip
@@ -65,6 +72,27 @@ def test_replay_learns_to_catch_from_pixels(algorithm, seed, tmp_path, monkeypat
     assert summary["discarded_items"] == 0
 
 
+FROM_PIXELS = {
+    "a3c": {"optimizer": "adam"},
+    "gorila": {
+        "unroll_length": 2, "batch_size": 64, "replay_size": 20_000, "target_period_updates": 100,
+        "epsilon_final": 0.01, "epsilon_decay_steps": 8_000,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", FROM_PIXELS)
+def test_gradients_of_actors_learn_from_pixels(algorithm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        env="tianji.envs.worlds:Pixels", algorithm=algorithm, engine="inline", observe=QUIET,
+        num_envs=16, num_actors=2, learner_threads=1, learning_rate=1e-3, target_return=0.5,
+        max_env_steps=60_000, **FROM_PIXELS[algorithm],
+    )  # fmt: skip
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
 @pytest.mark.parametrize("preset", ["rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg"])
 def test_gathered_gradients_learn(preset, tmp_path, monkeypatch):
     """A random policy has 22. Episodes that end early cost nothing here, and nobody races."""
@@ -96,6 +124,32 @@ def test_every_kind_of_action_and_observation_learns(
     )  # fmt: skip
     summary = train_config(config)
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+def test_sac_learns_a_continuous_action(tmp_path, monkeypatch):
+    """Without looking at the world, the best is -3.3; with the right actions it is 0."""
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        env="tianji.envs.worlds:Continuous", algorithm="sac", engine="inline", observe=QUIET,
+        learner_threads=1, hidden=(64, 64), batch_size=64, updates_per_version=16, gamma=0.5,
+        learning_rate=1e-3, target_return=-0.7, max_env_steps=8000,
+    )  # fmt: skip
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sac_swings_the_pendulum_up_in_serial_training(seed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        "pendulum-sac", seed=seed, engine="inline", observe=QUIET, max_env_steps=15_000,
+        target_return=None,
+    )  # fmt: skip
+    run_dir = train_config(config)["run_dir"]
+    returns = evaluate_run(Path(run_dir), 20, seed=1, checkpoint="latest")["returns"]
+    assert statistics.fmean(returns) > -250
 
 
 def test_the_defaults_learn_from_the_name_of_an_environment(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from tianji.envs.atari import make_atari
+from tianji.envs.atari import FrameArguments, games_world, make_atari
 from tianji.envs.find import Maker, usage_errors
 from tianji.envs.interface import NO_MASK, World
 from tianji.envs.masks import MaskedEnv, MaskedVector
@@ -43,6 +43,9 @@ def make_world(
             return _make_parallel(maker, num_envs, action_mask)
         if maker.is_vector:
             env = _make_vector(maker, num_envs)
+            frames = getattr(env, "frames", None)
+            if isinstance(frames, FrameArguments):
+                return games_world(env, frames)
             has_masks = action_mask != NO_MASK
             return adapt_vector(MaskedVector(env, action_mask, maker.name) if has_masks else env)
         make = partial(_make_single, maker, action_mask)

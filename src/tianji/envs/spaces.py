@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import gymnasium as gym
 import numpy as np
@@ -27,12 +28,14 @@ Place: TypeAlias = int | tuple[int, Any]
 class Frames(spaces.Box):
     """The newest `num_frames` frames of an environment, oldest first; zeros before the reset.
 
-    Policies see the whole stack. Worlds with this space store single frames.
+    Policies see the whole stack. Worlds with this space store single frames, unless is_whole.
     """
 
-    def __init__(self, num_frames: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, num_frames: int, shape: tuple[int, ...], is_whole: bool = False) -> None:
+        """is_whole: every stack is stored with all its frames."""
         super().__init__(0, 255, (num_frames, *shape), np.uint8)
         self.num_frames = num_frames
+        self.is_whole = is_whole
 
 
 SEEN = ""
@@ -57,6 +60,35 @@ class Masked(spaces.Dict):
         self.from_info = from_info
 
 
+NO_MASK, INFO_MASK = "none", "info"
+"""Values of the setting `action_mask`; others name an observation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spaces:
+    """The spaces of one environment: Spaces(observation=Box(...), action=Discrete(2))."""
+
+    observation: gym.Space[Any]
+    action: gym.Space[Any]
+
+    @property
+    def seen(self) -> gym.Space[Any]:
+        """Return the observations that networks see: all but the masks of actions."""
+        return self.observation.seen if isinstance(self.observation, Masked) else self.observation
+
+    @property
+    def mask(self) -> str | None:
+        """Return the leaf that says which actions are legal; None where all are."""
+        return self.observation.key if isinstance(self.observation, Masked) else None
+
+    @property
+    def masked_by(self) -> str:
+        """Return where masks come from, as the setting `action_mask` says it."""
+        if not isinstance(self.observation, Masked):
+            return NO_MASK
+        return INFO_MASK if self.observation.from_info else self.observation.key
+
+
 class Leaf(NamedTuple):
     """One array of an observation: Leaf("camera", Box(...), "uint8", (84, 84, 3))."""
 
@@ -71,7 +103,12 @@ class Leaf(NamedTuple):
     @property
     def num_frames(self) -> int:
         """The frames of a stack that is stored frame by frame; 0 for what is stored as it is."""
-        return self.space.num_frames if isinstance(self.space, Frames) else 0
+        return self.space.num_frames if _is_stored_once(self.space) else 0
+
+
+def _is_stored_once(space: gym.Space[Any]) -> TypeGuard[Frames]:
+    """Return whether these are stacks of which each frame is stored once."""
+    return isinstance(space, Frames) and not space.is_whole
 
 
 def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
@@ -126,7 +163,7 @@ class ObservationWriter:
         names = [leaf_name(prefix, leaf.key) for leaf in observation_leaves(space)]
         self._targets = list(zip(names, paths, strict=True))
         # The hot path: a plain space is one assignment, without a loop.
-        if isinstance(space, Frames):
+        if _is_stored_once(space):
             self.write = _write_frame(prefix, space.num_frames - 1)
         else:
             self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)

@@ -36,6 +36,7 @@ from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
 from tianji.config.run import adds_gradients, mixes_groups, peers_of, team_of
+from tianji.config.seeding import seed_for
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
@@ -45,7 +46,7 @@ from tianji.engines.assembly.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.model import build_model, on_device
 from tianji.engines.assembly.recording import RECORD, StartTimes, record_update
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
@@ -111,7 +112,7 @@ class Roles:
         self.start_times = StartTimes()
 
     def open_spans(self, role: Role) -> Spans | None:
-        self.spans[role.name] = spans = spans_of(self._spec, role.name)
+        self.spans[role.name] = spans = spans_of(self._spec, role)
         return spans
 
     def actor(self, role: Role, mends: bool, serve: Serve | None = None) -> Actor:
@@ -119,7 +120,7 @@ class Roles:
         server infer; without it, the actor does."""
         spec, ends = self._spec, self._ends
         rows, spans = actor_rows(ends, role), self.open_spans(role)
-        policy, open_sum = ends.policy_reader(), None
+        policy, open_sum = ends.policy_reader(role), None
         if self._gather is not None:
             open_sum = cache(partial(self._open_sum, role))  # a board has one writer
             if (reduce := self._open_reduce(role)) is not None:
@@ -148,7 +149,7 @@ class Roles:
         return ContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
-        spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader()
+        spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader(role)
         model = build_model(spec)
         acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
         build = partial(build_world, action_mask=spec.spaces.masked_by)
@@ -214,7 +215,7 @@ class Roles:
         steps: Update = update
         if spans is not None:
             steps, policy = trace_update(update, spans), trace_writer(policy, spans)
-        parts = steps, self.traced(buffer), policy, snapshot.write_to
+        parts = steps, ends.batches(self.traced(buffer)), policy, snapshot.write_to
         learning: Learner
         mixed = self._mixed(model, update)
         mixing = None if mixed is None else self._combination(mixed)
@@ -225,7 +226,7 @@ class Roles:
             learning = JoinedLearner(meeting, *parts, rows.learner, now_ns, shared, mixing)
         else:
             learning = Learner(*parts, lambda: progress.fraction, rows.learner, now_ns, mixing)
-        ratio = None if spec.plan.balance == "free" else spec.plan.ratio
+        ratio = spec.plan.target_ratio
         group = Group(model, update, buffer, learning, rows, ratio, now_ns)
         checkpoints = Checkpoints(
             spec.config.checkpoint,

@@ -8,7 +8,7 @@ from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.checkpoint.sets import group_folder, newest_set
-from tianji.engines.assembly.model import seed_for
+from tianji.config.seeding import seed_for
 from tianji.engines.groups.inline import InlineGroups
 from tianji.learner.combination import Combination
 
@@ -204,7 +204,7 @@ def test_actors_are_numbered_and_schedules_run_over_all_groups(tmp_path):
     spec = spec_of(tmp_path)
     engine = InlineGroups(spec, [spec.plan] * 2, None, Watcher())
     for group, made in enumerate(engine.groups):
-        plan = made.roles.actors["actor-0"]._assembler._plan
+        plan = made.roles.actors["actor-0"]._assembler._episodes._plan
         assert plan.seed == seed_for(spec.config.seed, "actor", group)
         assert plan.steps_per_round == 2 * STEPS
         made.roles.close()
