@@ -31,7 +31,8 @@ class World(Protocol):
     recv() writes row t of reward, terminated, truncated and valid, and row t + 1 of the observation
     leaves. `valid` is False where an environment was only reset: its action was ignored, its reward
     is 0 and nothing ended. That is the row after the end of an episode, or the row in which an
-    environment failed and was replaced; the steps before it are then cut at obs[t].
+    environment failed and was replaced; the steps before it are then cut at obs[t]. Where columns
+    are agents (envs/parallel.py), so are all rows in which an agent is away, or appears.
 
     A world with `keeps_final` resets in the same step: obs[t + 1] is the first observation of the
     next episode, and row t of the `final_obs` leaves holds the final observation of each episode
