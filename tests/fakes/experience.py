@@ -40,12 +40,12 @@ ACTIONS = {
     "box": spaces.Box(-0.5, 0.5, (2,), np.float32),
 }
 
-CHOICES_OF_SIZE = {3: [(0, 3)], 5: [(0, 2), (2, 5)], 6: [(0, 2), (2, 4), (4, 6)]}
-"""Where the options of each choice begin and end in a mask, by the size of the mask."""
-
 REPLAYED = ("dqn", "apex", "sac")
 CONTINUOUS = ("sac",)
 """Algorithms that need numbers as actions."""
+CHOICES_OF_SIZE = {3: [(0, 3)], 5: [(0, 2), (2, 5)], 6: [(0, 2), (2, 4), (4, 6)]}
+"""Where the options of each choice begin and end in a mask, by the size of the mask."""
+
 GATHERED = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
 DESCENDING = ("a3c", "gorila")
 """They gather gradients of a loss, and move by an optimiser."""
@@ -117,9 +117,9 @@ class Rig:
         has_masks: bool = False,
         **config: Any,
     ) -> None:
-        seen = OBSERVATIONS[observation]
         kind = action or ("box" if name in CONTINUOUS else "discrete")
-        size = sum(choice_sizes(ACTIONS[kind]))
+        seen = OBSERVATIONS[observation]
+        size = sum(choice_sizes(ACTIONS[kind])) if has_masks else 0
         observed = Masked(seen, ACTION_MASK, size, from_info=True) if has_masks else seen
         self.spaces = Spaces(observed, ACTIONS[kind])
         small = {"minibatch_size": 16} if name == "ppo" else {}
