@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.fakes.experience import CHOICES_OF_SIZE, GATHERED, OBSERVATIONS, Rig
+from tests.fakes.experience import CHOICES_OF_SIZE, DESCENDING, GATHERED, OBSERVATIONS, Rig
 from tianji.envs.spaces import make_action_cast, observation_leaves
 
 QUEUED = ("ppo", "impala")
-NAMES = (*QUEUED, "dqn", "apex", *GATHERED)
+NAMES = (*QUEUED, "dqn", "apex", *GATHERED, *DESCENDING)
 POLICIES = (*QUEUED, "rennala-nigt")
 CASES = [(name, "vector", "discrete") for name in NAMES]
 CASES += [(name, obs, "discrete") for name in ("ppo", "dqn") for obs in OBSERVATIONS]

@@ -16,42 +16,13 @@ The same step in two phases, with time for other work between them:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-import gymnasium as gym
-
-from tianji.envs.spaces import Masked, observation_fields
+from tianji.envs.spaces import INFO_MASK, NO_MASK, Spaces, observation_fields
 from tianji.types import Array, Field, Unroll
 
-NO_MASK, INFO_MASK = "none", "info"
-"""Values of the setting `action_mask`; others name an observation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spaces:
-    """The spaces of one environment: Spaces(observation=Box(...), action=Discrete(2))."""
-
-    observation: gym.Space[Any]
-    action: gym.Space[Any]
-
-    @property
-    def seen(self) -> gym.Space[Any]:
-        """Return the observations that networks see: all but the masks of actions."""
-        return self.observation.seen if isinstance(self.observation, Masked) else self.observation
-
-    @property
-    def mask(self) -> str | None:
-        """Return the leaf that says which actions are legal; None where all are."""
-        return self.observation.key if isinstance(self.observation, Masked) else None
-
-    @property
-    def masked_by(self) -> str:
-        """Return where masks come from, as the setting `action_mask` says it."""
-        if not isinstance(self.observation, Masked):
-            return NO_MASK
-        return INFO_MASK if self.observation.from_info else self.observation.key
+__all__ = ["INFO_MASK", "NO_MASK", "Spaces", "Stateful", "World"]
 
 
 class World(Protocol):
@@ -60,7 +31,8 @@ class World(Protocol):
     recv() writes row t of reward, terminated, truncated and valid, and row t + 1 of the observation
     leaves. `valid` is False where an environment was only reset: its action was ignored, its reward
     is 0 and nothing ended. That is the row after the end of an episode, or the row in which an
-    environment failed and was replaced; the steps before it are then cut at obs[t].
+    environment failed and was replaced; the steps before it are then cut at obs[t]. Where columns
+    are agents (envs/parallel.py), so are all rows in which an agent is away, or appears.
 
     A world with `keeps_final` resets in the same step: obs[t + 1] is the first observation of the
     next episode, and row t of the `final_obs` leaves holds the final observation of each episode

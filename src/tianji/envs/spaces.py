@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import gymnasium as gym
@@ -57,6 +58,35 @@ class Masked(spaces.Dict):
         self.key = key
         self.size = size
         self.from_info = from_info
+
+
+NO_MASK, INFO_MASK = "none", "info"
+"""Values of the setting `action_mask`; others name an observation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spaces:
+    """The spaces of one environment: Spaces(observation=Box(...), action=Discrete(2))."""
+
+    observation: gym.Space[Any]
+    action: gym.Space[Any]
+
+    @property
+    def seen(self) -> gym.Space[Any]:
+        """Return the observations that networks see: all but the masks of actions."""
+        return self.observation.seen if isinstance(self.observation, Masked) else self.observation
+
+    @property
+    def mask(self) -> str | None:
+        """Return the leaf that says which actions are legal; None where all are."""
+        return self.observation.key if isinstance(self.observation, Masked) else None
+
+    @property
+    def masked_by(self) -> str:
+        """Return where masks come from, as the setting `action_mask` says it."""
+        if not isinstance(self.observation, Masked):
+            return NO_MASK
+        return INFO_MASK if self.observation.from_info else self.observation.key
 
 
 class Leaf(NamedTuple):
