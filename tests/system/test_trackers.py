@@ -1,6 +1,7 @@
 """Trackers, offline: what Weights & Biases and MLflow hold after a run and after its resume."""
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tianji.config.run import RunConfig
 from tianji.run import resume_run, train_config
 
 KEY = "0123456789abcdef0123456789abcdef01234567"
+BLOCK = 32 << 10
 
 
 @pytest.fixture(autouse=True)
@@ -90,13 +92,11 @@ def files_of(folder):
 def recorded():
     """What the files of Weights & Biases hold, one after the other."""
     from wandb.proto import wandb_internal_pb2
-    from wandb.sdk.internal.datastore import DataStore
 
     runs = []
     for path in sorted(Path("runs/it/wandb").rglob("*.wandb")):
-        store, whole = DataStore(), {"history": [], "summary": {}, "config": {}}
-        store.open_for_scan(str(path))
-        while (data := store.scan_data()) is not None:
+        whole = {"history": [], "summary": {}, "config": {}}
+        for data in log_entries(path.read_bytes()):
             record = wandb_internal_pb2.Record()
             record.ParseFromString(data)
             if record.HasField("run"):
@@ -110,6 +110,21 @@ def recorded():
                 whole["exit_code"] = record.exit.exit_code
         runs.append(whole)
     return runs
+
+
+def log_entries(data):
+    """The entries of a log in the format of LevelDB: blocks of 32 KiB, entries in pieces."""
+    place, whole = 7, b""
+    while place + 7 <= len(data):
+        if place % BLOCK > BLOCK - 7:
+            place += -place % BLOCK
+            continue
+        size, kind = struct.unpack_from("<HB", data, place + 4)
+        whole += data[place + 7 : place + 7 + size]
+        place += 7 + size
+        if kind in (1, 4):  # a whole entry, or the last piece of one
+            yield whole
+            whole = b""
 
 
 def values_of(items):
