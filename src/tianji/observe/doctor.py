@@ -33,6 +33,9 @@ EXTRAS = {
     "mujoco": ("mujoco",),
     "export": ("onnx", "onnxruntime", "onnxscript"),
     "video": ("imageio_ffmpeg", "pygame"),
+    "wandb": ("wandb",),
+    "mlflow": ("mlflow",),
+    "sweep": ("optuna",),
     "ray": ("ray",),
     "mpi": ("mpi4py",),
 }
