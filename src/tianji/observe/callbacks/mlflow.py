@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from tianji.config.schema import flat
 from tianji.config.settings import value_text
-from tianji.observe.callbacks.interface import Callback, RunHandle
+from tianji.observe.callbacks.interface import RunHandle
 from tianji.observe.callbacks.tracking import (
     PROJECT,
+    Tracker,
     import_library,
     keep_id,
     kept_id,
@@ -34,31 +35,32 @@ ENDS: Mapping[StoppedBecause, str] = {"failed": "FAILED", "interrupted": "KILLED
 """How MLflow calls ends; all others are `FINISHED`."""
 
 
-class MlflowTracker(Callback):
+class MlflowTracker(Tracker):
     """Sends a run to MLflow."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._mlflow = import_library(NAME, "MLflow")
         logging.getLogger(NAME).setLevel(logging.WARNING)  # the display is ours
         self._client: Any = None
         self._run_id = ""
 
-    def on_version(self, run: RunHandle, record: Metrics) -> None:
+    def log(self, run: RunHandle, record: Metrics) -> None:
         from tianji.observe.tensorboard import to_scalars
 
-        self._log(run, to_scalars(record), record["env_steps"])
+        self._send(run, to_scalars(record), record["env_steps"])
 
-    def on_end(self, run: RunHandle, summary: Summary) -> None:
+    def close(self, run: RunHandle, summary: Summary) -> None:
         values = plain_values(summary)
         numbers = {name: float(v) for name, v in values.items() if not isinstance(v, str)}
-        self._log(run, numbers, summary["env_steps"])
+        self._send(run, numbers, summary["env_steps"])
         for name, text in values.items():
             if isinstance(text, str):
                 self._client.set_tag(self._run_id, f"{PROJECT}.{name}", text)
         self._client.set_terminated(self._run_id, ENDS.get(summary["stopped_because"], "FINISHED"))
         self._client = None
 
-    def _log(self, run: RunHandle, numbers: Mapping[str, float], step: int) -> None:
+    def _send(self, run: RunHandle, numbers: Mapping[str, float], step: int) -> None:
         metric, now_ms = self._mlflow.entities.Metric, int(time.time() * 1000)
         client = self._open(run)
         metrics = [metric(name, value, now_ms, step) for name, value in numbers.items()]

@@ -11,10 +11,11 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tianji.errors import UsageError
-from tianji.observe.callbacks.interface import Callback, RunHandle
+from tianji.observe.callbacks.interface import RunHandle
 from tianji.observe.callbacks.secrets import without_secrets
 from tianji.observe.callbacks.tracking import (
     PROJECT,
+    Tracker,
     import_library,
     keep_id,
     kept_id,
@@ -29,10 +30,11 @@ STEPS = "env_steps"
 _OFFLINE = ("offline", "disabled", "dryrun")
 
 
-class WandbTracker(Callback):
+class WandbTracker(Tracker):
     """Sends a run to Weights & Biases."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._wandb = import_library(NAME, "Weights & Biases")
         self._run: Any = None
         if os.environ.get("WANDB_MODE", "online") not in _OFFLINE:
@@ -53,12 +55,12 @@ class WandbTracker(Callback):
                 "write to the run folder only."
             )
 
-    def on_version(self, run: RunHandle, record: Metrics) -> None:
+    def log(self, run: RunHandle, record: Metrics) -> None:
         from tianji.observe.tensorboard import to_scalars
 
         self._open(run).log({STEPS: record["env_steps"], **to_scalars(record)})
 
-    def on_end(self, run: RunHandle, summary: Summary) -> None:
+    def close(self, run: RunHandle, summary: Summary) -> None:
         opened = self._open(run)
         opened.summary.update(plain_values(summary))
         opened.finish(exit_code=int(summary["stopped_because"] == "failed"))
