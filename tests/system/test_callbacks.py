@@ -7,6 +7,7 @@ import pytest
 
 import tianji
 from tests.system.runs import PPO, QUIET
+from tianji.cli.main import main
 from tianji.config.run import RunConfig
 from tianji.run import resume_run, train_config
 
@@ -80,6 +81,13 @@ def test_a_callback_stops_a_run_that_can_be_resumed(engine):
     if engine == "inline":
         again = resume_run(run_dir, {"max_env_steps": summary["env_steps"] + 100})
         assert again["stopped_because"] == "max_env_steps" and "stop_reason" not in again
+
+
+def test_a_stop_by_a_callback_is_no_failure_of_the_command(capsys):
+    name = "tests.system.test_callbacks:StopAtSteps"
+    words = ["--callbacks", name, "--engine", "inline", "--num-envs", "4", "--observe.period-s"]
+    assert main(["train", "--target-return", "none", *words, "0.02", "--display", "off"]) == 0
+    assert "a callback: enough seen" in capsys.readouterr().err
 
 
 class Broken(tianji.Callback):

@@ -27,7 +27,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def with_optuna(tmp_path, monkeypatch):
     pytest.importorskip("optuna", reason="extra sweep is not installed")
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ class Interrupting:
         assert not any(run.is_running for run in self.runs), "no process is left behind"
 
 
-def test_a_sweep_that_was_interrupted_continues_with_the_same_command(capsys):
+def test_a_sweep_that_was_interrupted_continues_with_the_same_command(with_optuna, capsys):
     stopped = run_sweep(request(), Interrupting())
     assert stopped["missing"] == 1 and stopped["best"] is None
     assert show_sweep(stopped).exit_code == 130
@@ -88,7 +88,7 @@ def ended_study(folder, asked):
     (folder / "sweep.json").write_text(json.dumps(make_report(asked, study, folder)))
 
 
-def test_a_sweep_with_other_settings_gets_another_folder_unless_it_is_named(tmp_path, monkeypatch):
+def test_a_sweep_with_other_settings_gets_another_folder_unless_it_is_named(with_optuna, tmp_path):
     from tianji.sweep.folder import open_folder
 
     base = tmp_path / "runs"
@@ -127,7 +127,7 @@ class Child:
 
 
 @pytest.fixture
-def rig(tmp_path, monkeypatch):
+def rig(with_optuna, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ChildRun", Child)
     curve = [{"env_steps": 0, "wall_s": 0.0, "mean_return_100": 1.0}]
     monkeypatch.setattr(
