@@ -7,8 +7,19 @@
 
 from tianji.api import Trained, compare, load, make_config, train
 from tianji.errors import TianjiError, UsageError
+from tianji.observe.callbacks.interface import Callback, RunHandle
 from tianji.version import VERSION
 
 __version__ = VERSION
 
-__all__ = ["TianjiError", "Trained", "UsageError", "compare", "load", "make_config", "train"]
+__all__ = [
+    "Callback",
+    "RunHandle",
+    "TianjiError",
+    "Trained",
+    "UsageError",
+    "compare",
+    "load",
+    "make_config",
+    "train",
+]

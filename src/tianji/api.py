@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tianji.comparison.report import Comparison
     from tianji.config.run import RunConfig
     from tianji.envs.build import EnvSources
+    from tianji.observe.callbacks.load import GivenCallback
     from tianji.records import Summary
     from tianji.trained.policy import LoadedPolicy
 
@@ -39,13 +40,18 @@ def make_config(preset: str | None = None, **values: Any) -> RunConfig:
 
 
 def train(
-    preset: str | None = None, *, env: Env | Sequence[Env] | None = None, **values: Any
+    preset: str | None = None,
+    *,
+    env: Env | Sequence[Env] | None = None,
+    callbacks: Sequence[str | GivenCallback] | None = None,
+    **values: Any,
 ) -> Trained:
     """Train a policy and return the summary of the run and the policy.
 
     preset: the name of a preset or the path of a YAML file; cartpole-ppo when nothing is named.
     env: a Gymnasium id, a `module:factory`, or a callable that makes an environment; a list of
         them gives every actor its own, in turn, with an algorithm that gathers gradients.
+    callbacks: objects or classes with methods of tianji.Callback, or names, as on the command line.
     values: any setting, as on the command line: gamma=0.98, max_env_steps=100_000, seed=3.
     """
     from tianji.errors import WorkerLost
@@ -53,8 +59,11 @@ def train(
     from tianji.trained.policy import load_policy
 
     given = _name_envs(env, values)
+    called = [one for one in callbacks or () if not isinstance(one, str)]
+    if callbacks is not None:
+        values["callbacks"] = [one for one in callbacks if isinstance(one, str)]
     config = make_config(preset, **values)
-    summary = train_config(config, env=given)
+    summary = train_config(config, env=given, callbacks=called)
     if summary["stopped_because"] == "failed":
         raise WorkerLost(
             f"Training failed: {summary['first_cause']}. More in {summary['run_dir']}/events.jsonl."

@@ -308,8 +308,12 @@ class SummaryFacts(TypedDict, total=False):
     prediction_error: dict[str, float] | None
     checkpoint: str | None
     can_be_filmed: bool | None
+    callback_errors: int
+    """Calls of callbacks that raised an exception."""
     first_cause: NotRequired[str]
     """Only of a run that failed."""
+    stop_reason: NotRequired[str]
+    """Only of a run that a callback stopped."""
 
 
 class Done(_Progressed, SummaryFacts):
@@ -360,6 +364,19 @@ class Imbalance(TypedDict):
     core_share: dict[str, float]
 
 
+class CheckpointRecord(TypedDict):
+    """A checkpoint that is on disk."""
+
+    path: str
+    """Its folder."""
+    version: int
+    env_steps: int
+    updates: int
+    wall_s: float
+    mean_return_100: float | None
+    """None before 100 episodes have finished."""
+
+
 class _Spoken(TypedDict):
     role: NotRequired[str]
 
@@ -388,7 +405,7 @@ class FinishedEpisodes(TypedDict):
 
 
 class EpisodesReport(_Spoken):
-    """Episodes have finished; only of groups that a head merges."""
+    """Episodes have finished; only where a head merges groups, or a callback takes them."""
 
     kind: Literal["episodes"]
     record: FinishedEpisodes
@@ -417,10 +434,18 @@ class ImbalanceReport(_Spoken):
     record: Imbalance
 
 
+class CheckpointReport(_Spoken):
+    """A checkpoint was written."""
+
+    kind: Literal["checkpoint_written"]
+    text: str
+    record: CheckpointRecord
+
+
 EventKind: TypeAlias = Literal[
     "note",
-    "checkpoint_written",
     "checkpoint_failed",
+    "callback_failed",
     "error",
     "restart",
     "env_failure",
@@ -451,6 +476,7 @@ Report: TypeAlias = (
     | EvaluationReport
     | RestoredReport
     | ImbalanceReport
+    | CheckpointReport
     | Event
     | DoneReport
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,8 @@ from tianji.envs.masks import mask_in_words
 from tianji.errors import UsageError
 from tianji.explain.explain import speed_facts
 from tianji.learner.resumable import check_fits, check_not_over, newest_saved
+from tianji.observe.callbacks.calling import needs_episodes
+from tianji.observe.callbacks.load import GivenCallback, NamedCallback, load_callbacks
 from tianji.observe.observer import RunObserver
 from tianji.observe.summary import (
     build_summary,
@@ -82,15 +84,17 @@ def train_config(
     env: EnvSources | None = None,
     started_ns: int | None = None,
     base: Path = RUNS,
+    callbacks: Sequence[GivenCallback] = (),
 ) -> Summary:
     """Train as configured, in a new run folder under `base`.
 
     env: a callable in place of config.env, or a tuple in place of config.envs. started_ns: when the
-    person asked (CLOCK_MONOTONIC), for the start-up time.
+    person asked (CLOCK_MONOTONIC), for the start-up time. callbacks: beside those of config.
     """
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
     check_groups(config)
+    called = load_callbacks(config.callbacks, callbacks)
     with open_hosts(config) as hosts:
         machine, agents_each = _place_of(hosts)
         with tell_progress(config.observe.display) as tell:
@@ -100,7 +104,9 @@ def train_config(
         _check_network(groups)
         run_dir = new_run_dir(groups.planned.config, base)
         with RunFolder(run_dir) as folder:
-            run = _Run(groups, source, machine, folder, run_dir, started_ns, hosts=hosts)
+            run = _Run(
+                groups, source, machine, folder, run_dir, started_ns, hosts=hosts, callbacks=called
+            )
             return run.to_end(resume=False)
 
 
@@ -119,6 +125,7 @@ def resume_run(
         raise UsageError(f"Run {run_dir} has no checkpoint to continue from.")
     loaded = load_config(run_dir / CONFIG_FILE)
     config = with_changes(loaded, changes)
+    called = load_callbacks(config.callbacks)
     with open_hosts(config) as hosts, RunFolder(run_dir) as folder:
         check_groups(config, had_groups=has_groups(run_dir))
         saved = newest_saved(run_dir)
@@ -136,7 +143,7 @@ def resume_run(
         _check_network(groups)
         planned = groups.planned
         check_fits(saved.paths[0], before, planned.plan, planned.config, planned.probe.spaces)
-        run = _Run(groups, source, machine, folder, run_dir, started_ns, saved, hosts)
+        run = _Run(groups, source, machine, folder, run_dir, started_ns, saved, hosts, called)
         return run.to_end(resume=True)
 
 
@@ -168,6 +175,7 @@ class _Run:
         started_ns: int,
         saved: SavedGroups | None = None,
         hosts: Hosts | None = None,
+        callbacks: Sequence[NamedCallback] = (),
     ) -> None:
         """saved: where the run continues; None: it is new."""
         planned = groups.planned
@@ -183,7 +191,14 @@ class _Run:
         self._folder = folder
         self._started_ns = started_ns
         self._hosts = hosts
-        self._spec = RunSpec(config, plan, planned.probe.spaces, env, run_dir)
+        self._spec = RunSpec(
+            config,
+            plan,
+            planned.probe.spaces,
+            env,
+            run_dir,
+            reports_episodes=needs_episodes(callbacks),
+        )
         self._replanner: Replanner | None = None
         if _may_replan(config) and not self._has_groups:
             from tianji.planning.replan import replanner_for
@@ -193,7 +208,7 @@ class _Run:
         look = partial(folder.look, config, self._plan_file)
         gather, on_built = _gather_rule(config), self._plan_file.complete
         self._observer = RunObserver(
-            config, run_dir, self._display, gather, on_built, look, planned.plan
+            config, run_dir, self._display, gather, on_built, look, planned.plan, callbacks
         )
 
     def to_end(self, resume: bool) -> Summary:
@@ -214,9 +229,11 @@ class _Run:
         try:
             extra = self._extra()  # while Ctrl-C still breaks off a measurement
         except BaseException:
+            self._observer.finish()
             self._observer.close()
             raise
         with catch_signals() as stop:
+            self._observer.callbacks.run.ask_to_stop = stop.hang_up
             try:
                 outcome = self._run_engines(extra, stop, resume)
             except Exception as error:
@@ -225,11 +242,20 @@ class _Run:
                 raise
             finally:
                 self._merge_trace()
-                self._observer.close()
-                did_anything = bool(self._observer.last_record or outcome["record"])
-                summary = self._sum_up(outcome, None if did_anything else before)
-                if self._folder.is_ours and (did_anything or before is None):
-                    _save_summary(run_dir, summary)
+                self._observer.finish()
+                try:
+                    summary = self._end(outcome, before)
+                finally:
+                    self._observer.close()
+        return summary
+
+    def _end(self, outcome: Outcome, before: Summary | None) -> Summary:
+        """Write the summary, and tell the callbacks. before: the summary that the run had."""
+        did_anything = bool(self._observer.last_record or outcome["record"])
+        summary = self._sum_up(outcome, None if did_anything else before)
+        if self._folder.is_ours and (did_anything or before is None):
+            _save_summary(self._spec.run_dir, summary)
+        self._observer.callbacks.end(summary)
         return summary
 
     def _note(self, role: str, text: str) -> None:
@@ -297,6 +323,9 @@ class _Run:
         facts: SummaryFacts = {"stopped_because": outcome["because"]}
         if outcome["first_cause"] is not None:
             facts["first_cause"] = outcome["first_cause"]
+        callbacks = self._observer.callbacks
+        if outcome["because"] == "interrupted" and callbacks.run.stop_reason is not None:
+            facts["stop_reason"] = callbacks.run.stop_reason
         if before is not None:
             return build_summary(spec.config, spec.run_dir, facts, before)
         saved = list_checkpoints(main_folder(spec.run_dir))
@@ -309,6 +338,7 @@ class _Run:
             "replans": self._replanner.changes if self._replanner is not None else 0,
             "checkpoint": str(saved[-1]) if saved else None,
             "can_be_filmed": planned.probe.can_be_filmed,
+            "callback_errors": callbacks.num_errors,
         }
         record = outcome["record"] or self._observer.last_record
         facts["hosts"] = (

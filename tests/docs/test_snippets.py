@@ -18,11 +18,13 @@ from tianji.cli.pages.hosts_plan import HostsOptions
 from tianji.cli.pages.options import take
 from tianji.cli.pages.simulate import take_options
 from tianji.cli.verbs.compare import CompareOptions
+from tianji.cli.verbs.sweep import SweepOptions, take_searches
 from tianji.comparison.styles import style_contest
 from tianji.config.files import list_presets, load_preset
 from tianji.config.overrides import preset_and_assignments, resolve, resume_changes
 from tianji.config.values import split_tokens
 from tianji.observe.summary import build_summary
+from tianji.sweep.request import make_request
 
 WITH_PYTHON = [page for page in PAGES if pages.script(page)]
 CHEAP = ("presets", "programs", "doctor", "--version")
@@ -90,12 +92,16 @@ def parse(words):
         preset, asked = preset_and_assignments(rest)
         options, asked = take(CompareOptions, asked, "tianji compare")
         style_contest(preset, options.names(), 1, take_seeds(asked)[1], "")
+    elif verb == "sweep" and rest:
+        preset, asked = preset_and_assignments(rest)
+        searched, asked = take_searches(asked)
+        make_request(preset, searched, take(SweepOptions, asked, "tianji sweep")[1], 1)
     elif verb == "simulate":
         preset, asked = preset_and_assignments(rest)
         resolve(preset, take_options(asked)[1])
     elif verb == "resume":
         resume_changes(tianji.make_config("cartpole-ppo"), split_tokens(rest)[1])
-    elif rest or verb not in ("compare", "eval", "export"):
+    elif rest or verb not in ("compare", "sweep", "eval", "export"):
         build_app().parse_args([verb, *rest], exit_on_error=False, print_error=False)
 
 

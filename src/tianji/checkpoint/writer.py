@@ -15,15 +15,16 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import needed_bytes, rotate, write_checkpoint
 from tianji.checkpoint.schema import Snapshot, folder_name
 from tianji.errors import CheckpointError
 
-OnEvent = Callable[[Literal["checkpoint_written", "checkpoint_failed"], str], None]
-"""(kind, text), called in the writer's thread: `checkpoint_written` or `checkpoint_failed`."""
+WriterEvent: TypeAlias = Literal["checkpoint_written", "checkpoint_failed"]
+OnEvent: TypeAlias = Callable[[WriterEvent, str, Snapshot], None]
+"""(kind, text, snapshot), called in the writer's thread."""
 
 WAIT_S = 1.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -89,7 +90,7 @@ class Writer:
                 self._write(snapshot)
             except (OSError, MemoryError, CheckpointError) as error:
                 self.last_error = _in_words(self._run_dir, snapshot, error)
-                self._on_event("checkpoint_failed", self.last_error)
+                self._on_event("checkpoint_failed", self.last_error, snapshot)
 
     def _next(self) -> Snapshot | None:
         with self._changed:
@@ -107,6 +108,7 @@ class Writer:
         self._on_event(
             "checkpoint_written",
             f"Checkpoint {self.last_written.name}: {to_size(size)} in {took_s:.2f} s.",
+            snapshot,
         )
 
 

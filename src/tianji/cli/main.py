@@ -37,6 +37,7 @@ VERBS = {
     "plan": ("plan:plan", "Measure a run on this machine and plan its shares of the cores."),
     "resume": ("train:resume", "Continue a run from its last checkpoint."),
     "compare": ("compare:compare", "Run styles side by side and say what each one costs."),
+    "sweep": ("sweep:sweep", "Search for good settings, several runs at a time."),
     "simulate": ("simulate:simulate", "Predict how fast a run would be at another size."),
     "status": ("status:status", "Show what a run is doing or did, and what limits its speed."),
     "eval": ("evaluate:evaluate", "Evaluate a trained policy, and film it."),
@@ -48,7 +49,7 @@ VERBS = {
     "doctor": ("doctor:doctor", "Check this machine and, with --env, an environment."),
 }
 """File and function of every verb, below cli/verbs, and what it does."""
-OPEN_ENDED = ("train", "plan", "compare", "simulate", "resume")
+OPEN_ENDED = ("train", "plan", "compare", "sweep", "simulate", "resume")
 """Verbs that take any `--key value` of the schema and show their own help."""
 
 

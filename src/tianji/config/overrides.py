@@ -216,7 +216,7 @@ _CHANGEABLE = (
     *("engine", "num_groups", "learners_per_group", "actor_hosts", "combine", "combine_every"),
     *("num_actors", "learner_threads", "actor_threads"),
     *("device", "inference", "emulator_threads", "algorithm.replay_on"),
-    *("target_return", "max_env_steps", "max_wall_s"),
+    *("target_return", "max_env_steps", "max_wall_s", "callbacks"),
     *("plan.source", "plan.replan", "plan.pin", "plan.buffer_worker"),
 )
 _CHANGEABLE_GROUPS = ("checkpoint", "evaluate", "observe", "supervise")

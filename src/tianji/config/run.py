@@ -271,6 +271,9 @@ class RunConfig(Strict):
     checkpoint: CheckpointConfig = CheckpointConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     observe: ObserveConfig = ObserveConfig()
+    callbacks: tuple[str, ...] = ()
+    """Code that is told about versions, episodes, checkpoints and the end of the run: `wandb`,
+    `mlflow`, or `module:name` of a class or an object."""
     supervise: SuperviseConfig = SuperviseConfig()
     times: TimesConfig = TimesConfig()
     plan: PlanConfig = PlanConfig()

@@ -32,6 +32,8 @@ class RunSpec:
     """The checkpoint that a resume continues from; None: the newest in the folder."""
     address: str = ""
     """Where learners on other hosts reach this host; empty: there are none."""
+    reports_episodes: bool = False
+    """A callback takes the episodes."""
 
     def env_of(self, actor: int) -> EnvSource:
         """Return the environment of one actor."""

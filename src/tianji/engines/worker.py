@@ -113,6 +113,7 @@ def read_run(run: bytes) -> tuple[RunSpec, Program | None]:
         facts["has_head"],
         None if facts["start_from"] is None else Path(facts["start_from"]),
         facts["address"],
+        facts["reports_episodes"],
     )
     return spec, program
 

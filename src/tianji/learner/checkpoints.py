@@ -10,15 +10,26 @@ from typing import Any, TypeAlias
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.reports import Reports
 from tianji.checkpoint.load import Choice, latest, list_checkpoints, read_checkpoint, verify
-from tianji.checkpoint.schema import Snapshot, folder_name, version_of
-from tianji.checkpoint.writer import Writer
+from tianji.checkpoint.schema import (
+    Snapshot,
+    checkpoints_folder,
+    folder_name,
+    version_of,
+)
+from tianji.checkpoint.writer import Writer, WriterEvent
 from tianji.config.run import CheckpointConfig
 from tianji.learner.group import Group
 from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import oldest_of_all
 from tianji.learner.progress import Progress
 from tianji.observe.run_log import highest_version
-from tianji.records import Event, EventKind, RestoredReport, RestorePoint
+from tianji.records import (
+    CheckpointRecord,
+    CheckpointReport,
+    Event,
+    RestoredReport,
+    RestorePoint,
+)
 from tianji.types import Clock
 
 ActorStates: TypeAlias = Callable[[], dict[str, Any] | None]
@@ -56,8 +67,20 @@ class Checkpoints:
         self._writer = Writer(run_dir, config.keep_last, self._on_event)
         self._next_ns = 0
 
-    def _on_event(self, kind: EventKind, text: str) -> None:
-        self._reports(Event(kind=kind, role="learner", text=text))
+    def _on_event(self, kind: WriterEvent, text: str, snapshot: Snapshot) -> None:
+        if kind == "checkpoint_failed":
+            self._reports(Event(kind=kind, role="learner", text=text))
+            return
+        facts = snapshot.facts
+        record = CheckpointRecord(
+            path=str(checkpoints_folder(self._run_dir) / folder_name(snapshot.version)),
+            version=snapshot.version,
+            env_steps=facts["env_steps"],
+            updates=facts["updates"],
+            wall_s=facts["wall_s"],
+            mean_return_100=facts["mean_return_100"],
+        )
+        self._reports(CheckpointReport(kind=kind, role="learner", text=text, record=record))
 
     def is_due(self, now_ns: int) -> bool:
         return now_ns >= self._next_ns

@@ -1,4 +1,4 @@
-"""Finished episodes, reported to the head of a run with several groups.
+"""Finished episodes, reported to callbacks and to the head of a run with several groups.
 
 The last 100 episodes of the whole run decide about its target, so the head needs those of all
 groups in the order of their ends.

@@ -52,7 +52,7 @@ class Training:
         episodes: EpisodeReports | None = None,
     ) -> None:
         """gauges: of every role, for the shares of the whole session. episodes: reports them to
-        the head of a run with several groups."""
+        the head of a run with several groups, or to callbacks."""
         self.group = group
         self.progress = progress
         self._checkpoints = checkpoints

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -14,6 +14,9 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.devices.nvml import busy_share
 from tianji.errors import TianjiError
+from tianji.observe.callbacks.calling import CallbackCalls
+from tianji.observe.callbacks.interface import RunHandle
+from tianji.observe.callbacks.load import NamedCallback
 from tianji.observe.run_clock import RunClock
 from tianji.observe.run_log import LOST_FILE, RunLog, last_metrics
 from tianji.observe.watch import Seen, Watch
@@ -31,12 +34,12 @@ from tianji.records import (
     Metrics,
     Report,
 )
-from tianji.types import Clock
+from tianji.types import Clock, Episode
 
 LEVELS: dict[EventKind, Level] = {
     "note": "info",
-    "checkpoint_written": "info",
     "checkpoint_failed": "warning",
+    "callback_failed": "warning",
     "env_failure": "warning",
     "folder_lost": "warning",
     "restart": "warning",
@@ -65,6 +68,7 @@ class RunObserver:
         on_built: Callable[[BoardBytes], None],
         look_at_folder: Callable[[], str] = lambda: "",
         plan: RunPlan | None = None,
+        callbacks: Sequence[NamedCallback] = (),
     ) -> None:
         """gather: the rule, of a run that gathers gradients. on_built: called once the network is
         built. look_at_folder: makes the run's folder again if it is gone, and says so. plan: says
@@ -96,6 +100,7 @@ class RunObserver:
             self._gpu = int(plan.device.partition(":")[2])
         self._gpu_shares: list[float] = []
         """Shares of time in which the GPU was busy, one for each look."""
+        self.callbacks = CallbackCalls(callbacks, RunHandle(config, run_dir), self.report)
         self._actors_per_thread = plan.actors_per_worker if plan is not None else 1
 
     def start(self) -> None:
@@ -118,6 +123,7 @@ class RunObserver:
             self._wall.follow(self._watch.first_step_ns, now_ns)
 
     def tick(self) -> None:
+        self.callbacks.make()
         now_ns = time.monotonic_ns()
         if now_ns < self._next_ns or self._watch is None:
             return
@@ -166,7 +172,12 @@ class RunObserver:
         elif report["kind"] == "imbalance":
             level = "info" if report["record"]["is_over"] else "warning"
             self._tell("imbalance", report["role"], report["text"], level)
-        elif report["kind"] != "done" and report["kind"] != "episodes":
+        elif report["kind"] == "episodes":
+            self.callbacks.episodes(Episode(*one) for one in report["record"]["episodes"])
+        elif report["kind"] == "checkpoint_written":
+            self._tell(report["kind"], report["role"], report["text"])
+            self.callbacks.checkpoint(report["record"])
+        elif report["kind"] != "done":
             self._restarts += report["kind"] == "restart"
             traceback, level = report.get("traceback", ""), LEVELS[report["kind"]]
             self._tell(report["kind"], report["role"], report["text"], level, traceback)
@@ -190,7 +201,9 @@ class RunObserver:
         self._unlogged_evaluation = False
         self._wall.set(record["wall_s"])
         self._look(self._watch)
-        self._log.metrics(self._complete(self._watch, self._watch.now()))
+        whole = self._complete(self._watch, self._watch.now())
+        self._log.metrics(whole)
+        self.callbacks.version(whole)
 
     def _on_evaluation(self, record: Evaluation) -> None:
         self._evaluation, self._unlogged_evaluation = {"evaluation": record}, True
@@ -245,12 +258,16 @@ class RunObserver:
             return NO_METRICS
         return self._complete(self._watch, self._watch.whole())
 
-    def close(self) -> None:
+    def finish(self) -> None:
+        """Look for the last time, before the summary is made."""
         try:
             self._check_folder()  # the summary needs it
         except TianjiError as error:
             self.report({"kind": "error", "role": "supervisor", "text": str(error)})
         if self._watch is not None:
             self._show(self._watch)
+        self.callbacks.make()
+
+    def close(self) -> None:
         self._screen.stop()
         self._log.close()

@@ -21,8 +21,9 @@ LOCK_FILE = ".lock"
 """The process that trains the run holds a lock on this file."""
 RUNS = Path("runs")
 SEED_PREFIX = "seed-"
-_IN_FOLDERS = (f"{SEED_PREFIX}*", "*-s[0-9]*")
-"""Runs that share a folder: several seeds of one config, and the runs of a comparison."""
+TRIAL_PREFIX = "trial-"
+_IN_FOLDERS = (f"{SEED_PREFIX}*", "*-s[0-9]*", f"{TRIAL_PREFIX}*")
+"""Runs that share a folder: seeds of one config, runs of a comparison, trials of a sweep."""
 _SHOWN = 10
 
 
@@ -52,7 +53,7 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
 
 
 def list_inner(folder: Path) -> list[str]:
-    """Return the names of the runs that share a folder: seeds, or the runs of a comparison."""
+    """Return the names of the runs that share a folder (_IN_FOLDERS)."""
     return sorted(
         config.parent.name
         for inner in _IN_FOLDERS

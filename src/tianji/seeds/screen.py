@@ -124,7 +124,7 @@ class _Live(_Runs):
         passed = to_duration(time.monotonic() - self._began_s)
         yield title_line(self._title, f"{self._folder.name} · {passed}", width)
         listed = self._listed()
-        width_of_labels = max(LABEL_WIDTH, *(len(run.label) + 1 for run in self._runs))
+        width_of_labels = max([LABEL_WIDTH, *(len(run.label) + 1 for run in self._runs)])
         for run in listed:
             state = self.state(run)
             yield Text.assemble(

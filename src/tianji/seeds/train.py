@@ -60,7 +60,7 @@ def train_seeds(
             f"{num_seeds} seeds from {config.seed}: the last one must be below {SEED_LIMIT}. "
             "Use a smaller --seed."
         )
-    shares = _shares(config, num_seeds, read_machine())
+    shares = shares_of(config, num_seeds, read_machine())
     config = planned_by_rule(config) if len(shares) > 1 else config
     folder = new_seeds_dir(config, num_seeds, base)
     seeds = range(config.seed, config.seed + num_seeds)
@@ -91,12 +91,12 @@ def _title(config: RunConfig, num_seeds: int, at_once: int) -> str:
     return " · ".join((*facts, f"{num_seeds} seeds{how}"))
 
 
-def _shares(config: RunConfig, num_seeds: int, machine: Machine) -> Shares:
+def shares_of(config: RunConfig, num_runs: int, machine: Machine) -> Shares:
     """Return the cores of the runs that go on at the same time: fewer runs where cores or memory
     are short. Raises UsageError where not even one run fits, before any process starts."""
     wanted = cores_wanted(config)
     while True:
-        shares = share_cores(machine.cores, num_seeds, wanted)
+        shares = share_cores(machine.cores, num_runs, wanted)
         try:
             _check(config, machine, shares)
             return shares

@@ -28,7 +28,7 @@ def events():
 
 @pytest.fixture
 def a_writer(tmp_path, events):
-    return Writer(tmp_path, 2, lambda kind, text: events.append((kind, text)))
+    return Writer(tmp_path, 2, lambda kind, text, _snapshot: events.append((kind, text)))
 
 
 def test_close_waits_for_the_last_snapshot_and_rotates(tmp_path, a_writer, events):
@@ -108,7 +108,7 @@ def test_a_disk_that_is_really_full_keeps_the_older_checkpoint(
 ):
     if not look_first:
         monkeypatch.setattr(save, "_check_space", lambda *_: None)
-    w = Writer(small_disk, 2, lambda kind, text: events.append((kind, text)))
+    w = Writer(small_disk, 2, lambda kind, text, _snapshot: events.append((kind, text)))
     save.write_checkpoint(small_disk, snapshot(1, 1_000_000))
     w.submit(snapshot(2, 1_500_000))
     w.close()

@@ -147,7 +147,6 @@ def test_between_two_records_the_display_shows_the_last_one(rig):
     ("kind", "level"),
     [
         ("note", "info"),
-        ("checkpoint_written", "info"),
         ("checkpoint_failed", "warning"),
         ("restart", "warning"),
         ("error", "error"),
@@ -247,7 +246,7 @@ def test_the_clock_runs_on_from_the_last_record_and_stops_with_the_run(rig):
     assert rig.screen.records[-1]["wall_s"] == 10.0
     rig.learned(wall_s=10.5)
     rig.now_ns += 2 * S
-    rig.observer.close()
+    rig.observer.finish()
     assert rig.screen.records[-1]["wall_s"] == 10.5
     assert [line["wall_s"] for line in rig.metrics()] == [7.0, 10.5], (
         "the log has what was recorded"

@@ -50,3 +50,12 @@ def test_a_closed_pipe_does_not_end_the_seeds(monkeypatch):
     screen = make_screen("plain")
     screen.start([seed_run(1, "running")], "CartPole-v1", Path("runs"))
     screen.event("Every run finishes its version.")
+
+
+def test_runs_that_are_made_one_after_the_other_appear_as_they_come():
+    runs, screen = [], _Live()
+    screen.begin(runs, "CartPole-v1", Path("runs"))
+    assert len([*screen._run_lines(100)]) == 1, "only the title"
+    runs.append(seed_run(0, "running"))
+    _, line = [line.plain for line in screen._run_lines(100)]
+    assert line.startswith("seed 0 ")

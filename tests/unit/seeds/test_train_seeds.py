@@ -67,7 +67,7 @@ def stop(monkeypatch):
 def test_whoever_ends_leaves_its_cores_to_the_next(stop):
     going = []
     runs = [Run(name, going, looks) for name, looks in (("a", 1), ("b", 9), ("c", 1), ("d", 1))]
-    running._until_all_ended(runs, ((0, 1), (2, 3)), stop, Screen())
+    running._until_all_ended(running.Listed(runs), ((0, 1), (2, 3)), stop, Screen())
     assert [run.cores for run in runs] == [(0, 1), (2, 3), (0, 1), (0, 1)]
 
 
@@ -75,7 +75,7 @@ def test_ctrl_c_stops_those_that_go_on_and_starts_no_other(stop):
     going = []
     runs = [Run(name, going, looks=10**9) for name in "abc"]
     screen = Screen(on_update=lambda: stop.ask() if not runs[0].asked else None)
-    running._until_all_ended(runs, ((0,), (1,)), stop, screen)
+    running._until_all_ended(running.Listed(runs), ((0,), (1,)), stop, screen)
     assert [run.asked for run in runs] == [1, 1, 0]
     assert [run.is_started for run in runs] == [True, True, False]
     assert len(screen.events) == 1
@@ -168,9 +168,9 @@ def test_seeds_beyond_the_largest_are_refused_before_anything_starts(tmp_path):
 def test_seeds_that_do_not_fit_in_memory_together_run_one_after_the_other():
     config = counting(engine="local", num_actors=1)
     roomy = module.Machine(cores=tuple(range(8)), memory_bytes=1 << 40)
-    assert len(module._shares(config, 4, roomy)) == 4
+    assert len(module.shares_of(config, 4, roomy)) == 4
     tight = module.Machine(cores=tuple(range(8)), memory_bytes=700 << 20)
-    assert module._shares(config, 4, tight) == (tuple(range(8)),)
+    assert module.shares_of(config, 4, tight) == (tuple(range(8)),)
 
 
 def test_ctrl_c_before_the_first_seed_leaves_no_folder(tmp_path, monkeypatch):

@@ -37,7 +37,8 @@ def show_closing(summary: Summary) -> Outcome:
     because = summary["stopped_because"]
     words, style = ENDINGS[because]
     show_block(words.capitalize(), style, [fact_list(_facts(summary))], _next_things(summary))
-    return Outcome({**summary}, EXIT_CODES.get(because, 0))
+    is_intended = "stop_reason" in summary  # by a callback, which acts for the person
+    return Outcome({**summary}, 0 if is_intended else EXIT_CODES.get(because, 0))
 
 
 def _facts(summary: Summary) -> dict[str, str]:
@@ -45,6 +46,8 @@ def _facts(summary: Summary) -> dict[str, str]:
     facts = {}
     if "first_cause" in summary:
         facts["first cause"] = summary["first_cause"]
+    if "stop_reason" in summary:
+        facts["stopped by"] = f"a callback: {summary['stop_reason']}"
     facts["return"] = _return_text(summary)
     if summary["mean_return_100"] is not None and summary["stopped_because"] != "failed":
         facts["actions"] = SAMPLED

@@ -140,6 +140,8 @@ class GroupOrder:
     resume: bool
     address: str = ""
     """Where learners on other hosts reach this host."""
+    reports_episodes: bool = False
+    """A callback takes the episodes."""
     span: Span | None = None
     """This host's part, where the group lives on several hosts."""
 
@@ -158,6 +160,7 @@ class GroupOrder:
             mark,
             resume,
             spec.address,
+            spec.reports_episodes,
             span,
         )
 
@@ -204,6 +207,7 @@ class GroupOrder:
             self.has_head,
             start_from,
             self.address,
+            self.reports_episodes,
         )
 
 

@@ -203,7 +203,7 @@ class Roles:
         self._tell_sizes(learner, model, snapshot.nbytes)
         policy = ends.policy_writer(snapshot.nbytes)
         episodes = None
-        if spec.has_head:
+        if spec.has_head or spec.reports_episodes:
             period_s = 0.0 if spec.config.engine == "inline" else EPISODES_PERIOD_S
             episodes = EpisodeReports(self._reports, period_s, now_ns)
         progress = Progress(

@@ -42,7 +42,9 @@ from tianji.programs.groups import in_group
 from tianji.programs.program import SUPERVISOR
 from tianji.records import (
     NO_RATES,
+    EpisodesReport,
     Event,
+    FinishedEpisodes,
     GroupFigures,
     GroupRecord,
     LearnerMetrics,
@@ -174,6 +176,9 @@ class Head:
                 folder.mkdir(parents=True, exist_ok=True)
 
     def _count(self, episodes: list[Episode]) -> None:
+        if episodes:
+            finished = FinishedEpisodes(until_ns=self._now_ns(), episodes=[*episodes])
+            self._observer.report(EpisodesReport(kind="episodes", role=SUPERVISOR, record=finished))
         rows = {group: gauges.the("learner") for group, gauges in self._gauges.items()}
         self.steps.see(
             [rows[g][Gauge.ENV_STEPS] if g in rows else 0 for g in range(self._num_learners)]

@@ -45,6 +45,7 @@ def encode_run(spec: RunSpec, program: Program | None = None) -> bytes:
         "has_head": spec.has_head,
         "start_from": None if spec.start_from is None else str(spec.start_from),
         "address": spec.address,
+        "reports_episodes": spec.reports_episodes,
     }
     env = None if isinstance(spec.env, str) else spec.env
     pickled: bytes = cloudpickle.dumps((spec.spaces, env, program))

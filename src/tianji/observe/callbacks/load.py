@@ -1,0 +1,75 @@
+"""Finds callbacks by name: ours, and any `module:name` of a class or an instance."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from tianji.errors import TianjiError, UsageError, did_you_mean
+from tianji.observe.callbacks.interface import METHODS, RunCallback
+
+BUILT_IN = {"wandb": "wandb:WandbTracker", "mlflow": "mlflow:MlflowTracker"}
+"""The place of each tracker, below this folder."""
+
+GivenCallback: TypeAlias = RunCallback | type[RunCallback]
+
+
+class NamedCallback(NamedTuple):
+    """A callback, and the name that people know it by."""
+
+    name: str
+    callback: RunCallback
+
+
+def load_callbacks(
+    names: Sequence[str], given: Sequence[GivenCallback] = ()
+) -> list[NamedCallback]:
+    """Return the callbacks of these names and those that were given as objects or classes.
+
+    UsageError if one cannot be loaded, or lacks what it needs.
+    """
+    found = [NamedCallback(name, _checked(_find(name), name)) for name in names]
+    for one in given:
+        kind = one if isinstance(one, type) else type(one)
+        found.append(NamedCallback(kind.__qualname__, _checked(one, kind.__qualname__)))
+    return found
+
+
+def _find(name: str) -> Any:
+    if name not in BUILT_IN and ":" not in name:
+        raise UsageError(
+            f"Unknown callback '{name}'.{did_you_mean(name, BUILT_IN)} Known: "
+            f"{', '.join(BUILT_IN)}, or 'module:name' of a class or an object of your own."
+        )
+    place = f"tianji.observe.callbacks.{BUILT_IN[name]}" if name in BUILT_IN else name
+    module_name, _, attribute = place.partition(":")
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"Cannot load callback '{name}': {error}.") from error
+
+
+def _checked(found: Any, name: str) -> RunCallback:
+    """Return the object; a class is called without arguments."""
+    if not any(callable(getattr(found, method, None)) for method in METHODS):
+        raise UsageError(
+            f"Callback '{name}' is a {type(found).__name__} without any of the methods "
+            f"{', '.join(METHODS)}. Give a class or an object that has one; tianji.Callback is a "
+            "base class with all of them."
+        )
+    if not isinstance(found, type):
+        return cast("RunCallback", found)
+    try:
+        return cast("RunCallback", found())
+    except TianjiError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"Callback '{name}' cannot be made without arguments: {type(error).__name__}: {error}. "
+            "Name an object instead of the class, or pass it to tianji.train(callbacks=[...])."
+        ) from error

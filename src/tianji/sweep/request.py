@@ -1,0 +1,88 @@
+"""What a person asks a sweep for, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tianji.config.overrides import Resolved, resolve
+from tianji.config.run import RunConfig
+from tianji.config.settings import list_settings
+from tianji.config.values import Assignment, assign_all
+from tianji.errors import UsageError
+from tianji.sweep.objective import Asked, Objective, choose_objective
+from tianji.sweep.space import HOW, Search, check_searches, parse_search
+
+EXAMPLE = "tianji sweep cartpole-ppo --trials 20 --search learning_rate=1e-4:1e-2:log"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRequest:
+    """A sweep over one preset. `with_values` makes the config of a trial."""
+
+    preset: str | None
+    asked: tuple[Assignment, ...]
+    base: Resolved
+    searches: tuple[Search, ...]
+    objective: Objective
+    num_trials: int
+    num_jobs: int | None
+    """Trials at the same time, at most; None: as many as the cores allow."""
+    prune: bool
+    command: str
+    """What a person types for it."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings that all trials start from."""
+        return self.base.config
+
+    @property
+    def written(self) -> dict[str, list[str]]:
+        """The ends or choices of every setting that is searched, by its short name."""
+        return {one.name: [*one.corners, *_marks(one)] for one in self.searches}
+
+    def with_values(self, values: Mapping[str, str]) -> RunConfig:
+        """Return the config with these values, by path; UsageError if they do not fit together."""
+        more = [Assignment(f"--{path}", text, is_text=True) for path, text in values.items()]
+        return resolve(self.preset, [*self.asked, *more]).config
+
+
+def _marks(one: Search) -> list[str]:
+    return ["log"] if getattr(one, "is_log", False) else []
+
+
+def make_request(
+    preset: str | None,
+    searched: Sequence[str],
+    asked: Sequence[Assignment],
+    num_trials: int,
+    num_jobs: int | None = None,
+    objective: Asked = "auto",
+    prune: bool = True,
+    command: str = "",
+) -> SweepRequest:
+    """Check everything that can be checked without running; UsageError names all mistakes.
+
+    searched: what `--search` says, `key=low:high[:log]` or `key=a,b,c`. asked: settings of all
+    trials.
+    """
+    base = resolve(preset, asked)
+    config = base.config
+    if config.engine in ("ray", "mpi"):
+        raise UsageError(
+            f"engine = {config.engine}: a sweep runs on this machine. Use --engine local, inline "
+            "or virtual."
+        )
+    if not searched:
+        raise UsageError(f"Nothing is searched. {HOW} For example: `{EXAMPLE}`.")
+    settings = list_settings(type(config.algorithm))
+    searches = tuple(parse_search(text, settings) for text in searched)
+    given: dict[str, Any] = {}
+    assign_all(given, asked, config.algorithm.name)
+    check_searches(searches, [*given], lambda one: resolve(preset, [*asked, one]))
+    chosen = choose_objective(objective, config)
+    return SweepRequest(
+        preset, tuple(asked), base, searches, chosen, num_trials, num_jobs, prune, command
+    )
