@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tianji.actor.assembler import ActorOrders, Inference, Start
-from tianji.types import PLACE, Array, Clock, Unroll
+from tianji.algorithms.memory import forget_ended
+from tianji.types import MEMORY, NEXT_MEMORY, PLACE, Array, Clock, Unroll
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ class UnrollAssembler:
             sequence = np.random.SeedSequence(self._plan.seed, spawn_key=(round_number,))
             self._rng = np.random.default_rng(sequence)
             self._origin, self._made = round_number, 0
+            if MEMORY in unroll:
+                unroll[MEMORY][:] = 0.0
         else:
             for name, rows in self._carry.items():
                 unroll[name][: len(rows)] = rows
@@ -87,8 +90,9 @@ class UnrollAssembler:
         """Episodes go on in the next unroll."""
 
     def finish(self, unroll: Unroll, end: int) -> None:
-        """Keep what the next unroll repeats: the last observation, and for n-step returns the rows
-        before it. It is copied, because the slot belongs to the buffer once it is sent."""
+        """Keep what the next unroll repeats: the last observation, for n-step returns the rows
+        before it, and the state of a memory. It is copied, because the slot belongs to the buffer
+        once it is sent."""
         first = self.first_row
         if PLACE in unroll:
             unroll[PLACE][:] = self._origin, self._made, end - first
@@ -100,6 +104,10 @@ class UnrollAssembler:
         if first:
             for name in self._plan.row_names:
                 self._carry[name] = unroll[name][end - first : end].copy()
+        if NEXT_MEMORY in unroll:
+            self._carry[MEMORY] = state_NS = unroll[NEXT_MEMORY].copy()
+            if end > first:
+                forget_ended(unroll, end - 1, state_NS)
 
     def post(self) -> None:
         """Everything is in the slot."""

@@ -6,6 +6,7 @@ R: rows, B: rows with actions, A: policy outputs, K: numbers of an action.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
@@ -16,6 +17,7 @@ from tianji.envs.interface import Spaces
 from tianji.models.actions import action_layout
 from tianji.models.heads import GreedyPolicy, Head, build_head
 from tianji.models.networks.build import UserNet, build_net
+from tianji.models.networks.recurrent import STATE, RecurrentNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten
 
@@ -46,6 +48,19 @@ class ActorCritic(StochasticPolicy):
         outputs: tuple[Tensor, ...] = self.net(obs)
         return outputs
 
+    def rows_and_ends(
+        self, inputs: Mapping[str, Tensor], num_rows: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return policy outputs [B, A] and values [B] of the first rows, and the values of the
+        others without gradient."""
+        if isinstance(self.net, RecurrentNet):  # a sequence is evaluated as a whole
+            outputs_RA, value_R1 = self(inputs)
+            value_R = value_R1[:, 0]
+            return outputs_RA[:num_rows], value_R[:num_rows], value_R[num_rows:].detach()
+        outputs_BA, value_B1 = self({name: x[:num_rows] for name, x in inputs.items()})
+        ends = ModelEvaluator(self).values({name: x[num_rows:] for name, x in inputs.items()})
+        return outputs_BA, value_B1[:, 0], ends
+
 
 def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
     """Build the networks. The policy's last layer begins 100 times smaller: nearly uniform."""
@@ -58,7 +73,17 @@ def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
 
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
     assert isinstance(model, StochasticPolicy)
-    return GreedyPolicy(model, model.policy, model.head.mode, spaces)
+    net = model.net
+    if not isinstance(net, RecurrentNet):
+        return GreedyPolicy(model, model.policy, model.head.mode, spaces)
+    step = partial(_policy_step, net)
+    return GreedyPolicy(model, step, model.head.mode, spaces)
+
+
+def _policy_step(
+    net: RecurrentNet, obs: Mapping[str, Tensor], state_NS: Tensor
+) -> tuple[Tensor, Tensor]:
+    return net.step(obs, state_NS, POLICY)
 
 
 class Evaluation(NamedTuple):
@@ -82,6 +107,9 @@ class Evaluator(Protocol):
 
     def values(self, inputs: Tensors) -> Tensor:
         """Return the values [R]."""
+
+    def states(self, inputs: Tensors) -> Tensor:
+        """Return the states [R, S] after these rows, where the policy has a memory."""
 
 
 class ModelEvaluator:
@@ -108,7 +136,16 @@ class ModelEvaluator:
     def values(self, inputs: Tensors) -> Tensor:
         return self._forward(inputs)[1][:, 0]
 
+    @torch.no_grad()
+    def states(self, inputs: Tensors) -> Tensor:
+        net = self._model.net
+        assert isinstance(net, RecurrentNet), "only a memory has states"
+        return net.states(inputs).flatten(0, 1)
+
     def _forward(self, inputs: Tensors) -> tuple[Tensor, ...]:
+        if STATE in inputs:  # sequences are whole
+            outputs: tuple[Tensor, ...] = self._model(inputs)
+            return outputs
         num_rows = len(next(iter(inputs.values())))
         slices = [slice(i, i + EVALUATED_ROWS) for i in range(0, num_rows, EVALUATED_ROWS)]
         parts = [self._model({key: x[rows] for key, x in inputs.items()}) for rows in slices]

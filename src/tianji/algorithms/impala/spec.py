@@ -43,4 +43,5 @@ ALGORITHM = Algorithm(
     export=record.export,
     build_value=record.build_value,
     adds_gradients=True,
+    remembers=True,
 )
