@@ -21,6 +21,7 @@ from tianji.algorithms.actor_critic.sequences import (
     counted_steps,
     sequences_of,
     without_unseen,
+    zero_unless,
 )
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
 from tianji.channels.peers.interface import ALONE, Peers
@@ -295,18 +296,20 @@ class Preprocessor:
         done_TN = terminated_TN | truncated_TN
         reward_TN = self._count(obs, reward_TN, done_TN, valid_TN, batch.stamps)
         final_names = self._final_names.items()
+        action, log_prob_TN = arrays["action"], arrays["log_prob"]
         sequences = sequences_of(arrays)
-        if sequences is not None:
-            whole = {
-                k: without_unseen(x, valid_TN) for k, x in obs.items() if k not in self._stacked
-            }
-            obs = {**obs, **whole}
+        if sequences is not None:  # a sequence passes through steps that are not valid
+            numbers = {key: x for key, x in obs.items() if key not in self._stacked}
+            obs = {**obs, **{key: without_unseen(x, valid_TN) for key, x in numbers.items()}}
+            action, log_prob_TN, reward_TN = (
+                zero_unless(valid_TN, x) for x in (action, log_prob_TN, reward_TN)
+            )
         return Experience(
             obs=obs,
             age={key: arrays[leaf_name(AGE, key)] for key in self._stacked},
             final_obs={key: arrays[name] for key, name in final_names if name in arrays},
-            action=arrays["action"],
-            log_prob_TN=arrays["log_prob"],
+            action=action,
+            log_prob_TN=log_prob_TN,
             reward_TN=reward_TN,
             terminated_TN=terminated_TN,
             truncated_TN=truncated_TN,

@@ -62,11 +62,15 @@ def counted_steps(arrays: Mapping[str, Array], burn_in: int) -> Bools:
 def without_unseen(obs: Observed, valid_TN: Bools) -> Array:
     """Return observations with zeros in rows where no valid step begins or ends: they may hold
     anything, and a sequence passes through them."""
-    array = joined(obs)
     is_seen_T1N = np.zeros((len(valid_TN) + 1, valid_TN.shape[1]), np.bool_)
     is_seen_T1N[:-1] = valid_TN
     is_seen_T1N[1:] |= valid_TN
-    if is_seen_T1N.all():
+    return zero_unless(is_seen_T1N, joined(obs))
+
+
+def zero_unless(is_kept_TN: Bools, array: Array) -> Array:
+    """Return an array [T, N, ...] with zeros in the other places."""
+    if is_kept_TN.all():
         return array
-    shape = is_seen_T1N.shape + (1,) * (array.ndim - 2)
-    return np.where(is_seen_T1N.reshape(shape), array, array.dtype.type(0))
+    shape = is_kept_TN.shape + (1,) * (array.ndim - 2)
+    return np.where(is_kept_TN.reshape(shape), array, array.dtype.type(0))
