@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from tianji.models.moments import Statistics
 
 
-ValueFunction: TypeAlias = Callable[[Mapping[str, Array], Array], Array]
-"""Observations [N, ...] by leaf name, and the states of the memory [N, S], to values [N]."""
+ValueFunction: TypeAlias = Callable[..., Array]
+"""Observations [N, ...] by leaf name, and the states [N, S] of a memory if there is one, to values
+[N]."""
 Rule: TypeAlias = Literal["first", "harmonic", "barrier", "every"]
 
 

@@ -94,7 +94,8 @@ class LoadedPolicy:
         """
         batch_size = _batch_size(self.spaces.observation, obs)
         state = self._checked(state, batch_size or 1)
-        values = self._value(_to_leaves(self.spaces.observation, obs, batch_size), state.array_NS)
+        states = [state.array_NS] if state_size(self.acting) else []
+        values = self._value(_to_leaves(self.spaces.observation, obs, batch_size), *states)
         return float(values[0]) if batch_size is None else values
 
     def sample(

@@ -269,4 +269,4 @@ def build_value(
         step = MemoryStep(model.net, VALUE)
         return lambda obs, state_NS: scale * step(reader.batch(obs), state_NS)[0][:, 0]
     inference = build_inference(model.net, VALUE)
-    return lambda obs, _: scale * evaluate(inference, reader, obs, 1)[:, 0]
+    return lambda obs: scale * evaluate(inference, reader, obs, 1)[:, 0]

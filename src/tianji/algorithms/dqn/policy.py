@@ -99,4 +99,4 @@ def build_value(
     assert isinstance(model, QNetwork)
     inference = TorchInference(lambda obs: model(obs).amax(1, keepdim=True))
     reader = ObservationReader(spaces.observation)
-    return lambda obs, _: evaluate(inference, reader, obs, 1)[:, 0]
+    return lambda obs: evaluate(inference, reader, obs, 1)[:, 0]
