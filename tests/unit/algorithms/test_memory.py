@@ -1,10 +1,13 @@
 """PPO and IMPALA with a memory: stored states, steps that count, and minibatches of sequences."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from tests.fakes.experience import Rig, queue_batch
+from tests.fakes.ranks import counted_ranks, on_threads
 from tianji.algorithms.actor_critic.experience import Preprocessor
 from tianji.algorithms.actor_critic.model import ModelEvaluator
 from tianji.algorithms.actor_critic.sequences import counted_steps, sequences_of
@@ -154,3 +157,35 @@ def test_the_width_of_the_memory_follows_the_hidden_layers():
         return Rig("ppo", model={"memory": "lstm", **model}).model.net.memory.size
 
     assert (size(), size(hidden=(32, 16)), size(hidden=()), size(memory_size=7)) == (64, 16, 64, 7)
+
+
+def halves_of(unroll):
+    """Return the batches of two ranks: two environments each."""
+    per_env = (MEMORY, NEXT_MEMORY)
+    for part in (slice(0, 2), slice(2, 4)):
+        arrays = {key: x[part] if key in per_env else x[:, part] for key, x in unroll.items()}
+        yield queue_batch(arrays)
+
+
+@pytest.mark.parametrize("name", ["ppo+gru", "ppo+lstm", "impala+gru"])
+def test_two_learners_that_add_up_their_gradients_are_one(name):
+    """With one minibatch, so that the order of sequences does not matter."""
+    settings = {"learning_rate": 1e-3}
+    if name.startswith("ppo"):
+        settings |= {"minibatch_size": 100, "epochs": 2}
+    whole, *ranks = (Rig(name, settings=settings) for _ in range(3))
+    unroll = whole.unroll(3)
+    unroll[MEMORY][:] = 0.3
+    whole.train(queue_batch(unroll))
+
+    def train(rig, peers, batch):
+        rig.update.join(peers)
+        for minibatch in rig.update.minibatches(batch, 0.0):
+            peers.add(minibatch.gradient())
+            minibatch.step()
+
+    ends = counted_ranks(2)
+    parts = zip(ranks, ends, halves_of(unroll), strict=True)
+    on_threads([partial(train, *part) for part in parts], ends)
+    assert torch.equal(ranks[0].parameters(), ranks[1].parameters())
+    torch.testing.assert_close(ranks[0].parameters(), whole.parameters(), rtol=1e-4, atol=2e-5)
