@@ -33,7 +33,7 @@ def torch_cell(memory):
     none = torch.zeros_like(memory.bias)
     if isinstance(memory, GRU):
         order = 1, 0, 2
-        hidden = torch.cat([none[: 2 * SIZE], memory.bias_candidate])
+        hidden = torch.cat([none[: 2 * SIZE], memory.bias_recalled])
     else:
         order = 1, 0, 3, 2
         hidden = none
