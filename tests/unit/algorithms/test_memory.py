@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.fakes.experience import Rig, queue_batch
+from tests.fakes.graphs import use_fake_graphs
 from tests.fakes.ranks import counted_ranks, on_threads
 from tianji.algorithms.actor_critic.experience import Preprocessor
 from tianji.algorithms.actor_critic.model import ModelEvaluator
@@ -189,3 +190,37 @@ def test_two_learners_that_add_up_their_gradients_are_one(name):
     on_threads([partial(train, *part) for part in parts], ends)
     assert torch.equal(ranks[0].parameters(), ranks[1].parameters())
     torch.testing.assert_close(ranks[0].parameters(), whole.parameters(), rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["ppo+gru", "ppo+lstm"])
+def test_sequences_keep_their_own_rows_when_they_are_shuffled(name):
+    """Before the first step the ratios of all rows are 1: each has its own old log-probability."""
+    rig = Rig(name, settings={"minibatch_size": 16})
+    unroll = rig.unroll(4)
+    unroll[MEMORY][:] = np.random.default_rng(0).uniform(-1, 1, unroll[MEMORY].shape)
+    minibatch = next(rig.update.minibatches(queue_batch(unroll), 0.0))
+    minibatch.gradient()
+    minibatch.step()
+    assert rig.update.metrics()["approx_kl"] == pytest.approx(0.0, abs=1e-9)
+
+
+@every_policy
+@pytest.mark.parametrize("keeps_final", [False, True])
+def test_updates_as_graphs_are_those_without(name, keeps_final, monkeypatch):
+    """As on a GPU: every launch reads and overwrites the same memory."""
+    plain = Rig(name, keeps_final=keeps_final)
+    unrolls = [plain.unroll(seed) for seed in range(3)]
+    expected = [plain.train(queue_batch(unroll)) for unroll in unrolls]
+    use_fake_graphs(monkeypatch)
+    rig = Rig(name, keeps_final=keeps_final)
+    for unroll, metrics in zip(unrolls, expected, strict=True):
+        assert rig.train(queue_batch(unroll)) == pytest.approx(metrics, rel=1e-5, abs=1e-6)
+    assert torch.equal(rig.parameters(), plain.parameters())
+
+
+def test_images_go_through_convolutions_and_then_to_the_memory():
+    rig = Rig("ppo+gru", observation="tree")
+    net, before = rig.model.net, rig.parameters()
+    assert net.memory.weight_input.shape[1] == net.encoder.num_features > 512
+    assert np.isfinite(list(rig.train(rig.batch(1)).values())).all()
+    assert not torch.equal(rig.parameters(), before)
