@@ -18,30 +18,28 @@ import json
 import math
 import os
 import platform
-import random
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
+
+from tianji.comparison import turns
+from tianji.comparison.neighbours import QUIET_CORES, machine_use, others_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 BULKY = ("metrics", "plan", "config", "run_dir", "lag_histogram", "checkpoint")
 OUR_PACKAGES = ("tianji", "torch", "gymnasium", "numpy")
 
 OTHERS = "others_cores"  # cores that other processes used while a contestant ran
-QUIET_CORES = 0.1
 
-T = TypeVar("T")
-
+alternate = turns.alternate
 
 # ------------------------------------------------------------------------------------ facts
 
@@ -117,16 +115,6 @@ def ratio(numerator: float | None, denominator: float | None) -> float | None:
     return None if numerator is None or not denominator else numerator / denominator
 
 
-def alternate(contestants: Sequence[T], seeds: Iterable[int]) -> Iterator[tuple[T, int]]:
-    """Every contestant once per seed, in another order each time, so that what the machine does
-    meanwhile (or what a neighbour leaves behind) meets all alike."""
-    for seed in seeds:
-        order = list(contestants)
-        random.Random(seed).shuffle(order)
-        for contestant in order:
-            yield contestant, seed
-
-
 # ---------------------------------------------------------------------------------- processes
 
 
@@ -142,7 +130,7 @@ def run_json(
     cwd: Path | None = None,
 ) -> dict[str, Any]:
     """Run a command whose last line on standard output is one JSON object."""
-    started, busy_before, own_before = time.monotonic(), _machine_busy_s(), _children_s()
+    before = machine_use()
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd or tempfile.gettempdir(),
@@ -152,7 +140,7 @@ def run_json(
         timeout=timeout_s,
         check=False,
     )
-    process_s = time.monotonic() - started
+    after = machine_use()
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
         tail = "\n".join((done.stderr or done.stdout).splitlines()[-15:])
@@ -161,24 +149,9 @@ def run_json(
             f"ended with {done.returncode}:\n{tail}"
         )
     answer: dict[str, Any] = json.loads(lines[-1])
-    answer["process_s"] = process_s
-    others_s = _machine_busy_s() - busy_before - (_children_s() - own_before)
-    answer[OTHERS] = round(max(0.0, others_s) / process_s, 3)
+    answer["process_s"] = after.clock_s - before.clock_s
+    answer[OTHERS] = others_cores(before, after)
     return answer
-
-
-def _machine_busy_s() -> float:
-    """Seconds of processor time that anybody on this machine used so far, stolen time included."""
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (
-        int(ticks) for ticks in Path("/proc/stat").read_text().split()[1:9]
-    )
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def _children_s() -> float:
-    """Seconds of processor time of all contestants so far, with the processes they waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def tianji_command(*arguments: str) -> list[str]:

@@ -7,9 +7,10 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.disturbances.slowed import ALGORITHM, Speeds
@@ -98,12 +99,24 @@ class Stage:
                 sent=sent,
                 received=rows["buffer"][Gauge.ITEMS],
                 discarded=sum(row[Gauge.DISCARDED] for row in (rows["buffer"], *actors)),
+                blocked=rows["buffer"][Gauge.BLOCKED],
+                blocked_s=rows["buffer"][Gauge.BLOCKED_NS] / 1e9,
             )
         )
 
+    def run_for(self, seconds: float) -> None:
+        """Watch the run for a while."""
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            self.sample()
+            time.sleep(SAMPLE_PERIOD_S)
+
+    def kill(self, actor: int) -> None:
+        os.kill(self._pids[f"actor-{actor}"], signal.SIGKILL)
+
     def kill_half(self) -> None:
         for index in range(NUM_ACTORS // 2):
-            os.kill(self._pids[f"actor-{index}"], signal.SIGKILL)
+            self.kill(index)
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,8 @@ class Phase:
     """Something happens, and then the run is left alone for a while."""
 
     name: str
-    disturb: Callable[[Stage], None]
+    disturb: Callable[[Any], None]
+    """What is done to a Stage, or to another run that can be disturbed in the same way."""
     seconds: float
 
 
@@ -127,11 +141,16 @@ class Played:
     longest_send_s: float
 
 
-def play(phases: Sequence[Phase], settle_s: float, seed: int = 0) -> Played:
-    """Run, let it settle, go through the phases, stop."""
+def play(
+    phases: Sequence[Phase],
+    settle_s: float,
+    seed: int = 0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> Played:
+    """Run, let it settle, go through the phases, stop. settings: of the run, beside CONFIG."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, catch_signals() as stop:
         stage = Stage(Speeds.create(Path(folder) / "speeds"))
-        spec = _spec(Path(folder), seed)
+        spec = _spec(Path(folder), {**settings, "seed": seed})
         engine = LocalEngine(spec, program_for(spec.config, spec.plan), stage)
         marks: dict[str, tuple[float, float]] = {}
         script = threading.Thread(
@@ -144,8 +163,8 @@ def play(phases: Sequence[Phase], settle_s: float, seed: int = 0) -> Played:
     return Played(stage.tape, marks, outcome, stage.events, send_s)
 
 
-def _spec(folder: Path, seed: int) -> RunSpec:
-    config = RunConfig.model_validate({**CONFIG, "seed": seed})
+def _spec(folder: Path, settings: Mapping[str, Any]) -> RunSpec:
+    config = RunConfig.model_validate({**CONFIG, **settings})
     found = probe(config.env, config.env_kwargs)
     plan = resolve(config, read_machine(), found)
     return RunSpec(config, plan, found.spaces, config.env, folder)
@@ -161,20 +180,13 @@ def _follow(
     limit_s = time.monotonic() + START_LIMIT_S
     while stage.versions < 5 and time.monotonic() < limit_s:
         time.sleep(SAMPLE_PERIOD_S)
-    _watch_for(stage, settle_s)
+    stage.run_for(settle_s)
     for phase in phases:
         began_s = time.monotonic()
         phase.disturb(stage)
-        _watch_for(stage, phase.seconds)
+        stage.run_for(phase.seconds)
         marks[phase.name] = began_s, time.monotonic()
     stop.ask()
-
-
-def _watch_for(stage: Stage, seconds: float) -> None:
-    end_s = time.monotonic() + seconds
-    while time.monotonic() < end_s:
-        stage.sample()
-        time.sleep(SAMPLE_PERIOD_S)
 
 
 def _longest_send_s(run_dir: Path) -> float:

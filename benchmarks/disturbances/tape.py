@@ -21,6 +21,10 @@ class Sample:
     """Unrolls that the actors have sent, of all their lives."""
     received: int
     discarded: int
+    blocked: int = 0
+    """Unrolls whose insert had to wait."""
+    blocked_s: float = 0.0
+    """Time in which actors had such an unroll, added up over the actors."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,16 @@ class Tape:
         counts = self._lags(start_s, end_s)
         return sum(lag * count for lag, count in enumerate(counts)) / max(1, sum(counts))
 
+    def lag_p95(self, start_s: float, end_s: float) -> int | None:
+        """95 % of what entered the store has this lag or less; None if nothing entered."""
+        counts = self._lags(start_s, end_s)
+        seen = 0
+        for lag, count in enumerate(counts):
+            seen += count
+            if seen and seen >= 0.95 * sum(counts):
+                return lag
+        return None
+
     def highest_lag(self, start_s: float, end_s: float) -> int:
         return max((lag for lag, n in enumerate(self._lags(start_s, end_s)) if n), default=0)
 
@@ -66,6 +80,11 @@ class Tape:
     def ratio_error(self, start_s: float, end_s: float) -> float:
         errors = [abs(told.ratio_error) for told in self.told if start_s <= told.at_s <= end_s]
         return max(errors, default=0.0)
+
+    def blocked(self, start_s: float, end_s: float) -> tuple[int, float]:
+        """Unrolls whose insert had to wait, and the time of the actors in which one did."""
+        first, last = (self._sample(at_s) for at_s in (start_s, end_s))
+        return last.blocked - first.blocked, last.blocked_s - first.blocked_s
 
     def lost(self) -> int:
         """Unrolls sent and never received: what is always under way in the last two seconds."""

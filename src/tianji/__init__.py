@@ -5,10 +5,10 @@
 >>> action = policy.act(observation)
 """
 
-from tianji.api import Trained, load, make_config, train
+from tianji.api import Trained, compare, load, make_config, train
 from tianji.errors import TianjiError, UsageError
 from tianji.version import VERSION
 
 __version__ = VERSION
 
-__all__ = ["TianjiError", "Trained", "UsageError", "load", "make_config", "train"]
+__all__ = ["TianjiError", "Trained", "UsageError", "compare", "load", "make_config", "train"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from tianji.comparison.report import Comparison
     from tianji.config.run import RunConfig
     from tianji.envs.build import EnvSources
     from tianji.records import Summary
@@ -59,6 +60,25 @@ def train(
             f"Training failed: {summary['first_cause']}. More in {summary['run_dir']}/events.jsonl."
         )
     return Trained(summary, _told(load_policy(Path(summary["run_dir"]), "latest", env=given)))
+
+
+def compare(preset: str, *, styles: Sequence[str], seeds: int = 5, **values: Any) -> Comparison:
+    """Run styles side by side, one run at a time, and return the same as comparison.json.
+
+    styles: names as `tianji programs` lists them; the others are compared with the first one.
+    seeds: seeds of each style. values: any setting, for all runs; run="name" names the folder, and
+        continues the comparison that is there.
+    """
+    from tianji.comparison.compare import run_comparison
+    from tianji.comparison.styles import style_contest
+    from tianji.config.values import from_mapping
+    from tianji.seeds.screen import make_screen
+
+    given = "".join(f", {name}={value!r}" for name, value in values.items())
+    command = f"tianji.compare({preset!r}, styles={list(styles)!r}, seeds={seeds}{given})"
+    found = style_contest(preset, list(styles), seeds, from_mapping(values), command)
+    screen = make_screen(found.contest.reference.config.observe.display)
+    return run_comparison(found.contest, screen, found.run)
 
 
 def load(run: str | Path, checkpoint: str = "best", *, env: Any = None) -> LoadedPolicy:

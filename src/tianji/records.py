@@ -136,6 +136,10 @@ class _GroupCounts(TypedDict):
     lag_histogram: list[int]
     ratio: Ratio
     discarded_items: int
+    blocked_inserts: int
+    """Unrolls that a rate limiter made wait, in this session."""
+    blocked_s: float
+    """Time in which actors had such an unroll, added up over the actors."""
     env_failures: int
 
 

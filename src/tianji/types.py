@@ -124,6 +124,10 @@ PRIORITY = "priority"
 """A field of the steps that items begin with: how much is to be learned from each, where actors
 compute it."""
 
+GRADIENTS = "gradients"
+"""A field of tokens whose actors train on a memory of their own: the gradients that the actor has
+added with it, 1, or 0 while the memory holds too little."""
+
 
 def leaf_name(prefix: str, key: str) -> str:
     """Return the field name of one entry of a dictionary observation: `obs.camera`."""

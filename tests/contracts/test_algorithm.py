@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.fakes.experience import ACTIONS, GATHERED, OBSERVATIONS, Rig, queue_batch
+from tests.fakes.experience import ACTIONS, DESCENDING, GATHERED, OBSERVATIONS, Rig, queue_batch
 from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.memory import state_size
 from tianji.envs.spaces import make_action_cast, observation_leaves
@@ -19,9 +19,10 @@ from tianji.types import Batch
 REMEMBERING = ("ppo+gru", "ppo+lstm", "impala+gru")
 QUEUED = ("ppo", "impala", *REMEMBERING)
 STEPPED = (*QUEUED, "dqn", "apex")
-NAMES = (*STEPPED, *GATHERED)
-POLICIES = (*QUEUED, "rennala-nigt")
-CASES = [(name, obs, "discrete") for name in (*POLICIES, "dqn", "apex") for obs in OBSERVATIONS]
+NAMES = (*STEPPED, *GATHERED, *DESCENDING)
+POLICIES = (*QUEUED, "rennala-nigt", "a3c")
+Q_VALUES = ("dqn", "apex", "gorila")
+CASES = [(name, obs, "discrete") for name in (*POLICIES, *Q_VALUES) for obs in OBSERVATIONS]
 CASES += [
     (name, "vector", action) for name in POLICIES for action in ACTIONS if action != "discrete"
 ]

@@ -9,6 +9,8 @@ from tests.unit.channels.ends import LONG_S, in_child, make_bell, wait_for
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.inproc import InprocBoard
 from tianji.channels.memory import Segment
+from tianji.channels.requested import RequestedReader
+from tianji.channels.requests import Asker, RequestMemory
 from tianji.errors import ChannelError
 
 SIZE = 1 << 16
@@ -24,7 +26,13 @@ def shm():
     return ShmBoardWriter(fd, SIZE), ShmBoardReader(fd)
 
 
-@pytest.fixture(params=[inproc, shm])
+def requested():
+    writer, reader = shm()
+    memory = RequestMemory.open(os.memfd_create("requests"), 1, num_envs=0, num_outputs=0)
+    return writer, RequestedReader(reader, Asker(memory, 0, lambda: None))
+
+
+@pytest.fixture(params=[inproc, shm, requested])
 def board(request):
     return request.param()
 

@@ -1,12 +1,18 @@
 """What every Stream must do, in process or in shared memory."""
 
+import os
+
 import numpy as np
 import pytest
 
 from tests.unit.channels.ends import make_bell, make_bells
+from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.confirmed import ConfirmedSender, ConfirmingReceiver
 from tianji.channels.inproc import InprocStream
 from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.channels.memory import Segment
+from tianji.channels.requested import AnsweringBatches, AskingSender, RequestedReader
+from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
 from tianji.errors import ChannelError
 from tianji.types import Field, Stamp
@@ -26,8 +32,48 @@ def inproc_ends(num_slots, num_lanes):
     return stream, [stream.sender(i) for i in range(num_lanes)]
 
 
-@pytest.fixture(params=[inproc_ends, shm_ends], ids=["inproc", "shm"])
+def confirmed_ends(num_slots, num_lanes):
+    memory = StreamMemory.create(LAYOUT, num_slots, num_lanes)
+    bell = make_bell()
+    receiver = ConfirmingReceiver(memory, make_bells(num_lanes))
+    return receiver, [ConfirmedSender(memory, i, bell) for i in range(num_lanes)]
+
+
+class NoBatches:
+    """A learner that is always between two versions."""
+
+    def take(self):
+        return None
+
+    def finish(self, batch, version, priorities=None):
+        raise AssertionError("there is no batch")
+
+
+def asking_ends(num_slots, num_lanes):
+    """Senders that ask for the policy before each item, and are answered at once."""
+    receiver, senders = shm_ends(num_slots, num_lanes)
+    board = os.memfd_create("board")
+    ShmBoardWriter(board, 8).post(0, lambda payload: None)
+    memory = RequestMemory.open(os.memfd_create("requests"), num_lanes, 0, 0)
+    rings = [lambda: None] * num_lanes
+    reader = ShmBoardReader(board)
+    answering = AnsweringBatches(NoBatches(), Answerer(memory), reader.version, rings)
+    policies = [RequestedReader(reader, Asker(memory, i, answering.take)) for i in range(num_lanes)]
+    return receiver, [AskingSender(*pair) for pair in zip(senders, policies, strict=True)]
+
+
+GOING_ON = {"inproc": inproc_ends, "shm": shm_ends, "asking": asking_ends}
+"""Streams whose senders may begin another item while the last one was not taken yet."""
+ALL = {**GOING_ON, "confirmed": confirmed_ends}
+
+
+@pytest.fixture(params=ALL.values(), ids=ALL)
 def ends(request):
+    return request.param
+
+
+@pytest.fixture(params=GOING_ON.values(), ids=GOING_ON)
+def ends_going_on(request):
     return request.param
 
 
@@ -68,8 +114,8 @@ def test_slots_are_bounded_and_come_back_when_released(ends):
     assert receiver.grant(0, 3)
 
 
-def test_several_grants_at_once_are_for_rounds_in_a_row_and_as_many_as_there_are(ends):
-    receiver, (sender,) = ends(4, 1)
+def test_several_grants_at_once_are_for_rounds_in_a_row_and_as_many_as_there_are(ends_going_on):
+    receiver, (sender,) = ends_going_on(4, 1)
     assert receiver.grant(0, 5, 3) == 3
     grants = [send_one(sender, 1.0) for _ in range(3)]
     assert [grant.round for grant in grants] == [5, 6, 7]
@@ -85,8 +131,8 @@ def test_nothing_is_lost_doubled_or_reordered_per_sender(ends):
     seen = [[], []]
     for number in range(400):
         lane = int(rng.integers(2))
-        if receiver.grant(lane, number):
-            grant = senders[lane].reserve()
+        receiver.grant(lane, number)
+        if (grant := senders[lane].reserve()) is not None:
             senders[lane].unroll(grant.slot)["obs"][:] = sent[lane]
             senders[lane].send(grant.slot, stamp(lane, sent[lane]))
             sent[lane] += 1
@@ -97,11 +143,12 @@ def test_nothing_is_lost_doubled_or_reordered_per_sender(ends):
             receiver.release(slot)
     while (slot := receiver.take()) is not None:
         seen[receiver.stamp(slot).actor].append(receiver.stamp(slot).round)
+    assert min(sent) > 50
     assert seen == [list(range(sent[0])), list(range(sent[1]))]
 
 
-def test_lanes_are_taken_in_turn(ends):
-    receiver, senders = ends(8, 2)
+def test_lanes_are_taken_in_turn(ends_going_on):
+    receiver, senders = ends_going_on(8, 2)
     for lane in (0, 0, 0, 1):
         receiver.grant(lane, 0)
     for sender, count in ((senders[0], 3), (senders[1], 1)):
@@ -112,8 +159,8 @@ def test_lanes_are_taken_in_turn(ends):
     assert order[:2] == [0, 1]
 
 
-def test_a_reset_lane_delivers_what_was_sent_and_gives_back_the_rest(ends):
-    receiver, (sender,) = ends(4, 1)
+def test_a_reset_lane_delivers_what_was_sent_and_gives_back_the_rest(ends_going_on):
+    receiver, (sender,) = ends_going_on(4, 1)
     for number in range(3):
         receiver.grant(0, number)
     sent = send_one(sender, 1.0)

@@ -23,6 +23,7 @@ MACHINE = Machine((0, 1, 2, 3), 64 << 30)
 SMALL = {
     "cartpole-ppo": {"num_envs": 8, "algorithm": {"unroll_length": 16}},
     "cartpole-dqn": {"num_envs": 8, "algorithm": {"warmup_steps": 64, "replay_size": 2048}},
+    "catch-frames-ppo": {"num_envs": 8, "algorithm": {"unroll_length": 16}},
 }
 NAMES = pytest.mark.parametrize("name", STYLES)
 

@@ -17,6 +17,8 @@ from tianji.cli.pages.closing import take_seeds
 from tianji.cli.pages.hosts_plan import HostsOptions
 from tianji.cli.pages.options import take
 from tianji.cli.pages.simulate import take_options
+from tianji.cli.verbs.compare import CompareOptions
+from tianji.comparison.styles import style_contest
 from tianji.config.files import list_presets, load_preset
 from tianji.config.overrides import preset_and_assignments, resolve, resume_changes
 from tianji.config.values import split_tokens
@@ -84,12 +86,16 @@ def parse(words):
         preset, asked = preset_and_assignments(words)
         taken = take_seeds(asked) if verb == "train" else take(HostsOptions, asked, "tianji plan")
         resolve(preset, taken[1])
+    elif verb == "compare" and rest:
+        preset, asked = preset_and_assignments(rest)
+        options, asked = take(CompareOptions, asked, "tianji compare")
+        style_contest(preset, options.names(), 1, take_seeds(asked)[1], "")
     elif verb == "simulate":
         preset, asked = preset_and_assignments(rest)
         resolve(preset, take_options(asked)[1])
     elif verb == "resume":
         resume_changes(tianji.make_config("cartpole-ppo"), split_tokens(rest)[1])
-    elif rest or verb not in ("eval", "export"):
+    elif rest or verb not in ("compare", "eval", "export"):
         build_app().parse_args([verb, *rest], exit_on_error=False, print_error=False)
 
 
@@ -216,7 +222,7 @@ def test_every_key_of_the_metrics_is_explained(preset, in_new_folder):
     assert [key for key in gathered if not re.search(rf"`(gather)?\.{key}`", explained)] == []
 
 
-PRESETS = {"ppo": "cartpole-ppo", "dqn": "cartpole-dqn", "impala": "cartpole-impala"}
+PRESETS = {name: f"cartpole-{name}" for name in ("ppo", "dqn", "impala", "a3c", "gorila")}
 """Of algorithms; the others have presets of their own names."""
 
 

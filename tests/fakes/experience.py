@@ -42,6 +42,8 @@ ACTIONS = {
 }
 
 GATHERED = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
+DESCENDING = ("a3c", "gorila")
+"""They gather gradients of a loss, and move by an optimiser."""
 
 STEP_FIELDS = (
     Field("reward", "float32"),
@@ -104,8 +106,12 @@ class Rig:
         self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[action])
         small = {"minibatch_size": 16} if name == "ppo" else {}
         small |= {"batch_size": 16, "updates_per_version": 3} if name in ("dqn", "apex") else {}
+        small |= {"batch_size": 16} if name == "gorila" else {}
         config.setdefault("normalize", {"observations": False, "rewards": False})
-        if name in GATHERED:  # their learners see no steps, so there is nothing to normalise
+        if name in (
+            *GATHERED,
+            *DESCENDING,
+        ):  # their learners see no steps, so there is nothing to normalise
             config = {"num_actors": 1, **config, "normalize": {}}
         algorithm = {"name": name, "unroll_length": 8, **small, **(settings or {})}
         self.config = RunConfig(algorithm=algorithm, num_envs=4, **config)
@@ -153,15 +159,19 @@ class Rig:
         cadence = self.algorithm.cadence(self.config)
         assert isinstance(cadence, Gather) and self.algorithm.build_estimator is not None
         estimator = self.algorithm.build_estimator(self.model, self.spaces, self.config)
-        estimator.begin()
+        estimator.begin(version=0)
         for _ in range(cadence.num_gradients):
-            estimator.add(self.unroll(seed), num_rows=8)
+            estimator.add(self.unroll(seed) if cadence.memory is None else self.sample(seed), 8)
         arrays = {"sum": estimator.sum_P, "weight": np.array([float(estimator.count)])}
-        return Batch(arrays, (), estimator.count, cadence.steps_per_version)
+        return Batch(arrays, (), estimator.count, cadence.trained_steps_per_version)
+
+    def sample(self, seed: int) -> dict[str, Array]:
+        """Transitions of one gradient."""
+        return {name: array[0] for name, array in self.replay_batch(seed).arrays.items()}
 
     def replay_batch(self, seed: int) -> Batch:
         settings = self.config.algorithm.model_dump()
-        shape = (settings["updates_per_version"], settings["batch_size"])
+        shape = (settings.get("updates_per_version", 1), settings["batch_size"])
         rng = np.random.default_rng(seed)
         flat: dict[str, Array] = {}
         for prefix in ("obs", "next_obs"):

@@ -7,11 +7,13 @@ import random
 import signal
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from tests.unit.channels.ends import in_child, make_bells
+from tianji.channels.confirmed import ConfirmedSender, ConfirmingReceiver
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Segment
 from tianji.channels.shm import ShmReceiver, ShmSender, StreamMemory
@@ -36,7 +38,7 @@ def serve(stream, lane, generation):
     """What a sender does until it is killed: its own count follows each send that has returned."""
     signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
     bell = stream.bells[1 + lane]
-    sender = ShmSender(stream.memory, lane, stream.bells[0])
+    sender = stream.kind.sender(stream.memory, lane, stream.bells[0])
     number = 0
     while True:
         if stream.doom_us[lane]:
@@ -59,10 +61,22 @@ def serve(stream, lane, generation):
         stream.counts[lane] = number
 
 
+class Kind(NamedTuple):
+    sender: type
+    receiver: type
+
+
+KINDS = {
+    "going on": Kind(ShmSender, ShmReceiver),
+    "confirmed": Kind(ConfirmedSender, ConfirmingReceiver),
+}
+
+
 class Stream:
     """The receiver, in this process, and one sender per lane in a process of its own."""
 
-    def __init__(self, num_lanes):
+    def __init__(self, num_lanes, kind):
+        self.kind = kind
         self.num_lanes, self.num_slots = num_lanes, num_lanes * SLOTS_PER_LANE + NUM_KEPT
         self.memory = StreamMemory.create(LAYOUT, self.num_slots, num_lanes)
         self.bells = make_bells(1 + num_lanes)
@@ -71,7 +85,7 @@ class Stream:
             shared.words(8 * part * num_lanes, num_lanes) for part in range(3)
         )
         self.segments = self.memory.slots, self.memory.lanes, shared
-        self.receiver = ShmReceiver(self.memory, self.bells[1:])
+        self.receiver = kind.receiver(self.memory, self.bells[1:])
         self.generations = [0] * num_lanes
         self.delivered = [0] * num_lanes
         self.outstanding = [0] * num_lanes
@@ -191,14 +205,15 @@ def leftovers():
     return sorted(place for place in places if "tianji-" in place)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("num_kills", "num_lanes"),
     [(20, 2), (20, 4), *(pytest.param(334, n, marks=pytest.mark.slow) for n in (2, 3, 4))],
 )
-def test_a_sender_may_be_killed_at_any_instant(num_kills, num_lanes):
+def test_a_sender_may_be_killed_at_any_instant(num_kills, num_lanes, kind):
     before = leftovers()
     drawn = random.Random(num_kills + num_lanes)
-    stream = Stream(num_lanes)
+    stream = Stream(num_lanes, KINDS[kind])
     try:
         for _ in range(num_kills):
             lane = drawn.randrange(num_lanes)

@@ -13,9 +13,12 @@ LIMITS = {
     "cartpole-ppo": {"target_return": 300, "max_env_steps": 300_000},
     "cartpole-dqn": {"target_return": 100, "max_env_steps": 100_000},
     "cartpole-impala": {"target_return": 150, "max_env_steps": 300_000},
+    "cartpole-a3c": {"target_return": 150, "max_env_steps": 200_000},
+    "cartpole-gorila": {"target_return": 60, "max_env_steps": 100_000},
 }
 PRESETS = (
-    "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "acrobot-ppo",
+    "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "cartpole-a3c",
+    "cartpole-gorila", "acrobot-ppo",
     "lunarlander-dqn", "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg",
     "rennala-pg",
     "acrobot-rennala-nigt", "hopper-rennala-nigt", "humanoid-rennala-nigt",
@@ -63,6 +66,27 @@ def test_replay_learns_to_catch_from_pixels(algorithm, seed, tmp_path, monkeypat
     summary = train_config(config)
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
     assert summary["discarded_items"] == 0
+
+
+FROM_PIXELS = {
+    "a3c": {"optimizer": "adam"},
+    "gorila": {
+        "unroll_length": 2, "batch_size": 64, "replay_size": 20_000, "target_period_updates": 100,
+        "epsilon_final": 0.01, "epsilon_decay_steps": 8_000,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", FROM_PIXELS)
+def test_gradients_of_actors_learn_from_pixels(algorithm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        env="tianji.envs.worlds:Pixels", algorithm=algorithm, engine="inline", observe=QUIET,
+        num_envs=16, num_actors=2, learner_threads=1, learning_rate=1e-3, target_return=0.5,
+        max_env_steps=60_000, **FROM_PIXELS[algorithm],
+    )  # fmt: skip
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
 
 
 @pytest.mark.parametrize("preset", ["rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg"])

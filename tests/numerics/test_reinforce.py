@@ -61,7 +61,7 @@ def test_a_gradient_is_the_formula_differentiated(observation, action):
     rig = Rig("rennala-nigt", observation, action, settings={"gamma": 0.9})
     unroll = rig.unroll(2)
     estimator = estimator_of(rig)
-    estimator.begin()
+    estimator.begin(version=0)
     estimator.add(unroll, num_rows=8)
     expected = literal_gradient(rig, unroll, 8)
     np.testing.assert_allclose(estimator.sum_P, expected, rtol=1e-4, atol=1e-6)
@@ -87,10 +87,10 @@ def test_contributions_add_up_from_the_beginning_of_a_version_or_from_what_was_l
     estimator = estimator_of(rig)
     sums = []
     for seed in (1, 2):
-        estimator.begin()
+        estimator.begin(version=0)
         estimator.add(rig.unroll(seed), num_rows=8)
         sums.append(estimator.sum_P.copy())
-    estimator.begin()
+    estimator.begin(version=0)
     assert (estimator.count, abs(estimator.sum_P).max()) == (0, 0.0)
     estimator.load(sums[0], 1)
     estimator.add(rig.unroll(2), num_rows=8)
@@ -114,14 +114,14 @@ def test_federated_actors_mix_their_gradient_into_the_momentum_they_received(sch
     restored learner gives to its versions does not matter."""
     rig = Rig("afedpg", settings={"eta": 0.25, "schedule": schedule})
     unroll, estimator = rig.unroll(1), estimator_of(rig)
-    estimator.begin()
+    estimator.begin(version=0)
     estimator.add(unroll, num_rows=8)
     alone = literal_gradient(rig, unroll, 8)
     np.testing.assert_allclose(estimator.sum_P, alone, rtol=1e-4, atol=1e-6)
     for _ in range(7):
         arrays = {"sum": torch.randn_like(rig.model.direction).numpy(), "weight": np.ones(1)}
         rig.train(Batch(arrays, (), 1, 8))
-    estimator.begin()
+    estimator.begin(version=0)
     estimator.add(unroll, num_rows=8)
     expected = (1 - eta) * rig.model.direction + eta * literal_gradient(rig, unroll, 8)
     np.testing.assert_allclose(estimator.sum_P, expected, rtol=1e-4, atol=1e-6)

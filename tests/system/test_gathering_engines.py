@@ -7,11 +7,12 @@ from tests.system.runs import differences, resume, run, saved_state
 
 CLOCK = (".state.progress.wall_s", ".state.progress.target_ns")
 SMALL = {"unroll_length": 20, "learning_rate": 0.05}
-NAMES = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
+NAMES = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg", "a3c", "gorila")
+OWN = {"rennala": {"m": 3}, "malenia": {"m": 3}, "gorila": {"warmup_steps": 400, "n_step": 3}}
 
 
 def gathered(engine, name="sync-nigt", **values):
-    counted = {"m": 3} if name.split("-")[0] in ("rennala", "malenia") else {}
+    counted = OWN.get(name.split("-")[0], {})
     settings = {"num_envs": 4, "num_actors": 2, "max_env_steps": 2000, **values}
     return run(engine=engine, algorithm={"name": name, **SMALL, **counted}, **settings)
 
@@ -45,7 +46,10 @@ def test_rounds_with_a_barrier_are_the_same_in_every_engine(engine, tmp_path, mo
 ENGINES = [(name, engine) for name in NAMES for engine in ("inline", "virtual")]
 
 
-@pytest.mark.parametrize(("name", "engine"), [*ENGINES, ("afedpg", "local")])
+LOCAL = [(name, "local") for name in ("afedpg", "a3c", "gorila")]
+
+
+@pytest.mark.parametrize(("name", "engine"), [*ENGINES, *LOCAL])
 def test_every_algorithm_runs_in_every_engine(name, engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     summary = gathered(engine, name)
@@ -90,6 +94,39 @@ def test_a_resumed_run_says_that_gradients_in_work_are_made_anew(tmp_path, monke
     assert rest["version"] > half["version"]
     events = (tmp_path / rest["run_dir"] / "events.jsonl").read_text()
     assert "Unfinished gradients are computed again" in events
+
+
+@pytest.mark.parametrize("name", ["a3c", "gorila"])
+@pytest.mark.parametrize("engine", ["inline", pytest.param("local", marks=pytest.mark.slow)])
+def test_a_resumed_run_says_that_its_actors_begin_new_episodes(name, engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    half = gathered(engine, name, max_env_steps=1000)
+    rest = resume(half["run_dir"], max_env_steps=2000)
+    assert rest["version"] > half["version"]
+    assert rest["env_steps"] >= 2000
+    if engine == "inline":
+        events = (tmp_path / rest["run_dir"] / "events.jsonl").read_text()
+        assert "all environments begin new episodes" in events
+
+
+@pytest.mark.parametrize("name", ["a3c", "gorila"])
+def test_gradients_of_old_versions_are_discarded_and_counted(name, tmp_path, monkeypatch):
+    """Two actors in turn: without a bound each gradient but the first is one version behind."""
+    monkeypatch.chdir(tmp_path)
+    late = gathered("inline", name)
+    assert late["lag_versions"]["max"] == 1 and late["discarded_items"] == 0
+    strict = gathered("inline", name, max_lag=0)
+    assert strict["lag_versions"]["max"] == 0
+    assert strict["discarded_items"] > 5
+    assert strict["version"] < late["version"]
+
+
+def test_steps_before_the_first_gradient_count(tmp_path, monkeypatch):
+    """Four unrolls of each actor do not fill Gorila's memories: they make no version."""
+    monkeypatch.chdir(tmp_path)
+    summary = gathered("inline", "gorila")
+    num_unrolls = summary["env_steps"] / (2 * SMALL["unroll_length"])  # resets are no steps
+    assert num_unrolls - 8 < summary["version"] < num_unrolls - 6
 
 
 def test_a_virtual_run_is_the_same_twice(tmp_path, monkeypatch):

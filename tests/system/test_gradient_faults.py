@@ -7,19 +7,20 @@ import pytest
 
 from tests.system.commands import Command
 
-FEW = [
-    "--num-actors", "3", "--num-envs", "3", "--baseline", "none", "--unroll-length", "4",
+SHORT = [
+    "--num-actors", "3", "--num-envs", "3", "--unroll-length", "4",
     "--target-return", "none", "--max-env-steps", "100000000", "--observe.period-s", "0.05",
     "--no-tensorboard", "--checkpoint.period-s", "1000", "--run", "run", "--env",
     "tianji.envs.worlds:Counting", "--env-kwargs.length", "1000000", "--times.law", "equal",
     "--times.unit-s", "0.02",
 ]  # fmt: skip
+FEW = [*SHORT, "--baseline", "none"]
 ABSENT = ["--absent-after-s", "0.5"]
 
 
-def train(folder, algorithm, *words):
+def train(folder, algorithm, *words, few=FEW):
     """A run in which all actors have delivered."""
-    command = Command(folder, "train", algorithm, *FEW, *words)
+    command = Command(folder, "train", algorithm, *few, *words)
     command.wait_for(lambda: command.records() and min(counts(command)) > 0, "gradients of all")
     return command
 
@@ -76,6 +77,20 @@ def test_rennala_goes_on_without_an_actor_that_hangs_or_is_killed_and_with_it_ag
 @pytest.mark.parametrize("algorithm", ["sync-nigt", "afedpg"])
 def test_a_killed_actor_is_replaced_and_delivers_again(tmp_path, algorithm):
     a_killed_actor_is_replaced_and_delivers_again(train(tmp_path, algorithm))
+
+
+@pytest.mark.parametrize(
+    ("preset", "words"),
+    [
+        ("cartpole-gorila", ["--warmup-steps", "60"]),
+        pytest.param("cartpole-a3c", [], marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_actor_whose_episodes_went_on_is_replaced_and_delivers_again(
+    tmp_path, preset, words
+):
+    """That of Gorila fills its memory again first."""
+    a_killed_actor_is_replaced_and_delivers_again(train(tmp_path, preset, *words, few=SHORT))
 
 
 def a_killed_actor_is_replaced_and_delivers_again(command):

@@ -23,6 +23,11 @@ SHORT = {
         **DQN, "unroll_length": 2, "batch_size": 4, "updates_per_version": 1, "warmup_steps": 8,
         "replay_size": 64,
     },
+    "a3c": {"name": "a3c", "unroll_length": 4},
+    "gorila": {
+        "name": "gorila", "unroll_length": 2, "batch_size": 4, "warmup_steps": 8, "n_step": 3,
+        "replay_size": 64,
+    },
 }  # fmt: skip
 HAS_OPENCV = importlib.util.find_spec("cv2") is not None
 needs_opencv = pytest.mark.skipif(not HAS_OPENCV, reason="needs opencv-python-headless")
@@ -67,7 +72,7 @@ def test_images_of_every_shape_and_type_are_trained_on(name):
     train_short(*ENVS[name])
 
 
-@pytest.mark.parametrize("algorithm", ["impala", "dqn"])
+@pytest.mark.parametrize("algorithm", ["impala", "dqn", "a3c", "gorila"])
 @pytest.mark.parametrize("name", ["no channels", "stack of colours", "image and direction"])
 def test_every_algorithm_takes_them(name, algorithm):
     train_short(*ENVS[name], algorithm)

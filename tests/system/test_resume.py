@@ -70,7 +70,7 @@ def begin_new_episodes_at(monkeypatch, env_steps):
             if pending and side.progress.env_steps >= env_steps:
                 pending.clear()
                 for actor in self.roles.actors.values():
-                    actor._assembler._carry = None
+                    actor._assembler._episodes._carry = None
 
         side._after_version = after_version
         return tick(self, stop)

@@ -1,8 +1,9 @@
 """The assembler of gradients: each item is a gradient that is added to the actor's sum.
 
-Every gradient starts from fresh environments, at the look-ahead point of the newest version, with
-random numbers that follow from the version and from how many gradients it made at that version
-before: whichever actor makes it, and whenever, it is the same gradient. The slot is only a token.
+Every gradient is computed at the look-ahead point of the newest version. If it starts from fresh
+environments, its random numbers follow from the version and from how many gradients it made at that
+version before: whichever actor makes it, and whenever, it is the same gradient. If its episodes go
+on from the gradient before, it depends on that one too. The slot is only a token.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from typing import Any
 import numpy as np
 
 from tianji.actor.assembler import ActorOrders, Inference, Start
+from tianji.actor.episodes import ItemEpisodes
 from tianji.algorithms.interface import Estimator
 from tianji.balance.given_times import Timing
 from tianji.channels.contributions import Contribution, ContributionWriter
 from tianji.channels.gauges import Gauge
-from tianji.types import Clock, Unroll
+from tianji.types import GRADIENTS, Clock, Unroll
 
 
 @dataclass(frozen=True, slots=True)
 class GradientPlan:
-    """GradientPlan(num_rows=100, seed=1)"""
+    """GradientPlan(num_rows=100)"""
 
     num_rows: int
-    """Rows of one gradient, at most."""
-    seed: int
+    """Rows that are made for one gradient, at most."""
     times_rows: bool = False
     """With a Timing: the given time of a gradient depends on its rows, known at its end."""
 
@@ -34,14 +35,12 @@ class GradientPlan:
 class GradientAssembler:
     """Adds gradients to a sum and posts the sum before each token."""
 
-    first_row = 0
-    carries_episodes = False
-
     def __init__(
         self,
         plan: GradientPlan,
         inference: Inference,
         estimator: Estimator,
+        episodes: ItemEpisodes,
         contributions: ContributionWriter,
         orders: ActorOrders,
         gauges: memoryview[int],
@@ -52,6 +51,10 @@ class GradientAssembler:
         self._plan = plan
         self._inference = inference
         self._estimator = estimator
+        self._episodes = episodes
+        self.first_row = episodes.first_row
+        self.carries_episodes = episodes.go_on
+        self.close_episodes = episodes.close
         self._contributions = contributions
         self._orders = orders
         self._gauges = gauges
@@ -90,15 +93,14 @@ class GradientAssembler:
             if not self._plan.times_rows:
                 self.due_ns = self._timing.due_ns(self._plan.num_rows)
         key = (self._version, self._estimator.count)
-        rng = np.random.default_rng(np.random.SeedSequence(self._plan.seed, spawn_key=key))
-        return Start(rng, is_fresh=True)
+        return self._episodes.begin(unroll, round_number, key)
 
     def _move(self, version: int) -> None:
         """Move to the look-ahead point of a version. An actor that takes over from a dead one
         continues its sum, so that no gradient is made twice."""
         estimator = self._estimator
         estimator.look_ahead()
-        estimator.begin()
+        estimator.begin(version)
         if self._version < 0:
             sum_P = np.empty_like(estimator.sum_P)
             left = self._contributions.left(sum_P)
@@ -115,22 +117,14 @@ class GradientAssembler:
     def is_complete(self, unroll: Unroll, row: int) -> bool:
         return self._estimator.is_complete(unroll, row)
 
-    def close_episodes(self, unroll: Unroll, end: int) -> None:
-        """Show the returns that the gradient is made of: the first episode of each environment, cut
-        where the rows end. Later episodes are cut too often to be shown, and one whose environment
-        failed is not shown either."""
-        terminated, truncated = unroll["terminated"][:end], unroll["truncated"][:end]
-        has_ended = np.logical_or.accumulate(
-            terminated | truncated | ~unroll["valid"][:end], axis=0
-        )
-        truncated[-1] |= ~has_ended[-1]
-        terminated[1:] &= ~has_ended[:-1]
-        truncated[1:] &= ~has_ended[:-1]
-
     def finish(self, unroll: Unroll, end: int) -> None:
+        self._episodes.keep(unroll, end)
+        num_before = self._estimator.count
         self._estimator.add(unroll, end)
+        if GRADIENTS in unroll:
+            unroll[GRADIENTS][:] = self._estimator.count - num_before
         if self._timing is not None and self._plan.times_rows:
-            self.due_ns = self._timing.due_ns(end)
+            self.due_ns = self._timing.due_ns(end - self.first_row)
         if self.due_ns:
             now_ns = self._now_ns()
             self._gauges[Gauge.OVERDUE] += now_ns > self.due_ns
@@ -144,18 +138,21 @@ class GradientAssembler:
         self._is_working = False
 
     def drop(self, unroll: Unroll, end: int) -> None:
+        self._episodes.keep(unroll, end)
         self.due_ns = self._ended_ns = 0
         self._is_working = False
 
-    def state(self) -> dict[str, Any]:
-        """Between two versions an actor holds nothing that the next one needs, but knows for how
-        long it has run, where times are given."""
-        if self._timing is None:
-            return {}
+    def state(self) -> dict[str, Any] | None:
+        """Return what the next gradient needs of the environments and, where times are given, for
+        how long this actor has run."""
+        state = self._episodes.state()
+        if self._timing is None or state is None:
+            return state
         now_ns, has_begun = self._now_ns(), self._is_working and self.is_wanted()
         since_ns = self._gauges[Gauge.FIRST_STEP_NS] or now_ns
-        return {"timing": self._timing.state(now_ns, since_ns, has_begun)}
+        return {**state, "timing": self._timing.state(now_ns, since_ns, has_begun)}
 
     def load_state(self, state: dict[str, Any]) -> None:
+        self._episodes.load_state(state)
         if self._timing is not None and "timing" in state:
             self._timing.load_state(state["timing"])

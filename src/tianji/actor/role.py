@@ -2,8 +2,8 @@
 
 Takes      the latest policy (Board), grants of slots (Stream)
 Gives      items (unrolls, or gradients with a token for each), stamped with the versions that acted
-Waits for  a grant, with gradients for the version after a closed round, and for the answers of a
-           server, where one infers
+Waits for  a grant, with gradients for the version after a closed round, for the answers of a
+           server, where one infers, and for the other end of a channel that makes it wait
 Unblocked  by the buffer, which grants slots, and by the learner, which publishes
 Stops      between two ticks
 """
@@ -202,6 +202,9 @@ class Actor:
 
     def _begin(self) -> bool:
         gauges, assembler = self._gauges, self._assembler
+        if self._sender.is_waiting():
+            gauges[Gauge.ACTIVITY] = Activity.ASKING
+            return False
         newest = self._inference.newest()
         if not assembler.may_begin(newest):
             gauges[Gauge.ACTIVITY] = Activity.WAITING

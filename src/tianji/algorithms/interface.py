@@ -100,6 +100,26 @@ class ReplayCadence:
         return self.trained_steps_per_version / self.steps_per_version
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnReplay:
+    """Each actor keeps its newest steps in its own process, and computes every gradient from
+    transitions that it samples there, all with the same chance.
+
+    Gorila, 4 actors with 4 environments each, gradients of 32 transitions:
+        OwnReplay(capacity_steps=100_000, warmup_steps=1000, batch_size=32, n_step=1)
+    """
+
+    capacity_steps: int
+    """Environment steps kept by all actors together; each keeps its share."""
+    warmup_steps: int
+    """Environment steps of all actors together before they compute gradients; each actor waits for
+    its share."""
+    batch_size: int
+    """Transitions of one gradient."""
+    n_step: int = 1
+    """Rewards of a return."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gather:
     """Actors add up gradients, and a version takes their sums when they are enough.
@@ -107,7 +127,7 @@ class Gather:
     first:    so many, from any actors (Rennala)
     harmonic: at least one from every actor, and their harmonic count is enough (Malenia)
     barrier:  one from every actor (synchronous)
-    every:    each one makes a version (AFedPG)
+    every:    each one makes a version (AFedPG, A3C, Gorila)
 
     An unroll is a token for a gradient that its actor has added to a sum of its own.
     """
@@ -124,14 +144,34 @@ class Gather:
     """Rows of one gradient, at most."""
     steps_per_version: int = 1
     """Environment steps of the gradients that a version counts, at most."""
-    lookahead: ClassVar[int] = 1
-    warmup_steps: ClassVar[int] = 0
+    fresh: bool = True
+    """The environments are reset for every gradient; otherwise their episodes go on from one
+    gradient to the next."""
+    max_lag: int | None = None
+    """Versions by which a gradient may be behind, where old ones count at all (`every`); older ones
+    are discarded. None: any number."""
+    memory: OwnReplay | None = None
+    """What gradients are computed from; None: the rows that the actor has just made."""
+    note: str = ""
+    """What people must know when they read about the rounds."""
     ratio: ClassVar[float] = 1.0
 
     @property
+    def lookahead(self) -> int:
+        """Return the rows that an item looks ahead."""
+        return 1 if self.memory is None else self.memory.n_step
+
+    @property
+    def warmup_steps(self) -> int:
+        """Return the environment steps of all actors before the first gradient."""
+        return 0 if self.memory is None else self.memory.warmup_steps
+
+    @property
     def trained_steps_per_version(self) -> int:
-        """Return the environment steps that a version is trained on: each of them once."""
-        return self.steps_per_version
+        """Return the environment steps that a version is trained on, or the sampled ones."""
+        if self.memory is None:
+            return self.steps_per_version
+        return self.num_gradients * self.memory.batch_size
 
 
 Cadence: TypeAlias = QueueCadence | ReplayCadence | Gather
@@ -186,21 +226,28 @@ class Acting(Protocol):
 class Estimator(Protocol):
     """Computes an actor's gradients at one point; their sum is its contribution to a version.
 
-    estimator.begin()                            # the model is at the point of a version
+    estimator.begin(version)                     # the model is at the point of a version
     if estimator.is_complete(unroll, t): ...     # asked after every row t
     estimator.add(unroll, num_rows)              # one gradient, of the rows before num_rows
     contribution = estimator.sum_P, estimator.count
+
+    Where actors train on memories of their own (Gather.memory), add() gets sampled transitions, as
+    replay batches name them, in place of an unroll.
     """
 
-    sum_P: Array
-    """float32, as long as the model's flat parameters."""
-    count: int
+    @property
+    def sum_P(self) -> Array:
+        """Return the sum, float32, as long as the model's flat parameters."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of gradients in it."""
 
     def look_ahead(self) -> None:
         """Move the model, whose policy was just read, to the point that gradients are taken at."""
 
-    def begin(self) -> None:
-        """Start a new sum: the model has moved."""
+    def begin(self, version: int) -> None:
+        """Start a new sum: the model has moved to this version."""
 
     def load(self, sum_P: Array, count: int) -> None:
         """Continue from the sum that an actor which died has left at this version."""

@@ -14,6 +14,8 @@ BUILT_IN = {
     "dqn": "dqn.spec:ALGORITHM",
     "apex": "apex.spec:ALGORITHM",
     "impala": "impala.spec:ALGORITHM",
+    "a3c": "a3c.spec:ALGORITHM",
+    "gorila": "gorila.spec:ALGORITHM",
     "rennala-nigt": "policy_gradient.spec:RENNALA_NIGT",
     "malenia-nigt": "policy_gradient.spec:MALENIA_NIGT",
     "sync-nigt": "policy_gradient.spec:SYNC_NIGT",

@@ -5,9 +5,11 @@ which item is given up (remover), and when a batch may be taken (the gate).
 
     store     keeps                   takes                     gives up              gate
     Queue     slots                   all, once                 what was taken        ratio window,
+                                                                                      rate limiter,
                                                                                       or bounded
     Pool      slots                   some, at random           the oldest            ratio window
     Replay    copies of steps         transitions, at random    the oldest            ratio window,
+                                                                                      rate limiter,
                                                                                       or free
     Sums      nothing: the sums lie   the sum of all actors     the slot, at once     gather rule
               on the actors' boards

@@ -76,7 +76,8 @@ class Gauge(IntEnum):
     THREAD_ID = 29
     """The system's number of the thread that runs the role."""
     ANSWER_NS = 30
-    """Actor: time asleep while a server evaluated its observations, a part of WAIT_NS."""
+    """Actor: time asleep while a server evaluated its observations, or another role had to reply to
+    it, a part of WAIT_NS."""
     ENV_STEPS = 31
     """Learner of one group of several: environment steps that it counts, those of earlier sessions
     included."""
@@ -85,6 +86,10 @@ class Gauge(IntEnum):
     work (worked_ns). The group that the others wait for has the least."""
     REDUCED_BYTES = 33
     """Learner: bytes that it has given to those reductions."""
+    BLOCKED = 34
+    """Buffer: inserts that had to wait, with a rate limiter."""
+    BLOCKED_NS = 35
+    """Buffer: time in which actors had such an insert, added up over the actors."""
 
 
 CARRIED = {
@@ -111,7 +116,7 @@ class Activity(IntEnum):
     INFERRING = 10
     """The server evaluates the policy for actors."""
     ASKING = 11
-    """An actor waits for the server's answer."""
+    """An actor waits for the server's answer, or for the reply of another role."""
     COMBINING = 12
     """The learner adds up gradients with those of other groups, or waits for them."""
 

@@ -85,6 +85,9 @@ class InprocSender:
     def is_stale(self) -> bool:
         return self._stream.was_reset[self._lane]
 
+    def is_waiting(self) -> bool:
+        return False
+
     def attach(self) -> None:
         self._stream.was_reset[self._lane] = False
 

@@ -40,7 +40,10 @@ class Sender(Protocol):
     """Every field of every slot: [num_slots, rows, ...] by field name."""
 
     def reserve(self) -> Grant | None:
-        """The next granted slot, or None: then the actor is paced."""
+        """The next granted slot, or None: then the actor is paced, unless this end is waiting."""
+
+    def is_waiting(self) -> bool:
+        """Return whether the other end has to answer something before this one may go on."""
 
     def unroll(self, slot: int) -> Unroll:
         """The arrays of a slot, to be written in place."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tianji.types import PLACE, Array, Field
+from tianji.types import GRADIENTS, PLACE, Array, Field
 
 ALIGN = 64  # a cache line: two fields never share one
 
@@ -107,3 +107,5 @@ is 0 except in the row in which an episode ended; `row_ns` is when each row was 
 `row_version` the version of the policy that acted in it."""
 PLACE_FIELD = Field(PLACE, "int64", (3,), "unroll")
 """A field of unrolls that go on from one to the next."""
+GRADIENTS_FIELD = Field(GRADIENTS, "int64", (), "unroll")
+"""A field of tokens of actors that train on memories of their own."""

@@ -32,7 +32,7 @@ from tianji.types import Stamp, Unroll
 # Words of a lane, in three cache lines: what hardly ever changes, what the receiver writes, and
 # what the sender writes.
 _LAYOUT, _GENERATION = 0, 1
-_GRANTED, _WAKE_AT = 8, 9
+_GRANTED, _WAKE_AT, TAKEN = 8, 9, 10  # TAKEN: only where items are confirmed (confirmed.py)
 _ACK, _SENT, _SKIPPED = 16, 17, 18
 _HEAD_WORDS = 24
 _GRANT = struct.Struct("@2q")  # of the granted ring: slot, round
@@ -159,6 +159,9 @@ class ShmSender:
 
     def is_stale(self) -> bool:
         return self._head[_GENERATION] != self._generation
+
+    def is_waiting(self) -> bool:
+        return False
 
     def reserve(self) -> Grant | None:
         if self._head[_GENERATION] != self._generation:

@@ -36,6 +36,7 @@ VERBS = {
     "train": ("train:train", "Train a policy; without arguments, PPO on CartPole."),
     "plan": ("plan:plan", "Measure a run on this machine and plan its shares of the cores."),
     "resume": ("train:resume", "Continue a run from its last checkpoint."),
+    "compare": ("compare:compare", "Run styles side by side and say what each one costs."),
     "simulate": ("simulate:simulate", "Predict how fast a run would be at another size."),
     "status": ("status:status", "Show what a run is doing or did, and what limits its speed."),
     "eval": ("evaluate:evaluate", "Evaluate a trained policy, and film it."),
@@ -47,7 +48,7 @@ VERBS = {
     "doctor": ("doctor:doctor", "Check this machine and, with --env, an environment."),
 }
 """File and function of every verb, below cli/verbs, and what it does."""
-OPEN_ENDED = ("train", "plan", "simulate", "resume")
+OPEN_ENDED = ("train", "plan", "compare", "simulate", "resume")
 """Verbs that take any `--key value` of the schema and show their own help."""
 
 
@@ -137,11 +138,12 @@ def run_verb(tokens: Sequence[str], console: Console) -> Outcome:
 
 
 def _refuse_seeds(verb: str, *words: str) -> None:
-    """Several seeds are an option of `train` alone, and `--seed` is no misspelling of it."""
-    if verb != "train" and any(word.partition("=")[0] == "--seeds" for word in words):
+    """Other commands are about one run, and `--seed` is no misspelling of `--seeds`."""
+    is_asked = any(word.partition("=")[0] == "--seeds" for word in words)
+    if is_asked and verb not in ("train", "compare"):
         raise UsageError(
-            f"--seeds is an option of `tianji train` only. `tianji {verb}` is about one run; "
-            f"see `tianji {verb} --help`."
+            "--seeds is an option of `tianji train` and `tianji compare`. "
+            f"`tianji {verb}` is about one run; see `tianji {verb} --help`."
         )
 
 

@@ -91,6 +91,7 @@ def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
         mistakes.append(str(error))
         is_unknown, name = True, base.algorithm
     values, notes = _keep(base, name, asked)
+    asked = [*_beside_style(values, asked), *asked]
     try:
         values = _in_style(values, name, asked)
     except UsageError as error:
@@ -103,6 +104,14 @@ def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
     if is_unknown or ALGORITHM_NAME not in values:
         values[ALGORITHM_NAME] = name
     return Resolved(validate(values, name, mistakes), notes)
+
+
+def _beside_style(values: Values, asked: Sequence[Assignment]) -> list[Assignment]:
+    """Return the settings of a preset that names a style itself, as config.yaml of a run does: they
+    are given beside the style. One that the person names is for any preset."""
+    if STYLE not in values or any(canonical(one.written) == STYLE for one in asked):
+        return []
+    return [Assignment(path, value) for path, value in values.items()]
 
 
 def _in_style(values: Values, algorithm: str, asked: Sequence[Assignment]) -> Values:

@@ -12,9 +12,9 @@ from tianji.config.schema import Record
 Bottleneck = Literal["sampling", "training", "communication", "processors"]
 Inference: TypeAlias = Literal["actor-cpu", "actor-gpu", "learner", "served"]
 """The places where policies can choose actions."""
-Balance: TypeAlias = Literal["paced", "free", "blocking", "dropping"]
+Balance: TypeAlias = Literal["paced", "free", "blocking", "dropping", "limiter"]
 """The ways to keep actors and learner in step (buffer/)."""
-IN_STEP: tuple[Balance, ...] = ("paced", "blocking")
+IN_STEP: tuple[Balance, ...] = ("paced", "blocking", "limiter")
 """Those with which one side waits for the other, so that both are equally fast in the end. With the
 others actors run ahead of the learner, or the learner ahead of them."""
 
@@ -34,6 +34,20 @@ def has_costs(device: str, inference: Inference) -> bool:
     """Return whether the planner can measure what each part of a run costs: it measures actors that
     infer by themselves, and learners on the CPU."""
     return device == "cpu" and inference != "served"
+
+
+class LimiterPlan(Record):
+    """Reverb's rate limiter (balance/samples_per_insert.py) for one run. Items are environment
+    steps with a replay store, and unrolls with a queue."""
+
+    samples_per_insert: float
+    min_size: int
+    min_diff: float
+    max_diff: float
+    items_per_batch: int
+    items_per_unroll: int
+    is_replay: bool
+    """Items stay until newer ones push them out; else they leave when they are sampled."""
 
 
 class RunPlan(Record):
@@ -81,9 +95,11 @@ class RunPlan(Record):
     max_lag: int
     balance: Balance = "paced"
     """`paced` keeps actors and learner in a ratio; with `free`, neither ever waits; with `blocking`
-    and `dropping`, a queue of fixed size is between them."""
+    and `dropping`, a queue of fixed size is between them; with `limiter`, Reverb's rate limiter."""
     queue_size: int = 0
     """Unrolls that this queue can hold; 0 without one."""
+    limiter: LimiterPlan | None = None
+    """The rate limiter; None without one."""
     ratio: float
     shared_memory_bytes: int
     """Slots, replay, lanes and control."""
@@ -99,6 +115,13 @@ class RunPlan(Record):
     """None if the plan was not measured."""
     notes: tuple[str, ...]
     """The derived values and the reasons for them, in words."""
+
+    @property
+    def target_ratio(self) -> float | None:
+        """Return the items to be taken per item put; None where that is left to the speeds."""
+        if self.limiter is not None:
+            return self.limiter.samples_per_insert
+        return None if self.balance == "free" else self.ratio
 
     @property
     def has_costs(self) -> bool:

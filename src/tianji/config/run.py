@@ -136,6 +136,22 @@ class SuperviseConfig(Strict):
     """Seconds to wait before the second restart of a role; doubles each time."""
 
 
+class LimiterConfig(Strict):
+    """Reverb's rate limiter, for `balance: limiter`. Items are environment steps with a replay
+    store, and unrolls with a queue."""
+
+    samples_per_insert: Positive | Auto = "auto"
+    """Items sampled for each item inserted; auto: the ratio of the algorithm."""
+    min_size: Count | Auto = "auto"
+    """Items in the store before the first batch; auto: those of the warm-up and of one version."""
+    error_buffer: Positive | Auto = "auto"
+    """Samples by which the learner may be ahead or behind before one side waits; more means fewer
+    waits and more lag. auto: a tenth of samples_per_insert x min_size, or the least that is
+    allowed."""
+    bounds: tuple[float, ...] = ()
+    """min_diff and max_diff, the window itself, in place of error_buffer."""
+
+
 class TimesConfig(Strict):
     """Simulated times of the actors' gradients, for algorithms that gather gradients.
 
@@ -238,10 +254,12 @@ class RunConfig(Strict):
     """`paced`: actors and learner keep the ratio of the algorithm, and experience the lag above;
     `free`: neither waits for the other, so that both depend on their speeds, for algorithms with a
     replay store. `blocking`: actors wait while a queue of queue_size unrolls is full; `dropping`:
-    it gives up its oldest unroll instead. Both are for algorithms without a replay store."""
+    it gives up its oldest unroll instead. Both are for algorithms without a replay store.
+    `limiter`: whoever is ahead waits, by the rate limiter of Reverb (settings `limiter`)."""
     queue_size: Count | Auto = "auto"
     """Unrolls in the queue between actors and learner, those in work included, with `blocking` and
     `dropping`; a long queue means more lag. auto: those of two batches."""
+    limiter: LimiterConfig = LimiterConfig()
     target_return: float | None = None
     """Stop when the mean return of the last 100 finished episodes reaches this."""
     max_env_steps: Count = 1_000_000

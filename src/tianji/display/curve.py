@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tianji.config.files import load_config
 from tianji.observe.run_log import all_metrics
@@ -138,20 +138,20 @@ def _draw_band(axes: Any, curves: Sequence[Sequence[Point]]) -> None:
 
 
 def on_one_grid(
-    curves: Sequence[Sequence[Point]],
+    curves: Sequence[Sequence[Point]], along: Literal["env_steps", "wall_s"] = "env_steps"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the curves at common steps: [G] steps and [S, G] returns. The grid starts where all
-    curves have started; a seed that has stopped keeps its last value."""
+    """Return the curves at common places: [G] steps or seconds and [S, G] returns. The grid starts
+    where all curves have started; a seed that has stopped keeps its last value."""
     import numpy as np
 
-    first = max(points[0].env_steps for points in curves)
-    last = max(points[-1].env_steps for points in curves)
-    steps = np.linspace(first, max(first, last), _GRID)
+    places = [[float(getattr(point, along)) for point in points] for points in curves]
+    first, last = max(of[0] for of in places), max(of[-1] for of in places)
+    grid = np.linspace(first, max(first, last), _GRID)
     returns = [
-        np.interp(steps, [p.env_steps for p in points], [p.mean_return for p in points])
-        for points in curves
+        np.interp(grid, of_curve, [point.mean_return for point in points])
+        for of_curve, points in zip(places, curves, strict=True)
     ]
-    return steps, np.stack(returns)
+    return grid, np.stack(returns)
 
 
 def _label_steps(axes: Any) -> None:

@@ -225,6 +225,8 @@ def _counts_line(record: Metrics) -> Text:
         *_warned("discarded", record["discarded_items"]),
         *_warned("restarts", record["restarts"]),
     ]
+    if record["blocked_inserts"]:
+        parts += _warned("blocked inserts", record["blocked_inserts"])
     if record["env_failures"]:
         parts += _warned("environment failures", record["env_failures"])
     return _line("ratio", parts)

@@ -44,7 +44,8 @@ class OneProcess:
         self._lost = LOST_EPISODES if is_serial else IN_THE_MIDDLE
         """Note of a resume about actors whose states were not saved."""
         if gather is not None:
-            self._lost = MADE_ANEW if gather.rule == "every" else ""
+            made_anew = MADE_ANEW if gather.fresh else NEW_EPISODES
+            self._lost = made_anew if gather.rule == "every" else ""
         self._is_between = is_serial if gather is None else gather.rule != "every"
         """True where no actor has an unfinished item between two versions."""
         ends = InprocEnds(program, stream, make_board, peers, team)
@@ -121,6 +122,11 @@ LOST_EPISODES = (
 MADE_ANEW = (
     "Unfinished gradients are computed again at the newest version; everything else continues "
     "where it was."
+)
+NEW_EPISODES = (
+    "The actors were in the middle of their gradients, so all environments begin new episodes, and "
+    "actors with a replay memory of their own fill it again; everything else continues where it "
+    "was."
 )
 IN_THE_MIDDLE = (
     "The actors were in the middle of their unrolls, so all environments begin new episodes; "

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from tianji.envs.atari import make_atari
+from tianji.envs.atari import FrameArguments, games_world, make_atari
 from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import Spaces, World
 from tianji.envs.mending import Mending, OnFailure
@@ -245,7 +245,13 @@ def _build(
         if maker.pool is not None:
             return make_pool(maker.pool, num_envs, num_threads)
         if maker.is_vector:
-            return adapt_vector(_make_vector(maker, num_envs))
+            env = _make_vector(maker, num_envs)
+            frames = getattr(env, "frames", None)
+            return (
+                games_world(env, frames)
+                if isinstance(frames, FrameArguments)
+                else adapt_vector(env)
+            )
         make = partial(_make_single, maker)
         mending = None if on_failure is None else Mending(make, on_failure)
         return SingleWorld([make() for _ in range(num_envs)], mending)

@@ -42,6 +42,8 @@ ENVPOOL = "envpool"
 ATARI = "ale_py.vector_env:AtariVectorEnv"
 OWN_WAY = {"autoreset_mode", "batch_size", "grayscale"}
 """Arguments with which a game is an ordinary vector environment, whose stacks are stored whole."""
+WHOLE_STACKS = "whole_stacks"
+"""An argument of ours for games: store every stack with all its frames, not each frame once."""
 ONE_BY_ONE = "one by one in the actor's process"
 
 
@@ -180,9 +182,14 @@ def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
     extra = _extra_of(spec)
     with usage_errors(spec.id, extra):
         parameters = _vector_parameters(spec)
-    obstacle = _vector_obstacle(spec, kwargs, parameters)
-    if spec.vector_entry_point == ATARI and obstacle is None and not OWN_WAY & kwargs.keys():
-        words = "all at once, on threads of the emulator; each frame is stored once"
+    is_game = spec.vector_entry_point == ATARI
+    theirs = {name: kwargs[name] for name in kwargs if not (is_game and name == WHOLE_STACKS)}
+    obstacle = _vector_obstacle(spec, theirs, parameters)
+    if is_game and obstacle is None and not OWN_WAY & kwargs.keys():
+        stored = (
+            "stacks are stored whole" if kwargs.get(WHOLE_STACKS) else "each frame is stored once"
+        )
+        words = f"all at once, on threads of the emulator; {stored}"
         make = partial(gym.make, spec, disable_env_checker=True)
         return Maker(spec.id, words, make, True, limit, extra, game={**spec.kwargs, **kwargs})
     if obstacle is not None:

@@ -19,7 +19,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
-from tianji.envs.atari import AtariWorld, take_frame_arguments
+from tianji.envs.atari import games_world, take_frame_arguments
 from tianji.envs.find import ENVPOOL, PoolTask
 from tianji.envs.interface import World
 from tianji.envs.single import env_seeds
@@ -106,8 +106,8 @@ def make_pool(task: PoolTask, num_envs: int, num_threads: int) -> World:
     kwargs["num_threads"] = num_threads
     if not _gives_frames(task):
         return PoolWorld(Pool(task.id, kwargs, num_envs))
-    num_frames, life_loss = take_frame_arguments(kwargs)
-    return AtariWorld(Pool(task.id, {**kwargs, "stack_num": 1}, num_envs), num_frames, life_loss)
+    asked = take_frame_arguments(kwargs)
+    return games_world(Pool(task.id, {**kwargs, "stack_num": asked.num_given}, num_envs), asked)
 
 
 def _gives_frames(task: PoolTask) -> bool:

@@ -10,7 +10,7 @@ beside it; ops/frames.py rebuilds the stacks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import gymnasium as gym
 import numpy as np
@@ -26,12 +26,14 @@ Place: TypeAlias = int | tuple[int, Any]
 class Frames(spaces.Box):
     """The newest `num_frames` frames of an environment, oldest first; zeros before the reset.
 
-    Policies see the whole stack. Worlds with this space store single frames.
+    Policies see the whole stack. Worlds with this space store single frames, unless is_whole.
     """
 
-    def __init__(self, num_frames: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, num_frames: int, shape: tuple[int, ...], is_whole: bool = False) -> None:
+        """is_whole: every stack is stored with all its frames."""
         super().__init__(0, 255, (num_frames, *shape), np.uint8)
         self.num_frames = num_frames
+        self.is_whole = is_whole
 
 
 class Leaf(NamedTuple):
@@ -48,7 +50,12 @@ class Leaf(NamedTuple):
     @property
     def num_frames(self) -> int:
         """The frames of a stack that is stored frame by frame; 0 for what is stored as it is."""
-        return self.space.num_frames if isinstance(self.space, Frames) else 0
+        return self.space.num_frames if _is_stored_once(self.space) else 0
+
+
+def _is_stored_once(space: gym.Space[Any]) -> TypeGuard[Frames]:
+    """Return whether these are stacks of which each frame is stored once."""
+    return isinstance(space, Frames) and not space.is_whole
 
 
 def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
@@ -106,7 +113,7 @@ class ObservationWriter:
         names = [leaf_name(prefix, leaf.key) for leaf in observation_leaves(space)]
         self._targets = list(zip(names, paths, strict=True))
         # The hot path: a plain space is one assignment, without a loop.
-        if isinstance(space, Frames):
+        if _is_stored_once(space):
             self.write = _write_frame(prefix, space.num_frames - 1)
         else:
             self.write = _write_plain(prefix) if paths == [()] else _write_tree(self._targets)

@@ -34,10 +34,11 @@ from tianji.wording import to_percent
 
 WRONG = 0.15
 """A prediction that is off by more than this share was wrong."""
-_WAITS = {
+WAITS = {
     "grant": "for a grant",
     "parked": "while parked",
     "answers": "for the answers of the inference server",
+    "replies": "for the reply of the learner or the buffer",
     "unrolls": "for unrolls",
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",
@@ -61,15 +62,14 @@ def explain(record: Metrics, plan: RunPlan, engine: str) -> Explanation:
     is_serial = plan.lag_target == 0 or engine == "inline"
     path = _critical_path(account, is_serial)
     if is_serial:
-        best, waits = serial_gain(account, engine), _WAITS
+        best, waits = serial_gain(account, engine), WAITS
         sampling, training = to_percent(account.actors.busy), to_percent(account.learner.busy)
         first = f"Sampling ({sampling} of the time) and training ({training}) take turns."
     elif path == "groups":
-        best, first, waits = gain_of_groups(account), groups_sentence(account), _WAITS
+        best, first, waits = gain_of_groups(account), groups_sentence(account), WAITS
     else:
         best, first = gain(account, path, plan), bottleneck_sentence(account, path)
-        is_behind = path in ("learner", "buffer")
-        waits = _WAITS | ({"grant": "for the learner to catch up"} if is_behind else {})
+        waits = wait_words(path)
     told = [
         first,
         waits_sentence(account, waits, engine),
@@ -78,6 +78,12 @@ def explain(record: Metrics, plan: RunPlan, engine: str) -> Explanation:
         _prediction_sentence(account, plan.prediction),
     ]
     return Explanation(path, tuple(filter(None, told)), best)
+
+
+def wait_words(path: CriticalPath | None) -> dict[str, str]:
+    """Return what each wait is for, in words. Grants follow the learner where it sets the pace."""
+    is_behind = path in ("learner", "buffer")
+    return WAITS | ({"grant": "for the learner to catch up"} if is_behind else {})
 
 
 def explain_status(status: RunStatus) -> Explanation:

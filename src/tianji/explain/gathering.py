@@ -156,8 +156,10 @@ def _overdue_sentence(gather: Gathering) -> str:
 
 
 def _dropped_sentence(gather: Gathering) -> str:
-    if gather["rule"] == "every" or not gather["rounds_per_s"]:
+    if not gather["rounds_per_s"]:
         return ""
+    if gather["rule"] == "every":
+        return _too_old_sentence(gather["discarded_share"])
     share, steps = gather["discarded_share"], gather["discarded_step_share"]
     # A gradient that had only just begun is dropped like any other, and costs next to nothing.
     if min(share, share if steps is None else steps) < WORTH_TELLING:
@@ -174,6 +176,15 @@ def _dropped_sentence(gather: Gathering) -> str:
     return f"{sentence} With m = {2 * gather['num_gradients']}, about {after} of the {of} would be."
 
 
+def _too_old_sentence(share: float) -> str:
+    if share < WORTH_TELLING:
+        return ""
+    return (
+        f"{to_percent(share)} of the gradients were discarded because they were more than max_lag "
+        "versions old: raise max_lag, or use fewer actors."
+    )
+
+
 def _gain(record: Metrics, gather: Gathering, account: Account, path: CriticalPath) -> str:
     """Say what another rule or another m would gain; nothing where that is little."""
     if names := late_actors(gather):
@@ -185,6 +196,8 @@ def _gain(record: Metrics, gather: Gathering, account: Account, path: CriticalPa
         return (
             "Larger rounds or larger gradients would help most: the learner would have less to do."
         )
+    if gather["rule"] == "every":
+        return _gain_of_length(gather, account, path)
     if gather["rule"] != "barrier" or path != "neither":
         return _gain_of_m(gather, account, path)
     more = _without_waiting(record, account)
@@ -209,6 +222,19 @@ def _without_waiting(record: Metrics, account: Account) -> float:
     return min(more, account.usable_cores / on_core)
 
 
+def _gain_of_length(gather: Gathering, account: Account, path: CriticalPath) -> str:
+    if path == "neither" and _waits_for_versions(gather, account):
+        return (
+            "Longer unrolls would help most: an actor waits until its gradient was applied, before "
+            "it begins the next."
+        )
+    return ""
+
+
+def _waits_for_versions(gather: Gathering, account: Account) -> bool:
+    return account.actors.waits.get("grant", 0.0) > 1.0 - LIMIT and gather["times"] == "none"
+
+
 def _gain_of_m(gather: Gathering, account: Account, path: CriticalPath) -> str:
     if (messages := _share_of_messages(gather)) >= LARGE:
         more = to_times(1 / max(LEAST_PART, 1.0 - messages))
@@ -217,7 +243,6 @@ def _gain_of_m(gather: Gathering, account: Account, path: CriticalPath) -> str:
     if dropped >= MUCH_DROPPED:
         more = to_times(1 / max(LEAST_PART, 1.0 - dropped))
         return f"A larger m would help most: less is dropped (up to {more} as many gradients)."
-    waits = account.actors.waits.get("grant", 0.0) > 1.0 - LIMIT
-    if path == "neither" and waits and gather["times"] == "none":
+    if path == "neither" and _waits_for_versions(gather, account):
         return "A larger m would help most: the actors wait for the next version after each round."
     return ""

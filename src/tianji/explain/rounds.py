@@ -41,7 +41,8 @@ def rule_in_short(gather: Gathering) -> str:
 def round_in_words(gather: Gather) -> str:
     """Say what a round takes, as the settings of a run ask for it."""
     if gather.rule == "every":
-        return "every gradient makes a version (AFedPG in our reconstruction)"
+        note = f" ({gather.note})" if gather.note else ""
+        return f"every gradient makes a version{note}"
     words = round_takes(gather.rule, gather.num_gradients)
     if gather.rule in ("first", "harmonic") and gather.first_num_gradients != gather.num_gradients:
         words += f"; {gather.first_num_gradients} in the first"

@@ -191,6 +191,8 @@ def _gain_of_neither(account: Account, plan: RunPlan) -> str:
             else "Another place of inference (`tianji plan` measures them)"
         )
         return f"{how} may help most: the actors wait for the answers of the server."
+    if account.actors.waits.get("replies", 0.0) > 1 - LIMIT:
+        return "A style whose actors do not wait for replies would help most."
     longer = "a longer queue (queue_size)" if plan.queue_size else "a higher max_lag"
     return f"More even work or {longer} would help most: the two sides wait for each other in turn."
 

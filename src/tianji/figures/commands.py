@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tianji
 from tianji.errors import TianjiError
 
 
@@ -56,7 +55,7 @@ def train_on(cores: Sequence[int], words: Sequence[str], limit_s: float) -> Comm
 
 def environment() -> dict[str, str]:
     """Return an environment in which the same tianji is found from any folder."""
-    paths = [str(Path(tianji.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 

@@ -104,6 +104,8 @@ class Group:
             lag_histogram=buffer["lag_histogram"],
             ratio=Ratio(target=self._ratio, actual=actual),
             discarded_items=buffer["discarded_items"],
+            blocked_inserts=self.gauges.buffer[Gauge.BLOCKED],
+            blocked_s=self.gauges.buffer[Gauge.BLOCKED_NS] / 1e9,
             env_failures=sum(row[Gauge.ENV_FAILURES] for row in self.gauges.actors),
             learner={**self.learner.metrics, **buffer["store"]},
         )

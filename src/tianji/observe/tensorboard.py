@@ -32,6 +32,8 @@ _SINGLE = {
     "env_failures": "actor/env_failures",
     "restarts": "supervisor/restarts",
     "discarded_items": "buffer/discarded_items",
+    "blocked_inserts": "buffer/blocked_inserts",
+    "blocked_s": "buffer/blocked_s",
     "wall_s": "supervisor/wall_s",
 }
 _GROUPS = {

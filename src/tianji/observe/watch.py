@@ -271,7 +271,9 @@ def _waited_s(names: _Names, grown: Rows, no_core_ns: Mapping[str, int], parked_
     """`core` overlaps with the rest: a role may lack a core at work and on waking up."""
     found = {}
     for name in names.actors:
-        answers = {"answers": grown[name][Gauge.ANSWER_NS]} if names.has_server else {}
+        answer_ns = grown[name][Gauge.ANSWER_NS]
+        of_whom = "answers" if names.has_server else "replies"
+        answers = {of_whom: answer_ns} if names.has_server or answer_ns else {}
         wait_ns = grown[name][Gauge.WAIT_NS] - sum(answers.values())
         parked = min(wait_ns, parked_ns)
         core = no_core_ns.get(name, 0)

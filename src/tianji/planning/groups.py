@@ -66,7 +66,7 @@ def _check_actor_hosts(config: RunConfig) -> None:
         raise UsageError(
             f"{asked}: every gradient of {config.algorithm.name} makes a version of its own, so "
             "that nothing can be added up on the actors' hosts. Leave --actor-hosts out, or use "
-            "--algorithm rennala-nigt."
+            "--algorithm rennala-nigt, ppo or impala."
         )
     if isinstance(gather, Gather) and gather.realisation == "all-reduce":
         raise UsageError(

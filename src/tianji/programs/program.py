@@ -16,6 +16,14 @@ A server may infer for actors in other processes:
 
           actor --(Board: rows)--> inference <--(Board: policy)-- learner
 
+Actors may have to ask for the policy before each item, and wait for the answer:
+
+          actor --(Board: request; version)--> learner
+
+They may also have to wait until the buffer has confirmed each item:
+
+          buffer --(Board: items taken)--> actor
+
 Feedback says which version a batch has led to and asks for the buffer's state and figures, which
 come back as answers. Where buffer and learner share a worker, these are calls (buffer/remote.py).
 
@@ -46,6 +54,10 @@ BATCHES = "batches"
 FEEDBACK = "feedback"
 ANSWERS = "answers"
 POLICY = "policy"
+REQUESTS = "requests"
+"""Name of the wire by which actors ask for the policy before each item, where they have to."""
+CONFIRMATIONS = "confirmations"
+"""Name of the wire by which the buffer confirms each item, where actors wait for that."""
 TOTAL = "total"
 """Name of the wire by which actors and learner add up their sums, where that is an all-reduce."""
 FEEDBACK_SLOTS = 4
@@ -143,6 +155,10 @@ class Program:
 
     def has_wire(self, name: str) -> bool:
         return any(wire.name == name for wire in self.wires)
+
+    def is_source(self, role: Role, name: str) -> bool:
+        """Return whether a role writes to the wire of this name."""
+        return any(role.name in wire.sources for wire in self.wires if wire.name == name)
 
     def splits(self, wire: Wire) -> bool:
         """Return whether the ends of a wire live in different workers."""

@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 from tianji.errors import UsageError, did_you_mean
+from tianji.programs.ablations import (
+    balance,
+    lock_step,
+    reverb,
+    stacks,
+    uncorrected,
+    unplanned,
+    waits,
+)
 from tianji.programs.style import Style
-from tianji.programs.styles import apex, gala, impala, sample_factory, seed, serial, tianji
+from tianji.programs.styles import (
+    a3c,
+    apex,
+    gala,
+    gorila,
+    impala,
+    sample_factory,
+    seed,
+    serial,
+    tianji,
+)
 
 STYLES: dict[str, Style] = {
     style.name: style
@@ -14,8 +33,20 @@ STYLES: dict[str, Style] = {
         impala.STYLE,
         seed.STYLE,
         apex.STYLE,
+        a3c.STYLE,
+        gorila.STYLE,
         gala.STYLE,
         sample_factory.STYLE,
+        lock_step.STYLE,
+        waits.REQUEST_REPLY,
+        waits.CONFIRMED,
+        balance.FREE,
+        balance.DROPPING,
+        balance.BLOCKING,
+        unplanned.STYLE,
+        uncorrected.STYLE,
+        stacks.STYLE,
+        reverb.STYLE,
     )
 }
 """All styles, in the order in which they are listed."""

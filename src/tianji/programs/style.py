@@ -17,13 +17,13 @@ from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM, AlgorithmConfig, load_algorithm_config, open_paths
 from tianji.config.settings import ALGORITHM_NAME, spelled_like, value_text
+from tianji.config.values import Values
 from tianji.errors import UsageError
 from tianji.programs.program import Program
 
-Values: TypeAlias = dict[str, Any]
-"""All settings of a run by path, `{"max_lag": 1, "algorithm.gamma": 0.99}`."""
 Given: TypeAlias = frozenset[str]
-"""The paths of the settings that the person gave, beside the preset."""
+"""The paths of the settings that were given beside the style: by the person, or in the preset that
+names it."""
 CHOOSE = "plan.choose"
 
 

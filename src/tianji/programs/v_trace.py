@@ -5,14 +5,15 @@ from __future__ import annotations
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.config.schema import ALGORITHM
-from tianji.programs.style import Given, Values, of_family, with_algorithm
+from tianji.config.values import Values
+from tianji.programs.style import Given, of_family, with_algorithm
 
 NO_UNROLLS = "V-trace learns from unrolls of a policy with action probabilities."
 ONLY_V_TRACE = "its lag is not bounded, so it learns with V-trace."
 EXAMPLES = "ppo or impala"
 MINIBATCHES = 2
 """Updates of each batch. One is too few with the learning rates of PPO, which makes dozens; updates
-as small as those of PPO are too noisy without its clip (cartpole-ppo, 8 seeds)."""
+as small as those of PPO are too noisy without its clip (docs/decisions/0028-styles.md)."""
 _HALF_SQUARED = 2.0
 """The value loss of PPO is a squared error, that of V-trace half of one."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tianji.errors import UsageError, did_you_mean
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -20,6 +21,8 @@ LOCK_FILE = ".lock"
 """The process that trains the run holds a lock on this file."""
 RUNS = Path("runs")
 SEED_PREFIX = "seed-"
+_IN_FOLDERS = (f"{SEED_PREFIX}*", "*-s[0-9]*")
+"""Runs that share a folder: several seeds of one config, and the runs of a comparison."""
 _SHOWN = 10
 
 
@@ -28,10 +31,10 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
     for candidate in (base / name_or_path, Path(name_or_path)):
         if (candidate / CONFIG_FILE).is_file():
             return candidate
-    if seeds := list_seeds(base / name_or_path) or list_seeds(Path(name_or_path)):
+    if inner := list_inner(base / name_or_path) or list_inner(Path(name_or_path)):
         raise UsageError(
-            f"'{name_or_path}' contains {len(seeds)} runs, one for each seed. Name one of them, "
-            f"such as '{name_or_path}/{seeds[0]}'."
+            f"'{name_or_path}' contains {counted(len(inner), 'run')}. Name one of them, such as "
+            f"'{name_or_path}/{inner[0]}'."
         )
     if Path(name_or_path).is_dir():
         raise UsageError(f"'{name_or_path}' is not the folder of a run: it has no {CONFIG_FILE}.")
@@ -48,14 +51,18 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
     )
 
 
-def list_seeds(folder: Path) -> list[str]:
-    """Return the names of the runs in a folder that new_seeds_dir() made."""
-    return sorted(config.parent.name for config in folder.glob(f"{SEED_PREFIX}*/{CONFIG_FILE}"))
+def list_inner(folder: Path) -> list[str]:
+    """Return the names of the runs that share a folder: seeds, or the runs of a comparison."""
+    return sorted(
+        config.parent.name
+        for inner in _IN_FOLDERS
+        for config in folder.glob(f"{inner}/{CONFIG_FILE}")
+    )
 
 
 def list_runs(base: Path = RUNS) -> list[str]:
     """Return the names of the runs, newest first, including `NAME/seed-1`."""
-    patterns = (f"*/{CONFIG_FILE}", f"*/{SEED_PREFIX}*/{CONFIG_FILE}")
+    patterns = (f"*/{CONFIG_FILE}", *(f"*/{inner}/{CONFIG_FILE}" for inner in _IN_FOLDERS))
     configs = [config for pattern in patterns for config in base.glob(pattern)]
     configs.sort(key=lambda config: config.stat().st_mtime, reverse=True)
     return [str(config.parent.relative_to(base)) for config in configs]

@@ -1,6 +1,6 @@
-"""The process of one seed: an ordinary run on its share of the cores.
+"""The process of one of several runs: an ordinary run on its share of the cores.
 
-Takes      a JSON object on standard input: config, folder of all seeds, cores, parent
+Takes      a JSON object on standard input: config, folder of all runs, cores, parent
 Gives      a run folder with its summary; messages on standard error
 Waits for  nothing
 Unblocked  by nothing

@@ -1,4 +1,4 @@
-"""One seed of several, seen from the process that starts them all."""
+"""One of several runs, seen from the process that starts them all."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from tianji.observe.summary import build_summary, read_summary
 from tianji.records import Metrics, Summary, SummaryFacts
 
 
-class SeedRun:
+class ChildRun:
     """Its process and its folder. `start` may be called once."""
 
-    def __init__(self, config: RunConfig, base: Path) -> None:
-        """config: names the run's folder under `base`."""
+    def __init__(self, config: RunConfig, base: Path, label: str) -> None:
+        """config: names the run's folder under `base`. label: what people know the run by."""
         assert config.run is not None
         self.config = config
+        self.label = label
         self.folder = base / config.run
         self.log = base / f"{config.run}.log"
         """The output of the run, which has no terminal of its own."""

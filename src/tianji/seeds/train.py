@@ -8,23 +8,19 @@ touch the others. As many run at the same time as cores and memory allow.
 
 from __future__ import annotations
 
-import os
-import select
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
-from tianji.channels.orders import Stop
 from tianji.checkpoint.durable import replace_json
 from tianji.config.machine import Machine, read_machine
 from tianji.config.run import SEED_LIMIT, RunConfig
 from tianji.display.stream import tell_progress
-from tianji.engines.signals import StopRequest, catch_signals
 from tianji.errors import UsageError
 from tianji.planning.planner import plan_run
 from tianji.run_folder.paths import RUNS, SEED_PREFIX, new_seeds_dir
-from tianji.seeds.one import SeedRun
+from tianji.seeds.one import ChildRun
+from tianji.seeds.run_all import Screen, Shares, run_all
 from tianji.seeds.summary import SUMMARY_FILE, SeedsSummary, sum_up
 
 
@@ -54,19 +50,6 @@ def cores_wanted(config: RunConfig) -> int:
     return (1 if actors == "auto" else actors) + (1 if threads == "auto" else threads)
 
 
-LOOK_S = 0.25
-Shares = tuple[tuple[int, ...], ...]
-
-
-class Screen(Protocol):
-    """Shows people how far the seeds are; `update` is called several times a second."""
-
-    def start(self, runs: Sequence[SeedRun], shares: Shares, folder: Path) -> None: ...
-    def update(self) -> None: ...
-    def event(self, text: str) -> None: ...
-    def stop(self) -> None: ...
-
-
 def train_seeds(
     config: RunConfig, num_seeds: int, screen: Screen, base: Path = RUNS
 ) -> SeedsSummary:
@@ -78,19 +61,15 @@ def train_seeds(
             "Use a smaller --seed."
         )
     shares = _shares(config, num_seeds, read_machine())
-    config = _planned_by_rule(config) if len(shares) > 1 else config
+    config = planned_by_rule(config) if len(shares) > 1 else config
     folder = new_seeds_dir(config, num_seeds, base)
     seeds = range(config.seed, config.seed + num_seeds)
     changes = ({"seed": seed, "run": f"{SEED_PREFIX}{seed}"} for seed in seeds)
-    runs = [SeedRun(config.model_copy(update=change), folder) for change in changes]
-    screen.start(runs, shares, folder)
-    try:
-        with catch_signals() as stop:
-            _run_all(runs, shares, stop, screen)
-    finally:
-        for run in runs:
-            run.kill()
-        screen.stop()
+    runs = [
+        ChildRun(config.model_copy(update=change), folder, f"seed {change['seed']}")
+        for change in changes
+    ]
+    run_all(runs, shares, screen, _title(config, num_seeds, len(shares)), folder)
     started = [run for run in runs if run.is_started]
     if not started:
         folder.rmdir()
@@ -106,33 +85,10 @@ def train_seeds(
     return report
 
 
-def _run_all(runs: Sequence[SeedRun], shares: Shares, stop: StopRequest, screen: Screen) -> None:
-    """Run until all seeds have ended. A seed that has ended leaves its cores to the next."""
-    waiting, free = list(runs), list(shares)
-    going: dict[SeedRun, tuple[int, ...]] = {}
-    told = Stop.NO
-    while going or (waiting and stop.level == Stop.NO):
-        while waiting and free and stop.level == Stop.NO:
-            run, cores = waiting.pop(0), free.pop(0)
-            run.start(cores)
-            going[run] = cores
-        select.select([stop.fd], [], [], LOOK_S)
-        if stop.level > told:
-            told = _pass_on(stop, going, screen)
-        for run in [run for run in going if not run.is_running]:
-            free.append(going.pop(run))
-        screen.update()
-
-
-def _pass_on(stop: StopRequest, going: dict[SeedRun, tuple[int, ...]], screen: Screen) -> Stop:
-    os.read(stop.fd, 64)
-    if stop.level == Stop.FINISH:
-        screen.event(
-            "Every seed finishes its version and saves. Press Ctrl-C again to stop at once."
-        )
-    for run in going:
-        run.ask_to_stop()
-    return stop.level
+def _title(config: RunConfig, num_seeds: int, at_once: int) -> str:
+    how = "" if at_once == num_seeds else f", {at_once} at a time"
+    facts = (config.env_name, config.algorithm.name, config.engine)
+    return " · ".join((*facts, f"{num_seeds} seeds{how}"))
 
 
 def _shares(config: RunConfig, num_seeds: int, machine: Machine) -> Shares:
@@ -154,10 +110,10 @@ def _check(config: RunConfig, machine: Machine, shares: Shares) -> None:
     memory_bytes = machine.memory_bytes // len(shares)
     share = Machine(shares[0], memory_bytes, machine.is_shared)
     with tell_progress(config.observe.display) as tell:
-        plan_run(_planned_by_rule(config), config.envs or config.env, share, tell)
+        plan_run(planned_by_rule(config), config.envs or config.env, share, tell)
 
 
-def _planned_by_rule(config: RunConfig) -> RunConfig:
+def planned_by_rule(config: RunConfig) -> RunConfig:
     """Plan by rule: runs that measure at the same time would disturb each other."""
     if config.plan.source != "auto":
         return config

@@ -116,18 +116,18 @@ def idle_shares(roles: Sequence[RoleSpans]) -> dict[str, Share]:
     """Return the shares by role name."""
     begun = [role.start_ns[role.kind == Kind.BEGIN] for role in roles]
     begun_ns = min((int(starts.min()) for starts in begun if len(starts)), default=0)
-    processes: dict[int, list[RoleSpans]] = defaultdict(list)
+    threads: dict[tuple[int, int], list[RoleSpans]] = defaultdict(list)
     for role in roles:
-        processes[role.pid].append(role)
+        threads[role.pid, role.thread].append(role)
     shares: dict[str, Share] = {}
-    for members in processes.values():
-        for name, share in _shares_of_process(members, begun_ns).items():
+    for members in threads.values():
+        for name, share in _shares_of_thread(members, begun_ns).items():
             before = shares.get(name, Share(0.0, 0.0))
             shares[name] = Share(before.busy_s + share.busy_s, before.idle_s + share.idle_s)
     return shares
 
 
-def _shares_of_process(members: Sequence[RoleSpans], begun_ns: int) -> dict[str, Share]:
+def _shares_of_thread(members: Sequence[RoleSpans], begun_ns: int) -> dict[str, Share]:
     kept = [role.spans() & (role.end_ns > begun_ns) for role in members]
     pairs = list(zip(members, kept, strict=True))
     start_ns = np.concatenate([role.start_ns[keep] for role, keep in pairs]).clip(begun_ns)

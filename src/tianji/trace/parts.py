@@ -85,7 +85,7 @@ def trace_sender(sender: Sender, actor: int, spans: Spans) -> Sender:
         start_ns = _clock_ns()
         grant = sender.reserve()
         if grant is None:
-            spans.idle = Kind.PACED
+            spans.idle = Kind.WAIT if sender.is_waiting() else Kind.PACED
             return None
         spans.subject = item_id(actor, grant.round)
         spans.add_rest(Kind.BEGIN, start_ns, spans.subject)

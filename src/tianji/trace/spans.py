@@ -140,8 +140,9 @@ class Spans:
         return recorded
 
 
-def open_spans(run_dir: Path, role: str, capacity: int = CAPACITY) -> Spans:
-    """Open a new ring for this role and process.
+def open_spans(run_dir: Path, role: str, capacity: int = CAPACITY, thread: int = 0) -> Spans:
+    """Open a new ring for this role and process. Roles of a process with the same `thread` take
+    turns.
 
     The disk space is allocated now, because writing to a mapped file on a full disk would kill the
     process. Without disk space the role uses a ring in memory that nobody reads.
@@ -150,7 +151,7 @@ def open_spans(run_dir: Path, role: str, capacity: int = CAPACITY) -> Spans:
     try:
         folder = run_dir / SPANS_FOLDER
         folder.mkdir(exist_ok=True)
-        with (folder / f"{role}-{os.getpid()}{SUFFIX}").open("wb+") as file:
+        with (folder / f"{role}-{os.getpid()}-{thread}{SUFFIX}").open("wb+") as file:
             os.posix_fallocate(file.fileno(), 0, size)
             return Spans(mmap.mmap(file.fileno(), size), capacity)
     except OSError as error:
@@ -164,6 +165,8 @@ class RoleSpans:
 
     role: str
     pid: int
+    thread: int
+    """Roles of a process with the same number take turns on one thread."""
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
     subject: NDArray[np.int64]
@@ -178,7 +181,7 @@ class RoleSpans:
 
 def read_spans(path: Path) -> RoleSpans:
     """Read a file that open_spans made, also that of a process that was killed."""
-    role, _, pid = path.name.removesuffix(SUFFIX).rpartition("-")
+    role, pid, thread = path.name.removesuffix(SUFFIX).rsplit("-", 2)
     room = np.fromfile(path, RECORD)
     records = room[room["tag"] != 0]
     records = records[np.argsort(records["tag"])]
@@ -190,6 +193,7 @@ def read_spans(path: Path) -> RoleSpans:
     return RoleSpans(
         role=role,
         pid=int(pid),
+        thread=int(thread),
         start_ns=start_ns,
         end_ns=start_ns + records["duration_ns"],
         subject=records["subject"].astype(np.int64),

@@ -79,6 +79,8 @@ class SimulatedUnrolls(Job):
         return self._slice
 
     def _begin(self) -> bool:
+        # The last unroll was in work until now: it left when the time of its last tick was over.
+        self._gauges[Gauge.STARTED_VERSION] = 0
         version = self._end.version()
         if version < 0:
             return False
@@ -102,7 +104,6 @@ class SimulatedUnrolls(Job):
         newest = self._end.version()
         self._end.send(self._grant, self._oldest, newest, steps, self._started_ns)
         self._grant = None
-        self._gauges[Gauge.STARTED_VERSION] = 0
         self._gauges[Gauge.STEPS] += steps
         self._gauges[Gauge.ITEMS] += 1
 

@@ -12,8 +12,9 @@ from tests.fakes.scripted import (
     write_version,
 )
 from tianji.actor.assembler import ActorOrders, Inference
+from tianji.actor.episodes import OngoingEpisodes, OngoingPlan
 from tianji.actor.role import Actor, ActorPlan
-from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
+from tianji.actor.unrolls import UnrollAssembler
 from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.orders import BufferRows
 
@@ -43,10 +44,12 @@ class Rig:
         self.poison()
         inference = Inference(self.acting, self.board, self.acting.read_policy)
         steps_per_round = num_actors * length * num_envs
-        plan = UnrollPlan(
+        plan = OngoingPlan(
             lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()
         )
-        assembler = UnrollAssembler(plan, inference, ActorOrders(self.rows), now_ns)
+        assembler = UnrollAssembler(
+            OngoingEpisodes(plan), inference, ActorOrders(self.rows), now_ns
+        )
         self.actor = Actor(
             ActorPlan(0, num_rows, plan.observed), self.world, inference, assembler,
             self.stream.sender(0), self.rows, now_ns,

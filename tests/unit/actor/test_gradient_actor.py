@@ -10,6 +10,7 @@ from tests.fakes.scripted import (
     write_version,
 )
 from tianji.actor.assembler import ActorOrders, Inference
+from tianji.actor.episodes import FreshEpisodes
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.role import Actor, ActorPlan
 from tianji.channels.contributions import ContributionWriter, contribution_bytes
@@ -32,7 +33,7 @@ class CountingEstimator:
     def look_ahead(self):
         self.moves.append("ahead")
 
-    def begin(self):
+    def begin(self, version):
         self.moves.append("begin")
         self.sum_P[:], self.count = 0, 0
 
@@ -59,13 +60,14 @@ class Rig:
         self.sums = sums or InprocBoard(contribution_bytes(P))
         self.stream = InprocStream(scripted_layout(ROWS, 2), num_slots=4, num_lanes=1)
         self.writer = ContributionWriter(self.sums, self.sums)
-        self.actor = self.make_actor(GradientPlan(ROWS, seed))
+        self.episodes = FreshEpisodes(seed)
+        self.actor = self.make_actor(GradientPlan(ROWS))
 
     def make_actor(self, plan, timing=None):
         inference = Inference(self.acting, self.board, self.acting.read_policy)
         assembler = GradientAssembler(
-            plan, inference, self.estimator, self.writer, ActorOrders(self.rows), self.gauges,
-            self.clock, timing,
+            plan, inference, self.estimator, self.episodes, self.writer, ActorOrders(self.rows),
+            self.gauges, self.clock, timing,
         )  # fmt: skip
         return Actor(
             ActorPlan(0, ROWS, {"obs": 0}), self.world, inference, assembler, self.stream.sender(0),

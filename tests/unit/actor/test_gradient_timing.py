@@ -17,7 +17,7 @@ class TimedRig(Rig):
         super().__init__(complete_after)
         config = TimesConfig(law="equal", unit_s=UNIT_NS / 1e9, per=per)
         timing = Timing(Times(config, 1, num_parameters=1, seed=0), 0, "first")
-        self.actor = self.make_actor(GradientPlan(ROWS, 0, times_rows=per == "step"), timing)
+        self.actor = self.make_actor(GradientPlan(ROWS, times_rows=per == "step"), timing)
         self.start = self.now
         self.publish(0)
         self.grant(3)

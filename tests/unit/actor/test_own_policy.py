@@ -6,7 +6,8 @@ import torch
 
 from tests.fakes.scripted import gauge_row
 from tianji.actor.rank import OwnPolicy
-from tianji.algorithms.policy_gradient.update import GatheredUpdate
+from tianji.algorithms.gathered import GatheredUpdate
+from tianji.algorithms.policy_gradient.update import Ascent
 from tianji.algorithms.whole import WholeSnapshot
 from tianji.channels.gauges import Gauge
 from tianji.channels.inproc import InprocBoard
@@ -35,7 +36,8 @@ def build():
     theta_P = flatten(model).vector_P
     point = Point(theta_P, theta_P.clone(), model.ahead, model.direction, model.eta)
     with torch.no_grad():
-        return model, GatheredUpdate(Nigt(point, Pace(alpha=0.1, eta=0.2, schedule="decaying")))
+        pace = Pace(alpha=0.1, eta=0.2, schedule="decaying")
+        return model, GatheredUpdate(Ascent(Nigt(point, pace)))
 
 
 def weigh_means(count):

@@ -16,15 +16,28 @@ def check(name, action=DISCRETE, observation=VECTOR, settings=None, **config):
     load_algorithm(name).check(Spaces(observation, action), run)
 
 
-@pytest.mark.parametrize("name", ["ppo", "impala", "dqn"])
+@pytest.mark.parametrize("name", ["ppo", "impala", "dqn", "a3c", "gorila"])
 def test_defaults_work_for_cartpole(name):
     check(name)
 
 
+@pytest.mark.parametrize("name", ["dqn", "gorila"])
 @pytest.mark.parametrize("action", ["box", "multidiscrete", "multibinary"])
-def test_dqn_needs_one_choice(action):
-    with pytest.raises(UsageError, match=r"DQN needs a Discrete action space.*Use ppo or impala"):
-        check("dqn", ACTIONS[action])
+def test_q_values_need_one_choice(name, action):
+    with pytest.raises(UsageError, match=r"needs a Discrete action space.*Use ppo, impala or a3c"):
+        check(name, ACTIONS[action])
+
+
+@pytest.mark.parametrize("name", ["a3c", "gorila"])
+@pytest.mark.parametrize("what", ["observations", "rewards"])
+def test_a_learner_that_sees_no_steps_cannot_normalise(name, what):
+    with pytest.raises(UsageError, match=rf"normalize.{what} .*{name} the learner sees gradients"):
+        check(name, normalize={what: True})
+
+
+def test_gorila_refuses_a_memory_that_never_fills():
+    with pytest.raises(UsageError, match=r"warmup_steps 500 .* replay_size 400"):
+        check("gorila", settings={"warmup_steps": 500, "replay_size": 400})
 
 
 @pytest.mark.parametrize("name", ["ppo", "impala"])

@@ -8,7 +8,7 @@ import torch
 from gymnasium import spaces
 
 from tests.fakes.experience import ACTIONS, GATHERED, VECTOR, Rig
-from tianji.algorithms.interface import Gather
+from tianji.algorithms.interface import Gather, OwnReplay
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.config.schema import load_algorithm_config
@@ -47,7 +47,19 @@ def batch_of(vector, weight=1.0):
         ("rennala-pg", {"m": 2}, Gather("first", 2, 2), 2),
         ("malenia-nigt", {"m": 7, "absent_after_s": 3}, Gather("harmonic", 7, 7, "server", 3), 7),
         ("sync-nigt", {"realisation": "all-reduce"}, Gather("barrier", 1, 1, "all-reduce"), 3),
-        ("afedpg", {}, Gather("every"), 1),
+        ("afedpg", {}, Gather("every", note="AFedPG in our reconstruction"), 1),
+        ("a3c", {}, Gather("every", fresh=False, max_lag=100), 1),
+        (
+            "gorila",
+            {"n_step": 3, "batch_size": 8},
+            Gather(
+                "every",
+                fresh=False,
+                max_lag=100,
+                memory=OwnReplay(capacity_steps=100_000, warmup_steps=1000, batch_size=8, n_step=3),
+            ),
+            1,
+        ),
     ],
 )
 def test_every_algorithm_has_its_rule(name, settings, gather, gradients):
@@ -166,7 +178,7 @@ def test_a_gradient_of_which_every_first_step_failed_is_zero():
     rig = Rig("rennala-nigt")
     estimator = rig.algorithm.build_estimator(rig.model, rig.spaces, rig.config)
     unroll = {**ends([]), "valid": np.zeros((6, 2), np.bool_)}
-    estimator.begin()
+    estimator.begin(version=0)
     estimator.add(unroll, 6)
     assert estimator.count == 1
     assert not estimator.sum_P.any()

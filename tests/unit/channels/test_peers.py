@@ -18,7 +18,7 @@ from tianji.channels.peers.cards import shared_cards
 from tianji.channels.peers.gloo import LIFE_S, GlooPeers
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.channels.peers.interface import ALONE, gathered, total
-from tianji.channels.peers.shared import HALF_BYTES, SharedPeers
+from tianji.channels.peers.shared import HALF_BYTES, SharedPeers, _take_part
 from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.peers.turns import Turns
 from tianji.errors import ReduceBroken, UsageError
@@ -373,6 +373,22 @@ def test_a_rank_that_dies_while_others_wait_for_it_is_met_when_it_has_started_ag
         return total(meet(1, fds), [5.0])
 
     assert on_threads([waits, dies]) == [[7.0], [7.0]]
+
+
+def test_a_rank_that_dies_as_soon_as_it_has_met_the_others_breaks_their_first_sum():
+    """It has posted nothing but its card: nobody may wait for more from it before a sum."""
+    fds = boards(2)
+
+    def dies():
+        part = _take_part(fds.parts[1])
+        shared_cards(1, fds.cards).agree()
+        del part
+
+    child = FORK.Process(target=dies)
+    child.start()
+    peers = in_shared_memory(0, fds)
+    child.join(LONG_S)
+    assert "another one has died" in seconds_to_fail(peers)[1]
 
 
 @between_processes

@@ -168,7 +168,7 @@ def test_rounds_of_gradients_have_a_page_of_their_own(capfd, measured):
         "the first 12 gradients, from any actor",
         "at most 25 % of the gradients: up to 4 are unfinished when a round closes",
         "their number is part of the method",
-        "tianji simulate rennala-nigt",
+        "tianji simulate --algorithm rennala-nigt",
     ):
         assert words in page
     assert measured == []

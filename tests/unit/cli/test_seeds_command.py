@@ -59,7 +59,10 @@ def test_an_interrupted_command_names_what_to_resume_and_what_never_started(caps
 def test_other_commands_say_that_seeds_belong_to_train(verb, capfd):
     assert main([verb, "--seeds", "3", "--json"]) == 2
     error = json.loads(capfd.readouterr().out)["error"]
-    assert "--seeds is an option of `tianji train` only" in error and "mean" not in error
+    assert (
+        "--seeds is an option of `tianji train` and `tianji compare`" in error
+        and "mean" not in error
+    )
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", ""])

@@ -16,6 +16,8 @@ PROMISED = {
     "pong-dqn",
     "pong-apex",
     "cartpole-impala",
+    "cartpole-a3c",
+    "cartpole-gorila",
     "acrobot-ppo",
     "lunarlander-dqn",
     "hopper-ppo",

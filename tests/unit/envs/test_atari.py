@@ -59,6 +59,21 @@ def test_a_lost_life_is_marked_and_the_game_goes_on(played):
     np.testing.assert_array_equal(rows["terminated"][1:], (after == 0) & rows["valid"][1:])
 
 
+def test_whole_stacks_are_the_same_observations_in_four_times_the_bytes(played):
+    _, rows, stacks, _ = played
+    kwargs = {**KWARGS, "episodic_life": True, "whole_stacks": True}
+    world = build_world("ALE/Breakout-v5", kwargs, NUM_ENVS)
+    whole = make_rows(world, NUM_STEPS)
+    world.reset(SEED, whole)
+    for t, actions in enumerate(np.random.default_rng(0).integers(4, size=(NUM_STEPS, NUM_ENVS))):
+        world.step(actions, whole, t)
+    world.close()
+    np.testing.assert_array_equal(whole["obs"], stacks)
+    for name in ("reward", "terminated", "truncated", "valid", "life_lost"):
+        np.testing.assert_array_equal(whole[name], rows[name])
+    assert whole["obs"][1:].nbytes == 4 * rows["obs"][4:].nbytes
+
+
 @pytest.mark.parametrize(
     ("kwargs", "words"),
     [

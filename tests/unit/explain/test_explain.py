@@ -263,6 +263,16 @@ def test_waiting_for_answers_is_told_apart_from_waiting_for_a_grant():
     assert on_gpu.startswith("Another place of inference (`tianji plan` measures them) may help")
 
 
+def test_waiting_for_replies_is_told_and_what_would_help():
+    record = make_record(0.3, 0.3, num_actors=2, cores=8)
+    for name in ("actor-0", "actor-1"):
+        record["waited_s"][name] = {"grant": 2.0, "replies": 4.0, "parked": 0.0, "core": 0.0}
+    found = told(record)
+    waits = "each actor waited 4.0 s for the reply of the learner or the buffer and 2.0 s for a"
+    assert waits in found.sentences[1]
+    assert found.gain == "A style whose actors do not wait for replies would help most."
+
+
 def test_a_server_that_works_all_the_time_is_the_bottleneck():
     found = told(served(server=0.96))
     assert found.critical_path == "inference"

@@ -110,9 +110,19 @@ def test_waits_that_would_be_told_as_no_seconds_are_left_out():
 
 
 def test_every_gradient_that_makes_a_version_drops_nothing():
-    sentences = " ".join(told(rule="every").sentences)
+    sentences = " ".join(told(rule="every", discarded_share=0.0).sentences)
     assert "Every gradient makes a version: 25.4 gradients/s;" in sentences
     assert "ropped" not in sentences and "rounds/s" not in sentences
+
+
+def test_gradients_that_were_too_old_are_told():
+    sentences = " ".join(told(rule="every", discarded_share=0.25).sentences)
+    assert "25 % of the gradients were discarded because they were more than max_lag" in sentences
+
+
+def test_actors_that_wait_for_their_own_gradients_gain_by_longer_unrolls():
+    found = told(actors=0.5, learner=0.5, rule="every", discarded_share=0.0)
+    assert found.gain.startswith("Longer unrolls would help most")
 
 
 def test_simulated_times_are_not_work():

@@ -35,7 +35,7 @@ class Rig:
         self.training = roles.training(program.of_kind("learner")[0], actor_states)
         self.buffer, self.learner = self.training.group.buffer, self.training.group.learner
         self.writer = self.training._checkpoints._writer
-        self.board = ends.policy_reader()
+        self.board = ends.policy_reader(program.of_kind("learner")[0])
 
     def _report(self, report):
         self.reports.append(report)

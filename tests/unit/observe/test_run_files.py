@@ -265,7 +265,7 @@ def test_a_summary_has_the_keys_that_scripts_rely_on(tmp_path):
         "run_dir", "episodes", "best_mean_return_100", "lag_histogram", "checkpoint", "busy_s",
         "planning_s", "waited_s", "critical_path", "explanation", "predicted", "prediction_error",
         "replans", "gather", "returns_by_env", "can_be_filmed", "device", "inference",
-        "gpu", "groups", "hosts",
+        "gpu", "groups", "hosts", "blocked_inserts", "blocked_s",
     }  # fmt: skip
     assert (summary["env"], summary["target_return"], summary["env_steps"]) == (
         "CartPole-v1", 475.0, 41_000

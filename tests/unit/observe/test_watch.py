@@ -137,6 +137,16 @@ def test_an_actor_waits_for_grants_and_for_the_answers_of_a_server():
     assert found["busy_share"]["inference"] == 0.25
 
 
+def test_without_a_server_an_actor_waits_for_replies(rig):
+    rig.watch.look()
+    rig.add("actor-0", Gauge.WAIT_NS, 5 * S)
+    rig.add("actor-0", Gauge.ANSWER_NS, 3 * S)
+    rig.pass_s(8)
+    waited = rig.watch.now().measured["waited_s"]
+    assert waited["actor-0"] == {"grant": 2.0, "parked": 0.0, "replies": 3.0, "core": 0.0}
+    assert "replies" not in waited["actor-1"], "it waited for none"
+
+
 def test_the_time_of_the_learner_includes_the_buffer_it_shares_a_process_with(rig):
     rig.watch.look()
     rig.add("learner", Gauge.BUSY_NS, 4 * S)

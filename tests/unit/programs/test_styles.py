@@ -1,7 +1,11 @@
 """What each style makes of the settings of a preset, and where its roles live."""
 
+import pytest
+
 from tests.contracts.test_style import config_of, program_of
+from tianji.config.files import save_config
 from tianji.config.overrides import make_config
+from tianji.errors import UsageError
 from tianji.programs.styles.gala import GROUPS
 
 
@@ -48,7 +52,7 @@ def test_apex_keeps_the_network_and_the_returns_and_draws_by_priority():
 
 def test_gala_divides_the_environments_among_its_groups():
     found = make_config("cartpole-ppo", style="gala")
-    assert (found.num_groups, found.combine) == (GROUPS, "gossip")
+    assert (found.num_groups, found.combine, found.combine_every) == (GROUPS, "gossip", 1)
     assert found.num_groups * found.num_envs == make_config("cartpole-ppo").num_envs
     asked = make_config("cartpole-ppo", style="gala", num_envs=6, num_groups=3)
     assert (asked.num_groups, asked.num_envs) == (3, 6), "num_envs is that of one group"
@@ -73,3 +77,24 @@ def test_sample_factory_has_two_actors_in_every_process():
 
 def test_actors_of_impala_have_a_policy_of_their_own():
     assert program_of("impala")[0].of_kind("inference") == ()
+
+
+def test_a_run_is_repeated_exactly_from_its_config(tmp_path):
+    given = make_config("cartpole-ppo", style="gala", combine_every=4, num_groups=3)
+    path = tmp_path / "config.yaml"
+    save_config(given, path)
+    assert make_config(str(path)) == given, "what was given beside the style is not replaced"
+    assert make_config(str(path), style="serial").num_groups == 1, "unless another one is named"
+
+
+def test_a_preset_that_contradicts_its_own_style_is_refused(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("style: lock-step\nenv: CartPole-v1\nmax_lag: 3\n")
+    with pytest.raises(UsageError, match="style is 'lock-step', and max_lag is '3'"):
+        make_config(str(path))
+
+
+def test_settings_beside_a_style_in_a_preset_outlive_another_algorithm(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("style: a3c\nenv: CartPole-v1\nalgorithm: {unroll_length: 64}\n")
+    assert algorithm(str(path)).unroll_length == 64

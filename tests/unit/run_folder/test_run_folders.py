@@ -109,8 +109,10 @@ def test_a_run_of_several_environments_is_named_after_a_few(
     assert default_run_name(config) == name
 
 
-def test_runs_of_several_seeds_are_listed_too(tmp_path):
-    for name in ("one", "three/seed-1"):
+def test_runs_that_share_a_folder_are_listed_too(tmp_path):
+    for name in ("one", "three/seed-1", "styles/impala-s2"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "config.yaml").touch()
-    assert sorted(list_runs(tmp_path)) == ["one", "three/seed-1"]
+    assert sorted(list_runs(tmp_path)) == ["one", "styles/impala-s2", "three/seed-1"]
+    with pytest.raises(UsageError, match=r"contains 1 run\..*such as 'styles/impala-s2'"):
+        find_run("styles", tmp_path)

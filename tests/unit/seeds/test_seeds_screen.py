@@ -14,6 +14,7 @@ def seed_run(seed, state):
     """A seed that is `waiting`, `running` or `ended`."""
     return SimpleNamespace(
         config=make_config(seed=seed),
+        label=f"seed {seed}",
         is_started=state != "waiting",
         is_running=state == "running",
         record=lambda: None,
@@ -25,18 +26,20 @@ def seed_run(seed, state):
 def test_more_seeds_than_lines_show_those_that_run_and_the_last_that_ended():
     states = ["ended"] * 20 + ["running"] * 2 + ["waiting"] * 8
     screen = _Live()
-    screen.begin([seed_run(i, state) for i, state in enumerate(states)], ((0,), (1,)), Path("runs"))
+    screen.begin(
+        [seed_run(i, state) for i, state in enumerate(states)], "CartPole-v1", Path("runs")
+    )
     screen.newly_ended()
-    _, *seeds, last = [line.plain for line in screen._seed_lines(100)]
+    _, *seeds, last = [line.plain for line in screen._run_lines(100)]
     assert len(seeds) == MOST_LINES
     assert seeds[0].startswith("seed 6 ") and seeds[-1].startswith("seed 21 ")
-    assert last == "all seeds 20 ended, 2 running, 8 not started"
+    assert last == "all runs 20 ended, 2 running, 8 not started"
 
 
 def test_a_seed_that_measures_its_plan_says_what_it_does():
     screen = _Live()
-    screen.begin([seed_run(1, "running")], ((0,),), Path("runs"))
-    _, line = [line.plain for line in screen._seed_lines(100)]
+    screen.begin([seed_run(1, "running")], "CartPole-v1", Path("runs"))
+    _, line = [line.plain for line in screen._run_lines(100)]
     assert line == "seed 1    starting          An actor with 32 environments: 355,140 steps/s."
 
 
@@ -45,5 +48,5 @@ def test_a_closed_pipe_does_not_end_the_seeds(monkeypatch):
     os.close(reader)
     monkeypatch.setattr(sys, "stderr", os.fdopen(writer, "w"))
     screen = make_screen("plain")
-    screen.start([seed_run(1, "running")], ((0,),), Path("runs"))
-    screen.event("Every seed finishes its version.")
+    screen.start([seed_run(1, "running")], "CartPole-v1", Path("runs"))
+    screen.event("Every run finishes its version.")

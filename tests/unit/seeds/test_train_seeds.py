@@ -12,11 +12,12 @@ from tianji.engines.signals import StopRequest
 from tianji.errors import UsageError
 from tianji.observe.summary import build_summary
 from tianji.run_folder.paths import find_run
+from tianji.seeds import run_all as running
 from tianji.seeds import train as module
-from tianji.seeds.one import SeedRun
+from tianji.seeds.one import ChildRun
 from tianji.seeds.screen import make_screen
 from tianji.seeds.summary import spread, sum_up
-from tianji.seeds.train import _run_all, train_seeds
+from tianji.seeds.train import train_seeds
 
 
 class Run:
@@ -57,7 +58,7 @@ class Screen:
 
 @pytest.fixture
 def stop(monkeypatch):
-    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    monkeypatch.setattr(running, "LOOK_S", 0.0)
     request = StopRequest()
     yield request
     request.close()
@@ -66,7 +67,7 @@ def stop(monkeypatch):
 def test_whoever_ends_leaves_its_cores_to_the_next(stop):
     going = []
     runs = [Run(name, going, looks) for name, looks in (("a", 1), ("b", 9), ("c", 1), ("d", 1))]
-    _run_all(runs, ((0, 1), (2, 3)), stop, Screen())
+    running._until_all_ended(runs, ((0, 1), (2, 3)), stop, Screen())
     assert [run.cores for run in runs] == [(0, 1), (2, 3), (0, 1), (0, 1)]
 
 
@@ -74,7 +75,7 @@ def test_ctrl_c_stops_those_that_go_on_and_starts_no_other(stop):
     going = []
     runs = [Run(name, going, looks=10**9) for name in "abc"]
     screen = Screen(on_update=lambda: stop.ask() if not runs[0].asked else None)
-    _run_all(runs, ((0,), (1,)), stop, screen)
+    running._until_all_ended(runs, ((0,), (1,)), stop, screen)
     assert [run.asked for run in runs] == [1, 1, 0]
     assert [run.is_started for run in runs] == [True, True, False]
     assert len(screen.events) == 1
@@ -120,7 +121,7 @@ class Process:
 
 
 def test_a_seed_that_fails_at_once_leaves_its_last_words(tmp_path):
-    run = SeedRun(counting(run="seed-1"), tmp_path)
+    run = ChildRun(counting(run="seed-1"), tmp_path, "seed 1")
     run._process = Process(returncode=2)
     assert run.summary()["first_cause"] == "ended with exit code 2"
     run.log.write_text("Note: ...\nUnknown environment 'No-Such-Env-v0'.\n\n")
@@ -130,7 +131,7 @@ def test_a_seed_that_fails_at_once_leaves_its_last_words(tmp_path):
 
 
 def test_a_seed_that_was_stopped_before_it_could_sum_up_was_interrupted(tmp_path):
-    run = SeedRun(counting(run="seed-1"), tmp_path)
+    run = ChildRun(counting(run="seed-1"), tmp_path, "seed 1")
     run._process = process = Process()
     run.ask_to_stop()
     run.ask_to_stop()
@@ -173,7 +174,7 @@ def test_seeds_that_do_not_fit_in_memory_together_run_one_after_the_other():
 
 
 def test_ctrl_c_before_the_first_seed_leaves_no_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_run_all", lambda *_: None)
+    monkeypatch.setattr(module, "run_all", lambda *_: None)
     with pytest.raises(KeyboardInterrupt):
         train_seeds(counting(), 2, make_screen("off"), tmp_path)
     assert list(tmp_path.iterdir()) == []

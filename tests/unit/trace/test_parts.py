@@ -59,7 +59,7 @@ def test_with_a_trace_every_role_has_spans(tmp_path):
     assert len([thing for thing in held if isinstance(thing, Spans)]) == 4
     # An actor keeps its world, policy, sender and acting.
     assert len([thing for thing in held if isinstance(thing, Traced)]) == 4 + 3 + 2 + 4
-    names = {path.name.rpartition("-")[0] for path in (tmp_path / SPANS_FOLDER).iterdir()}
+    names = {path.name.rsplit("-", 2)[0] for path in (tmp_path / SPANS_FOLDER).iterdir()}
     assert names == {"actor-0", "buffer", "learner", "evaluator"}
 
 
@@ -72,6 +72,12 @@ class Bell:
 
 
 class EmptySender:
+    def __init__(self):
+        self.awaits_reply = False
+
+    def is_waiting(self):
+        return self.awaits_reply
+
     def reserve(self):
         return None
 
@@ -81,13 +87,18 @@ class EmptySender:
 
 def test_a_sleep_is_paced_only_when_a_grant_was_refused(tmp_path):
     spans = open_spans(tmp_path, "actor-0", 16)
-    bell, sender = trace_bell(Bell(), spans), trace_sender(EmptySender(), 0, spans)
+    lane = EmptySender()
+    bell, sender = trace_bell(Bell(), spans), trace_sender(lane, 0, spans)
     assert (bell.wait(0.5), bell.wait(2.0), bell.ring()) == (False, True, "rung")
     assert sender.reserve() is None
     bell.wait(0.5)
     bell.wait(0.5)
+    lane.awaits_reply = True
+    assert sender.reserve() is None
+    bell.wait(0.5)
     (path,) = (tmp_path / SPANS_FOLDER).iterdir()
-    assert read_spans(path).kind.tolist() == [Kind.WAIT, Kind.WAIT, Kind.PACED, Kind.WAIT]
+    kinds = [Kind.WAIT, Kind.WAIT, Kind.PACED, Kind.WAIT, Kind.WAIT]
+    assert read_spans(path).kind.tolist() == kinds
 
 
 def test_a_wrapper_shows_the_parts_own_state(tmp_path):

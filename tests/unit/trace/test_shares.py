@@ -28,6 +28,14 @@ def test_roles_of_one_process_are_idle_while_the_other_has_its_turn():
     assert in_ns(shares["learner"]) == (40 + 8 + 5 + 5, 42)
 
 
+def test_roles_on_threads_of_one_process_work_at_the_same_time():
+    learner = ring("learner", (U, 0, 40), (W, 40, 100))
+    inference = ring("inference", (A, 10, 30), (W, 30, 60), (A, 60, 100), thread=1)
+    shares = idle_shares([BEGUN, learner, inference])
+    assert in_ns(shares["learner"]) == (40, 60)
+    assert in_ns(shares["inference"]) == (60, 30)
+
+
 def test_marks_take_no_time():
     role = ring("learner", (U, 0, 50), (Kind.USED, 0, 0), (U, 60, 100))
     assert in_ns(idle_shares([BEGUN, role])["learner"]) == (100, 0)

@@ -13,16 +13,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tianji.algorithms.accelerators.network import ClosedNetwork, has_closed_form
-from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.loss import Diagnostics, Transitions, dqn_loss
 from tianji.algorithms.dqn.model import QNetwork
+from tianji.algorithms.dqn.settings import QLearningConfig
 from tianji.algorithms.gradient import Autograd, Gradient
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten
 
 FEATURES = "features"
 
-DQNGradient: TypeAlias = Gradient[Transitions, DQNConfig, Diagnostics]
+DQNGradient: TypeAlias = Gradient[Transitions, QLearningConfig, Diagnostics]
 
 
 class ClosedDQN:
@@ -34,7 +34,7 @@ class ClosedDQN:
         self._online = ClosedNetwork(cast(StackedNet, online.net))
         self._target = ClosedNetwork(cast(StackedNet, target.net))
 
-    def prepare(self, batch: Transitions, terms: DQNConfig) -> Transitions:
+    def prepare(self, batch: Transitions, terms: QLearningConfig) -> Transitions:
         """Return features [U, 2B, F] of s and after them of s', and one-hot actions [U, A, B]."""
         here_UBF, there_UBF = (self._features(obs) for obs in (batch.obs, batch.next_obs))
         hot_UBA = F.one_hot(batch.action, self._num_actions)
@@ -47,7 +47,7 @@ class ClosedDQN:
             batch.weight,
         )
 
-    def gradient(self, minibatch: Transitions, terms: DQNConfig) -> Diagnostics:
+    def gradient(self, minibatch: Transitions, terms: QLearningConfig) -> Diagnostics:
         x_2BF, hot_AB, reward_B = minibatch.obs[FEATURES], minibatch.action, minibatch.reward
         num_rows = len(reward_B)
         with torch.inference_mode():

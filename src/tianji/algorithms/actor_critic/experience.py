@@ -23,7 +23,6 @@ from tianji.algorithms.actor_critic.sequences import (
     without_unseen,
     zero_unless,
 )
-from tianji.algorithms.actor_critic.settings import ActorCriticConfig
 from tianji.channels.peers.interface import ALONE, Peers
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -261,7 +260,10 @@ def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float
 class Preprocessor:
     """Turns batches into Experience, and keeps the running statistics."""
 
-    def __init__(self, model: ActorCritic, spaces: Spaces, config: RunConfig) -> None:
+    def __init__(
+        self, model: ActorCritic, spaces: Spaces, config: RunConfig, burn_in: int = 0
+    ) -> None:
+        """burn_in: see ActorCriticConfig."""
         leaves = observation_leaves(spaces.observation)
         keys = [leaf.key for leaf in leaves]
         self._stacked = [leaf.key for leaf in leaves if leaf.num_frames]
@@ -269,8 +271,7 @@ class Preprocessor:
         self._final_names = {key: leaf_name(FINAL_OBS, key) for key in keys}
         self._device = flatten(model).vector_P.device
         self._clip = reward_clip(spaces, config)
-        assert isinstance(config.algorithm, ActorCriticConfig)
-        self._burn_in = config.algorithm.burn_in
+        self._burn_in = burn_in
         self._statistics = ObservationStatistics(model.net)
         self._reward_scale: RewardScale | None = None
         if config.normalize.rewards:

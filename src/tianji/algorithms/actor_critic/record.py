@@ -38,9 +38,14 @@ def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     """Raise UsageError for spaces and settings that no network of ours can work with."""
-    assert isinstance(config.algorithm, ActorCriticConfig)
     action_layout(spaces.action)
     check_model(spaces, config)
+
+
+def check_with_memory(spaces: Spaces, config: RunConfig) -> None:
+    """Raise UsageError likewise, and for settings with which a memory cannot learn."""
+    assert isinstance(config.algorithm, ActorCriticConfig)
+    check(spaces, config)
     burn_in, length = config.algorithm.burn_in, config.algorithm.unroll_length
     if burn_in and config.model.memory == "none":
         raise UsageError(

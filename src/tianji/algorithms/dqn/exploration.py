@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tianji.algorithms.dqn.config import DQNConfig
+from tianji.algorithms.dqn.settings import QLearningConfig
 from tianji.models.optimizers import linear_by_steps
 from tianji.ops.returns import Floats
 
@@ -25,7 +25,7 @@ class Exploration(Protocol):
 class Decay:
     """All environments alike, from epsilon_start to epsilon_final."""
 
-    def __init__(self, config: DQNConfig) -> None:
+    def __init__(self, config: QLearningConfig) -> None:
         self._config = config
 
     def epsilon(self, steps_before: int, num_envs: int) -> float | Floats:
@@ -38,7 +38,7 @@ class Decay:
 class Ladder:
     """Each environment its own share, which stays (Horgan et al. 2018, section 4.1)."""
 
-    def __init__(self, config: DQNConfig, num_envs: int, first_env: int) -> None:
+    def __init__(self, config: QLearningConfig, num_envs: int, first_env: int) -> None:
         """num_envs: of the whole run. first_env: number of this actor's first one among them."""
         self._epsilon = ladder(config.ladder_epsilon, config.ladder_alpha, num_envs)
         self._first_env = first_env

@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.model import QNetwork
+from tianji.algorithms.dqn.settings import QLearningConfig
 from tianji.models.tensors import Tensors
 
 Loss = Literal["huber", "mse"]
@@ -61,7 +61,7 @@ class Diagnostics(NamedTuple):
 
 
 def dqn_loss(
-    online: QNetwork, target: QNetwork, batch: Transitions, config: DQNConfig
+    online: QNetwork, target: QNetwork, batch: Transitions, config: QLearningConfig
 ) -> tuple[Tensor, Diagnostics]:
     """Return the loss of a minibatch.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from tianji.algorithms.dqn.config import DQNConfig
+from tianji.algorithms.dqn.settings import QLearningConfig
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, action_layout
@@ -46,7 +46,7 @@ class QNetwork(nn.Module):
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> QNetwork:
-    assert isinstance(config.algorithm, DQNConfig)
+    assert isinstance(config.algorithm, QLearningConfig)
     is_dueling, size = config.algorithm.dueling, action_layout(spaces.action).num_outputs
     widths = (size, 1) if is_dueling else (size,)
     model = QNetwork(build_net(spaces, config, widths, [1.0] * len(widths)), size, is_dueling)

@@ -18,10 +18,10 @@ from tianji.algorithms.accelerators.inference import (
     evaluate,
 )
 from tianji.algorithms.accelerators.q_values import q_network
-from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.exploration import Decay, Exploration, Ladder
 from tianji.algorithms.dqn.model import SCORES, QNetwork
 from tianji.algorithms.dqn.priorities import InitialPriorities
+from tianji.algorithms.dqn.settings import QLearningConfig
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.frames import ObservationReader
@@ -33,7 +33,7 @@ class EpsilonGreedyActing(RowActing):
     """Draws for a whole unroll at once which steps are random and what they do."""
 
     def __init__(self, model: QNetwork, spaces: Spaces, config: RunConfig) -> None:
-        assert isinstance(config.algorithm, DQNConfig)
+        assert isinstance(config.algorithm, QLearningConfig)
         model.eval()
         self._config = config.algorithm
         self._num_envs = config.num_envs

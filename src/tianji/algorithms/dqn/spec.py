@@ -5,6 +5,7 @@ from __future__ import annotations
 from gymnasium import spaces as gym_spaces
 
 from tianji.algorithms.dqn.config import DQNConfig
+from tianji.algorithms.dqn.settings import QLearningConfig
 from tianji.algorithms.interface import (
     Algorithm,
     Proportional,
@@ -53,27 +54,33 @@ def _sampling(algorithm: DQNConfig) -> Proportional | None:
 
 
 def check(spaces: Spaces, config: RunConfig) -> None:
-    assert isinstance(config.algorithm, DQNConfig)
+    check_q_learning(spaces, config)
+    if config.normalize.rewards:
+        raise UsageError(
+            "normalize.rewards follows returns through whole unrolls, and DQN learns from single "
+            "transitions. Set it to false; the Huber loss and max_grad_norm bound large rewards."
+        )
+
+
+def check_q_learning(spaces: Spaces, config: RunConfig) -> None:
+    """Raise UsageError for spaces and sizes that no algorithm with Q values can work with."""
+    assert isinstance(config.algorithm, QLearningConfig)
     check_model(spaces, config)
     if not isinstance(spaces.action, gym_spaces.Discrete):
         raise UsageError(
-            f"DQN needs a Discrete action space, and this environment's is {spaces.action}. Use "
-            "ppo or impala for it, or wrap the environment so that its actions are one choice."
+            f"{config.algorithm.name} learns the value of each action and needs a Discrete action "
+            f"space, and this environment's is {spaces.action}. Use ppo, impala or a3c for it, or "
+            "wrap the environment so that its actions are one choice."
         )
     if config.algorithm.dueling and config.model.factory is not None:
         raise UsageError(
             f"dueling is a shape of TianJi's own networks, and model.factory is "
             f"'{config.model.factory}'. Set dueling to false, and combine the two streams there."
         )
-    if config.normalize.rewards:
-        raise UsageError(
-            "normalize.rewards follows returns through whole unrolls, and DQN learns from single "
-            "transitions. Set it to false; the Huber loss and max_grad_norm bound large rewards."
-        )
     _check_sizes(config, config.algorithm)
 
 
-def _check_sizes(config: RunConfig, algorithm: DQNConfig) -> None:
+def _check_sizes(config: RunConfig, algorithm: QLearningConfig) -> None:
     if algorithm.warmup_steps > algorithm.replay_size:
         raise UsageError(
             f"warmup_steps {algorithm.warmup_steps} is more than replay_size "
@@ -89,7 +96,7 @@ def _check_sizes(config: RunConfig, algorithm: DQNConfig) -> None:
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
-    assert isinstance(config.algorithm, DQNConfig)
+    assert isinstance(config.algorithm, QLearningConfig)
     more = PRIORITY_FIELDS if config.algorithm.actors_give_priorities else ()
     return (action_layout(spaces.action).field, *more)
 

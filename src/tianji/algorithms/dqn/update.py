@@ -1,12 +1,10 @@
-"""DQN's learner: several updates for every batch, with the loss in loss.py, and the target network,
-an older copy of the online one.
+"""DQN's learner: several updates for every batch, with the loss in loss.py.
 
 U: updates of a batch, B: transitions of an update.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
@@ -18,6 +16,7 @@ from tianji.algorithms.accelerators.dqn import build_dqn
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.algorithms.dqn.loss import Diagnostics, Transitions, td_loss
 from tianji.algorithms.dqn.model import QNetwork
+from tianji.algorithms.dqn.target import TargetNetwork
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ranks import means_over_ranks
 from tianji.channels.peers.interface import ALONE, Peers, gathered
@@ -26,7 +25,6 @@ from tianji.devices.waits import Download, Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.moments import Statistics
-from tianji.models.networks.stacked import StackedNet
 from tianji.models.optimizers import Adam, build_optimizer, linear
 from tianji.models.statistics import ObservationStatistics, merged
 from tianji.models.tensors import (
@@ -46,49 +44,6 @@ ROW_MEANS = ("loss/td", "q_mean", "target_mean", "td_error_abs")
 Q_MAX = "q_max"
 
 
-class TargetNetwork:
-    """Follows the online network: a full copy every so often, or a little in every update."""
-
-    def __init__(self, online: QNetwork, config: DQNConfig) -> None:
-        self._config = config
-        self._online = online
-        self._online_P = flatten(online).vector_P
-        self.model = copy.deepcopy(online).requires_grad_(False)
-        if isinstance(self.model.net, StackedNet) and isinstance(online.net, StackedNet):
-            # Both normalise observations alike, whatever the target's age.
-            self.model.net.encoder.normalizer = online.net.encoder.normalizer
-        self._vector_P = flatten(self.model).vector_P
-        self._updates = 0
-
-    def follow(self) -> None:
-        """Move towards the online network; called after every update."""
-        self._updates += 1
-        if self._config.target_tau is not None:
-            self._vector_P.lerp_(self._online_P, self._config.target_tau)
-        elif self._updates % self._config.target_period_updates == 0:
-            self._vector_P.copy_(self._online_P)
-        else:
-            return
-        for mine, theirs in zip(self.model.buffers(), self._online.buffers(), strict=True):
-            mine.copy_(theirs)
-
-    def state(self) -> dict[str, Tensor]:
-        buffers = {name: value.clone() for name, value in self.model.named_buffers()}
-        return {
-            "parameters": self._vector_P.clone(),
-            "updates": torch.tensor(self._updates),
-            **add_prefix("buffers", buffers),
-        }
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        self._vector_P.copy_(state["parameters"])
-        self._updates = int(state["updates"])
-        saved = with_prefix("buffers", state)  # none in checkpoints of version 0.1
-        for name, value in self.model.named_buffers():
-            if name in saved:
-                value.copy_(saved[name])
-
-
 class DQNUpdate:
     """See algorithms/interface.py."""
 
@@ -97,7 +52,9 @@ class DQNUpdate:
         self._config = config.algorithm
         self._keys = [leaf.key for leaf in observation_leaves(spaces.observation)]
         self._flat = flat = flatten(model)
-        self._target = TargetNetwork(model, self._config)
+        self._target = TargetNetwork(
+            model, self._config.target_period_updates, self._config.target_tau
+        )
         self._gradient = build_dqn(model, self._target.model)
         self._optimizer = build_optimizer(
             flat, Adam(flat, ADAM_EPSILON), self._config.max_grad_norm

@@ -34,6 +34,9 @@ class ImpalaConfig(settings.ActorCriticConfig):
     trace_lambda: Fraction = 1.0
     """Length of the traces: with 0, targets look one step ahead; with 1, to the end of the
     unroll."""
+    correction: Literal["v-trace", "none"] = "v-trace"
+    """Correction for the lag of the actors. none: the loss takes all steps for those of the present
+    policy, as if every importance weight were 1."""
     clip_rho: Positive = 1.0
     """Largest importance weight in a value target; it determines which policy's values are
     learnt."""
@@ -47,3 +50,8 @@ class ImpalaConfig(settings.ActorCriticConfig):
     """Epsilon in the optimiser's denominator; the paper uses 0.1 with rmsprop."""
     rmsprop_decay: Fraction = 0.99
     """Decay of rmsprop's mean square gradient; not used by adam."""
+
+    @property
+    def corrects_lag(self) -> bool:
+        """Return whether importance weights count."""
+        return self.correction == "v-trace"

@@ -61,9 +61,10 @@ class UnrollPart(NamedTuple):
         experience = self.experience
         log_prob_TN = np.zeros_like(experience.log_prob_TN)
         log_prob_TN[experience.valid_TN] = log_prob_B.numpy(force=True)
+        log_ratio_TN = log_prob_TN - experience.log_prob_TN
         value_T1N = experience.to_grid(self.order, value_R)
         traced = vtrace(
-            log_prob_TN - experience.log_prob_TN,
+            log_ratio_TN if config.corrects_lag else np.zeros_like(log_ratio_TN),
             experience.reward_TN,
             value_T1N[:-1],
             experience.next_value(value_T1N, self.final_value_C),
@@ -78,7 +79,7 @@ class UnrollPart(NamedTuple):
         )
         return TracedSteps(
             log_prob_B,
-            experience.valid_rows(traced.ratio_TN),
+            experience.valid_rows(log_ratio_TN).exp(),
             entropy_B,
             value_R[: self.order.num_valid],
             experience.valid_rows(traced.target_TN),
@@ -117,9 +118,10 @@ class PaddedPart(NamedTuple):
     ) -> TracedSteps:
         """Compute the V-trace targets and advantages of all steps."""
         shape = self.valid_TN.shape
+        log_ratio_TN = log_prob_B.view(shape) - self.log_prob_TN
         value_T1N = value_R.view(shape[0] + 1, shape[1])
         traced = vtrace_tensors(
-            log_prob_B.view(shape) - self.log_prob_TN,
+            log_ratio_TN if config.corrects_lag else torch.zeros_like(log_ratio_TN),
             self.reward_TN,
             value_T1N[:-1],
             torch.where(self.has_final_TN, self.final_value_TN, value_T1N[1:]),
@@ -132,10 +134,10 @@ class PaddedPart(NamedTuple):
             config.clip_c,
             config.clip_pg_rho,
         )
-        target_TN, advantage_TN, ratio_TN = traced
+        target_TN, advantage_TN, _ = traced
         return TracedSteps(
             log_prob_B,
-            ratio_TN.flatten(),
+            log_ratio_TN.masked_fill(~self.valid_TN, 0.0).exp().flatten(),
             entropy_B,
             value_R[: self.num_steps],
             target_TN.flatten(),
@@ -173,7 +175,8 @@ def impala_loss(
 
         L = E[ -rho (r + gamma v' - V) log pi(a|s) + c_v (V - v)^2 / 2 - c_e H ]
 
-    The targets v and the weights come from vtrace(), through which no gradient goes.
+    The targets v and the weights come from vtrace(), through which no gradient goes. Without a
+    correction pi/mu is taken for 1 in it.
     """
     num_valid = part.num_steps
     outputs_BA, value_B, end_value = model.rows_and_ends(part.inputs, num_valid)

@@ -48,7 +48,7 @@ class ImpalaUpdate:
         self._config = config.algorithm
         self._flat = flat = flatten(model)
         self._evaluator, self._gradient = build_impala(model)
-        self._preprocessor = Preprocessor(model, spaces, config)
+        self._preprocessor = Preprocessor(model, spaces, config, self._config.burn_in)
         epsilon = self._config.optimizer_epsilon
         rule = (
             Adam(flat, epsilon)

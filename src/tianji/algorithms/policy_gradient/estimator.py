@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tianji.algorithms.accelerators.policy_gradient import build_policy_gradient
+from tianji.algorithms.gathered import GradientSum
 from tianji.algorithms.policy_gradient.config import AFedPgConfig, PolicyGradientConfig
 from tianji.algorithms.policy_gradient.loss import WeightedSteps
 from tianji.algorithms.policy_gradient.model import PolicyModel
@@ -23,30 +24,20 @@ from tianji.ops.returns import discounted_to_go, first_episode, without_peers
 from tianji.types import AGE, OBS, Array, Unroll, leaf_name
 
 
-class ReinforceEstimator:
+class ReinforceEstimator(GradientSum):
     """See algorithms/interface.py."""
 
     def __init__(self, model: PolicyModel, spaces: Spaces, config: RunConfig) -> None:
         assert isinstance(config.algorithm, PolicyGradientConfig)
+        super().__init__(flatten(model))
         self._config = config.algorithm
         self._model = model
-        self._flat = flatten(model)
         self._gradient = build_policy_gradient(model)
         self._leaves = observation_leaves(spaces.observation)
         self._has_ended_N = np.zeros(0, np.bool_)
-        self.sum_P: Array = np.zeros(len(self._flat.vector_P), np.float32)
-        self.count = 0
 
     def look_ahead(self) -> None:
-        self._flat.vector_P.copy_(self._model.ahead)
-
-    def begin(self) -> None:
-        self.sum_P[:] = 0.0
-        self.count = 0
-
-    def load(self, sum_P: Array, count: int) -> None:
-        self.sum_P[:] = sum_P
-        self.count = count
+        self.flat.vector_P.copy_(self._model.ahead)
 
     def is_complete(self, unroll: Unroll, t: int) -> bool:
         if self._config.estimate == "steps":
@@ -55,23 +46,12 @@ class ReinforceEstimator:
         self._has_ended_N = self._has_ended_N | done_N if t else done_N.astype(np.bool_)
         return bool(self._has_ended_N.all())
 
-    def add(self, unroll: Unroll, num_rows: int) -> None:
-        self._differentiate(unroll, num_rows)
-        self.sum_P += self._contribution()
-        self.count += 1
-
-    def _contribution(self) -> Array:
-        """Return what is added for the gradient that was just computed."""
-        gradient_P: Array = self._flat.gradient_P.numpy()
-        return gradient_P
-
-    def _differentiate(self, unroll: Unroll, num_rows: int) -> None:
-        """Fill the flat gradient with that of the rows before num_rows."""
+    def differentiate(self, unroll: Unroll, num_rows: int) -> None:
         rows = slice(0, num_rows)
         done_TN = unroll["terminated"][rows] | unroll["truncated"][rows]
         counts_TN = first_episode(done_TN, unroll["valid"][rows].astype(np.bool_, copy=False))
         if not counts_TN.any():  # every environment failed in its first step
-            self._flat.gradient_P.zero_()
+            self.flat.gradient_P.zero_()
             return
         weight_TN = discounted_to_go(unroll["reward"][rows], counts_TN, self._config.gamma)
         if self._config.baseline == "peers":
@@ -101,9 +81,9 @@ class FederatedEstimator(ReinforceEstimator):
     """AFedPG, our reconstruction: the actor sends the momentum that it has received with the
     gradient mixed in; before the first step, the gradient alone."""
 
-    def _contribution(self) -> Array:
+    def contribution(self) -> Array:
         eta = float(self._model.eta)
-        mixed_P = torch.lerp(self._model.direction, self._flat.gradient_P, eta)
+        mixed_P = torch.lerp(self._model.direction, self.flat.gradient_P, eta)
         direction_P: Array = mixed_P.numpy()
         return direction_P
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tianji.algorithms.gathering import check_normalize, num_actors
 from tianji.algorithms.interface import Algorithm, Gather, Rule
 from tianji.algorithms.policy_gradient.config import (
     AFedPgConfig,
@@ -26,7 +27,7 @@ from tianji.models.sizes import check_model
 from tianji.types import Field
 
 
-def cadence(config: RunConfig, rule: Rule) -> Gather:
+def cadence(config: RunConfig, rule: Rule, note: str = "") -> Gather:
     """Make one version for every closed round. The steps of a round are those of its gradients;
     more may be in work when it closes."""
     algorithm = config.algorithm
@@ -43,12 +44,8 @@ def cadence(config: RunConfig, rule: Rule) -> Gather:
         absent_after_s=algorithm.absent_after_s if isinstance(algorithm, WaitingConfig) else None,
         unroll_length=algorithm.unroll_length,
         steps_per_version=steps,
+        note=note,
     )
-
-
-def num_actors(config: RunConfig) -> int:
-    """Return the number of actors; one for each environment before the machine is known."""
-    return config.num_envs if config.num_actors == "auto" else config.num_actors
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
@@ -62,13 +59,7 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     assert isinstance(algorithm, PolicyGradientConfig)
     squashed_layout(spaces.action)
     check_model(spaces, config)
-    for name in ("observations", "rewards"):
-        if getattr(config.normalize, name):
-            raise UsageError(
-                f"normalize.{name} keeps statistics in the learner, and with {algorithm.name} the "
-                "learner sees gradients and no steps. Set it to false, or wrap the environment "
-                "(gymnasium.wrappers.TransformObservation, TransformReward)."
-            )
+    check_normalize(config)
     known_actors = 1 if config.num_actors == "auto" else config.num_actors
     if algorithm.baseline == "peers" and config.num_envs < 2 * known_actors:
         most = config.num_envs // 2
@@ -80,12 +71,12 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-def gathering(config: type[PolicyGradientConfig], rule: Rule) -> Algorithm:
+def gathering(config: type[PolicyGradientConfig], rule: Rule, note: str = "") -> Algorithm:
     """Return the record of an algorithm."""
     return Algorithm(
         name=config.model_fields["name"].default,
         config=config,
-        cadence=partial(cadence, rule=rule),
+        cadence=partial(cadence, rule=rule, note=note),
         check=check,
         fields=fields,
         build_model=later("policy_gradient.model", "build_model"),
@@ -99,5 +90,5 @@ def gathering(config: type[PolicyGradientConfig], rule: Rule) -> Algorithm:
 RENNALA_NIGT = gathering(RennalaNigtConfig, "first")
 MALENIA_NIGT = gathering(MaleniaNigtConfig, "harmonic")
 SYNC_NIGT = gathering(SyncNigtConfig, "barrier")
-AFEDPG = gathering(AFedPgConfig, "every")
+AFEDPG = gathering(AFedPgConfig, "every", note="AFedPG in our reconstruction")
 RENNALA_PG = gathering(RennalaPgConfig, "first")

@@ -159,7 +159,7 @@ class PPOUpdate:
         self._config = config.algorithm
         self._flat = flat = flatten(model)
         self._evaluator, self._gradient = build_ppo(model)
-        self._preprocessor = Preprocessor(model, spaces, config)
+        self._preprocessor = Preprocessor(model, spaces, config, self._config.burn_in)
         adam = Adam(flat, ADAM_EPSILON)
         self._optimizer = build_optimizer(flat, adam, config.algorithm.max_grad_norm)
         self._generator = torch.Generator().manual_seed(config.seed)

@@ -31,7 +31,7 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Receiver
 from tianji.channels.orders import BufferRows
 from tianji.records import Rounds
-from tianji.types import Array, Clock, Stamp
+from tianji.types import GRADIENTS, Array, Clock, Stamp
 
 AHEAD = 2
 """Slots that an actor holds, so that it continues while its token is on the way."""
@@ -48,6 +48,8 @@ class GatherPlan:
     calls_absent: bool = False
     """Tell actors that were left out of closed rounds too: they have to take part in adding up.
     Otherwise they finish what they have in work, and so show that they are back."""
+    max_lag: int | None = None
+    """Versions by which a gradient may be behind, if the rule takes old ones; None: any number."""
 
 
 class GatherGate(Gate):
@@ -94,11 +96,19 @@ class GatherGate(Gate):
         rule.begin(is_first=True)
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
-        self._tokens.append(stamp)
-        if not self.rule.one_each:
+        has_gradient = self.has_gradient(slot)
+        if has_gradient:
+            self._tokens.append(stamp)
+        if not has_gradient or not self.rule.one_each:
             self.lanes.give(stamp.actor)
         self._absence.heard_of(stamp.actor)
         return True
+
+    def has_gradient(self, slot: int) -> bool:
+        """Return whether the actor has added a gradient. It has not while it fills its memory: then
+        only its steps and episodes count."""
+        counts = self.lanes.receiver.arrays.get(GRADIENTS)
+        return counts is None or bool(counts[slot, 0])
 
     def came(self, actor: int) -> None:
         self._absence.came(actor)
@@ -165,7 +175,7 @@ class GatherGate(Gate):
         while self._tokens and self._closed_ns is None:
             stamp = self._tokens.popleft()
             worked = True
-            if stamp.oldest_version < self.version and not self.rule.takes_old:
+            if self._is_too_old(stamp):
                 self._pass_over(stamp)
                 continue
             self.counted.append(stamp)
@@ -173,9 +183,13 @@ class GatherGate(Gate):
                 self._close()
         return worked
 
+    def _is_too_old(self, stamp: Stamp) -> bool:
+        most = self._plan.max_lag if self.rule.takes_old else 0
+        return most is not None and self.version - stamp.oldest_version > most
+
     def _pass_over(self, stamp: Stamp) -> None:
-        """A token of a round that is closed. Its gradient may still have been in the sum when that
-        was taken; if not, it is lost."""
+        """A token that is too old. Its gradient may still have been in the sum of its round when
+        that was taken; if not, it is lost."""
         self.rule.join(stamp.actor)
         if self.rule.one_each:
             self.lanes.give(stamp.actor)

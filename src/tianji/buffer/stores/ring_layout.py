@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tianji.algorithms.interface import OwnReplay
 from tianji.channels.layout import ALIGN, Layout
 from tianji.types import AGE, FINAL_OBS, OBS, Array, Field, is_observation
 
@@ -145,6 +146,12 @@ class RingLayout:
     def count_steps(self, memory: Any) -> int:
         """Return how many steps lie in this memory that items may begin with."""
         return sum(self.count_rows(self.arrays(memory)["head"])) * self.unroll.num_envs
+
+
+def own_layout(unroll: Layout, memory: OwnReplay, num_actors: int) -> RingLayout:
+    """Return the layout of the replay memory that one of these actors has for itself."""
+    capacity = math.ceil(memory.capacity_steps / (num_actors * unroll.num_envs))
+    return RingLayout(unroll, 1, capacity, memory.n_step)
 
 
 def _is_of(prefix: str, name: str) -> bool:

@@ -55,7 +55,9 @@ def _take_part(fd: int) -> tuple[_Part, Seat]:
     seat = Seat(segment, SEAT, "a learner at this part of the sums")
     part = _Part(segment)
     part.bell.initialise()
-    part.words[_LEFT] = 0
+    # Before this rank's card is posted: whoever has met it counts from 0. A rank that still waits
+    # for the process before waits on, until it sees that card.
+    part.words[_STEP] = part.words[_LEFT] = 0
     return part, seat
 
 
@@ -84,16 +86,8 @@ class SharedPeers:
         attached = [_Part(Segment.attach(fd)) for fd in fds]
         self._parts = [self._own if n == self.rank else part for n, part in enumerate(attached)]
         self._others = [part for part in self._parts if part is not self._own]
-        self._step = self._first_step()
-        self._num_chunks = 0
+        self._step = self._num_chunks = 0
         self._is_open = True
-
-    def _first_step(self) -> int:
-        """Return the step that all ranks count from: none has gone further, in an earlier life."""
-        own = self._own.words[_STEP]
-        self.cards.put(self.name, _key(self.rank), str(own).encode())
-        keys = map(_key, range(self.num_ranks))
-        return max(int(self.cards.get(self.name, key, self.timeout_s)) for key in keys)
 
     def add(self, values: Tensor) -> None:
         if not self._is_open:
@@ -184,10 +178,6 @@ class SharedPeers:
             for part in self._others:
                 part.bell.ring()
             self._seat.leave()
-
-
-def _key(rank: int) -> str:
-    return f"step-{rank}"
 
 
 def _add_up(parts: Sequence[Array], out: Array) -> None:

@@ -248,7 +248,7 @@ def _reasons_by_rule(planned: Planned, machine: Machine) -> list[str]:
             "about equally fast."
         )
     told.append(
-        f"`tianji simulate {planned.config.algorithm.name} --times 1,3,7` shows the rounds of "
-        "actors that take unequal times."
+        f"`tianji simulate --algorithm {planned.config.algorithm.name} --times 1,3,7` shows the "
+        "rounds of actors that take unequal times."
     )
     return told

@@ -14,8 +14,9 @@ from tianji.errors import UsageError
 from tianji.programs.program import Program, Wire, Worker
 from tianji.programs.style import Style
 
-EXAMPLES = ("cartpole-ppo", "cartpole-dqn")
-"""Presets that show a style: one with unrolls that are used once, one with a replay store."""
+EXAMPLES = ("cartpole-ppo", "cartpole-dqn", "catch-frames-ppo")
+"""Presets that show a style: one with unrolls that are used once, one with a replay store, and one
+with stacks of frames."""
 SHOWN = 3
 """Numbered names that are written out."""
 

@@ -45,7 +45,7 @@ def ruled_report(planned: Planned, machine: Machine) -> dict[str, Any]:
     report = {
         "roles": ruled_roles(planned),
         "balance": plan.balance,
-        "ratio": None if plan.balance == "free" else plan.ratio,
+        "ratio": plan.target_ratio,
         "memory_bytes": memory.total,
         "memory": memory_report(planned, memory),
         "reasons": ruled_reasons(planned),
@@ -122,6 +122,13 @@ def _balance(plan: RunPlan) -> str:
             return f"blocking: actors wait while a queue of {plan.queue_size} unrolls is full"
         case "dropping":
             return f"dropping: a queue of {plan.queue_size} unrolls gives up its oldest when full"
+        case "limiter":
+            assert plan.limiter is not None, "a plan with this balance has one"
+            return (
+                f"limiter: {plan.limiter.samples_per_insert:g} samples per insert, from "
+                f"{plan.limiter.min_size:,} items on; window {plan.limiter.min_diff:g} to "
+                f"{plan.limiter.max_diff:g}"
+            )
         case "paced":
             lag = f"lag {plan.lag_target} of at most {plan.max_lag} versions"
             return f"paced: ratio {plan.ratio:g}, {lag}"

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import torch
 
 from tianji.actor.assembler import ActorOrders, Assembler, Inference
+from tianji.actor.episodes import FreshEpisodes, ItemEpisodes, OngoingEpisodes, OngoingPlan
 from tianji.actor.gradients import GradientAssembler, GradientPlan
 from tianji.actor.role import Actor, ActorPlan
 from tianji.actor.served import ServedInference
-from tianji.actor.unrolls import UnrollAssembler, UnrollPlan
+from tianji.actor.unrolls import UnrollAssembler
 from tianji.algorithms.interface import Acting, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.balance.given_times import closing_s
@@ -31,6 +32,7 @@ from tianji.engines.assembly.gates import build_queue_gate, build_replay_gate
 from tianji.engines.assembly.gradients import (
     MakeAdding,
     OpenContributions,
+    build_estimator,
     gather_of,
     is_all_reduce,
     num_parameters,
@@ -44,6 +46,7 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
 from tianji.models.tensors import Snapshot
+from tianji.programs.program import Role
 from tianji.trace.parts import (
     trace_acting,
     trace_reader,
@@ -61,9 +64,11 @@ Serve = Callable[[Acting], Asker]
 """Lets a server evaluate the network of an acting side."""
 
 
-def spans_of(spec: RunSpec, role: str) -> Spans | None:
+def spans_of(spec: RunSpec, role: Role) -> Spans | None:
     """Return the writer of this role's spans; None when no trace was asked for."""
-    return open_spans(spec.run_dir, role) if spec.config.observe.trace else None
+    if not spec.config.observe.trace:
+        return None
+    return open_spans(spec.run_dir, role.name, thread=role.thread)
 
 
 def build_actor(
@@ -115,30 +120,41 @@ def _build_assembler(
     now_ns: Clock,
     open_contributions: OpenContributions | None,
 ) -> Assembler:
-    plan, config, orders = spec.plan, spec.config, ActorOrders(rows)
-    seed = seed_for(config.seed, "actor", spec.number_of(index))
-    gather = gather_of(spec)
+    orders, gather = ActorOrders(rows), gather_of(spec)
     if gather is None:
-        # Those of other learners make as many: schedules run over the steps of all.
-        steps_per_round = config.num_learners * plan.num_actors * plan.steps_per_unroll
-        layout = Layout.from_json(plan.layout)
-        unrolls = UnrollPlan(
-            plan.lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()
-        )
-        return UnrollAssembler(unrolls, inference, orders, now_ns)
-    build_estimator = load_algorithm(config.algorithm.name).build_estimator
-    assert build_estimator is not None, "an algorithm that gathers has an estimator"
+        return UnrollAssembler(_ongoing(spec, index), inference, orders, now_ns)
     assert open_contributions is not None, "gradients are added up somewhere"
-    size = num_parameters(model)
+    size, first_row = num_parameters(model), spec.plan.lookahead - 1
+    times_rows = spec.config.times.per == "step"
     return GradientAssembler(
-        GradientPlan(plan.num_rows, seed, times_rows=config.times.per == "step"),
+        GradientPlan(spec.plan.num_rows - first_row, times_rows),
         inference,
-        build_estimator(model, spec.spaces, config),
+        build_estimator(spec, gather, model, index),
+        _episodes(spec, gather, index),
         open_contributions(size),
         orders,
         rows.gauges,
         now_ns,
         timing_of(spec, gather, index, size),
+    )
+
+
+def _episodes(spec: RunSpec, gather: Gather, index: int) -> ItemEpisodes:
+    if not gather.fresh:
+        return _ongoing(spec, index)
+    return FreshEpisodes(seed_for(spec.config.seed, "actor", spec.number_of(index)))
+
+
+def _ongoing(spec: RunSpec, index: int) -> OngoingEpisodes:
+    plan, config = spec.plan, spec.config
+    # Those of other learners make as many: schedules run over the steps of all.
+    steps_per_round = config.num_learners * plan.num_actors * plan.steps_per_unroll
+    seed = seed_for(config.seed, "actor", spec.number_of(index))
+    layout = Layout.from_json(plan.layout)
+    return OngoingEpisodes(
+        OngoingPlan(
+            plan.lookahead - 1, steps_per_round, seed, layout.row_names(), layout.observed()
+        )
     )
 
 
@@ -166,7 +182,8 @@ def build_buffer(
             rule = build_rule(gather, spec.plan.num_actors)
             adding = make_adding(rule, model_size)
             gate = GatherGate(_gather_plan(spec, gather, model_size), rule, adding, *rest)
-            store = Sums(gate)
+            sampled = None if gather.memory is None else gather.memory.batch_size
+            store = Sums(gate, sampled)
         case QueueCadence() as queue:
             gate = build_queue_gate(spec, queue, *rest)
             store = _build_queue(spec, receiver, queue.pool_batches)
@@ -186,6 +203,7 @@ def _gather_plan(spec: RunSpec, gather: Gather, model_size: int) -> GatherPlan:
         gather.absent_after_s,
         closing_s=0.0 if times is None else closing_s(times, gather.rule),
         calls_absent=is_all_reduce(gather),
+        max_lag=gather.max_lag,
     )
 
 

@@ -1,4 +1,4 @@
-"""Sums of gradients: builds what adds them up, and the times that gradients take.
+"""Sums of gradients: builds what computes and adds them up, and the times that they take.
 
 In the all-reduce realisation actors take the learner's steps themselves. In one process they take
 them with the total that the learner's side added up; between processes a collective gives it to
@@ -9,22 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import nn
 
 from tianji.actor.rank import OwnPolicy, Rank
-from tianji.algorithms.interface import Gather, Update
+from tianji.algorithms.interface import Estimator, Gather, Update
 from tianji.algorithms.registry import load_algorithm
 from tianji.algorithms.whole import WholeSnapshot
 from tianji.balance.given_times import Times, Timing
 from tianji.buffer.gather.adding import Adding
 from tianji.buffer.gather.rules import GatherRule, build_rule
+from tianji.buffer.stores.own_replay import ReplayedEstimator
+from tianji.buffer.stores.ring_layout import own_layout
+from tianji.buffer.stores.rings import Rings
 from tianji.channels.contributions import ContributionWriter
 from tianji.channels.interface import BoardReader, Totals
+from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows
 from tianji.channels.reduce import GlooReduce
-from tianji.engines.assembly.model import build_model
+from tianji.engines.assembly.model import build_model, seed_for
 from tianji.engines.spec import RunSpec
+from tianji.models.sizes import reward_clip
 from tianji.models.tensors import Snapshot, flatten
 from tianji.virtual.costs import costs_of
 
@@ -72,6 +78,23 @@ def published(spec: RunSpec, model: nn.Module, update: Update) -> Snapshot | Who
     """Return what the learner posts: for actors that take its steps, all that the next step
     needs."""
     return WholeSnapshot(model, update) if is_all_reduce(gather_of(spec)) else Snapshot(model)
+
+
+def build_estimator(spec: RunSpec, gather: Gather, model: nn.Module, index: int) -> Estimator:
+    """Build what computes the gradients of an actor, with a replay memory of its own if it samples
+    from one."""
+    build = load_algorithm(spec.config.algorithm.name).build_estimator
+    assert build is not None, "an algorithm that gathers has an estimator"
+    estimator: Estimator = build(model, spec.spaces, spec.config)
+    if gather.memory is None:
+        return estimator
+    plan, seed = spec.plan, seed_for(spec.config.seed, "store", spec.number_of(index))
+    layout = own_layout(Layout.from_json(plan.layout), gather.memory, plan.num_actors)
+    rings = Rings(
+        layout, np.zeros(layout.nbytes, np.uint8), None, reward_clip(spec.spaces, spec.config)
+    )
+    gamma = spec.config.algorithm.gamma
+    return ReplayedEstimator(estimator, rings, gather.memory, plan.num_actors, gamma, seed)
 
 
 def own_policy(

@@ -111,7 +111,7 @@ class Roles:
         self.start_times = StartTimes()
 
     def open_spans(self, role: Role) -> Spans | None:
-        self.spans[role.name] = spans = spans_of(self._spec, role.name)
+        self.spans[role.name] = spans = spans_of(self._spec, role)
         return spans
 
     def actor(self, role: Role, mends: bool, serve: Serve | None = None) -> Actor:
@@ -119,7 +119,7 @@ class Roles:
         server infer; without it, the actor does."""
         spec, ends = self._spec, self._ends
         rows, spans = actor_rows(ends, role), self.open_spans(role)
-        policy, open_sum = ends.policy_reader(), None
+        policy, open_sum = ends.policy_reader(role), None
         if self._gather is not None:
             open_sum = cache(partial(self._open_sum, role))  # a board has one writer
             if (reduce := self._open_reduce(role)) is not None:
@@ -148,7 +148,7 @@ class Roles:
         return ContributionWriter(*board)
 
     def evaluator(self, role: Role) -> Evaluator:
-        spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader()
+        spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader(role)
         model = build_model(spec)
         acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
         worlds = {n: build_world(env, config.env_kwargs, 1) for n, env in spec.tasks.items()}
@@ -213,7 +213,7 @@ class Roles:
         steps: Update = update
         if spans is not None:
             steps, policy = trace_update(update, spans), trace_writer(policy, spans)
-        parts = steps, self.traced(buffer), policy, snapshot.write_to
+        parts = steps, ends.batches(self.traced(buffer)), policy, snapshot.write_to
         learning: Learner
         mixed = self._mixed(model, update)
         mixing = None if mixed is None else self._combination(mixed)
@@ -224,7 +224,7 @@ class Roles:
             learning = JoinedLearner(meeting, *parts, rows.learner, now_ns, shared, mixing)
         else:
             learning = Learner(*parts, lambda: progress.fraction, rows.learner, now_ns, mixing)
-        ratio = None if spec.plan.balance == "free" else spec.plan.ratio
+        ratio = spec.plan.target_ratio
         group = Group(model, update, buffer, learning, rows, ratio, now_ns)
         checkpoints = Checkpoints(
             spec.config.checkpoint,

@@ -37,7 +37,7 @@ def served_by(ends: SharedEnds, actor: Role) -> Callable[[Acting], Asker]:
 def build_server(
     spec: RunSpec, program: Program, ends: SharedEnds, role: Role, spans: Spans | None
 ) -> InferenceServer:
-    config, policy = spec.config, ends.policy_reader()
+    config, policy = spec.config, ends.policy_reader(role)
     model = acting_model(spec, spec.plan.device)
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     network = _checked(acting).network

@@ -18,16 +18,18 @@ import numpy as np
 
 from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
+from tianji.channels.confirmed import ConfirmedSender, ConfirmingReceiver
 from tianji.channels.contributions import HostSums, wanted_bytes
 from tianji.channels.gauges import Gauges
 from tianji.channels.inproc import InprocBoard, InprocStream
-from tianji.channels.interface import BoardReader, BoardWriter, Receiver, Sender
+from tianji.channels.interface import Batches, BoardReader, BoardWriter, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.messages import MessageReceiver, MessageSender, empty
 from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
 from tianji.channels.peers.cards import shared_cards
 from tianji.channels.peers.interface import ALONE, Peers
+from tianji.channels.requested import AnsweringBatches, AskingSender, RequestedReader
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import AnnouncingSender, ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
@@ -35,8 +37,10 @@ from tianji.programs.groups import PEER, boards_of, card_name, part_name, peer_n
 from tianji.programs.program import (
     ANSWERS,
     BATCHES,
+    CONFIRMATIONS,
     FEEDBACK,
     POLICY,
+    REQUESTS,
     ROWS,
     TOTAL,
     Program,
@@ -61,7 +65,10 @@ class Ends(Protocol):
     supervision: Orders
     orders: Orders
 
-    def sender(self, actor: Role) -> Sender: ...
+    def sender(self, actor: Role) -> Sender:
+        """Open an actor's end of its lane, after its end of the policy: it may have to ask for the
+        policy when it has a slot."""
+        ...
 
     def receiver(self) -> Receiver: ...
 
@@ -71,7 +78,11 @@ class Ends(Protocol):
 
     def policy_writer(self, nbytes: int) -> BoardWriter: ...
 
-    def policy_reader(self) -> BoardReader: ...
+    def policy_reader(self, reader: Role) -> BoardReader: ...
+
+    def batches(self, buffer: Batches) -> Batches:
+        """Open the learner's end of the batches of a buffer; it may have to answer actors."""
+        ...
 
     def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
         """Open the board of an actor's sum; the reader finds what a predecessor has left."""
@@ -160,7 +171,10 @@ def build_stream(plan: RunPlan) -> InprocStream:
 
 
 class InprocEnds:
-    """All channels in ordinary memory. The policy's board exists once it was opened for writing."""
+    """All channels in ordinary memory. The policy's board exists once it was opened for writing.
+
+    In one process nobody waits for an answer or a confirmation: roles work one after the other, so
+    each would be there before it could be waited for."""
 
     def __init__(
         self,
@@ -196,9 +210,12 @@ class InprocEnds:
         self._policy = self._make_board(nbytes)
         return self._policy
 
-    def policy_reader(self) -> BoardReader:
+    def policy_reader(self, reader: Role) -> BoardReader:
         assert self._policy is not None, "the learner is built before whoever reads its policy"
         return self._policy
+
+    def batches(self, buffer: Batches) -> Batches:
+        return buffer
 
     def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
         board = self._sum(actor.index, nbytes)
@@ -268,7 +285,13 @@ class SharedMemory:
         program: Program, plan: RunPlan, peers: Mapping[str, int] | None = None
     ) -> SharedMemory:
         layout, replay = Layout.from_json(plan.layout), replay_layout(plan)
-        names = [POLICY, TOTAL, ROWS, *(sum_name(actor) for actor in range(plan.num_actors))]
+        names = [
+            POLICY,
+            TOTAL,
+            ROWS,
+            REQUESTS,
+            *(sum_name(actor) for actor in range(plan.num_actors)),
+        ]
         for host in range(1, plan.num_hosts):
             names += [wanted_name(host), total_name(host)]
         return SharedMemory(
@@ -324,6 +347,8 @@ class SharedEnds:
         """Steps that a learner before this one has left in the replay store."""
         self.highest_version = -1
         """Highest version that a learner before this one has published."""
+        self._requested: dict[str, RequestedReader] = {}
+        """The policies of actors here that have to ask for it, by name."""
         self._stream = StreamMemory(
             Segment.attach(fds["slots"]),
             Segment.attach(fds["lanes"]),
@@ -346,11 +371,16 @@ class SharedEnds:
         (buffer,) = self._program.of_kind("buffer")
         is_here = buffer.host == self._program.here
         kind = ShmSender if is_here else AnnouncingSender
-        return kind(self._stream, actor.index, self.bell(buffer))
+        if self._program.has_wire(CONFIRMATIONS):
+            kind = ConfirmedSender
+        sender = kind(self._stream, actor.index, self.bell(buffer))
+        policy = self._requested.get(actor.name)
+        return sender if policy is None else AskingSender(sender, policy)
 
     def receiver(self) -> Receiver:
         actors = self._program.of_kind("actor")
-        return ShmReceiver(self._stream, [self.bell(actor) for actor in actors])
+        kind = ConfirmingReceiver if self._program.has_wire(CONFIRMATIONS) else ShmReceiver
+        return kind(self._stream, [self.bell(actor) for actor in actors])
 
     def replay_memory(self, layout: RingLayout) -> Any:
         segment = Segment.attach(self._fds[REPLAY])
@@ -384,8 +414,25 @@ class SharedEnds:
         self.highest_version = writer.version()
         return writer
 
-    def policy_reader(self) -> BoardReader:
-        return ShmBoardReader(self._fds[POLICY])
+    def policy_reader(self, reader: Role) -> BoardReader:
+        board = ShmBoardReader(self._fds[POLICY])
+        if not self._program.is_source(reader, REQUESTS):
+            return board
+        (learner,) = self._program.of_kind("learner")
+        asker = Asker(self._policy_requests(), reader.index, self.bell(learner).ring)
+        self._requested[reader.name] = requested = RequestedReader(board, asker)
+        return requested
+
+    def batches(self, buffer: Batches) -> Batches:
+        if not self._program.has_wire(REQUESTS):
+            return buffer
+        version = ShmBoardReader(self._fds[POLICY]).version
+        wake_actors = [self.bell(actor).ring for actor in self._program.of_kind("actor")]
+        return AnsweringBatches(buffer, Answerer(self._policy_requests()), version, wake_actors)
+
+    def _policy_requests(self) -> RequestMemory:
+        num_actors = len(self._program.of_kind("actor"))
+        return RequestMemory.open(self._fds[REQUESTS], num_actors, num_envs=0, num_outputs=0)
 
     def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
         name = sum_name(actor.index)

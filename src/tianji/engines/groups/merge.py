@@ -53,6 +53,8 @@ def merge_records(groups: Sequence[GroupRecord]) -> GroupRecord:
             actual=_mean(group["ratio"]["actual"] for group in groups),
         ),
         discarded_items=sum(group["discarded_items"] for group in groups),
+        blocked_inserts=sum(group["blocked_inserts"] for group in groups),
+        blocked_s=sum(group["blocked_s"] for group in groups),
         env_failures=sum(group["env_failures"] for group in groups),
         learner={
             name: mean

@@ -53,7 +53,7 @@ def find_mappings(machine: Machine) -> dict[str, tuple[int, int]]:
 
 
 def _config(**settings: Any) -> RunConfig:
-    from tianji.api import make_config
+    from tianji.config.overrides import make_config
 
     return make_config(
         PRESET, max_env_steps=MAX_ENV_STEPS, target_return=None,

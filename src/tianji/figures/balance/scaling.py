@@ -41,7 +41,7 @@ class Scaling:
         return self.batch_size * self.updates_per_actor / _UNROLL_LENGTH
 
     def config(self, num_actors: int) -> RunConfig:
-        from tianji.api import make_config
+        from tianji.config.overrides import make_config
 
         return make_config(
             "cartpole-dqn",

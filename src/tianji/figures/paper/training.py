@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import itemgetter
+from statistics import fmean
 
 from tianji.figures.files import Data, Point
 from tianji.figures.groups.summary import (
@@ -25,11 +26,21 @@ OURS, APEX = "pong-dqn", "pong-apex"
 
 def idle_roles(data: Data) -> str:
     """Say how idle actors and learners are in every excerpt of figure 1."""
-    parts = []
-    for point in data["points"]:
-        shares = [f"{row['role']} {to_percent(row['idle_share'])}" for row in point["rows"]]
-        parts.append(f"{point['name'].partition(':')[0]}: {listed(shares)}")
-    return f"PPO on CartPole ({where(data)}). Idle shares of the whole run: {'; '.join(parts)}."
+    parts = [f"{p['name'].partition(':')[0]}: {listed(_idle_by_kind(p))}" for p in data["points"]]
+    return f"CartPole ({where(data)}). Idle shares of the whole run: {'; '.join(parts)}."
+
+
+def _idle_by_kind(point: Point) -> list[str]:
+    """Return the idle share of each role, the mean of those that differ only by their number."""
+    shares: dict[str, list[float]] = {}
+    for row in point["rows"]:
+        kind = row["role"].rstrip("0123456789").rstrip("-")
+        shares.setdefault(kind, []).append(row["idle_share"])
+    return [
+        f"{counted(len(some), kind) if len(some) > 1 else kind} {to_percent(fmean(some))}"
+        for kind, some in shares.items()
+        if kind != "buffer"
+    ]
 
 
 def returns_on_pong(data: Data) -> str:

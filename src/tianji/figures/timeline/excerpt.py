@@ -19,7 +19,7 @@ IDLE = ("paced", "wait")
 _STAGES = ("write", "receive", "update")
 # What a role of each stage waits for; the last is for roles outside the data's way.
 _WAITS_FOR = (
-    "waits for the first policy",
+    "waits for a policy or an answer",
     "waits for items",
     "waits for experience",
     "waits for its time",
@@ -139,6 +139,13 @@ def _stage(timeline: Timeline, role: str) -> int:
     return next((i for i, name in enumerate(_STAGES) if name in done), len(_STAGES))
 
 
+def _waits_for(timeline: Timeline, role: str) -> str:
+    done = {span.name for span in timeline.spans[role]}
+    if "infer" in done and "step" not in done:
+        return "waits for questions"
+    return _WAITS_FOR[_stage(timeline, role)]
+
+
 def why_idle(timeline: Timeline, role: str) -> str:
     """Say what a role mostly waits for."""
     times_s = dict.fromkeys(IDLE, 0.0)
@@ -150,6 +157,6 @@ def why_idle(timeline: Timeline, role: str) -> str:
         return "hardly ever waits"
     return {
         "paced": "waits for a grant: paced",
-        "wait": _WAITS_FOR[_stage(timeline, role)],
+        "wait": _waits_for(timeline, role),
         "turn": "while others have their turn",
     }[max(times_s, key=lambda reason: times_s[reason])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tianji.config.files import load_config
 from tianji.figures.files import Data
@@ -14,20 +14,27 @@ from tianji.figures.timeline.window import choose
 from tianji.run_folder.paths import CONFIG_FILE, find_run
 from tianji.trace.read import newest_trace, read_trace
 
-PRESET = "cartpole-ppo"
+PPO, DQN = "cartpole-ppo", "cartpole-dqn"
 MAX_ENV_STEPS = 100_000
 
 
 class TracedRun(NamedTuple):
-    """A run that is recorded for the figure: its name, and its settings beside the preset's."""
+    """A run that is recorded for the figure: its name, its preset, and its style."""
 
     name: str
-    settings: dict[str, Any]
+    preset: str
+    style: str
+    max_env_steps: int = MAX_ENV_STEPS
 
 
 RUNS = (
-    TracedRun("serial: all roles take turns in one process", {"engine": "inline"}),
-    TracedRun("TianJi: every role runs on its own", {"engine": "local"}),
+    TracedRun("serial: all roles take turns in one process", PPO, "serial"),
+    TracedRun("lock-step: roles in processes take turns", PPO, "lock-step"),
+    TracedRun("Gorila: actors send gradients of their own replay", DQN, "gorila", 20_000),
+    TracedRun("SEED: the learner's process infers for the actors", PPO, "seed"),
+    TracedRun("A3C: actors send gradients of their own unrolls", PPO, "a3c"),
+    TracedRun("Ape-X: prioritised replay, and nobody waits", DQN, "apex", 20_000),
+    TracedRun("TianJi: every role runs on its own, paced", PPO, "tianji"),
 )
 
 
@@ -46,12 +53,12 @@ def measure() -> Data:
 
 
 def _record(run: TracedRun) -> Data:
-    from tianji.api import make_config
+    from tianji.config.overrides import make_config
     from tianji.run import train_config
 
     config = make_config(
-        PRESET, max_env_steps=MAX_ENV_STEPS, target_return=None,
-        observe={"trace": True, "display": "off", "tensorboard": False}, **run.settings,
+        run.preset, style=run.style, max_env_steps=run.max_env_steps, target_return=None,
+        observe={"trace": True, "display": "off", "tensorboard": False},
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="tianji-figure-") as folder, contextlib.chdir(folder):
         summary = train_config(config)

@@ -30,6 +30,7 @@ from tianji.planning.measure.durations import (
     figure_of,
     unevenness,
 )
+from tianji.programs.ablations.waits import without_waits
 from tianji.programs.one_group import program_for
 from tianji.types import Stamp, Unroll
 
@@ -48,7 +49,7 @@ class ActorBench:
         plan = self._plan = spec.plan
         # Two lanes share one slot: the actor sends on the first, _time_sending on the second.
         wired = plan.model_copy(update={"num_actors": 2, "num_slots": 1, "replay_rows": 0})
-        program = program_for(spec.config, wired)
+        program = without_waits(program_for(spec.config, wired))
         self._memory = SharedMemory.create(program, wired)
         ends = SharedEnds(program, wired, self._memory.fds)
         self._snapshot = Snapshot(build_model(spec))

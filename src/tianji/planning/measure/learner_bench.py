@@ -37,6 +37,7 @@ from tianji.planning.measure.durations import (
     ProcessFamily,
     figure_of,
 )
+from tianji.programs.ablations.waits import without_waits
 from tianji.programs.one_group import program_for
 from tianji.types import PLACE, Array, Batch, Stamp, Unroll
 
@@ -74,7 +75,7 @@ class LearnerBench:
         self._takes = Durations(self._core_wait)
         self._receive_s: list[float] = []
         self._fed_s = self._fed_cpu_s = 0.0
-        program = program_for(spec.config, plan)
+        program = without_waits(program_for(spec.config, plan))
         ends = SharedEnds(program, plan, SharedMemory.create(program, plan).fds)
         roles = Roles(spec, program, ends, lambda report: None)
         (learner,) = program.of_kind("learner")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
+from tianji.config.run import LimiterConfig, RunConfig
 from tianji.costs.profile import ActorCost, LearnerCost
 from tianji.envs.build import Probe
 from tianji.errors import UsageError
@@ -175,7 +176,7 @@ class CostMeasurement:
         return self.points[-1]
 
     def _measure_learner(self, unroll: Unroll) -> None:
-        plan = with_small_replay(resolve(self._config, self.machine, self.probe))
+        plan = learner_plan(self._config, self.machine, self.probe)
         self.policy_bytes = self._learner.ask(Build(plan, unroll), Built).policy_bytes
         before_s = math.inf
         for threads in thread_counts(self._config, self.machine):
@@ -223,6 +224,13 @@ class CostMeasurement:
             point = self._measure_alone(actor, plan, built)
             before, after = twin.alone.cost.unroll, point.alone.cost.unroll
             point.loaded_s = twin.loaded_s * after.alone_s / before.alone_s
+
+
+def learner_plan(config: RunConfig, machine: Machine, probe: Probe) -> RunPlan:
+    """Return the plan that a learner is measured with. What it costs does not depend on who waits
+    for whom, and only pacing lets a store be filled without a learner."""
+    paced = {"balance": "paced", "queue_size": "auto", "limiter": LimiterConfig()}
+    return with_small_replay(resolve(config.model_copy(update=paced), machine, probe))
 
 
 def with_small_replay(plan: RunPlan) -> RunPlan:

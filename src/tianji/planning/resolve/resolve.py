@@ -19,6 +19,7 @@ from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_balance import check_balance
 from tianji.planning.resolve.check_times import check_times
 from tianji.planning.resolve.gpu_memory import estimate_gpu_memory
+from tianji.planning.resolve.limiter import limiter_warning
 from tianji.planning.resolve.places import Places, check_gpu_replay, choose_places
 from tianji.planning.resolve.shares import (
     choose_actors,
@@ -125,6 +126,7 @@ def resolve(
         max_lag=config.max_lag,
         balance=config.balance,
         queue_size=slots.queue_size,
+        limiter=slots.limiter,
         ratio=cadence.ratio,
         shared_memory_bytes=slots.shared.total,
         gpu_bytes={} if gpu is None else gpu.parts,
@@ -361,6 +363,7 @@ def _notes(
     threads = f" of {shares.actor_threads} threads" if shares.actor_threads > 1 else ""
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, run.config, steps_per_version)
+    warning = None if slots.limiter is None else limiter_warning(slots.limiter)
     return (
         f"{counted(len(machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "
@@ -368,6 +371,7 @@ def _notes(
         f"{counted(shares.learner_threads, 'thread')}, which also holds the buffer.",
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
+        *((warning,) if warning else ()),
         *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )

@@ -14,20 +14,22 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
-from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout
+from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout, own_layout
 from tianji.channels.board import NUM_COPIES
-from tianji.channels.layout import PLACE_FIELD, STANDARD_FIELDS, Layout
+from tianji.channels.layout import GRADIENTS_FIELD, PLACE_FIELD, STANDARD_FIELDS, Layout
 from tianji.channels.memory import to_pages
 from tianji.channels.orders import control_bytes
 from tianji.channels.shm import lane_bytes
-from tianji.config.plan import Inference
+from tianji.config.plan import Inference, LimiterPlan
 from tianji.config.run import RunConfig
 from tianji.envs.build import Probe
 from tianji.envs.spaces import observation_fields
 from tianji.errors import UsageError
+from tianji.planning.resolve.limiter import limiter_slots, plan_limiter, unrolls_ahead
 from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
+from tianji.types import Field
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -77,6 +79,8 @@ class Slots:
     """Lag of an unroll in the steady state, in versions; 0 where gradients are gathered."""
     queue_size: int = 0
     """Unrolls in a queue of fixed size, where the balance is one."""
+    limiter: LimiterPlan | None = None
+    """The rate limiter, where the balance is one."""
 
 
 def _paced_lag(config: RunConfig) -> int:
@@ -99,20 +103,21 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         *probe.more_fields,
         *load_algorithm(config.algorithm.name).fields(probe.spaces, config),
         *STANDARD_FIELDS,
-        *(() if isinstance(cadence, Gather) else (PLACE_FIELD,)),
+        *_item_fields(cadence),
     )
     num_rows = cadence.unroll_length + cadence.lookahead - 1
     layout = Layout(fields, num_rows, config.num_envs // num_actors)
     steps_per_unroll = cadence.unroll_length * layout.num_envs
-    warmup = stored = queue_size = lag = 0
+    warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
+    stored = queue_size = lag = 0
     replay: RingLayout | None = None
+    limiter: LimiterPlan | None = None
     if isinstance(cadence, Gather):
         per_version = num_actors if cadence.rule == "barrier" else cadence.num_gradients
         num_slots = num_actors * SLOTS_PER_GRADIENT_ACTOR
     else:
         per_version = _unrolls_per_version(cadence, steps_per_unroll)
         lag = _paced_lag(config)
-        warmup = math.ceil(cadence.warmup_steps / steps_per_unroll)
         match cadence:
             case ReplayCadence():
                 capacity = math.ceil(cadence.capacity_steps / config.num_envs)
@@ -132,6 +137,12 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
                 in_flight = queue_size + per_version
                 in_flight += at_actors if config.balance == "dropping" else 0
                 lag *= queue_size // per_version  # of an unroll that goes through a full queue
+            case "limiter":
+                limiter = plan_limiter(
+                    config.limiter, cadence, steps_per_unroll, per_version, warmup
+                )
+                in_flight = limiter_slots(limiter, num_actors)
+                lag *= -(-unrolls_ahead(limiter, num_actors) // per_version)  # if all are full
         num_slots = stored + in_flight + num_actors * SPARE_SLOTS_PER_ACTOR
     # Beside the actors: buffer and learner in one worker, and perhaps an evaluator.
     control = to_pages(control_bytes(num_actors + 3, num_actors + 2))
@@ -140,10 +151,18 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
         replay=0 if replay is None else to_pages(replay.nbytes),
         control=to_pages(lane_bytes(num_slots) * num_actors) + control,
     )
-    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, lag, queue_size)
+    slots = Slots(layout, per_version, warmup, replay, num_slots, shared, lag, queue_size, limiter)
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
+
+
+def _item_fields(cadence: Cadence) -> tuple[Field, ...]:
+    """Return the fields that depend on what an item is and on whether episodes go on in it."""
+    if not isinstance(cadence, Gather):
+        return (PLACE_FIELD,)
+    place = () if cadence.fresh else (PLACE_FIELD,)
+    return place if cadence.memory is None else (*place, GRADIENTS_FIELD)
 
 
 def _queue_size(config: RunConfig, per_version: int) -> int:
@@ -230,12 +249,14 @@ def estimated_memory(run: Run, num_actors: int, processes: Processes) -> RunMemo
     boards = 1 + (num_actors if isinstance(cadence, Gather) else 0)
     more_envs = config.num_envs // num_actors - 1
     environments = probe.env_bytes + more_envs * probe.more_env_bytes
+    own = cadence.memory if isinstance(cadence, Gather) else None
+    replay = 0 if own is None else own_layout(slots.layout, own, num_actors).nbytes
     worker = is_local * WORKER_BYTES
     network = ACTING_COPIES * policy
     server = processes.servers * (worker + network)
     return RunMemory(
         num_actors=num_actors,
-        actors=num_actors * (network + environments) + processes.actors * worker + server,
+        actors=num_actors * (network + environments + replay) + processes.actors * worker + server,
         learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
         policy=boards * NUM_COPIES * policy,
         shared=slots.shared,

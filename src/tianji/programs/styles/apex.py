@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from tianji.algorithms.dqn.config import DQNConfig
 from tianji.config.schema import ALGORITHM
-from tianji.programs.style import Given, Style, Values, fix, of_family, with_algorithm
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix, of_family, with_algorithm
 from tianji.programs.styles import tianji
 
 _OWN = ("sampling", "initial_priorities", "exploration")

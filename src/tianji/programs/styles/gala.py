@@ -8,7 +8,8 @@ before it, if those are there; no group waits for another one. programs/groups.p
 
 from __future__ import annotations
 
-from tianji.programs.style import Given, Style, Values, fix, refusal
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix, refusal
 from tianji.programs.styles import tianji
 
 GROUPS = 2
@@ -16,8 +17,10 @@ GROUPS = 2
 
 
 def settings(values: Values, given: Given) -> Values:
-    """Divide the environments among groups that gossip."""
+    """Divide the environments among groups that gossip after every update."""
     values = fix("gala", values, given, "its groups gossip.", combine="gossip")
+    if "combine_every" not in given:
+        values = {**values, "combine_every": 1}
     if values["num_groups"] > 1:
         return values
     if "num_groups" in given:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.config.values import Values
 from tianji.programs import parts
 from tianji.programs.program import Program
-from tianji.programs.style import Given, Style, Values, fix, refusal
+from tianji.programs.style import Given, Style, fix, refusal
 from tianji.programs.v_trace import with_v_trace
 
 OWN_POLICY = "its actors infer with their own copy of the policy."

@@ -9,7 +9,8 @@ This hides inference behind simulation where it takes no longer than half of the
 
 from __future__ import annotations
 
-from tianji.programs.style import Given, Style, Values, fix
+from tianji.config.values import Values
+from tianji.programs.style import Given, Style, fix
 from tianji.programs.styles import tianji
 
 SPLITS = 2

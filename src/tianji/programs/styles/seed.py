@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.config.values import Values
 from tianji.programs import parts
 from tianji.programs.program import Program, Role
-from tianji.programs.style import Given, Style, Values, fix
+from tianji.programs.style import Given, Style, fix
 from tianji.programs.v_trace import with_v_trace
 
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
+from tianji.config.values import Values
 from tianji.programs import parts
 from tianji.programs.program import Program
-from tianji.programs.style import Given, Style, Values, fix
+from tianji.programs.style import Given, Style, fix
 from tianji.programs.styles import tianji
 
 WHY = "one process acts and learns in turn, so that nothing is asynchronous."

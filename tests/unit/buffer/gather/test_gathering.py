@@ -39,6 +39,7 @@ class Rig:
         slow=None,
         missing=(),
         state=None,
+        max_lag=None,
     ):
         self.now = 1_000
         self.stream = Stream(4 * num_actors, num_actors)
@@ -54,7 +55,7 @@ class Rig:
         self.progress = Progress(RunConfig(algorithm="ppo"))
         rule = build_rule(gather, num_actors)
         gate = GatherGate(
-            GatherPlan(P, absent_after_s, closing_s),
+            GatherPlan(P, absent_after_s, closing_s, max_lag=max_lag),
             rule,
             slow or AtLearner(rule, ContributionReader(boards), P),
             self.stream,

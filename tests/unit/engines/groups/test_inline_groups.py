@@ -204,7 +204,7 @@ def test_actors_are_numbered_and_schedules_run_over_all_groups(tmp_path):
     spec = spec_of(tmp_path)
     engine = InlineGroups(spec, [spec.plan] * 2, None, Watcher())
     for group, made in enumerate(engine.groups):
-        plan = made.roles.actors["actor-0"]._assembler._plan
+        plan = made.roles.actors["actor-0"]._assembler._episodes._plan
         assert plan.seed == seed_for(spec.config.seed, "actor", group)
         assert plan.steps_per_round == 2 * STEPS
         made.roles.close()

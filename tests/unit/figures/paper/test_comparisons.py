@@ -49,9 +49,10 @@ def test_the_papers_numbers_are_those_of_its_text():
 
 
 def test_idle_shares_are_told_for_every_run():
-    rows = [{"role": "actor-0", "idle_share": 0.5}, {"role": "learner", "idle_share": 0.03}]
-    data = {"machine": EPYC, "points": [{"name": "serial: in turns", "rows": rows}]}
-    assert "serial: actor-0 50 % and learner 3 %." in ours("tianji-1", data)
+    shares = {"actor-0": 0.5, "actor-1": 0.7, "buffer": 0.9, "learner": 0.03}
+    rows = [{"role": role, "idle_share": share} for role, share in shares.items()]
+    data = {"machine": EPYC, "points": [{"name": "seed: served", "rows": rows}]}
+    assert "seed: 2 actors 60 % and learner 3 %." in ours("tianji-1", data)
 
 
 def test_an_order_that_is_not_the_papers_is_told():

@@ -16,12 +16,12 @@ from tianji.gateways.ports.rows import GaugesSource
 from tianji.gateways.refusals import Refused
 
 LAYOUT = Layout(tuple(STANDARD_FIELDS), num_rows=2, num_envs=1)
-HOUR_NS = 3600 * 10**9
+AHEAD_NS = 30 * 10**9
 
 
 @pytest.fixture
 def hosts():
-    made = TwoHosts(LAYOUT, num_slots=2, num_actors=2, ahead_ns=HOUR_NS)
+    made = TwoHosts(LAYOUT, num_slots=2, num_actors=2, ahead_ns=AHEAD_NS)
     made.settle()
     yield made
     made.close()
@@ -103,13 +103,13 @@ def test_a_policy_of_another_size_is_refused():
 
 def test_orders_arrive_when_they_change_with_times_of_the_local_clock(hosts):
     poster = Poster(hosts.b.orders)
-    opened_ns = hosts.a.clock() - HOUR_NS
+    opened_ns = hosts.a.clock() - AHEAD_NS
     poster.post(1, Order.HURRY, 17)
     poster.post(1, Order.OPENED_NS, opened_ns)
     hosts.turn_until(lambda: hosts.a.orders[1][Order.NUMBER] == 2)
     assert hosts.a.orders[1][Order.HURRY] == 17
     error_ns = hosts.a.link.clock.error_ns
-    assert abs(hosts.a.orders[1][Order.OPENED_NS] - (opened_ns + HOUR_NS)) <= error_ns
+    assert abs(hosts.a.orders[1][Order.OPENED_NS] - (opened_ns + AHEAD_NS)) <= error_ns
     assert hosts.a.orders[0][Order.OPENED_NS] == 0
     hosts.settle()
     sent = hosts.b.link.session.acked
@@ -131,18 +131,18 @@ def test_gauges_arrive_with_times_of_the_local_clock(hosts):
     hosts.a.gauges[1][Gauge.HEARTBEAT_NS] = now_ns = hosts.a.clock()
     hosts.turn_until(lambda: hosts.b.gauges[1][Gauge.HEARTBEAT_NS])
     assert hosts.b.gauges[1][Gauge.STEPS] == 512
-    late_ns = abs(hosts.b.gauges[1][Gauge.HEARTBEAT_NS] - (now_ns - HOUR_NS))
+    late_ns = abs(hosts.b.gauges[1][Gauge.HEARTBEAT_NS] - (now_ns - AHEAD_NS))
     assert late_ns <= hosts.b.link.clock.error_ns
     assert hosts.b.gauges[0][Gauge.HEARTBEAT_NS] == 0
 
 
 def test_a_host_that_was_restarted_has_another_clock(hosts):
     hosts.a.gateway.close()
-    hosts.a = ActorsHost(LAYOUT, 2, 2, hosts.b.address, ahead_ns=-HOUR_NS)
+    hosts.a = ActorsHost(LAYOUT, 2, 2, hosts.b.address, ahead_ns=-AHEAD_NS)
     hosts.turn_until(lambda: hosts.b.lost)
     hosts.a.gauges[0][Gauge.HEARTBEAT_NS] = now_ns = hosts.a.clock()
     hosts.turn_until(lambda: hosts.b.gauges[0][Gauge.HEARTBEAT_NS])
-    late_ns = abs(hosts.b.gauges[0][Gauge.HEARTBEAT_NS] - (now_ns + HOUR_NS))
+    late_ns = abs(hosts.b.gauges[0][Gauge.HEARTBEAT_NS] - (now_ns + AHEAD_NS))
     assert late_ns <= hosts.b.link.clock.error_ns
 
 

@@ -16,7 +16,7 @@ from tianji.planning.measure import actor_bench, durations
 from tianji.planning.measure.actor_bench import ActorBench
 from tianji.planning.measure.crew import Span
 from tianji.planning.measure.learner_bench import LearnerBench, tiled
-from tianji.planning.measure.measurement import with_small_replay
+from tianji.planning.measure.measurement import learner_plan, with_small_replay
 from tianji.planning.resolve.resolve import resolve
 from tianji.types import Field
 
@@ -147,3 +147,13 @@ def test_rows_and_environments_are_repeated_to_fit():
     whole = tiled(layout, recorded)
     assert whole["reward"].tolist() == [[1, 2, 1], [3, 4, 3], [1, 2, 1], [3, 4, 3], [1, 2, 1]]
     assert whole["state"].tolist() == [7, 8, 7]
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
+def test_a_learner_behind_a_limiter_is_measured_as_if_it_were_paced(build, algorithm):
+    asked = spec(algorithm, balance="limiter")
+    found = probe(asked.config.env, {})
+    plan = learner_plan(asked.config, Machine((0, 1), 1 << 33), found)
+    assert (plan.balance, plan.limiter) == ("paced", None)
+    trainer = LearnerBench(replace(asked, plan=plan), build(asked).record())
+    assert trainer.work(span(0.01), threads=1).version.alone_s > 0

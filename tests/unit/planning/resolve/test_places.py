@@ -254,7 +254,7 @@ def test_a_policy_with_a_memory_infers_in_the_actors(asked, gpu):
         choose_places(config(PPO, model={"memory": "gru"}, inference=asked), MACHINE, probe(GAMES))
 
 
-@pytest.mark.parametrize("name", ["dqn", "apex", "rennala-nigt"])
+@pytest.mark.parametrize("name", ["dqn", "apex", "rennala-nigt", "a3c"])
 def test_algorithms_without_sequences_refuse_a_memory(name):
     with pytest.raises(UsageError, match=f"model.memory is 'lstm', and {name} does not learn from"):
         resolve(config({"name": name}, model={"memory": "lstm"}), MACHINE, probe(NUMBERS))

@@ -1,0 +1,122 @@
+"""The folder of a comparison: new, or continued with the same settings on the same machine."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypedDict
+
+from tianji.comparison.contest import Contest
+from tianji.config.schema import flat
+from tianji.config.settings import value_text
+from tianji.errors import UsageError
+from tianji.figures.files import describe_machine
+from tianji.run_folder.paths import new_folder
+from tianji.version import VERSION
+
+COMPARISON_FILE = "comparison.json"
+_LIBRARIES = ("torch", "gymnasium", "numpy")
+_UNLIKE: dict[str, Any] = {"seed": True, "run": True, "observe": {"display": True}}
+"""Settings that may differ between runs of one contestant."""
+
+
+def open_folder(contest: Contest, name: str | None, base: Path) -> Path:
+    """Return the folder of this name if it holds a comparison, to continue it; else make one."""
+    if name is not None and (base / name / COMPARISON_FILE).is_file():
+        _check_continues(contest, base / name)
+        return base / name
+    return new_folder(name, f"compare-{contest.title}", base)
+
+
+def read_before(folder: Path) -> dict[str, Any]:
+    """Return comparison.json as the last session left it; nothing for a new comparison."""
+    path = folder / COMPARISON_FILE
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_bytes())
+        if not {"settings", "machine"} <= set(found):
+            raise ValueError("it has no settings and no machine")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"'{path}' is broken: {error}. Choose another name with --run.") from error
+    return dict(found)
+
+
+def settings_of(contest: Contest) -> dict[str, Any]:
+    return {
+        one.name: one.config.model_dump(mode="json", exclude=_UNLIKE) for one in contest.contestants
+    }
+
+
+def _check_continues(contest: Contest, folder: Path) -> None:
+    """Raise UsageError if runs so far cannot be compared with new ones."""
+    before, now = read_before(folder), settings_of(contest)
+    for name in [name for name in now if name in before["settings"]]:
+        then, asked = flat(before["settings"][name]), flat(now[name])
+        changed = [path for path in asked if then.get(path) != asked[path]]
+        if changed:
+            path = changed[0]
+            raise UsageError(
+                f"Comparison '{folder.name}' has runs of {name} with other settings: {path} was "
+                f"{value_text(then.get(path))}, and is {value_text(asked[path])} now. Continue it "
+                "with the same settings, or choose another name with --run."
+            )
+    machine = before["machine"]
+    if machine != describe_machine():
+        raise UsageError(
+            f"Comparison '{folder.name}' has runs on another machine ({_words(machine)}; this is "
+            f"{_words(describe_machine())}), and times of two machines cannot be compared. Choose "
+            "another name with --run."
+        )
+
+
+def _words(machine: Mapping[str, Any]) -> str:
+    return ", ".join(f"{value_text(value)} {name}" for name, value in machine.items())
+
+
+def set_aside(run_dir: Path) -> None:
+    """Move the folder of a run that did not come to its end out of the way of its next try."""
+    if not run_dir.exists():
+        return
+    names = (run_dir.with_name(f"{run_dir.name}-unfinished-{n}") for n in itertools.count(1))
+    run_dir.rename(next(name for name in names if not name.exists()))
+
+
+class Provenance(TypedDict):
+    """Where figures come from."""
+
+    machine: Mapping[str, Any]
+    commit: str
+    versions: Mapping[str, str]
+
+
+def provenance() -> Provenance:
+    """Return the machine, the commit and the versions of what runs here."""
+    return Provenance(
+        machine=describe_machine(),
+        commit=package_commit(),
+        versions={"tianji": VERSION, **{name: metadata.version(name) for name in _LIBRARIES}},
+    )
+
+
+def package_commit() -> str:
+    """Return the commit of the checkout that this package is part of, with a plus sign if files
+    have changed since; `installed` outside of a checkout."""
+    folder = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # a wheel may lie inside of a checkout
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "--short=12", "HEAD") + "+" * bool(changed)
+    except (OSError, subprocess.CalledProcessError):
+        return "installed"

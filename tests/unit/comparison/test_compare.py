@@ -1,0 +1,188 @@
+"""Running a comparison, stopping it, and continuing it."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.fakes.comparison import contest
+from tianji.comparison import compare as module
+from tianji.comparison import folder as folders
+from tianji.comparison import picture
+from tianji.comparison.compare import run_comparison
+from tianji.comparison.folder import package_commit, set_aside
+from tianji.errors import UsageError
+from tianji.observe.summary import build_summary, write_summary
+from tianji.seeds.screen import make_screen
+
+
+class Runner:
+    """Stands in for run_all(): every run ends at once, as `endings` says."""
+
+    def __init__(self, endings=()):
+        self.endings, self.started = dict(endings), []
+
+    def __call__(self, children, shares, screen, title, folder):
+        assert len(shares) == 1, "one run at a time, with all cores"
+        for child in children:
+            because = self.endings.get(child.label, "max_env_steps")
+            if because == "not started":
+                continue
+            self.started.append(child.label)
+            child.folder.mkdir()
+            line = {"wall_s": 1.0, "env_steps": 256, "mean_return_100": 3.0}
+            (child.folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+            facts = {"stopped_because": because, "first_cause": "it broke"}
+            write_summary(child.folder, build_summary(child.config, child.folder, facts, line))
+            child._process = Ended()
+
+
+class Ended:
+    returncode = 0
+
+    def poll(self):
+        return 0
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Compare in a folder of its own; returns the report and what was run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(picture, "draw", lambda _report, path: path.touch())
+
+    def compare(asked=None, endings=(), name="mine"):
+        runner = Runner(endings)
+        monkeypatch.setattr(module, "run_all", runner)
+        report = run_comparison(asked or contest(), make_screen("off"), name, tmp_path)
+        return report, runner.started
+
+    return compare
+
+
+def test_every_style_runs_with_every_seed_in_one_folder(run, tmp_path):
+    report, started = run()
+    assert sorted(started) == ["impala-s1", "impala-s2", "tianji-s1", "tianji-s2"]
+    assert report["missing"] == [] and report["reference"] == "tianji"
+    assert [one["seeds"] for one in report["styles"]] == [[1, 2], [1, 2]]
+    assert json.loads((tmp_path / "mine" / "comparison.json").read_text()) == report
+    assert report["picture"] == str(tmp_path / "mine" / "comparison.png")
+
+
+def test_the_report_names_machine_commit_command_and_all_raw_figures(run):
+    report, _ = run()
+    assert report["command"].startswith("tianji compare")
+    assert report["machine"]["cores"] >= 1 and report["machine"]["cpu"]
+    assert report["commit"] and report["versions"]["numpy"]
+    assert [run["env_steps"] for run in report["runs"]] == [256] * 4
+    assert report["settings"]["impala"]["max_env_steps"] == 256
+
+
+def test_a_comparison_that_is_whole_runs_nothing_again(run):
+    run()
+    assert run()[1] == []
+
+
+def test_a_comparison_that_was_stopped_continues_with_what_is_missing(run, tmp_path):
+    stopped = {"tianji-s2": "interrupted", "impala-s2": "not started"}
+    report, _ = run(endings=stopped)
+    assert sorted(report["missing"]) == ["impala-s2", "tianji-s2"]
+    assert [one["seeds"] for one in report["styles"]] == [[1], [1]]
+    report, started = run()
+    assert sorted(started) == ["impala-s2", "tianji-s2"]
+    assert report["missing"] == []
+    assert (tmp_path / "mine" / "tianji-s2-unfinished-1").is_dir(), "nothing is deleted"
+
+
+def test_a_run_that_failed_is_told_and_tried_again(run):
+    report, _ = run(endings={"impala-s1": "failed"})
+    assert report["missing"] == ["impala-s1"]
+    (failed,) = [figures for figures in report["runs"] if "first_cause" in figures]
+    assert failed["first_cause"] == "it broke"
+    assert run()[1] == ["impala-s1"]
+
+
+def test_more_seeds_and_styles_can_be_added_later(run):
+    run()
+    assert sorted(run(contest(seeds=(1, 2, 3)))[1]) == ["impala-s3", "tianji-s3"]
+    report, started = run(contest("tianji", "impala", "serial"))
+    assert sorted(started) == ["serial-s1", "serial-s2"]
+    assert set(report["settings"]) == {"tianji", "impala", "serial"}
+
+
+def test_runs_with_other_settings_are_not_mixed(run):
+    run()
+    told = r"has runs of tianji with other settings: max_env_steps was 256, and is 512 now"
+    with pytest.raises(UsageError, match=told):
+        run(contest(max_env_steps=512))
+
+
+def test_the_display_may_change(run):
+    run()
+    quiet = {"display": "plain", "tensorboard": False}
+    assert run(contest(observe=quiet))[1] == []
+
+
+def test_runs_of_two_machines_are_not_mixed(run, monkeypatch):
+    run()
+    monkeypatch.setattr(folders, "describe_machine", lambda: {"cpu": "another", "cores": 64})
+    with pytest.raises(UsageError, match=r"has runs on another machine .*cannot be compared"):
+        run()
+
+
+def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UsageError, match="'mine' exists"):
+        run()
+
+
+def test_a_broken_file_is_told(run, tmp_path):
+    run()
+    (tmp_path / "mine" / "comparison.json").write_text("{}")
+    with pytest.raises(UsageError, match="broken"):
+        run()
+
+
+def test_without_a_name_every_comparison_has_a_folder_of_its_own(run, tmp_path):
+    run(name=None)
+    run(name=None)
+    assert (tmp_path / "compare-counting").is_dir() and (tmp_path / "compare-counting-2").is_dir()
+
+
+def test_seeds_beyond_the_largest_are_refused(run, tmp_path):
+    with pytest.raises(UsageError, match=r"the last one must be below .* Use a smaller --seed"):
+        run(contest(seeds=(2**63, 2**63 + 1)))
+    assert not (tmp_path / "mine").exists()
+
+
+def test_what_no_style_can_run_is_refused_before_anything_starts(run, tmp_path):
+    with pytest.raises(UsageError, match="No-Such-Env"):
+        run(contest(env="No-Such-Env-v0"))
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_second_unfinished_try_gets_another_name(tmp_path):
+    for _ in range(2):
+        (tmp_path / "a-s1").mkdir()
+        set_aside(tmp_path / "a-s1")
+    set_aside(tmp_path / "a-s1")
+    assert {path.name for path in tmp_path.iterdir()} == {"a-s1-unfinished-1", "a-s1-unfinished-2"}
+
+
+def test_outside_of_a_checkout_there_is_no_commit(monkeypatch):
+    def fail(*_words, **_options):
+        raise subprocess.CalledProcessError(128, "git")
+
+    monkeypatch.setattr(folders.subprocess, "run", fail)
+    assert package_commit() == "installed"
+
+
+def test_a_change_since_the_commit_is_marked(monkeypatch):
+    answers = {"ls-files": "__init__.py", "status": " M a.py", "rev-parse": "abc123"}
+
+    def git(words, **_options):
+        return subprocess.CompletedProcess(words, 0, stdout=f"{answers[words[3]]}\n")
+
+    monkeypatch.setattr(folders.subprocess, "run", git)
+    assert package_commit() == "abc123+"
+    answers["status"] = ""
+    assert package_commit() == "abc123"
