@@ -28,11 +28,13 @@ def seconds_per_call(call: Callable[[], object], min_s: float) -> float:
     return elapsed / calls
 
 
-def mlp(num_in: int, hidden: Sequence[int], num_out: int) -> nn.Sequential:
+def mlp(
+    num_in: int, hidden: Sequence[int], num_out: int, activation: type[nn.Module] = nn.Tanh
+) -> nn.Sequential:
     widths = [num_in, *hidden]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [nn.Linear(before, after), nn.Tanh()]
+        layers += [nn.Linear(before, after), activation()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], num_out))
 
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from tests.fakes.experience import ACTIONS, DESCENDING, GATHERED, OBSERVATIONS, Rig, queue_batch
+from tests.fakes.experience import (
+    ACTIONS,
+    DESCENDING,
+    GATHERED,
+    OBSERVATIONS,
+    REPLAYED,
+    Rig,
+    queue_batch,
+)
 from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.memory import state_size
 from tianji.envs.spaces import make_action_cast, observation_leaves
@@ -18,7 +26,7 @@ from tianji.types import Batch
 
 REMEMBERING = ("ppo+gru", "ppo+lstm", "impala+gru")
 QUEUED = ("ppo", "impala", *REMEMBERING)
-STEPPED = (*QUEUED, "dqn", "apex")
+STEPPED = (*QUEUED, *REPLAYED)
 NAMES = (*STEPPED, *GATHERED, *DESCENDING)
 POLICIES = (*QUEUED, "rennala-nigt", "a3c")
 Q_VALUES = ("dqn", "apex", "gorila")
@@ -26,6 +34,7 @@ CASES = [(name, obs, "discrete") for name in (*POLICIES, *Q_VALUES) for obs in O
 CASES += [
     (name, "vector", action) for name in POLICIES for action in ACTIONS if action != "discrete"
 ]
+CASES += [("sac", obs, "box") for obs in OBSERVATIONS]
 
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 whose_batches_are_steps = pytest.mark.parametrize("name", STEPPED)
@@ -108,7 +117,7 @@ def test_training_moves_the_parameters_and_reports_finite_numbers(name, observat
 @pytest.mark.parametrize("normalize", [False, True])
 def test_resuming_is_exact(name, normalize):
     """2N updates are N updates, save, load, N updates, bit for bit."""
-    settings = {"observations": normalize, "rewards": normalize and name not in ("dqn", "apex")}
+    settings = {"observations": normalize, "rewards": normalize and name not in REPLAYED}
     whole, half = (Rig(name, normalize=settings) for _ in range(2))
     batches = [whole.batch(seed) for seed in range(4)]
     for batch in batches[:2]:
@@ -153,7 +162,8 @@ def test_a_gradient_moves_nothing_and_a_step_follows_what_was_made_of_it(name):
     before = rig.parameters()
     minibatch = next(rig.update.minibatches(rig.batch(1), 0.0))
     gradient = minibatch.gradient()
-    assert gradient.shape == before.shape and gradient.any()
+    # It may hold more than what is published: SAC's critics stay in the learner.
+    assert gradient.ndim == 1 and len(gradient) >= len(before) and gradient.any()
     assert torch.equal(rig.parameters(), before)
     gradient.zero_()
     minibatch.step()

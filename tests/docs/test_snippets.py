@@ -222,7 +222,10 @@ def test_every_key_of_the_metrics_is_explained(preset, in_new_folder):
     assert [key for key in gathered if not re.search(rf"`(gather)?\.{key}`", explained)] == []
 
 
-PRESETS = {name: f"cartpole-{name}" for name in ("ppo", "dqn", "impala", "a3c", "gorila")}
+PRESETS = {
+    **{name: f"cartpole-{name}" for name in ("ppo", "dqn", "impala", "a3c", "gorila")},
+    "sac": "pendulum-sac",
+}
 """Of algorithms; the others have presets of their own names."""
 
 

@@ -41,6 +41,9 @@ ACTIONS = {
     "box": spaces.Box(-0.5, 0.5, (2,), np.float32),
 }
 
+REPLAYED = ("dqn", "apex", "sac")
+CONTINUOUS = ("sac",)
+"""Algorithms that need numbers as actions."""
 GATHERED = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
 DESCENDING = ("a3c", "gorila")
 """They gather gradients of a loss, and move by an optimiser."""
@@ -94,7 +97,7 @@ class Rig:
         self,
         name: str,
         observation: str = "vector",
-        action: str = "discrete",
+        action: str | None = None,
         keeps_final: bool = False,
         settings: dict[str, Any] | None = None,
         **config: Any,
@@ -103,9 +106,10 @@ class Rig:
         name, _, memory = name.partition("+")
         if memory:
             config = {**config, "model": {"memory": memory, "memory_size": 5}}
-        self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[action])
+        kind = action or ("box" if name in CONTINUOUS else "discrete")
+        self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[kind])
         small = {"minibatch_size": 16} if name == "ppo" else {}
-        small |= {"batch_size": 16, "updates_per_version": 3} if name in ("dqn", "apex") else {}
+        small |= {"batch_size": 16, "updates_per_version": 3} if name in REPLAYED else {}
         small |= {"batch_size": 16} if name == "gorila" else {}
         config.setdefault("normalize", {"observations": False, "rewards": False})
         if name in (
@@ -179,7 +183,12 @@ class Rig:
                 name = prefix + field.name.removeprefix("obs")
                 flat[name] = np.zeros((*shape, *field.shape), field.dtype)
         random_observations(self.spaces.observation, flat, seed)
-        flat["action"] = rng.integers(3, size=shape)
+        space = self.spaces.action
+        if isinstance(space, spaces.Box):
+            drawn = rng.uniform(space.low, space.high, (*shape, *space.shape))
+            flat["action"] = drawn.astype(np.float32)
+        else:
+            flat["action"] = rng.integers(3, size=shape)
         flat["reward"] = rng.standard_normal(shape).astype(np.float32)
         flat["discount"] = np.where(rng.random(shape) < 0.2, 0.0, 0.99).astype(np.float32)
         return Batch(flat, (), shape[0] * shape[1], shape[0] * shape[1])

@@ -1,5 +1,8 @@
 """Runs that must reach a number: a little in the short form, what a preset says in the slow one."""
 
+import statistics
+from pathlib import Path
+
 import pytest
 
 from tests.system.commands import Command
@@ -8,6 +11,7 @@ from tianji.cli.pages.program import example_preset
 from tianji.config.overrides import make_config
 from tianji.programs.registry import STYLES
 from tianji.run import train_config
+from tianji.trained.evaluate import evaluate_run
 
 LIMITS = {
     "cartpole-ppo": {"target_return": 300, "max_env_steps": 300_000},
@@ -20,7 +24,7 @@ PRESETS = (
     "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "cartpole-a3c",
     "cartpole-gorila", "acrobot-ppo",
     "lunarlander-dqn", "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg",
-    "rennala-pg",
+    "rennala-pg", "pendulum-sac",
     "acrobot-rennala-nigt", "hopper-rennala-nigt", "humanoid-rennala-nigt",
     "walker2d-rennala-nigt", "reacher-rennala-nigt", "hopper-malenia-nigt",
 )  # fmt: skip
@@ -120,6 +124,32 @@ def test_every_kind_of_action_and_observation_learns(
     )  # fmt: skip
     summary = train_config(config)
     assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+def test_sac_learns_a_continuous_action(tmp_path, monkeypatch):
+    """Without looking at the world, the best is -3.3; with the right actions it is 0."""
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        env="tianji.envs.worlds:Continuous", algorithm="sac", engine="inline", observe=QUIET,
+        learner_threads=1, hidden=(64, 64), batch_size=64, updates_per_version=16, gamma=0.5,
+        learning_rate=1e-3, target_return=-0.7, max_env_steps=8000,
+    )  # fmt: skip
+    summary = train_config(config)
+    assert summary["stopped_because"] == "target_reached", summary["best_mean_return_100"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sac_swings_the_pendulum_up_in_serial_training(seed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = make_config(
+        "pendulum-sac", seed=seed, engine="inline", observe=QUIET, max_env_steps=15_000,
+        target_return=None,
+    )  # fmt: skip
+    run_dir = train_config(config)["run_dir"]
+    returns = evaluate_run(Path(run_dir), 20, seed=1, checkpoint="latest")["returns"]
+    assert statistics.fmean(returns) > -250
 
 
 def test_the_defaults_learn_from_the_name_of_an_environment(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from tianji.algorithms.accelerators.actor_critic import (
 from tianji.algorithms.accelerators.dqn import ClosedDQN
 from tianji.algorithms.accelerators.inference import NumpyInference
 from tianji.algorithms.accelerators.policy_gradient import ClosedPolicyGradient
+from tianji.algorithms.accelerators.sac import AutogradSAC, ClosedSAC
 from tianji.algorithms.actor_critic.experience import Preprocessor
 from tianji.algorithms.actor_critic.model import ModelEvaluator
 from tianji.algorithms.dqn.loss import Transitions, dqn_loss
@@ -25,6 +26,7 @@ from tianji.algorithms.gradient import Autograd
 from tianji.algorithms.impala.loss import UnrollPart, impala_loss
 from tianji.algorithms.policy_gradient.loss import WeightedSteps, policy_gradient_objective
 from tianji.algorithms.ppo.loss import Columns, EvaluatedBatch, LossTerms, ppo_loss
+from tianji.algorithms.sac import loss as sac
 from tianji.models.tensors import flatten
 
 # The same examples in every run: where a ratio lies within rounding of its clip, both gradients
@@ -55,9 +57,9 @@ def make_rig(name, network, action="discrete", seed=0, normalize=False, **algori
     return rig
 
 
-def assert_equal_gradients(rig, closed, automatic):
+def assert_equal_gradients(rig, closed, automatic, trained=None):
     """Run both; the flat gradient must be the same up to rounding, wherever it stood before."""
-    flat, found = flatten(rig.model), []
+    flat, found = flatten(trained or rig.model), []
     for compute in (closed, automatic):
         flat.gradient_P.fill_(7.0)
         reported = compute()
@@ -189,6 +191,29 @@ def test_dqn(network, seed, normalize, algorithm, n_step):
             rig,
             lambda u=u: fast.gradient(prepared.update(u), config),
             lambda u=u: plain.gradient(batch.update(u), config),
+        )
+
+
+@some
+@given(networks, seeds, st.booleans(), st.floats(-5.0, 5.0))
+def test_sac(network, seed, normalize, target_entropy):
+    network = {**network, "hidden": network["hidden"] or (4,)}
+    rig = make_rig("sac", network, "box", seed, normalize)
+    rig.train(rig.batch(seed))  # the statistics of observations are no longer 0 and 1
+    networks, targets = rig.update._networks, rig.update._targets
+    generator = torch.Generator().manual_seed(seed)
+    for vector in (flatten(networks).vector_P, targets.vector_P):
+        vector.add_(0.3 * torch.randn(len(vector), generator=generator))
+    batch = rig.update._read(rig.batch(seed + 1).arrays)
+    batch = sac.Transitions(*batch[:3], 3 * batch.reward, *batch[4:])
+    fast, plain = ClosedSAC(networks, targets.model), AutogradSAC(networks, targets.model)
+    prepared = fast.prepare(batch, target_entropy)
+    for u in range(2):
+        assert_equal_gradients(
+            rig,
+            lambda u=u: fast.gradient(prepared.update(u), target_entropy),
+            lambda u=u: plain.gradient(batch.update(u), target_entropy),
+            networks,
         )
 
 

@@ -51,6 +51,26 @@ def test_the_closed_form_equals_autograd(activation, hidden, widths, num_trained
     torch.testing.assert_close(closed, expected)
 
 
+@pytest.mark.parametrize("hidden", [(8,), (8, 6)])
+def test_rows_that_do_not_count_give_gradients_to_their_inputs_alone(hidden):
+    made, flat = net(hidden, "tanh", (1, 1))
+    x, slopes = torch.randn(20, 4), torch.randn(2, 1, 20)
+    network = ClosedNetwork(made)
+    with torch.inference_mode():
+        _, tape = network.forward(network.features({"": x}), 20)
+        network.backward(tape, *slopes, num_counted=12)
+        inputs = network.input_gradient(tape, 12, 1).clone()
+    x.requires_grad_(True)
+    rows = sum(
+        (output[:, 0] * slope[0]) for output, slope in zip(made({"": x}), slopes, strict=True)
+    )
+    counted = torch.autograd.grad(rows[:12].sum(), list(made.parameters()), retain_graph=True)
+    expected = torch.cat([gradient.reshape(-1) for gradient in counted])
+    torch.testing.assert_close(flat.gradient_P, expected)
+    (of_inputs,) = torch.autograd.grad(rows[12:].sum(), x)
+    torch.testing.assert_close(inputs.t(), of_inputs[12:, 1:])
+
+
 def test_gradient_is_the_slope_of_finite_differences():
     made, flat = net((8,), "tanh", (2,))
     network = ClosedNetwork(made)

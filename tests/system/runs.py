@@ -23,6 +23,11 @@ PRIORITISED = {
 }  # fmt: skip
 APEX = {**DQN, "name": "apex"}
 IMPALA = {"name": "impala", "unroll_length": 16}
+SAC = {
+    "name": "sac", "unroll_length": 4, "batch_size": 32, "updates_per_version": 4,
+    "warmup_steps": 128, "replay_size": 1024,
+}  # fmt: skip
+CONTINUOUS = "tianji.envs.worlds:Continuous"
 
 
 def run(**values):

@@ -2,7 +2,17 @@
 
 import pytest
 
-from tests.system.runs import DQN, IMPALA, PPO, PRIORITISED, differences, run, saved_state
+from tests.system.runs import (
+    CONTINUOUS,
+    DQN,
+    IMPALA,
+    PPO,
+    PRIORITISED,
+    SAC,
+    differences,
+    run,
+    saved_state,
+)
 
 CLOCK = (".state.progress.wall_s",)
 ACTORS = ".state.actors"
@@ -14,6 +24,7 @@ ACTORS = ".state.actors"
         pytest.param(PPO, id="ppo"),
         pytest.param(PRIORITISED, id="prioritised"),
         pytest.param(IMPALA, id="impala"),
+        pytest.param(SAC, id="sac"),
         # Its short form has its buffer in a process too: test_placements.py.
         pytest.param(DQN, id="dqn", marks=pytest.mark.slow),
     ],
@@ -22,6 +33,7 @@ ACTORS = ".state.actors"
 def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shared = {"algorithm": algorithm, "num_actors": num_actors, "max_lag": 0, "max_env_steps": 3000}
+    shared |= {"env": CONTINUOUS} if algorithm is SAC else {}
     inline = run(engine="inline", **shared)
     local = run(engine="local", **shared)
     for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):

@@ -8,7 +8,18 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tests.system.runs import APEX, DQN, IMPALA, PPO, differences, resume, run, saved_state
+from tests.system.runs import (
+    APEX,
+    CONTINUOUS,
+    DQN,
+    IMPALA,
+    PPO,
+    SAC,
+    differences,
+    resume,
+    run,
+    saved_state,
+)
 from tianji.errors import UsageError
 from tianji.run import resume_run
 
@@ -29,7 +40,18 @@ def clocks(state):
 @pytest.mark.parametrize("env", ["CartPole-v1", "tianji.envs.worlds:Counting"])
 def test_2n_steps_equal_n_and_resume_and_n(algorithm, more, env, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shared = {"algorithm": algorithm, "engine": "inline", "num_actors": 2, "env": env, **more}
+    assert_exact({"algorithm": algorithm, "env": env, **more})
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", CONTINUOUS])
+def test_2n_steps_of_sac_equal_n_and_resume_and_n(env, tmp_path, monkeypatch):
+    """Critics, targets, temperature and noise go on where they were."""
+    monkeypatch.chdir(tmp_path)
+    assert_exact({"algorithm": SAC, "env": env, "normalize": {"observations": True}})
+
+
+def assert_exact(settings):
+    shared = {"engine": "inline", "num_actors": 2, **settings}
     whole = run(run="whole", max_env_steps=2000, **shared)
     half = run(run="half", max_env_steps=1000, **shared)
     assert half["env_steps"] < whole["env_steps"]

@@ -13,6 +13,7 @@ BUILT_IN = {
     "ppo": "ppo.spec:ALGORITHM",
     "dqn": "dqn.spec:ALGORITHM",
     "apex": "apex.spec:ALGORITHM",
+    "sac": "sac.spec:ALGORITHM",
     "impala": "impala.spec:ALGORITHM",
     "a3c": "a3c.spec:ALGORITHM",
     "gorila": "gorila.spec:ALGORITHM",

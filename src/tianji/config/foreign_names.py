@@ -28,6 +28,7 @@ FOREIGN_NAMES: tuple[tuple[str, str], ...] = (
     ("warmup_steps", "learning_starts"),
     ("updates_per_version", "gradient_steps"),
     ("target_tau", "tau"),
+    ("initial_temperature", "ent_coef init_temperature initial_alpha"),
     ("target_period_updates", "target_update_interval target_network_frequency"),
     ("epsilon_start", "exploration_initial_eps start_e"),
     ("epsilon_final", "exploration_final_eps end_e"),

@@ -98,6 +98,19 @@ class SquashedHead(nn.Module):
     def log_prob(self, outputs_BA: Tensor, action_BK: Tensor) -> Tensor:
         return _gaussian_log_prob(action_BK, *self._mean_and_log_std(outputs_BA))
 
+    def draw(self, outputs_BA: Tensor, noise_BK: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the actions in [-1, 1] that normal noise makes, and their log-probabilities, both
+        differentiable (Haarnoja et al. 2018b, appendix C):
+
+        a = tanh(u),  u = mean + s * noise,  log pi(a) = log N(u) - sum_k log(1 - a^2)
+        log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2 u)), which is finite for every u
+        """
+        mean_BK, log_std_BK = self._mean_and_log_std(outputs_BA)
+        u_BK = mean_BK + log_std_BK.exp() * noise_BK
+        log_slope_BK = 2.0 * (math.log(2.0) - u_BK - F.softplus(-2.0 * u_BK))
+        log_prob_B = _gaussian_log_prob(u_BK, mean_BK, log_std_BK) - log_slope_BK.sum(1)
+        return torch.tanh(u_BK), log_prob_B
+
     def entropy(self, outputs_BA: Tensor) -> Tensor:
         return _gaussian_entropy(self._mean_and_log_std(outputs_BA)[1])
 

@@ -91,7 +91,8 @@ class FlatParameters:
 def flatten(module: nn.Module) -> FlatParameters:
     """Lay all parameters out in one float32 vector, in the module's own order.
 
-    A module that is already laid out so keeps its memory: every caller gets the same vectors.
+    A module that is already laid out so keeps its memory: every caller gets the same vectors. They
+    may be parts of the vectors of a larger module.
     """
     parameters = list(module.parameters())
     for name, parameter in module.named_parameters():
@@ -128,15 +129,14 @@ def _shared_vector(tensors: list[Tensor], size: int) -> Tensor | None:
     """Return the vector behind tensors that lie one after the other in one storage, or None."""
     if not tensors:
         return None
-    storage, offset = tensors[0].untyped_storage(), 0
+    storage, offset = tensors[0].untyped_storage(), tensors[0].storage_offset()
+    first = offset
     for tensor in tensors:
         same = tensor.untyped_storage().data_ptr() == storage.data_ptr()
         if not same or tensor.storage_offset() != offset or not tensor.is_contiguous():
             return None
         offset += tensor.numel()
-    if storage.nbytes() != size * tensors[0].element_size():
-        return None
-    return tensors[0].new_empty(0).set_(storage, 0, (size,), (1,))
+    return tensors[0].new_empty(0).set_(storage, first, (size,), (1,))
 
 
 class Snapshot:

@@ -90,7 +90,8 @@ class LoadedPolicy:
 
         state: as in act(), before the observation; it is not changed.
         PPO and IMPALA: the value network, scaled back where normalize.rewards is on. DQN: the
-        largest Q value. Algorithms that gather gradients learn no values.
+        largest Q value. Algorithms that gather gradients learn no values, and SAC's critics, which
+        rate actions, are not part of its policy.
         """
         batch_size = _batch_size(self.spaces.observation, obs)
         state = self._checked(state, batch_size or 1)
@@ -140,8 +141,8 @@ class LoadedPolicy:
         build = self.algorithm.build_value
         if build is None:
             raise UsageError(
-                f"{self.config.algorithm.name} learns no values. policy.value() needs a policy of "
-                "an algorithm that does: ppo, impala or dqn."
+                f"A policy of {self.config.algorithm.name} has no values. policy.value() needs one "
+                "of an algorithm that gives it some: ppo, impala or dqn."
             )
         needs_state = self.config.normalize.rewards
         state = read_checkpoint(self.checkpoint).state["update"] if needs_state else {}

@@ -40,6 +40,20 @@ def test_gorila_refuses_a_memory_that_never_fills():
         check("gorila", settings={"warmup_steps": 500, "replay_size": 400})
 
 
+@pytest.mark.parametrize("action", ["discrete", "multidiscrete", "multibinary"])
+def test_sac_needs_numbers(action):
+    with pytest.raises(UsageError, match=r"SAC needs a Box action space.*Use dqn .* or ppo"):
+        check("sac", ACTIONS[action])
+
+
+def test_sac_needs_numbers_with_bounds():
+    check("sac", ACTIONS["box"])
+    with pytest.raises(UsageError, match=r"has no bounds.*RescaleAction.*or use ppo or impala"):
+        check("sac", spaces.Box(-np.inf, np.inf, (2,), np.float32))
+    with pytest.raises(UsageError, match="Box of floats"):
+        check("sac", spaces.Box(0, 9, (2,), np.int64))
+
+
 @pytest.mark.parametrize("name", ["ppo", "impala"])
 def test_actions_without_a_distribution_are_refused(name):
     with pytest.raises(UsageError, match=r"Action space .*is not supported.*ActionWrapper"):
@@ -81,6 +95,38 @@ def test_dqn_refuses_settings_that_contradict_each_other(settings, config, messa
 def test_users_networks_normalise_for_themselves(name):
     with pytest.raises(UsageError, match=r"normalize.observations .* 'a:b'"):
         check(name, model={"factory": "a:b"}, normalize={"observations": True})
+
+
+@pytest.mark.parametrize(
+    ("settings", "config", "message"),
+    [
+        ({"warmup_steps": 500, "replay_size": 400}, {}, "warmup_steps 500 .* replay_size 400"),
+        ({"replay_size": 31, "warmup_steps": 1}, {}, r"num_envs 8 \* unroll_length 4 = 32"),
+        ({}, {"normalize": {"rewards": True}}, "normalize.rewards .* SAC learns from single"),
+        ({}, {"model": {"hidden": ()}}, "model.hidden has no layers"),
+        ({}, {"num_groups": 2, "combine": "average"}, "without its critics. Use --num-groups 1"),
+    ],
+)
+def test_sac_refuses_settings_that_contradict_each_other(settings, config, message):
+    with pytest.raises(UsageError, match=message):
+        check("sac", ACTIONS["box"], settings=settings, **config)
+
+
+def test_learners_of_sac_do_not_add_up_their_gradients():
+    from tianji.planning.groups import check_groups
+
+    run = RunConfig(algorithm="sac", num_groups=2, combine="gradients")
+    with pytest.raises(UsageError, match="learners of sac cannot add up their gradients"):
+        check_groups(run)
+
+
+@pytest.mark.parametrize("num_envs", [8, 16])
+def test_sac_makes_one_update_for_every_step_of_every_environment(num_envs):
+    run = RunConfig(algorithm={"name": "sac", "batch_size": 64}, num_envs=num_envs)
+    cadence = load_algorithm("sac").cadence(run)
+    assert (cadence.ratio, cadence.num_updates) == (64.0, cadence.steps_per_version)
+    fewer = RunConfig(algorithm={"name": "sac", "updates_per_version": 8}, num_envs=num_envs)
+    assert load_algorithm("sac").cadence(fewer).num_updates == 8
 
 
 def test_dqn_looks_as_far_ahead_as_its_returns():

@@ -13,12 +13,14 @@ from tianji.models.optimizers import GpuOptimizer
 from tianji.types import Batch, Stamp
 
 ROWS, ENVS, ITEMS = 4, 4, 8
-SPACES = Spaces(Box(-1.0, 1.0, (3,), "float32"), Discrete(2))
+NUMBERS = Box(-1.0, 1.0, (3,), "float32")
 ALGORITHMS = {
     "ppo": {"epochs": 2, "minibatch_size": 8, "unroll_length": ROWS, "normalize_advantage": False},
     "impala": {"unroll_length": ROWS, "minibatches": 2},
     "dqn": {},
+    "sac": {},
 }
+REPLAYED = ("dqn", "sac")
 NAMES = {"obs": "observations", "reward": "rewards"}
 
 
@@ -37,12 +39,13 @@ def unrolls():
     return Batch(arrays, (Stamp(0, 0, 0, 0, ROWS * ENVS, 0, 0),), 1, ROWS * ENVS)
 
 
-def transitions():
+def transitions(name):
     rng, shape = np.random.default_rng(0), (2, ITEMS)
+    action = rng.uniform(-1, 1, (*shape, 3)) if name == "sac" else rng.integers(2, size=shape)
     arrays = {
         "obs": rng.standard_normal((*shape, 3)).astype(np.float32),
         "next_obs": rng.standard_normal((*shape, 3)).astype(np.float32),
-        "action": rng.integers(2, size=shape),
+        "action": action.astype(np.float32) if name == "sac" else action,
         "reward": rng.standard_normal(shape).astype(np.float32),
         "discount": np.full(shape, 0.9, np.float32),
     }
@@ -57,8 +60,9 @@ def test_the_first_quantity_to_go_wrong_is_named(name, field, monkeypatch):
     config = RunConfig(num_envs=ENVS, algorithm=settings, normalize={"observations": False})
     algorithm = load_algorithm(name)
     torch.manual_seed(0)
-    update = algorithm.build_update(algorithm.build_model(SPACES, config), SPACES, config)
-    batch = transitions() if name == "dqn" else unrolls()
+    spaces = Spaces(NUMBERS, NUMBERS if name == "sac" else Discrete(2))
+    update = algorithm.build_update(algorithm.build_model(spaces, config), spaces, config)
+    batch = transitions(name) if name in REPLAYED else unrolls()
     batch.arrays[field][0, 0] = np.nan  # in the first of several updates
     for minibatch in update.minibatches(batch, 0.0):
         minibatch.gradient()

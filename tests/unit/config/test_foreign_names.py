@@ -8,7 +8,7 @@ from tianji.config.settings import list_settings, short_names
 
 KNOWN = {
     name
-    for algorithm in ("ppo", "dqn", "impala")
+    for algorithm in ("ppo", "dqn", "impala", "sac")
     for setting in list_settings(load_algorithm_config(algorithm))
     for name in (setting.path, *short_names((setting,)))
 }

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.fakes.specs import make_spec
-from tests.system.runs import DQN, IMPALA, PPO
+from tests.system.runs import CONTINUOUS, DQN, IMPALA, PPO, SAC
 from tests.unit.engines.test_inline_engine import Watcher
 from tianji.algorithms.accelerators.gpu import GpuRows
 from tianji.algorithms.registry import load_algorithm
@@ -33,12 +33,16 @@ ALGORITHMS = {
     "impala": {**IMPALA, "minibatches": 2},
     "dqn": DQN,
     "prioritised dqn": {**DQN, "sampling": "prioritized"},
+    "sac": SAC,
 }
+REPLAYED = ("dqn", "prioritised dqn", "sac")
+CASES = [(name, env) for name in ALGORITHMS if name != "sac" for env in (PIXELS, NUMBERS)]
+CASES += [("sac", CONTINUOUS)]
 NORMALIZED = {"observations": True, "rewards": True}
 
 
 def spec_of(folder, name, env, **values):
-    normalize = {} if "dqn" in name or env == PIXELS else {"normalize": NORMALIZED}
+    normalize = {} if name in REPLAYED or env == PIXELS else {"normalize": NORMALIZED}
     asked = {"num_envs": 4, "num_actors": 2, **normalize, **values}
     return make_spec(folder, env=env, algorithm=ALGORITHMS[name], **asked)
 
@@ -62,8 +66,7 @@ def random_batch(batch):
     return replace(batch, arrays=arrays)
 
 
-@pytest.mark.parametrize("env", [PIXELS, NUMBERS])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(("name", "env"), CASES)
 def test_a_recorded_update_leaves_everything_as_it_was(name, env, tmp_path, monkeypatch):
     algorithm = ALGORITHMS[name]["name"]
     monkeypatch.setattr(f"tianji.algorithms.{algorithm}.update.build_optimizer", GpuOptimizer)
@@ -90,10 +93,9 @@ def shapes(batch, is_replay):
     return {name: (x.shape[is_replay:], x.dtype) for name, x in arrays.items()}
 
 
-@pytest.mark.parametrize("env", [PIXELS, NUMBERS])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(("name", "env"), CASES)
 def test_a_batch_of_zeros_has_the_shapes_of_a_real_one(name, env, tmp_path, monkeypatch):
-    spec, seen, is_replay = spec_of(tmp_path, name, env, max_env_steps=200), [], "dqn" in name
+    spec, seen, is_replay = spec_of(tmp_path, name, env, max_env_steps=200), [], name in REPLAYED
     take = Buffer.take
 
     def look(self):

@@ -128,3 +128,15 @@ def test_rows_of_images_keep_the_order_of_their_channels():
         taken = take_rows(given, index)
         assert torch.equal(taken, images[index])
         assert taken.stride()[1:] == given.stride()[1:]
+
+
+def test_a_part_of_a_flat_module_keeps_its_place_in_the_vectors():
+    first, second = nn.Linear(2, 1), nn.Linear(3, 1)
+    whole = flatten(nn.ModuleList([first, second]))
+    part = flatten(second)
+    assert torch.equal(part.vector_P, whole.vector_P[3:])
+    part.vector_P.fill_(5.0)
+    part.gradient_P.fill_(7.0)
+    assert whole.vector_P[3:].tolist() == [5.0] * 4 and whole.vector_P[:3].max() < 5.0
+    assert whole.gradient_P.tolist() == [0.0] * 3 + [7.0] * 4
+    assert flatten(nn.ModuleList([first, second])).vector_P.data_ptr() == whole.vector_P.data_ptr()

@@ -37,6 +37,12 @@ def q_values(observation_space, action_space):
     return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, int(action_space.n)))
 
 
+def squashed(observation_space, action_space):
+    """Means and spreads of bounded numbers."""
+    num_outputs = 2 * action_space.shape[0]
+    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, num_outputs))
+
+
 def too_wide(observation_space, action_space):
     return nn.Linear(4, 9)
 

@@ -116,5 +116,7 @@ def test_the_value_of_dqn_is_the_largest_q_value(make_policy, dueling):
 
 
 def test_an_algorithm_without_values_says_so(make_policy):
-    with pytest.raises(UsageError, match=r"rennala-nigt learns no values.*ppo, impala or dqn"):
+    with pytest.raises(
+        UsageError, match=r"policy of rennala-nigt has no values.*ppo, impala or dqn"
+    ):
         make_policy("rennala-nigt").value(OBSERVATIONS)

@@ -170,16 +170,22 @@ class ClosedNetwork:
         outputs = tuple([torch.addmm(layer.bias, layer.weight, x_FB) for layer, x_FB in tops])
         return outputs, tape
 
-    def backward(self, tape: Tape, *gradients_AB: Tensor) -> None:
-        """Set the gradients of all parameters from those of the outputs' trained rows."""
+    def backward(self, tape: Tape, *gradients_AB: Tensor, num_counted: int | None = None) -> None:
+        """Set the gradients of all parameters from those of the outputs' trained rows.
+
+        num_counted: the parameters get those of the first so many rows alone; the others are for
+        input_gradient()."""
         x_KBF, layers = tape
         num_trained = gradients_AB[0].shape[1]
         if x_KBF.shape[1] != num_trained:
             x_KBF = x_KBF[:, :num_trained]
         tops_BF = layers[-1].trained_BF if layers else x_KBF.unbind(0)
         for layer, gradient_AB, x_BF in zip(self._outputs, gradients_AB, tops_BF, strict=True):
-            torch.mm(gradient_AB, x_BF, out=layer.weight_gradient)
-            torch.sum(gradient_AB, 1, out=layer.bias_gradient)
+            counted_AB = gradient_AB
+            if num_counted is not None:
+                counted_AB, x_BF = gradient_AB[:, :num_counted], x_BF[:num_counted]  # noqa: PLW2901
+            torch.mm(counted_AB, x_BF, out=layer.weight_gradient)
+            torch.sum(counted_AB, 1, out=layer.bias_gradient)
         if not layers:
             return
         tops = zip(self._outputs, gradients_AB, layers[-1].e_BF, strict=True)
@@ -188,11 +194,19 @@ class ClosedNetwork:
         for index in range(len(layers) - 1, -1, -1):
             layer, views = self._hidden[index], layers[index]
             self._activation.gradient(views.e_KBF, views.trained_KBF)
-            below_KFB = layers[index - 1].trained_KFB if index else x_KBF.mT
-            torch.bmm(below_KFB, views.e_KBF, out=layer.weight_gradient)
-            torch.sum(views.e_KBF, 1, keepdim=True, out=layer.bias_gradient)
+            below_KFB, e_KBF = layers[index - 1].trained_KFB if index else x_KBF.mT, views.e_KBF
+            if num_counted is not None:
+                below_KFB, e_KBF = below_KFB[..., :num_counted], e_KBF[:, :num_counted]
+            torch.bmm(below_KFB, e_KBF, out=layer.weight_gradient)
+            torch.sum(e_KBF, 1, keepdim=True, out=layer.bias_gradient)
             if index:
                 torch.bmm(views.e_KBF, layer.weight_transposed, out=layers[index - 1].e_KBF)
+
+    def input_gradient(self, tape: Tape, first_row: int, first_feature: int) -> Tensor:
+        """Return the gradient of the last features in the last trained rows after backward(), added
+        up over all networks: [F, B]. Networks without hidden layers have none."""
+        e_KBF = tape.layers[0].e_KBF[:, first_row:]
+        return torch.bmm(self._hidden[0].weight[:, first_feature:], e_KBF.mT).sum(0)
 
     def _views_for(self, num_rows: int, num_trained: int) -> list[_Views]:
         views = self._views.get((num_rows, num_trained))

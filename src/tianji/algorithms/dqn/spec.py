@@ -12,6 +12,7 @@ from tianji.algorithms.interface import (
     ReplayCadence,
 )
 from tianji.algorithms.registry import later
+from tianji.algorithms.replay_checks import check_replay
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
@@ -54,45 +55,22 @@ def _sampling(algorithm: DQNConfig) -> Proportional | None:
 
 
 def check(spaces: Spaces, config: RunConfig) -> None:
-    check_q_learning(spaces, config)
-    if config.normalize.rewards:
-        raise UsageError(
-            "normalize.rewards follows returns through whole unrolls, and DQN learns from single "
-            "transitions. Set it to false; the Huber loss and max_grad_norm bound large rewards."
-        )
-
-
-def check_q_learning(spaces: Spaces, config: RunConfig) -> None:
     """Raise UsageError for spaces and sizes that no algorithm with Q values can work with."""
     assert isinstance(config.algorithm, QLearningConfig)
     check_model(spaces, config)
     if not isinstance(spaces.action, gym_spaces.Discrete):
         raise UsageError(
             f"{config.algorithm.name} learns the value of each action and needs a Discrete action "
-            f"space, and this environment's is {spaces.action}. Use ppo, impala or a3c for it, or "
-            "wrap the environment so that its actions are one choice."
+            f"space, and this environment's is {spaces.action}. Use ppo, impala, a3c or sac for "
+            "it, or wrap the environment so that its actions are one choice."
         )
     if config.algorithm.dueling and config.model.factory is not None:
         raise UsageError(
             f"dueling is a shape of TianJi's own networks, and model.factory is "
             f"'{config.model.factory}'. Set dueling to false, and combine the two streams there."
         )
-    _check_sizes(config, config.algorithm)
-
-
-def _check_sizes(config: RunConfig, algorithm: QLearningConfig) -> None:
-    if algorithm.warmup_steps > algorithm.replay_size:
-        raise UsageError(
-            f"warmup_steps {algorithm.warmup_steps} is more than replay_size "
-            f"{algorithm.replay_size}: the first update would never come. Raise replay_size."
-        )
-    per_round = config.num_envs * algorithm.unroll_length
-    if algorithm.replay_size < per_round:
-        raise UsageError(
-            f"replay_size {algorithm.replay_size} is less than one round of unrolls: num_envs "
-            f"{config.num_envs} * unroll_length {algorithm.unroll_length} = {per_round} steps. "
-            "Raise replay_size."
-        )
+    algorithm = config.algorithm
+    check_replay(config, algorithm.name, algorithm.replay_size, algorithm.warmup_steps)
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:

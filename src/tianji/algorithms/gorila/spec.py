@@ -4,7 +4,7 @@ reads this."""
 from __future__ import annotations
 
 from tianji.algorithms.dqn.spec import ALGORITHM as DQN
-from tianji.algorithms.dqn.spec import check_q_learning
+from tianji.algorithms.dqn.spec import check as check_q_learning
 from tianji.algorithms.gathering import check_normalize, num_actors
 from tianji.algorithms.gorila.config import GorilaConfig
 from tianji.algorithms.interface import Algorithm, Gather, OwnReplay

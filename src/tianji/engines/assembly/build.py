@@ -28,6 +28,7 @@ from tianji.channels.interface import BoardReader, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows, BufferRows
 from tianji.channels.requests import Asker
+from tianji.config.seeding import seed_for
 from tianji.engines.assembly.gates import build_queue_gate, build_replay_gate
 from tianji.engines.assembly.gradients import (
     MakeAdding,
@@ -39,7 +40,7 @@ from tianji.engines.assembly.gradients import (
     times_of,
     timing_of,
 )
-from tianji.engines.assembly.model import acting_model, seed_for
+from tianji.engines.assembly.model import acting_model
 from tianji.engines.assembly.recording import record_rows
 from tianji.engines.assembly.replay import OpenMemory, build_replay
 from tianji.engines.spec import RunSpec

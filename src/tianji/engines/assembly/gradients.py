@@ -28,7 +28,8 @@ from tianji.channels.interface import BoardReader, Totals
 from tianji.channels.layout import Layout
 from tianji.channels.orders import ActorRows
 from tianji.channels.reduce import GlooReduce
-from tianji.engines.assembly.model import build_model, seed_for
+from tianji.config.seeding import seed_for
+from tianji.engines.assembly.model import build_model
 from tianji.engines.spec import RunSpec
 from tianji.models.sizes import reward_clip
 from tianji.models.tensors import Snapshot, flatten

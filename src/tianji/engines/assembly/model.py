@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
+from tianji.config.seeding import seed_for
 from tianji.devices.pinned import pin
 from tianji.devices.twins import TWINS
 from tianji.engines.spec import RunSpec
@@ -17,14 +17,6 @@ from tianji.models.networks.precision import is_bfloat16_fast, set_precision
 from tianji.models.networks.stacked import has_convolutions
 from tianji.models.tensors import flatten
 from tianji.types import Array, frame_names
-
-_SEED_SPACE = {"model": 0, "actor": 1, "store": 2, "evaluator": 4}
-
-
-def seed_for(root: int, kind: str, index: int = 0) -> int:
-    """Derive a seed from the root seed; there is no other way."""
-    sequence = np.random.SeedSequence(root, spawn_key=(_SEED_SPACE[kind], index))
-    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
 def build_model(spec: RunSpec) -> torch.nn.Module:

@@ -36,6 +36,7 @@ from tianji.channels.peers.timed import TimedPeers
 from tianji.channels.reduce import GlooReduce
 from tianji.channels.reports import Reports
 from tianji.config.run import adds_gradients, mixes_groups, peers_of, team_of
+from tianji.config.seeding import seed_for
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
 from tianji.engines.assembly.gradients import (
     build_rank,
@@ -45,7 +46,7 @@ from tianji.engines.assembly.gradients import (
     own_policy,
     published,
 )
-from tianji.engines.assembly.model import build_model, on_device, seed_for
+from tianji.engines.assembly.model import build_model, on_device
 from tianji.engines.assembly.recording import RECORD, StartTimes, record_update
 from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec

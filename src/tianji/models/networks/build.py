@@ -6,9 +6,10 @@ dictionary of tensors for others, and gives
 
     policy outputs [B, A] and values [B] or [B, 1]      for actor-critic algorithms
     Q values [B, A]                                     for Q-learning
-    policy outputs [B, A]                               for algorithms that gather gradients
+    policy outputs [B, A]                               for SAC, whose critics are our own, and for
+                                                        algorithms that gather gradients
 
-A is the number of choices together, or of numbers in a continuous action; the last group wants two
+A is the number of choices together, or of numbers in a continuous action; the last ones want two
 for each number there, all means and then all spreads. An actor-critic module may have a method
 policy(obs) -> [B, A], which actors call so as not to compute values.
 """

@@ -8,7 +8,7 @@ from tests.unit.engines.test_inline_engine import Watcher
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.checkpoint.sets import group_folder, newest_set
-from tianji.engines.assembly.model import seed_for
+from tianji.config.seeding import seed_for
 from tianji.engines.groups.inline import InlineGroups
 from tianji.learner.combination import Combination
 
