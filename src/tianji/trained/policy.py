@@ -130,8 +130,8 @@ class LoadedPolicy:
             )
         if len(state.array_NS) != num_envs:
             raise UsageError(
-                f"The state is that of {counted(len(state.array_NS), 'environment')}, and "
-                f"{counted(num_envs, 'observation')} were given. Use policy.start({num_envs})."
+                f"The state is that of {counted(len(state.array_NS), 'environment')}, and there "
+                f"are observations of {num_envs}. Use policy.start({num_envs})."
             )
         return state
 

@@ -87,7 +87,9 @@ def test_a_missing_or_wrong_state_is_explained(policy, make_run):
         policy.act(OBSERVATIONS[0])
     with pytest.raises(UsageError, match="False was given"):
         policy.act(OBSERVATIONS[0], False)
-    with pytest.raises(UsageError, match=r"1 environment, and 6 observations.*start\(6\)"):
+    with pytest.raises(
+        UsageError, match=r"1 environment, and there are observations of 6.*start\(6\)"
+    ):
         policy.act(OBSERVATIONS, policy.start())
     plain = load_policy(make_run("none"))
     with pytest.raises(UsageError, match=r"what policy\.start\(\) returns, and False was given"):
