@@ -33,6 +33,7 @@ from tianji.engines.interface import ENGINES, GROUP_ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import EnvSources
+from tianji.envs.masks import mask_in_words
 from tianji.errors import UsageError
 from tianji.explain.explain import speed_facts
 from tianji.learner.resumable import check_fits, check_not_over, newest_saved
@@ -201,6 +202,8 @@ class _Run:
         self._observer.start()
         for remark in self._planned.probe.remarks:
             self._note("environment", remark)
+        if masks := mask_in_words(self._planned.probe.spaces):
+            self._note("environment", masks)
         if self._planned.note:
             self._note("planner", self._planned.note)
         if self._replanner is None and _may_replan(self._spec.config):

@@ -21,7 +21,8 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.channels.layout import Layout
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import observation_fields
+from tianji.envs.masks import nth_legal
+from tianji.envs.spaces import ACTION_MASK, Masked, choice_sizes, observation_fields
 from tianji.types import Array, Batch, Field, Stamp
 
 VECTOR = spaces.Box(-1.0, 1.0, (4,), np.float32)
@@ -44,6 +45,9 @@ ACTIONS = {
 REPLAYED = ("dqn", "apex", "sac")
 CONTINUOUS = ("sac",)
 """Algorithms that need numbers as actions."""
+CHOICES_OF_SIZE = {3: [(0, 3)], 5: [(0, 2), (2, 5)], 6: [(0, 2), (2, 4), (4, 6)]}
+"""Where the options of each choice begin and end in a mask, by the size of the mask."""
+
 GATHERED = ("rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg", "rennala-pg")
 DESCENDING = ("a3c", "gorila")
 """They gather gradients of a loss, and move by an optimiser."""
@@ -67,12 +71,24 @@ def random_observations(space: spaces.Space[Any], fields: dict[str, Array], seed
     for name, array in fields.items():
         if "obs" not in name:
             continue
-        if array.dtype == np.uint8:
+        if name.endswith(ACTION_MASK):
+            array[:] = random_masks(array.shape, rng)
+        elif array.dtype == np.uint8:
             array[:] = rng.integers(256, size=array.shape)
         elif array.dtype == np.int64:
             array[:] = rng.integers(1, 4, size=array.shape)
         else:
             array[:] = rng.standard_normal(array.shape)
+
+
+def random_masks(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Legal options of each choice among those of ACTIONS: at least one, the first or the last."""
+    mask = rng.random(shape) < 0.4
+    last = rng.random(shape[:-1]) < 0.5
+    for begin, end in CHOICES_OF_SIZE[shape[-1]]:
+        mask[..., begin] |= ~last
+        mask[..., end - 1] |= last
+    return mask.astype(np.int8)
 
 
 def random_episodes(unroll: dict[str, Array], seed: int, has_reset_rows: bool = True) -> None:
@@ -100,6 +116,7 @@ class Rig:
         action: str | None = None,
         keeps_final: bool = False,
         settings: dict[str, Any] | None = None,
+        has_masks: bool = False,
         **config: Any,
     ) -> None:
         """name: an algorithm, or one with a memory: `ppo+gru`."""
@@ -107,7 +124,10 @@ class Rig:
         if memory:
             config = {**config, "model": {"memory": memory, "memory_size": 5}}
         kind = action or ("box" if name in CONTINUOUS else "discrete")
-        self.spaces = Spaces(OBSERVATIONS[observation], ACTIONS[kind])
+        seen = OBSERVATIONS[observation]
+        size = sum(choice_sizes(ACTIONS[kind])) if has_masks else 0
+        observed = Masked(seen, ACTION_MASK, size, from_info=True) if has_masks else seen
+        self.spaces = Spaces(observed, ACTIONS[kind])
         small = {"minibatch_size": 16} if name == "ppo" else {}
         small |= {"batch_size": 16, "updates_per_version": 3} if name in REPLAYED else {}
         small |= {"batch_size": 16} if name == "gorila" else {}
@@ -189,6 +209,9 @@ class Rig:
             flat["action"] = drawn.astype(np.float32)
         else:
             flat["action"] = rng.integers(3, size=shape)
+        if (name := f"obs.{ACTION_MASK}") in flat:
+            masks = flat[name].reshape(-1, flat[name].shape[-1])
+            flat["action"] = nth_legal(flat["action"].reshape(-1), masks).reshape(shape)
         flat["reward"] = rng.standard_normal(shape).astype(np.float32)
         flat["discount"] = np.where(rng.random(shape) < 0.2, 0.0, 0.99).astype(np.float32)
         return Batch(flat, (), shape[0] * shape[1], shape[0] * shape[1])

@@ -42,7 +42,7 @@ class Racer:
 
     def run(self, rng):
         """One gradient; returns the steps that it took."""
-        self.estimator.begin()
+        self.estimator.begin(0)
         self.world.reset(int(rng.integers(2**31)), self.unroll)
         self.acting.begin(rng, self.unroll, 0, 0)
         for t in range(LENGTH):

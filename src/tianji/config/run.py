@@ -188,12 +188,18 @@ class RunConfig(Strict):
     run: str | None = None
     """Name of the run folder; default: made from environment, algorithm and seed."""
     env: str = "CartPole-v1"
-    """A Gymnasium id, or `module:factory` of a function that returns an environment."""
+    """A Gymnasium id, `module:factory` of a function that returns an environment, or
+    `pettingzoo:module` of a parallel environment, whose agents share the policy."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments for the environment."""
     envs: tuple[str, ...] = ()
     """Several environments instead of `env`, given to the actors in turn: different tasks with the
     same spaces, for algorithms that gather gradients."""
+    action_mask: str = "auto"
+    """What says which actions are legal, if not all are: `info` is info["action_mask"] of every
+    reset and step; other names are entries of a dictionary observation, which networks then do not
+    see. none: all are legal. auto: an observation or an info called action_mask, if the environment
+    has one."""
     algorithm: SerializeAsAny[AlgorithmConfig]
     """The algorithm and its numbers."""
     model: ModelConfig = ModelConfig()
@@ -227,7 +233,8 @@ class RunConfig(Strict):
     actor_hosts: int = Field(0, ge=0)
     """Hosts that run actors of each group beside the host of its learner; engines ray and mpi."""
     num_envs: TriedCount = 8
-    """Total number of environments of all actors, of one group. auto: the fewest at full speed."""
+    """Total number of environments of all actors, of one group. auto: the fewest at full speed.
+    Where environments have many agents, each agent counts."""
     num_actors: Count | Auto = "auto"
     """Number of actor processes; auto: as many as help, by how long the environment's steps take;
     one for each core if the actors compute the gradients."""

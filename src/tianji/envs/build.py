@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv
 
-from tianji.envs.atari import FrameArguments, games_world, make_atari
 from tianji.envs.find import Maker, find_maker, usage_errors
-from tianji.envs.interface import Spaces, World
-from tianji.envs.mending import Mending, OnFailure
-from tianji.envs.pool import make_pool
+from tianji.envs.interface import NO_MASK, Spaces, World
+from tianji.envs.making import make_world
+from tianji.envs.masks import AUTO_MASK, find_mask
+from tianji.envs.mending import OnFailure
+from tianji.envs.parallel import ParallelWorld
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
-from tianji.envs.timing import StepTimes, look_at_steps, random_actions
-from tianji.envs.vector import adapt_vector, autoreset_mode
+from tianji.envs.timing import StepTimes, look_at_steps, random_actions, step_in_place
+from tianji.envs.vector import autoreset_mode
 from tianji.errors import TianjiError, UsageError
 from tianji.types import Array, Field, Unroll
 
 EnvSource = str | Callable[..., Any]
-"""A Gymnasium id, `module:Id-v0`, `envpool:Task-v5`, `module:factory`, or a factory itself."""
+"""A Gymnasium id, `module:Id-v0`, `envpool:Task-v5`, `pettingzoo:module`, `module:factory`, or a
+factory itself."""
 EnvSources = EnvSource | tuple[EnvSource, ...]
 """One environment for all actors, or several that the actors get in turn."""
 LARGE_BYTES = 8 << 20
@@ -70,11 +71,13 @@ class Probe:
     """Fields of its own that the world writes."""
     has_threads: bool = False
     """It steps its environments on threads of its own."""
+    num_agents: int = 1
+    """Environments, as a run counts them, that step as one: each of its agents counts."""
 
     @property
     def step_s(self) -> float | None:
-        """Mean seconds of one step of one environment; None if unknown."""
-        return None if self.times is None else self.times.mean_s
+        """Mean seconds of one step of one environment, or of one agent; None if unknown."""
+        return None if self.times is None else self.times.mean_s / self.num_agents
 
 
 def build_world(
@@ -83,32 +86,41 @@ def build_world(
     num_envs: int,
     on_failure: OnFailure | None = None,
     num_threads: int = 1,
+    action_mask: str = NO_MASK,
 ) -> World:
     """Build the environments of one actor, vectorised in the fastest way that they offer.
 
     on_failure: called when an environment raised and was replaced, which is possible for separate
     environments. Without it, and for vector environments, the error is passed on.
-    num_threads: of environments that step on threads of their own.
+    num_threads: of environments that step on threads of their own. Environments with many agents
+    are made until all their agents are num_envs or more.
+    action_mask: `none`, `info`, or the observation that holds the masks (Spaces.masked_by).
     """
-    return _build(find_maker(env, env_kwargs), num_envs, on_failure, num_threads)
+    maker = find_maker(env, env_kwargs)
+    return make_world(maker, num_envs, on_failure, num_threads, action_mask)
 
 
-def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
+def probe(
+    env: EnvSource,
+    env_kwargs: Mapping[str, Any],
+    timed: bool = False,
+    action_mask: str = AUTO_MASK,
+) -> Probe:
     """Make one environment, reset it, step it once and check the values that it returns.
 
-    timed: make more steps, to see how long one takes. Raises UsageError for any problem.
+    timed: make more steps, to see how long one takes. action_mask: the setting of that name.
+    Raises UsageError for any problem.
     """
     maker = find_maker(env, env_kwargs)
     before = _resident_bytes()
-    world = _build(maker, 1)
+    world, rows = _reset_one(maker, action_mask)
     with usage_errors(maker.name), closing(world):
-        rows = make_rows(world, 1)
-        world.reset(0, rows)
         offers_state = world.get_state() is not None
         _check_first_step(world, rows)
         env_bytes = max(0, _resident_bytes() - before)
         times = look_at_steps(world, rows) if timed else None
-        more = _look_at_more(maker, times, env_bytes)
+        more = _look_at_more(maker, times, env_bytes, world.spaces.masked_by)
+    num_agents = world.num_envs if maker.has_agents else 1
     return Probe(
         spaces=world.spaces,
         keeps_final=world.keeps_final,
@@ -118,12 +130,32 @@ def probe(env: EnvSource, env_kwargs: Mapping[str, Any], timed: bool = False) ->
         env_bytes=env_bytes,
         more_env_bytes=more.env_bytes,
         times=times,
-        more_step_s=more.step_s,
+        more_step_s=more.step_s / num_agents,
         remarks=world.remarks,
         can_be_filmed=maker.takes_render_mode and _draws_pictures(world),
         more_fields=world.more_fields,
         has_threads=maker.has_threads,
+        num_agents=num_agents,
     )
+
+
+def _reset_one(maker: Maker, action_mask: str) -> tuple[World, dict[str, Array]]:
+    """Make and reset one environment. With `auto`, another one takes its place if it has masks:
+    the first reset shows it."""
+    is_asked = action_mask != AUTO_MASK
+    world = make_world(maker, 1, action_mask=action_mask if is_asked else NO_MASK)
+    try:
+        with usage_errors(maker.name):
+            rows = make_rows(world, 1)
+            world.reset(0, rows)
+            found = NO_MASK if is_asked else find_mask(world.spaces, world.first_info)
+    except BaseException:
+        world.close()
+        raise
+    if found == NO_MASK:
+        return world, rows
+    world.close()
+    return _reset_one(maker, found)
 
 
 class _More(NamedTuple):
@@ -133,7 +165,7 @@ class _More(NamedTuple):
     step_s: float
 
 
-def _look_at_more(maker: Maker, times: StepTimes | None, env_bytes: int) -> _More:
+def _look_at_more(maker: Maker, times: StepTimes | None, env_bytes: int, action_mask: str) -> _More:
     """Make more environments if their memory matters or they step together, and measure them.
 
     If that fails, because there is only one simulator or port, they count like the first one.
@@ -144,7 +176,7 @@ def _look_at_more(maker: Maker, times: StepTimes | None, env_bytes: int) -> _Mor
         return _More(0, step_s)
     before, count = _resident_bytes(), MORE_ENVS if maker.is_vector else 1
     try:
-        with closing(_build(maker, count)) as world:
+        with closing(make_world(maker, count, action_mask=action_mask)) as world:
             rows = make_rows(world, 1)
             world.reset(1, rows)
             grown = max(0, _resident_bytes() - before) // count if is_large else 0
@@ -165,13 +197,18 @@ def _resident_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-def probe_all(sources: EnvSources, env_kwargs: Mapping[str, Any], timed: bool = False) -> Probe:
+def probe_all(
+    sources: EnvSources,
+    env_kwargs: Mapping[str, Any],
+    timed: bool = False,
+    action_mask: str = AUTO_MASK,
+) -> Probe:
     """Probe all environments of a run; UsageError if two of them have different spaces.
 
     Returns the probe of the first one, which keeps final observations if any of them does.
     """
     distinct = dict.fromkeys(sources if isinstance(sources, tuple) else (sources,))
-    found = {name_of(source): probe(source, env_kwargs, timed) for source in distinct}
+    found = {name_of(one): probe(one, env_kwargs, timed, action_mask) for one in distinct}
     (first_name, first), *others = found.items()
     for name, other in others:
         for kind in ("observation", "action"):
@@ -187,6 +224,7 @@ def probe_all(sources: EnvSources, env_kwargs: Mapping[str, Any], timed: bool = 
         first,
         keeps_final=any(one.keeps_final for one in found.values()),
         remarks=tuple(dict.fromkeys(remarks)),
+        num_agents=math.lcm(*(one.num_agents for one in found.values())),
     )
 
 
@@ -196,7 +234,7 @@ def _check_first_step(world: World, rows: Unroll) -> None:
     An environment that fails now and then can still be trained on; the run reports it.
     """
     try:
-        world.step(random_actions(world, 1)[0], rows, 0)
+        step_in_place(world, random_actions(world, 1)[0], rows)
     except TianjiError:
         raise
     except Exception:  # noqa: BLE001 - users' code may raise anything
@@ -236,56 +274,6 @@ def make_rows(world: World, num_rows: int) -> dict[str, Array]:
     return rows
 
 
-def _build(
-    maker: Maker, num_envs: int, on_failure: OnFailure | None = None, num_threads: int = 1
-) -> World:
-    with usage_errors(maker.name, maker.extra):
-        if maker.game is not None:
-            return make_atari(maker.game, num_envs, num_threads)
-        if maker.pool is not None:
-            return make_pool(maker.pool, num_envs, num_threads)
-        if maker.is_vector:
-            env = _make_vector(maker, num_envs)
-            frames = getattr(env, "frames", None)
-            return (
-                games_world(env, frames)
-                if isinstance(frames, FrameArguments)
-                else adapt_vector(env)
-            )
-        make = partial(_make_single, maker)
-        mending = None if on_failure is None else Mending(make, on_failure)
-        return SingleWorld([make() for _ in range(num_envs)], mending)
-
-
-def _make_vector(maker: Maker, num_envs: int) -> VectorEnv[Any, Any, Any]:
-    env = maker.make(num_envs=num_envs)
-    if not isinstance(env, VectorEnv):
-        raise UsageError(
-            f"Environment '{maker.name}' takes num_envs but makes a {type(env).__name__}: it must "
-            "make a gymnasium.vector.VectorEnv, or take no parameter of that name."
-        )
-    if env.num_envs != num_envs:
-        raise UsageError(
-            f"Environment '{maker.name}' was asked for {num_envs} environments and made "
-            f"{env.num_envs}."
-        )
-    return env
-
-
-def _make_single(maker: Maker) -> gym.Env[Any, Any]:
-    env = maker.make()
-    if isinstance(env, VectorEnv):
-        raise UsageError(
-            f"Environment '{maker.name}' makes a vector environment: it must take a parameter "
-            "`num_envs` and make that many."
-        )
-    if not isinstance(env, gym.Env):
-        raise UsageError(
-            f"Environment '{maker.name}' makes a {type(env).__name__}, not a gymnasium.Env."
-        )
-    return env
-
-
 def _in_words(maker: Maker, world: World) -> str:
     if not maker.is_vector:
         return maker.words
@@ -311,4 +299,6 @@ def _time_limit(world: World) -> int | None:
 
 
 def _env_of(world: World) -> Any:
-    return world.envs[0] if isinstance(world, SingleWorld) else getattr(world, "env", None)
+    if isinstance(world, SingleWorld | ParallelWorld):
+        return world.envs[0]
+    return getattr(world, "env", None)

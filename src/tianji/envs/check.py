@@ -27,6 +27,7 @@ from tianji.envs.build import (
 )
 from tianji.envs.find import usage_errors
 from tianji.envs.interface import World
+from tianji.envs.masks import mask_in_words, to_legal, to_legal_by
 from tianji.envs.spaces import observation_leaves
 from tianji.envs.timing import StepTimes, random_actions
 from tianji.envs.vector import NextStepWorld
@@ -61,9 +62,10 @@ def check_environment(env: EnvSource, env_kwargs: Mapping[str, Any]) -> list[Fin
             seen = probe(env, env_kwargs, timed=True)
             findings.extend(_check_spaces(seen))
             findings.extend(_check_times(seen.times))
+            mask = seen.spaces.masked_by
             with (
-                closing(build_world(env, env_kwargs, NUM_ENVS)) as world,
-                closing(build_world(env, env_kwargs, NUM_ENVS)) as twin,
+                closing(build_world(env, env_kwargs, NUM_ENVS, action_mask=mask)) as world,
+                closing(build_world(env, env_kwargs, NUM_ENVS, action_mask=mask)) as twin,
             ):
                 for finding in _check_runs(seen, world, twin):
                     findings.append(finding)  # one by one: those before an error are kept
@@ -97,6 +99,8 @@ def _check_spaces(seen: Probe) -> Iterator[Finding]:
             )
     action = seen.spaces.action
     yield Finding("ok", f"Action: {action}.")
+    if seen.spaces.mask is not None:
+        yield Finding("ok", mask_in_words(seen.spaces))
     if isinstance(action, spaces.Box) and not action.is_bounded("both"):
         yield Finding(
             "warn",
@@ -126,7 +130,8 @@ def _check_runs(seen: Probe, world: World, twin: World) -> Iterator[Finding]:
     _, row_s = _run(world, 1, random_actions(world, MIN_ROWS))
     actions = random_actions(world, int(np.clip(RUN_S / row_s, MIN_ROWS, MAX_ROWS)))
     rows, row_s = _run(world, 1, actions)
-    yield Finding("ok", f"Speed: {NUM_ENVS / row_s:,.0f} steps/s, {NUM_ENVS} in one process.")
+    speed = world.num_envs / row_s
+    yield Finding("ok", f"Speed: {speed:,.0f} steps/s, {world.num_envs} in one process.")
     yield from _check_numbers(world, rows)
     yield from _check_same_as_single(world)
     yield from _check_seeds(rows, _run(twin, 1, actions)[0], _run(twin, 2, actions)[0])
@@ -143,7 +148,7 @@ def _run(world: World, seed: int, actions: Array) -> tuple[dict[str, Array], flo
     world.reset(seed, rows)
     started = time.perf_counter()
     for t, row_actions in enumerate(actions):
-        world.step(row_actions, rows, t)
+        world.step(to_legal(row_actions, rows, t, world.spaces), rows, t)
     return rows, (time.perf_counter() - started) / len(actions)
 
 
@@ -175,7 +180,7 @@ def _check_same_as_single(world: World) -> Iterator[Finding]:
     if spec is None or spec.id not in gym.registry or gym.registry[spec.id].entry_point is None:
         return
     single = gym.make(spec.id, disable_env_checker=True)
-    vector = world.spaces.observation
+    vector = world.spaces.seen
     if single.observation_space != vector or single.action_space != world.spaces.action:
         yield Finding(
             "warn",
@@ -255,10 +260,15 @@ def _check_final(world: World, rows: Mapping[str, Array]) -> Iterator[Finding]:
 
 def _check_reset_rows(world: NextStepWorld, actions: Array) -> Iterator[Finding]:
     """Check the rows of the vector environment itself, since the world clears them."""
-    world.env.reset(seed=1)
+    mask = world.spaces.mask
+    observation, _ = world.env.reset(seed=1)
     ended = np.zeros(world.num_envs, np.bool_)
-    for row_actions in actions:
-        _, reward, terminated, truncated, _ = world.env.step(world.cast_actions(row_actions))
+    for drawn in actions:
+        legal = drawn
+        if mask is not None:
+            legal = to_legal_by(drawn, observation[mask], world.spaces.action)
+        returned = world.env.step(world.cast_actions(legal))
+        observation, reward, terminated, truncated, _ = returned
         if np.any(ended & (np.asarray(reward) != 0)):
             yield Finding(
                 "error",
@@ -275,7 +285,7 @@ def _check_state(world: World, twin: World, actions: Array) -> Iterator[Finding]
     rows, half = make_rows(world, len(actions)), len(actions) // 2
     world.reset(3, rows)
     for t in range(half):
-        world.step(actions[t], rows, t)
+        world.step(to_legal(actions[t], rows, t, world.spaces), rows, t)
     state = world.get_state()
     if state is None:
         yield Finding(
@@ -287,8 +297,8 @@ def _check_state(world: World, twin: World, actions: Array) -> Iterator[Finding]
     again = {name: array.copy() for name, array in rows.items()}
     twin.set_state(state)
     for t in range(half, len(actions)):
-        world.step(actions[t], rows, t)
-        twin.step(actions[t], again, t)
+        world.step(to_legal(actions[t], rows, t, world.spaces), rows, t)
+        twin.step(to_legal(actions[t], again, t, world.spaces), again, t)
     if all(np.array_equal(rows[name], again[name], equal_nan=True) for name in rows):
         yield Finding("ok", "It continues exactly from get_state() and set_state().")
     else:

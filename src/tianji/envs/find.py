@@ -3,6 +3,7 @@
     find_maker("CartPole-v1", {})                    a Gymnasium id
     find_maker("minigrid:MiniGrid-Empty-8x8-v0", {}) an id that importing a module registers
     find_maker("envpool:Pong-v5", {})                a task of EnvPool
+    find_maker("pettingzoo:my_games.tag", {})        a parallel environment of a module
     find_maker("my_games:make_maze", {"size": 9})    a function or class in a module
     find_maker(make_maze, {"size": 9})               a function or class itself
 
@@ -39,6 +40,10 @@ PACKAGES = {"cv2": "opencv-python-headless"}
 """The package of a module that Gymnasium's wrappers for images need."""
 ENVPOOL = "envpool"
 """The prefix of EnvPool's tasks, its module and our extra."""
+PETTINGZOO = "pettingzoo"
+"""The prefix of environments with many agents, the package of many of them and our extra."""
+PARALLEL = "parallel_env"
+"""What modules call the function that makes their parallel environment."""
 ATARI = "ale_py.vector_env:AtariVectorEnv"
 OWN_WAY = {"autoreset_mode", "batch_size", "grayscale"}
 """Arguments with which a game is an ordinary vector environment, whose stacks are stored whole."""
@@ -72,6 +77,8 @@ class Maker:
     """Arguments of ALE's vector environment (envs/atari.py), where it is one of its games."""
     pool: PoolTask | None = None
     """The task of EnvPool (envs/pool.py), where it is one."""
+    has_agents: bool = False
+    """make() makes a parallel environment of PettingZoo (envs/parallel.py)."""
 
     @property
     def has_threads(self) -> bool:
@@ -93,6 +100,8 @@ def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
         return _from_spec(_find_spec(env), kwargs)
     if module_name == ENVPOOL:
         return _from_envpool(env, name, kwargs)
+    if module_name == PETTINGZOO:
+        return _from_pettingzoo(env, name, kwargs)
     module = _import(module_name, env)
     spec = _registered(name)
     if spec is not None:
@@ -172,6 +181,17 @@ def _from_envpool(env: str, task: str, kwargs: dict[str, Any]) -> Maker:
     words = "all at once, on threads of EnvPool"
     make = partial(envpool.make_gymnasium, task, **kwargs)
     return Maker(env, words, make, True, extra=ENVPOOL, pool=PoolTask(task, kwargs))
+
+
+def _from_pettingzoo(env: str, name: str, kwargs: dict[str, Any]) -> Maker:
+    """Find `module` or `module:function`."""
+    module_name, _, function = name.partition(":")
+    extra = PETTINGZOO if module_name.split(".")[0] == PETTINGZOO else None
+    module = _import(module_name, env, extra)
+    factory = _find_factory(module, function or PARALLEL, env)
+    words = f"{ONE_BY_ONE}, their agents side by side"
+    make = partial(factory, **kwargs)
+    return Maker(env, words, make, False, extra=extra, has_agents=True)
 
 
 def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
@@ -268,9 +288,9 @@ def _find_factory(module: ModuleType, name: str, env: str) -> Factory:
     return factory
 
 
-def _import(module_name: str, env: str) -> ModuleType:
+def _import(module_name: str, env: str, extra: str | None = None) -> ModuleType:
     """Import a module; those in the current folder count too, as they do for `python -m`."""
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.append(os.getcwd())
-    with usage_errors(env):
+    with usage_errors(env, extra):
         return importlib.import_module(module_name)

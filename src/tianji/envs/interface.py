@@ -15,13 +15,18 @@ The same step in two phases, with time for other work between them:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 
-from tianji.envs.spaces import observation_fields
+from tianji.envs.spaces import Masked, observation_fields
 from tianji.types import Array, Field, Unroll
+
+NO_MASK, INFO_MASK = "none", "info"
+"""Values of the setting `action_mask`; others name an observation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,23 @@ class Spaces:
 
     observation: gym.Space[Any]
     action: gym.Space[Any]
+
+    @property
+    def seen(self) -> gym.Space[Any]:
+        """Return the observations that networks see: all but the masks of actions."""
+        return self.observation.seen if isinstance(self.observation, Masked) else self.observation
+
+    @property
+    def mask(self) -> str | None:
+        """Return the leaf that says which actions are legal; None where all are."""
+        return self.observation.key if isinstance(self.observation, Masked) else None
+
+    @property
+    def masked_by(self) -> str:
+        """Return where masks come from, as the setting `action_mask` says it."""
+        if not isinstance(self.observation, Masked):
+            return NO_MASK
+        return INFO_MASK if self.observation.from_info else self.observation.key
 
 
 class World(Protocol):
@@ -57,6 +79,8 @@ class World(Protocol):
     """The environments step by themselves between send() and recv()."""
     more_fields: tuple[Field, ...] = ()
     """Fields of its own that it writes beside those of every world."""
+    first_info: Mapping[str, Any] = MappingProxyType({})
+    """The info of the first environment's last reset."""
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -58,6 +58,8 @@ class SingleWorld(World):
             except Exception as error:  # noqa: BLE001 - users' code may raise anything
                 returned = self._mend(i, error), {}
             self._check.reset(returned)
+            if i == 0:
+                self.first_info = returned[1]
             self._writer.write(returned[0], unroll, (0, i))
         self._ended = [False] * self.num_envs
 

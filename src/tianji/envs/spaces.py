@@ -9,6 +9,7 @@ beside it; ops/frames.py rebuilds the stacks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
@@ -36,6 +37,28 @@ class Frames(spaces.Box):
         self.is_whole = is_whole
 
 
+SEEN = ""
+"""Entry of a Masked observation that networks see."""
+ACTION_MASK = "action_mask"
+"""Entry of an info, or of a dictionary observation, that says which actions are legal."""
+
+
+class Masked(spaces.Dict):
+    """Observations beside masks of the legal actions: {"": what networks see, key: the mask}.
+
+    A mask has one entry for each option of each choice of an action, side by side: 1 where it is
+    legal. Its leaf is called `key`; the leaves of `seen` keep their names.
+    """
+
+    def __init__(self, seen: gym.Space[Any], key: str, size: int, from_info: bool) -> None:
+        """from_info: masks come in infos, not as an observation of that name."""
+        super().__init__({SEEN: seen, key: spaces.MultiBinary(size)})
+        self.seen = seen
+        self.key = key
+        self.size = size
+        self.from_info = from_info
+
+
 class Leaf(NamedTuple):
     """One array of an observation: Leaf("camera", Box(...), "uint8", (84, 84, 3))."""
 
@@ -60,10 +83,7 @@ def _is_stored_once(space: gym.Space[Any]) -> TypeGuard[Frames]:
 
 def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
     """Return the leaves in the order of the space. float64 is stored as float32."""
-    leaves = [
-        Leaf(".".join(str(part) for part in path), leaf, *_storage(leaf, path))
-        for path, leaf in _walk(space, ())
-    ]
+    leaves = [Leaf(_key(path), leaf, *_storage(leaf, path)) for path, leaf in _walk(space, ())]
     keys = [leaf.key for leaf in leaves]
     for key in keys:
         if keys.count(key) > 1:
@@ -124,6 +144,17 @@ class ObservationWriter:
             unroll[name][row][mask] = np.asarray(follow(batch, path))[mask]
 
 
+def choice_sizes(space: gym.Space[Any]) -> tuple[int, ...]:
+    """Return the options of each choice that an action makes; nothing where it makes none."""
+    if isinstance(space, spaces.Discrete):
+        return (int(space.n),)
+    if isinstance(space, spaces.MultiDiscrete):
+        return tuple(int(n) for n in space.nvec.flat)
+    if isinstance(space, spaces.MultiBinary):
+        return (2,) * math.prod(space.shape)
+    return ()
+
+
 def make_action_cast(space: gym.Space[Any]) -> Callable[[Array], Array]:
     """Return a function from policy actions [N, ...] to a new array that environments accept.
 
@@ -141,6 +172,10 @@ def make_action_cast(space: gym.Space[Any]) -> Callable[[Array], Array]:
     )
 
 
+def _key(path: Path) -> str:
+    return ".".join(str(part) for part in path if part != SEEN)
+
+
 def _walk(space: gym.Space[Any], path: Path) -> Iterator[tuple[Path, gym.Space[Any]]]:
     if isinstance(space, spaces.Dict):
         for key, child in space.spaces.items():
@@ -156,12 +191,12 @@ def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
     """Return the dtype and shape of a leaf in an unroll."""
     known = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
     if not isinstance(space, known) or space.shape is None or space.dtype is None:
-        where = f" (entry '{'.'.join(str(part) for part in path)}')" if path else ""
+        where = f" (entry '{_key(path)}')" if _key(path) else ""
         raise UsageError(
             f"Observation space {space}{where} is not supported: its values have no fixed shape. "
             "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of them are. Wrap the "
             "environment (gymnasium.ObservationWrapper) so that it gives one of these"
-            + (", or leave the entry out (gymnasium.wrappers.FilterObservation)." if path else ".")
+            + (", or leave the entry out (gymnasium.wrappers.FilterObservation)." if where else ".")
         )
     dtype = np.dtype(space.dtype)
     return ("float32" if dtype == np.float64 else dtype.name), space.shape

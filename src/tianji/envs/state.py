@@ -19,6 +19,7 @@ from gymnasium import wrappers
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
+from tianji.envs.masks import MaskedEnv, MaskedVector
 from tianji.envs.remembering import PositionsOfCartPole
 from tianji.envs.twins import Twin
 
@@ -36,6 +37,7 @@ STATELESS_WRAPPERS = (
     wrappers.RescaleAction,
     wrappers.ClipReward,
     Twin,
+    MaskedEnv,
 )
 """Compared by exact type, because a subclass may have a state."""
 
@@ -75,6 +77,8 @@ def set_env_state(env: gym.Env[Any, Any], state: dict[str, Any]) -> None:
 
 def get_vector_state(env: VectorEnv[Any, Any, Any]) -> dict[str, Any] | None:
     """Return the state of a vector environment; None if it offers none."""
+    if isinstance(env, MaskedVector):
+        return get_vector_state(env.env)
     if _offers(env):
         state: dict[str, Any] = env.get_state()  # type: ignore[attr-defined]  # just checked
         return state
@@ -96,7 +100,9 @@ def get_vector_state(env: VectorEnv[Any, Any, Any]) -> dict[str, Any] | None:
 
 def set_vector_state(env: VectorEnv[Any, Any, Any], state: dict[str, Any]) -> None:
     """Restore the result of get_vector_state() in an environment that has been reset once."""
-    if isinstance(env, CartPoleVectorEnv):
+    if isinstance(env, MaskedVector):
+        set_vector_state(env.env, state)
+    elif isinstance(env, CartPoleVectorEnv):
         env.state = np.array(state["state"])  # type: ignore[assignment]  # declared as None there
         env.steps = np.array(state["steps"])
         env.prev_done = np.array(state["prev_done"])

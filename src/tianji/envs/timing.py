@@ -13,7 +13,8 @@ import numpy as np
 from gymnasium import spaces
 
 from tianji.envs.interface import World
-from tianji.types import Array, Unroll
+from tianji.envs.masks import to_legal
+from tianji.types import OBS, Array, Unroll, leaf_name
 
 LOOK_S = 0.1
 """Seconds of measuring if all steps are short."""
@@ -72,6 +73,16 @@ def random_actions(world: World, num_rows: int) -> Array:
     return sampled.reshape(num_rows, world.num_envs, *(space.shape or ()))
 
 
+def step_in_place(world: World, actions: Array, rows: Unroll) -> None:
+    """Make a step in row 0, with legal actions in place of illegal ones; what the next one needs
+    moves to the beginning."""
+    mask, spaces = world.spaces.mask, world.spaces
+    world.step(to_legal(actions, rows, 0, spaces), rows, 0)
+    if mask is not None:
+        masks = rows[leaf_name(OBS, mask)]
+        masks[0] = masks[1]
+
+
 def look_at_steps(world: World, rows: Unroll, look_s: float = LOOK_S) -> StepTimes | None:
     """Measure a few steps of a world that was reset; None if one fails, which the run reports.
 
@@ -85,7 +96,7 @@ def look_at_steps(world: World, rows: Unroll, look_s: float = LOOK_S) -> StepTim
     ):
         before = time.perf_counter()
         try:
-            world.step(actions, rows, 0)
+            step_in_place(world, actions, rows)
         except Exception:  # noqa: BLE001 - a world that fails now and then can be trained on
             return None
         after = time.perf_counter()

@@ -89,6 +89,7 @@ class _VectorWorld(World):
     def reset(self, seed: int, unroll: Unroll) -> None:
         returned = self.env.reset(seed=self._seeds(seed))
         self._check.reset(returned)
+        self.first_info = returned[1]
         self._writer.write(returned[0], unroll, 0)
         self._ended[:] = False
 

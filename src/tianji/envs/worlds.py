@@ -22,7 +22,7 @@ End = Literal["terminated", "truncated"]
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
-class _World(gym.Env[Any, Any]):
+class SmallWorld(gym.Env[Any, Any]):
     """An environment with episodes of a fixed length; subclasses define observation and reward."""
 
     remembers: ClassVar[tuple[str, ...]] = ()
@@ -38,14 +38,14 @@ class _World(gym.Env[Any, Any]):
         super().reset(seed=seed)
         self.steps = 0
         self.begin(seeded=seed is not None)
-        return self.observe(), {}
+        return self.observe(), self.inform()
 
     def step(self, action: Any) -> Step:
         self.steps += 1
         reward = self.act(action)
         over = self.steps >= self.length
         ends = over and self.end == "terminated", over and self.end == "truncated"
-        return self.observe(), reward, *ends, {}
+        return self.observe(), reward, *ends, self.inform()
 
     def begin(self, seeded: bool) -> None:
         """Prepare an episode."""
@@ -57,6 +57,10 @@ class _World(gym.Env[Any, Any]):
     def observe(self) -> Any:
         raise NotImplementedError
 
+    def inform(self) -> dict[str, Any]:
+        """Return the info."""
+        return {}
+
     def get_state(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("steps", "length", *self.remembers)}
 
@@ -65,7 +69,7 @@ class _World(gym.Env[Any, Any]):
             setattr(self, name, value)
 
 
-class Counting(_World):
+class Counting(SmallWorld):
     """Counts its steps, so that every lost, doubled or misaligned step is visible.
 
     It observes (steps since the last reset with a seed, steps in this episode, a number drawn from
@@ -97,7 +101,7 @@ class Counting(_World):
         return np.array([self.total, self.steps, self.tag, self.action], np.float32)
 
 
-class Chain(_World):
+class Chain(SmallWorld):
     """Gives a reward of 1 in every step and observes its place in the chain, one-hot."""
 
     def __init__(self, length: int = 5, end: End = "terminated") -> None:
@@ -189,7 +193,7 @@ class NaNRewards(Counting):
         return float("nan") if self.total >= self.at_step else reward
 
 
-class Continuous(_World):
+class Continuous(SmallWorld):
     """Rewards repeating the observed number with -(action - observation)^2; best return: 0."""
 
     remembers = ("target",)
@@ -212,7 +216,7 @@ class Continuous(_World):
         return self.target
 
 
-class MultiDiscreteWorld(_World):
+class MultiDiscreteWorld(SmallWorld):
     """Rewards repeating the observed digits with the share that is right; best return: `length`."""
 
     remembers = ("digits",)
@@ -237,7 +241,7 @@ class MultiDiscreteWorld(_World):
         return np.concatenate([np.eye(n, dtype=np.float32)[digit] for n, digit in pairs])
 
 
-class Pixels(_World):
+class Pixels(SmallWorld):
     """Catch: a ball falls, and a paddle in the last row moves left, stays or moves right.
 
     The last step gives a reward of 1 for a catch and -1 for a miss. The image has `cells` x `cells`

@@ -82,6 +82,8 @@ def _changed_observation(before: RunPlan, plan: RunPlan) -> str:
     for name in old.keys() & new.keys():
         if old[name] != new[name]:
             return f"{name} was {_in_words(old[name])}, and is {_in_words(new[name])} now"
+    for name in sorted(old.keys() ^ new.keys()):
+        return f"{name} {'is new' if name in new else 'is gone'}"
     return ""
 
 

@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from tianji.envs.spaces import choice_sizes
 from tianji.errors import UsageError
 from tianji.types import Array, Field
 
@@ -106,12 +107,8 @@ def squashed_layout(space: gym.Space[Any]) -> Choices | Squashed:
 
 def action_layout(space: gym.Space[Any]) -> Choices | Continuous:
     """Return the layout of a space; UsageError where there is none."""
-    if isinstance(space, spaces.Discrete):
-        return Choices((int(space.n),), ())
-    if isinstance(space, spaces.MultiDiscrete):
-        return Choices(tuple(int(n) for n in space.nvec.flat), space.nvec.shape)
-    if isinstance(space, spaces.MultiBinary):
-        return Choices((2,) * math.prod(space.shape), space.shape)
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        return Choices(choice_sizes(space), space.shape or ())
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
         low, high = (bound.astype(np.float32).reshape(-1) for bound in (space.low, space.high))
         return Continuous(space.shape, low, high)

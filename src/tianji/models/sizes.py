@@ -88,7 +88,7 @@ def hidden_widths(spaces: Spaces, config: RunConfig) -> tuple[int, ...]:
     """Return the widths of the layers between features and outputs."""
     if config.model.hidden != "auto":
         return config.model.hidden
-    only_images = all(is_image(leaf) for leaf in observation_leaves(spaces.observation))
+    only_images = all(is_image(leaf) for leaf in observation_leaves(spaces.seen))
     return () if only_images else (64, 64)
 
 
@@ -183,7 +183,7 @@ def most_parameters(spaces: Spaces, config: RunConfig) -> int:
     (model.factory), which only torch can count."""
     if config.model.factory is not None:
         return 0
-    leaves = observation_leaves(spaces.observation)
+    leaves = observation_leaves(spaces.seen)
     images = [leaf for leaf in leaves if is_image(leaf)]
     features, memory = sum(_features(leaf) for leaf in leaves), 0
     if gates := MEMORY_GATES[config.model.memory]:

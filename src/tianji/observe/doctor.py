@@ -35,6 +35,7 @@ EXTRAS = {
     "video": ("imageio_ffmpeg", "pygame"),
     "ray": ("ray",),
     "mpi": ("mpi4py",),
+    "pettingzoo": ("pettingzoo",),
 }
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

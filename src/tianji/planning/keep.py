@@ -41,7 +41,7 @@ Tell: TypeAlias = Callable[[str], None]  # shows a sentence to the person who wa
 FORMAT = 2  # raised when the same numbers change their meaning
 # Settings that change the cost of a run. A share that is fixed by hand is the only one measured.
 _SETTINGS = {
-    *("env", "env_kwargs", "algorithm", "model", "normalize", "num_envs"),
+    *("env", "env_kwargs", "action_mask", "algorithm", "model", "normalize", "num_envs"),
     *("style", "balance", "queue_size", "max_lag", *SHARES),
 }
 # Settings that change which place of inference is the fastest, beside those.

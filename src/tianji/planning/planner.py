@@ -163,7 +163,7 @@ def probe_tasks(config: RunConfig, env: EnvSources, timed: bool = False) -> Prob
     """
     if config.envs:
         _check_list(config)
-    return probe_all(env, config.env_kwargs, timed)
+    return probe_all(env, config.env_kwargs, timed, config.action_mask)
 
 
 def gathers(config: RunConfig) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
+from tianji.envs.build import EnvSources, build_world, make_rows, to_tasks
 from tianji.envs.interface import World
 from tianji.errors import UsageError
 from tianji.evaluator.play import (
@@ -55,8 +56,11 @@ def evaluate_run(
     config = policy.config
     tasks = to_tasks(config.tasks, env or config.envs or config.env)
     act, limit = _act(policy, stochastic, seed), cut_after_steps or config.evaluate.cut_after_steps
+    build = partial(build_world, action_mask=policy.spaces.masked_by)
     played = {
-        name: _play(act, source, config.env_kwargs, episodes, seed, limit)
+        name: _play(
+            act, build(source, config.env_kwargs, min(episodes, MAX_ENVS)), episodes, seed, limit
+        )
         for name, source in tasks.items()
     }
     report = {
@@ -72,7 +76,8 @@ def evaluate_run(
     }
     if video is not None:
         source = next(iter(tasks.values()))
-        film_episode(act, source, config.env_kwargs, seed, video, limit)
+        world = _build_visible(partial(build, source), config.env_kwargs)
+        film_episode(act, world, seed, video, limit)
         report["video"] = str(video)
     return report
 
@@ -85,15 +90,7 @@ def _act(policy: LoadedPolicy, stochastic: bool, seed: int) -> Act:
     return remembering(policy.acting, lambda obs, state: policy.sample(obs, rng, state))
 
 
-def _play(
-    act: Act,
-    source: EnvSource,
-    env_kwargs: Mapping[str, Any],
-    episodes: int,
-    seed: int,
-    cut_after_steps: int,
-) -> Played:
-    world = build_world(source, env_kwargs, min(episodes, MAX_ENVS))
+def _play(act: Act, world: World, episodes: int, seed: int, cut_after_steps: int) -> Played:
     try:
         return play_episodes(act, world, episodes, seed, cut_after_steps)
     finally:
@@ -133,18 +130,8 @@ def import_ffmpeg() -> Any:
         raise UsageError(f"A video cannot be written: {error}. {INSTALL}") from error
 
 
-def film_episode(
-    act: Act,
-    env: EnvSource,
-    env_kwargs: Mapping[str, Any],
-    seed: int,
-    path: Path,
-    cut_after_steps: int,
-) -> None:
+def film_episode(act: Act, world: World, seed: int, path: Path, cut_after_steps: int) -> None:
     """Write one episode as a video, cut where it does not end."""
-    # Frames are read from memory: SDL, which draws many environments, needs no screen for it.
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    world = _build_visible(env, env_kwargs)
     try:
         frames = _frames(act, world, seed, cut_after_steps)
         first = next(frames)
@@ -164,13 +151,16 @@ def film_episode(
         world.close()
 
 
-def _build_visible(env: EnvSource, env_kwargs: Mapping[str, Any]) -> World:
+def _build_visible(build: Callable[..., World], env_kwargs: Mapping[str, Any]) -> World:
+    # Frames are read from memory: SDL, which draws many environments, needs no screen for it.
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     try:
-        return build_world(env, {**env_kwargs, "render_mode": "rgb_array"}, 1)
+        world: World = build({**env_kwargs, "render_mode": "rgb_array"}, 1)
     except UsageError as error:
         raise UsageError(
             f"{error} To be filmed, an environment must take render_mode='rgb_array'."
         ) from error
+    return world
 
 
 def _frames(act: Act, world: World, seed: int, cut_after_steps: int) -> Iterator[Array]:

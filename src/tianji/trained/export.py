@@ -14,6 +14,7 @@ import numpy as np
 from tianji.algorithms.memory import greedy_actions, state_size
 from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
 from tianji.envs.frames import ObservationReader
+from tianji.envs.masks import to_legal
 from tianji.envs.spaces import make_action_cast
 from tianji.errors import TianjiError, UsageError
 from tianji.trained.policy import LoadedPolicy, load_policy
@@ -86,7 +87,8 @@ def _outputs(observations: Mapping[str, Array]) -> list[str]:
 
 def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
     """Collect observations with random actions: unbounded spaces cannot be sampled sensibly."""
-    world = build_world(env, policy.config.env_kwargs, CHECK_ENVS)
+    mask = policy.spaces.masked_by
+    world = build_world(env, policy.config.env_kwargs, CHECK_ENVS, action_mask=mask)
     space = policy.spaces.action
     space.seed(0)
     start = getattr(space, "start", 0)  # policies count actions from 0
@@ -94,8 +96,8 @@ def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
         rows = make_rows(world, CHECK_STEPS)
         world.reset(0, rows)
         for t in range(CHECK_STEPS):
-            chosen = [np.asarray(space.sample()) - start for _ in range(CHECK_ENVS)]
-            world.step(np.stack(chosen), rows, t)
+            chosen = [np.asarray(space.sample()) - start for _ in range(world.num_envs)]
+            world.step(to_legal(np.stack(chosen), rows, t, policy.spaces), rows, t)
     finally:
         world.close()
     reader = ObservationReader(world.spaces.observation)

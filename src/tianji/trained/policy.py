@@ -19,7 +19,8 @@ from tianji.checkpoint.sets import main_folder
 from tianji.config.files import load_config
 from tianji.envs.build import EnvSources, probe_all
 from tianji.envs.interface import Spaces
-from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_leaves
+from tianji.envs.masks import with_mask
+from tianji.envs.spaces import Masked, ObservationWriter, make_action_cast, observation_leaves
 from tianji.errors import CheckpointError, UsageError
 from tianji.run_folder.paths import CONFIG_FILE
 from tianji.types import MEMORY, NEXT_MEMORY, OBS, Array, leaf_name
@@ -66,14 +67,23 @@ class LoadedPolicy:
         environment or for the environments of a batch."""
         return PolicyState(num_envs, state_size(self.acting))
 
-    def act(self, obs: Any, state: PolicyState | None = None, *, deterministic: bool = True) -> Any:
+    def act(
+        self,
+        obs: Any,
+        state: PolicyState | None = None,
+        *,
+        deterministic: bool = True,
+        action_mask: Any = None,
+    ) -> Any:
         """Return the action for one observation as the environment gives it, or the actions for a
         batch of them (a leading axis in every array).
 
         state: what a policy with a memory remembers of the episode, from start(); it is updated.
         deterministic: the greedy action, the best or most likely one. Otherwise an action is drawn
-        as in training: from the policy's distribution, or epsilon-greedily for DQN.
+        as in training: from the policy's distribution, or epsilon-greedily for DQN. action_mask:
+        1 for each legal action, where the run was trained with info["action_mask"].
         """
+        obs = self._with_mask(obs, action_mask)
         batch_size = _batch_size(self.spaces.observation, obs)
         leaves = _to_leaves(self.spaces.observation, obs, batch_size)
         state = self._checked(state, batch_size or 1)
@@ -84,20 +94,32 @@ class LoadedPolicy:
         actions = make_action_cast(self.spaces.action)(chosen)
         return actions[0] if batch_size is None else actions
 
-    def value(self, obs: Any, state: PolicyState | None = None) -> Any:
+    def value(self, obs: Any, state: PolicyState | None = None, action_mask: Any = None) -> Any:
         """Return the value of one observation, or an array of the values of a batch: the expected
         discounted return from there on, in the environment's rewards.
 
         state: as in act(), before the observation; it is not changed.
         PPO and IMPALA: the value network, scaled back where normalize.rewards is on. DQN: the
-        largest Q value. Algorithms that gather gradients learn no values, and SAC's critics, which
-        rate actions, are not part of its policy.
+        largest Q value, of the legal actions. Algorithms that gather gradients learn no values, and
+        SAC's critics, which rate actions, are not part of its policy.
         """
+        obs = self._with_mask(obs, action_mask)
         batch_size = _batch_size(self.spaces.observation, obs)
         state = self._checked(state, batch_size or 1)
         states = [state.array_NS] if state_size(self.acting) else []
         values = self._value(_to_leaves(self.spaces.observation, obs, batch_size), *states)
         return float(values[0]) if batch_size is None else values
+
+    def _with_mask(self, obs: Any, action_mask: Any) -> Any:
+        """Return the observation as the space of a run with action masks has it."""
+        space = self.spaces.observation
+        if isinstance(space, Masked):
+            return with_mask(obs, action_mask, space)
+        if action_mask is not None:
+            raise UsageError(
+                "This policy was trained without action masks, so action_mask would change nothing."
+            )
+        return obs
 
     def sample(
         self, leaves: Mapping[str, Array], rng: np.random.Generator, state: PolicyState
@@ -160,7 +182,8 @@ def load_policy(
     config = load_config(run_dir / CONFIG_FILE)
     choice = choose(main_folder(run_dir), checkpoint, weights_only=True)
     snapshot = read_checkpoint(choice.path, weights_only=True)
-    spaces = probe_all(env or config.envs or config.env, config.env_kwargs).spaces
+    source = env or config.envs or config.env
+    spaces = probe_all(source, config.env_kwargs, action_mask=config.action_mask).spaces
     algorithm = load_algorithm(config.algorithm.name)
     model = algorithm.build_model(spaces, config)
     try:

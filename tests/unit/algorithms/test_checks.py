@@ -24,7 +24,7 @@ def test_defaults_work_for_cartpole(name):
 @pytest.mark.parametrize("name", ["dqn", "gorila"])
 @pytest.mark.parametrize("action", ["box", "multidiscrete", "multibinary"])
 def test_q_values_need_one_choice(name, action):
-    with pytest.raises(UsageError, match=r"needs a Discrete action space.*Use ppo, impala or a3c"):
+    with pytest.raises(UsageError, match=r"needs a Discrete action space.*impala, a3c or sac"):
         check(name, ACTIONS[action])
 
 

@@ -224,3 +224,22 @@ def test_images_go_through_convolutions_and_then_to_the_memory():
     assert net.memory.weight_input.shape[1] == net.encoder.num_features > 512
     assert np.isfinite(list(rig.train(rig.batch(1)).values())).all()
     assert not torch.equal(rig.parameters(), before)
+
+
+@every_policy
+def test_actions_stay_legal_with_a_memory(name):
+    """In unrolls, greedily and in the exported policy; and training on masked rows is finite."""
+    rig = Rig(name, has_masks=True)
+    unroll = rig.unroll(1)
+    masks = unroll["obs.action_mask"]
+    assert np.take_along_axis(masks[:-1], unroll["action"][..., None], 2).all()
+    obs = {key: array[0] for key, array in unroll.items() if key.startswith("obs")}
+    assert np.take_along_axis(masks[0], rig.greedy(obs)[:, None], 1).all()
+    state = torch.zeros(4, rig.acting.state_size)
+    exported = rig.algorithm.export(rig.model, rig.spaces, rig.config)
+    leaves = [torch.from_numpy(obs[key]) for key in ("obs", "obs.action_mask")]
+    action, _ = exported(*leaves, state)
+    start = rig.spaces.action.start
+    assert np.take_along_axis(masks[0], action.numpy()[:, None] - start, 1).all()
+    assert np.isfinite(list(rig.train(queue_batch(unroll)).values())).all()
+    assert torch.isfinite(rig.parameters()).all()

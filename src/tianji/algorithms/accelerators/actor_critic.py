@@ -25,10 +25,13 @@ from tianji.algorithms.ppo.loss import (
     LossTerms,
     ppo_loss,
 )
+from tianji.models.masks import legal_only
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten
 
-FEATURES = "features"
+FEATURES, MASK = "features", "mask"
+"""Inputs of the closed forms: [R, F], and [R, A] where there are masks: gradients of illegal
+actions are 0, as their probabilities are."""
 
 
 class ClosedActorCritic:
@@ -37,15 +40,22 @@ class ClosedActorCritic:
     def __init__(self, model: ActorCritic) -> None:
         self.network = ClosedNetwork(cast(StackedNet, model.net))
         self.head = close_head(model.head)
+        self._mask = model.mask
 
     def inputs(self, obs: Tensors) -> Tensors:
-        return {FEATURES: self.network.features(obs)}
+        found = {FEATURES: self.network.features(obs)}
+        return found if self._mask is None else found | {MASK: obs[self._mask].bool()}
+
+    def legal(self, outputs_AR: Tensor, inputs: Tensors) -> Tensor:
+        """Return the outputs, without those of illegal actions where there are masks."""
+        return legal_only(outputs_AR, inputs[MASK].t()) if MASK in inputs else outputs_AR
 
     def actions(self, action_BK: Tensor) -> Tensor:
         return self.head.prepare(action_BK)
 
     def evaluate(self, inputs: Tensors, action_KB: Tensor) -> Evaluation:
         outputs_AR, value_1R = self.network.evaluate(inputs[FEATURES])
+        outputs_AR = self.legal(outputs_AR, inputs)
         log_prob_B, saved = self.head.log_prob(outputs_AR[:, : action_KB.shape[1]], action_KB)
         return Evaluation(log_prob_B, self.head.entropy(saved), value_1R[0])
 
@@ -84,7 +94,7 @@ class ClosedPPO:
     """d L / d log pi = -w A r / m, 0 where r is clipped;   d L / d V = 2 c_1 (V - R) / m."""
 
     def __init__(self, model: ClosedActorCritic) -> None:
-        self._network, self._head = model.network, model.head
+        self._network, self._head, self._legal = model.network, model.head, model.legal
 
     def prepare(
         self, batch: EvaluatedBatch[Columns], terms: LossTerms
@@ -107,6 +117,7 @@ class ClosedPPO:
         with torch.inference_mode():
             x_BF = minibatch.inputs[FEATURES]
             (outputs_AB, value_1B), tape = self._network.forward(x_BF, len(x_BF))
+            outputs_AB = self._legal(outputs_AB, minibatch.inputs)
             log_prob_B, saved = self._head.log_prob(outputs_AB, minibatch.action_KB)
             log_ratio_B = log_prob_B - old.log_prob_B
             ratio_B = log_ratio_B.exp()
@@ -142,7 +153,7 @@ class ClosedImpala:
     """d L / d log pi = -rho A / B,   d L / d V = c_v (V - v) / B,   d L / d H = -c_e / B."""
 
     def __init__(self, model: ClosedActorCritic) -> None:
-        self._network, self._head = model.network, model.head
+        self._network, self._head, self._legal = model.network, model.head, model.legal
 
     def prepare(self, batch: UnrollPart, terms: ImpalaConfig) -> UnrollPart:
         return batch
@@ -153,6 +164,7 @@ class ClosedImpala:
         with torch.inference_mode():
             x_RF = minibatch.inputs[FEATURES]
             (outputs_AR, value_1R), tape = self._network.forward(x_RF, num_valid)
+            outputs_AR = self._legal(outputs_AR, minibatch.inputs)
             log_prob_B, saved = self._head.log_prob(outputs_AR[:, :num_valid], prepared_AB)
             entropy_B = self._head.entropy(saved)
             found = minibatch.trace(terms, log_prob_B, entropy_B, value_1R[0])

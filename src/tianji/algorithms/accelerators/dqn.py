@@ -17,10 +17,11 @@ from tianji.algorithms.dqn.loss import Diagnostics, Transitions, dqn_loss
 from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.dqn.settings import QLearningConfig
 from tianji.algorithms.gradient import Autograd, Gradient
+from tianji.models.masks import legal_only
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten
 
-FEATURES = "features"
+FEATURES, MASK = "features", "mask"
 
 DQNGradient: TypeAlias = Gradient[Transitions, QLearningConfig, Diagnostics]
 
@@ -31,16 +32,19 @@ class ClosedDQN:
     def __init__(self, online: QNetwork, target: QNetwork) -> None:
         self._is_dueling = online.is_dueling
         self._num_actions = online.num_actions
+        self._mask = online.mask
         self._online = ClosedNetwork(cast(StackedNet, online.net))
         self._target = ClosedNetwork(cast(StackedNet, target.net))
 
     def prepare(self, batch: Transitions, terms: QLearningConfig) -> Transitions:
-        """Return features [U, 2B, F] of s and after them of s', and one-hot actions [U, A, B]."""
+        """Return features [U, 2B, F] of s and after them of s', one-hot actions [U, A, B], and the
+        masks [U, B, A] of s' where there are some."""
         here_UBF, there_UBF = (self._features(obs) for obs in (batch.obs, batch.next_obs))
         hot_UBA = F.one_hot(batch.action, self._num_actions)
+        mask = self._mask
         return Transitions(
             {FEATURES: torch.cat([here_UBF, there_UBF], 1)},
-            {},
+            {} if mask is None else {MASK: batch.next_obs[mask].bool()},
             hot_UBA.transpose(1, 2).float().contiguous(),
             batch.reward,
             batch.discount,
@@ -52,12 +56,14 @@ class ClosedDQN:
         num_rows = len(reward_B)
         with torch.inference_mode():
             next_q_AB = self._combine(self._target.evaluate(x_2BF[num_rows:]))
+            next_q_AB = self._legal(next_q_AB, minibatch.next_obs)
             if not terms.double:
                 x_2BF = x_2BF[:num_rows]
             outputs, tape = self._online.forward(x_2BF, num_rows)
             all_q_AB = self._combine(outputs)
             if terms.double:
-                best_1B = all_q_AB[:, num_rows:].argmax(0, keepdim=True)
+                ranked_AB = self._legal(all_q_AB[:, num_rows:], minibatch.next_obs)
+                best_1B = ranked_AB.argmax(0, keepdim=True)
                 next_B = next_q_AB.gather(0, best_1B)[0]
             else:
                 next_B = next_q_AB.amax(0)
@@ -79,6 +85,9 @@ class ClosedDQN:
         num_updates, num_rows = next(iter(obs.values())).shape[:2]
         flat = {name: x.flatten(0, 1) for name, x in obs.items()}
         return self._online.features(flat).view(num_updates, num_rows, -1)
+
+    def _legal(self, next_q_AB: Tensor, next_obs: Tensors) -> Tensor:
+        return next_q_AB if self._mask is None else legal_only(next_q_AB, next_obs[MASK].t())
 
     def _combine(self, outputs_AB: tuple[Tensor, ...]) -> Tensor:
         if not self._is_dueling:

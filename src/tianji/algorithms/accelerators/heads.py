@@ -26,9 +26,7 @@ from tianji.models.heads import (
     Head,
     SquashedHead,
 )
-
-IMPOSSIBLE = -1e9
-"""Logit of an option that does not exist: probability 0, and still finite in an entropy."""
+from tianji.models.masks import IMPOSSIBLE
 
 Saved: TypeAlias = tuple[Tensor, ...]
 """What log_prob() computed and the other two use again."""

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from tianji.algorithms.accelerators.gpu import GpuRows
 from tianji.algorithms.accelerators.network import IN_PLACE, has_closed_form
 from tianji.envs.frames import ObservationReader
+from tianji.models.masks import IMPOSSIBLE, masked
 from tianji.models.networks.build import UserNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import CPU, device_of, to_tensors
@@ -115,6 +116,22 @@ class NumpyInference:
             return features
 
 
+class MaskedInference:
+    """Leaves out the actions that a mask forbids, whatever evaluates the network."""
+
+    def __init__(self, inference: Inference, mask: str) -> None:
+        self._inference = inference
+        self._mask = mask
+
+    def refresh(self) -> None:
+        self._inference.refresh()
+
+    def __call__(self, arrays: Mapping[str, Array], out_NA: Floats) -> None:
+        seen = {key: array for key, array in arrays.items() if key != self._mask}
+        self._inference(seen, out_NA)
+        np.copyto(out_NA, IMPOSSIBLE, where=arrays[self._mask] == 0)
+
+
 def build_inference(net: StackedNet | UserNet, index: int) -> Inference:
     """Return the fastest inference that network `index` of a stack allows."""
     if has_closed_form(net):
@@ -148,12 +165,15 @@ class Network(NamedTuple):
     number: int
     """Its place in the stack."""
     num_outputs: int
+    mask: str | None = None
+    """The leaf of the observations that says which outputs are legal; None: all."""
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
-        return self.net.one(obs, self.number)
+        return masked(self.net.one(obs, self.number), obs, self.mask)
 
     def inference(self) -> Inference:
-        return build_inference(self.net, self.number)
+        inference = build_inference(self.net, self.number)
+        return inference if self.mask is None else MaskedInference(inference, self.mask)
 
 
 class RowInference(Protocol):

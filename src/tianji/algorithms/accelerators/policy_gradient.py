@@ -15,6 +15,7 @@ from tianji.algorithms.accelerators.network import ClosedNetwork, has_closed_for
 from tianji.algorithms.gradient import Autograd, Gradient
 from tianji.algorithms.policy_gradient.loss import WeightedSteps, policy_gradient_objective
 from tianji.algorithms.policy_gradient.model import PolicyModel
+from tianji.models.masks import legal_only
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import flatten
 
@@ -27,6 +28,7 @@ class ClosedPolicyGradient:
     def __init__(self, model: PolicyModel) -> None:
         self._network = ClosedNetwork(cast(StackedNet, model.net))
         self._head = close_head(model.head)
+        self._mask = model.mask
 
     def prepare(self, batch: WeightedSteps, terms: None) -> WeightedSteps:
         return batch
@@ -36,6 +38,8 @@ class ClosedPolicyGradient:
         prepared_AB = self._head.prepare(minibatch.action_BK)
         with torch.inference_mode():
             (outputs_AB,), tape = self._network.forward(x_BF, len(x_BF))
+            if self._mask is not None:
+                outputs_AB = legal_only(outputs_AB, minibatch.obs[self._mask].bool().t())
             _, saved = self._head.log_prob(outputs_AB, prepared_AB)
             self._network.backward(tape, self._head.backward(saved, minibatch.weight_B, None))
 

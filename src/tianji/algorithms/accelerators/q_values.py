@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tianji.algorithms.accelerators.inference import (
     Inference,
+    MaskedInference,
     Network,
     NumpyInference,
     RowNetwork,
@@ -64,8 +65,10 @@ class DuelingNetwork(NamedTuple):
         return q_NA
 
     def inference(self) -> Inference:
+        mask = self.net.mask
         if has_closed_form(self.net.net):
-            return NumpyDueling(cast(StackedNet, self.net.net))
+            inference = NumpyDueling(cast(StackedNet, self.net.net))
+            return inference if mask is None else MaskedInference(inference, mask)
         return TorchInference(self.net, device_of(self.net))
 
 
@@ -73,4 +76,4 @@ def q_network(model: QNetwork) -> RowNetwork:
     """Return the network whose outputs are Q values."""
     if model.is_dueling:
         return DuelingNetwork(model)
-    return Network(model.net, SCORES, model.num_actions)
+    return Network(model.net, SCORES, model.num_actions, model.mask)

@@ -13,6 +13,7 @@ import torch
 
 from tianji.algorithms.memory import forget_ended
 from tianji.envs.frames import ObservationReader
+from tianji.models.masks import masked
 from tianji.models.networks.recurrent import RecurrentNet
 from tianji.models.tensors import device_of, to_tensor, to_tensors
 from tianji.ops.returns import Floats
@@ -22,9 +23,11 @@ from tianji.types import MEMORY, NEXT_MEMORY, Array, Unroll
 class MemoryStep:
     """One step of one network of a RecurrentNet, on the device of its parameters."""
 
-    def __init__(self, net: RecurrentNet, number: int) -> None:
+    def __init__(self, net: RecurrentNet, number: int, mask: str | None = None) -> None:
+        """mask: the leaf of the observations that says which outputs are legal; None: all."""
         self._net = net
         self._number = number
+        self._mask = mask
         self.state_size = net.memory.state_size
 
     def __call__(self, arrays: Mapping[str, Array], state_NS: Array) -> tuple[Floats, Floats]:
@@ -33,6 +36,7 @@ class MemoryStep:
         with torch.inference_mode():
             obs, state = to_tensors(arrays, device), to_tensor(state_NS, device)
             output_NA, after_NS = self._net.step(obs, state, self._number)
+            output_NA = masked(output_NA, obs, self._mask)
             return output_NA.numpy(force=True), after_NS.numpy(force=True)
 
 

@@ -6,7 +6,6 @@ R: rows, B: rows with actions, A: policy outputs, K: numbers of an action.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
@@ -16,6 +15,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import action_layout
 from tianji.models.heads import GreedyPolicy, Head, build_head
+from tianji.models.masks import masked
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.recurrent import STATE, RecurrentNet
 from tianji.models.networks.stacked import StackedNet
@@ -30,14 +30,22 @@ EVALUATED_ROWS = 2048
 class StochasticPolicy(nn.Module):
     """A network, and the distribution over actions that its first output describes."""
 
-    def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
+    def __init__(self, net: StackedNet | UserNet, head: Head, mask: str | None = None) -> None:
+        """mask: the leaf of the observations that says which actions are legal; None: all."""
         super().__init__()
         self.net = net
         self.head = head
+        self.mask = mask
 
     def policy(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Return the policy outputs alone, [B, A]."""
-        return self.net.one(obs, POLICY)
+        return masked(self.net.one(obs, POLICY), obs, self.mask)
+
+    def policy_step(self, obs: Mapping[str, Tensor], state_NS: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the policy outputs [N, A] and the states after them, with a memory."""
+        assert isinstance(self.net, RecurrentNet), "only a memory has states"
+        outputs_NA, after_NS = self.net.step(obs, state_NS, POLICY)
+        return masked(outputs_NA, obs, self.mask), after_NS
 
 
 class ActorCritic(StochasticPolicy):
@@ -45,8 +53,8 @@ class ActorCritic(StochasticPolicy):
 
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Return policy outputs [B, A] and values [B, 1]."""
-        outputs: tuple[Tensor, ...] = self.net(obs)
-        return outputs
+        outputs_BA, value_B1 = self.net(obs)
+        return masked(outputs_BA, obs, self.mask), value_B1
 
     def rows_and_ends(
         self, inputs: Mapping[str, Tensor], num_rows: int
@@ -66,24 +74,16 @@ def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
     """Build the networks. The policy's last layer begins 100 times smaller: nearly uniform."""
     layout = action_layout(spaces.action)
     net = build_net(spaces, config, (layout.num_outputs, 1), (0.01, 1.0))
-    model = ActorCritic(net, build_head(layout))
+    model = ActorCritic(net, build_head(layout), spaces.mask)
     flatten(model)
     return model
 
 
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
     assert isinstance(model, StochasticPolicy)
-    net = model.net
-    if not isinstance(net, RecurrentNet):
-        return GreedyPolicy(model, model.policy, model.head.mode, spaces)
-    step = partial(_policy_step, net)
-    return GreedyPolicy(model, step, model.head.mode, spaces)
-
-
-def _policy_step(
-    net: RecurrentNet, obs: Mapping[str, Tensor], state_NS: Tensor
-) -> tuple[Tensor, Tensor]:
-    return net.step(obs, state_NS, POLICY)
+    has_memory = isinstance(model.net, RecurrentNet)
+    outputs = model.policy_step if has_memory else model.policy
+    return GreedyPolicy(model, outputs, model.head.mode, spaces)
 
 
 class Evaluation(NamedTuple):

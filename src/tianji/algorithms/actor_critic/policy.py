@@ -211,12 +211,12 @@ class StochasticActing(RowActing):
 
     def __init__(self, model: StochasticPolicy, spaces: Spaces, config: RunConfig) -> None:
         model.eval()
-        network = Network(model.net, POLICY, model.head.layout.num_outputs)
+        network = Network(model.net, POLICY, model.head.layout.num_outputs, model.mask)
         super().__init__(network, spaces.observation)
         self.state_size = 0
         self._step: MemoryStep | None = None
         if isinstance(model.net, RecurrentNet):
-            self._step = MemoryStep(model.net, POLICY)
+            self._step = MemoryStep(model.net, POLICY, model.mask)
             self.state_size = self._step.state_size
             self.rows = MemoryRows(self._step, spaces.observation)
         self._sampler = build_sampler(model.head)
@@ -264,7 +264,7 @@ def build_value(
 ) -> ValueFunction:
     """Return the value network's function, in the scale of the environment's rewards."""
     assert isinstance(model, ActorCritic)
-    reader, scale = ObservationReader(spaces.observation), reward_deviation(config, state)
+    reader, scale = ObservationReader(spaces.seen), reward_deviation(config, state)
     if isinstance(model.net, RecurrentNet):
         step = MemoryStep(model.net, VALUE)
         return lambda obs, state_NS: scale * step(reader.batch(obs), state_NS)[0][:, 0]

@@ -14,6 +14,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, action_layout
 from tianji.models.heads import CategoricalHead, GreedyPolicy
+from tianji.models.masks import masked
 from tianji.models.networks.build import UserNet, build_net
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import flatten
@@ -24,32 +25,43 @@ them by the same number for all actions."""
 
 
 class QNetwork(nn.Module):
-    """Q values from one network, or from separate advantages and a value."""
+    """Q values from one network, or from separate advantages and a value; those of illegal actions
+    are the lowest of all."""
 
-    def __init__(self, net: StackedNet | UserNet, num_actions: int, is_dueling: bool) -> None:
+    def __init__(
+        self,
+        net: StackedNet | UserNet,
+        num_actions: int,
+        is_dueling: bool,
+        mask: str | None = None,
+    ) -> None:
+        """mask: the leaf of the observations that says which actions are legal; None: all."""
         super().__init__()
         self.net = net
         self.num_actions = num_actions
         self.is_dueling = is_dueling
+        self.mask = mask
 
     def forward(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Return Q values [B, A]; dueling: V + A - mean_a A (Wang et al. 2016, equation 9)."""
         outputs: tuple[Tensor, ...] = self.net(obs)
-        if not self.is_dueling:
-            return outputs[0]
-        advantage_BA, value_B1 = outputs
-        return advantage_BA + (value_B1 - advantage_BA.mean(1, keepdim=True))
+        q_BA = outputs[0]
+        if self.is_dueling:
+            advantage_BA, value_B1 = outputs
+            q_BA = advantage_BA + (value_B1 - advantage_BA.mean(1, keepdim=True))
+        return masked(q_BA, obs, self.mask)
 
     def scores(self, obs: Mapping[str, Tensor]) -> Tensor:
         """Return what ranks the actions, [B, A]."""
-        return self.net.one(obs, SCORES)
+        return masked(self.net.one(obs, SCORES), obs, self.mask)
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> QNetwork:
     assert isinstance(config.algorithm, QLearningConfig)
     is_dueling, size = config.algorithm.dueling, action_layout(spaces.action).num_outputs
     widths = (size, 1) if is_dueling else (size,)
-    model = QNetwork(build_net(spaces, config, widths, [1.0] * len(widths)), size, is_dueling)
+    net = build_net(spaces, config, widths, [1.0] * len(widths))
+    model = QNetwork(net, size, is_dueling, spaces.mask)
     flatten(model)
     return model
 

@@ -26,7 +26,11 @@ from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
-from tianji.types import Array, Unroll
+from tianji.envs.masks import nth_legal
+from tianji.types import OBS, Array, Unroll, leaf_name
+
+MANY = 2**62
+"""Random numbers below it, modulo the number of legal actions, are as likely as each other."""
 
 
 class EpsilonGreedyActing(RowActing):
@@ -39,7 +43,7 @@ class EpsilonGreedyActing(RowActing):
         self._num_envs = config.num_envs
         self._num_actions = model.num_actions
         self._priorities: InitialPriorities | None = None
-        network: RowNetwork = Network(model.net, SCORES, model.num_actions)
+        network: RowNetwork = Network(model.net, SCORES, model.num_actions, model.mask)
         if config.algorithm.actors_give_priorities:
             self._priorities = InitialPriorities(spaces, config)
             network = q_network(model)
@@ -48,6 +52,7 @@ class EpsilonGreedyActing(RowActing):
         self._scores_NA = np.empty((0, 0), np.float32)
         self._is_random_RN: Array = np.empty((0, 0), np.bool_)
         self._random_RN: Array = np.empty((0, 0), np.int64)
+        self._mask = None if model.mask is None else leaf_name(OBS, model.mask)
 
     def take_environments(self, first: int) -> None:
         """Act in the environments from this number on, counted over all actors of the run."""
@@ -63,7 +68,8 @@ class EpsilonGreedyActing(RowActing):
             self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
         epsilon = self._exploration.epsilon(steps_before, shape[1])
         self._is_random_RN = rng.random(shape, np.float32) < epsilon
-        self._random_RN = rng.integers(self._num_actions, size=shape)
+        most = self._num_actions if self._mask is None else MANY
+        self._random_RN = rng.integers(most, size=shape)
         self.rows.begin(unroll)
 
     def submit(self, unroll: Unroll, t: int) -> None:
@@ -73,7 +79,10 @@ class EpsilonGreedyActing(RowActing):
         self.rows.collect(self._scores_NA)
         action_N: Array = unroll["action"][t]
         self._scores_NA.argmax(1, action_N)
-        np.copyto(action_N, self._random_RN[t], where=self._is_random_RN[t])
+        random_N: Array = self._random_RN[t]
+        if self._mask is not None:
+            random_N = nth_legal(random_N, unroll[self._mask][t])
+        np.copyto(action_N, random_N, where=self._is_random_RN[t])
         if self._priorities is not None:
             self._priorities.note(unroll, t, self._scores_NA, action_N)
         return action_N

@@ -34,8 +34,8 @@ def cadence(config: RunConfig) -> Gather:
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     """Raise UsageError for spaces and settings that cannot work."""
-    check_q_learning(spaces, config)
     check_normalize(config)
+    check_q_learning(spaces, config)
 
 
 ALGORITHM = Algorithm(

@@ -31,8 +31,8 @@ class PolicyModel(StochasticPolicy):
     direction: Tensor
     eta: Tensor
 
-    def __init__(self, net: StackedNet | UserNet, head: Head) -> None:
-        super().__init__(net, head)
+    def __init__(self, net: StackedNet | UserNet, head: Head, mask: str | None = None) -> None:
+        super().__init__(net, head, mask)
         theta_P = flatten(self).vector_P
         self.register_buffer("ahead", theta_P.clone())
         self.register_buffer("direction", torch.zeros_like(theta_P))
@@ -47,4 +47,4 @@ def build_model(spaces: Spaces, config: RunConfig) -> PolicyModel:
     """Build the network. Its last layer begins 100 times smaller: nearly uniform policies."""
     layout = squashed_layout(spaces.action)
     net = build_net(spaces, config, (layout.num_outputs,), (0.01,))
-    return PolicyModel(net, build_head(layout))
+    return PolicyModel(net, build_head(layout), spaces.mask)

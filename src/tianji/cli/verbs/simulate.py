@@ -163,7 +163,7 @@ def _by_hand(
     from tianji.planning.resolve.resolve import resolve as resolve_plan
     from tianji.virtual.costs import profile_by_hand
 
-    found = probe(config.env, config.env_kwargs)
+    found = probe(config.env, config.env_kwargs, action_mask=config.action_mask)
     plan = resolve_plan(config, machine, found)
     algorithm = load_algorithm(config.algorithm.name)
     policy_bytes = Snapshot(algorithm.build_model(found.spaces, config)).nbytes

@@ -191,7 +191,7 @@ class GroupOrder:
         run_dir: the folder of the group here; a checkpoint that was shipped lies there."""
         config, plan = RunConfig.model_validate(self.config), RunPlan.model_validate(self.plan)
         source = config.envs or config.env
-        spaces = probe_all(source, config.env_kwargs).spaces
+        spaces = probe_all(source, config.env_kwargs, action_mask=config.action_mask).spaces
         is_ours = self.start_from is not None and str(run_dir) == self.run_dir
         start_from = Path(self.start_from) if is_ours and self.start_from else None
         return RunSpec(

@@ -92,7 +92,14 @@ def build_actor(
     acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
     env, num_envs = spec.env_of(index), plan.envs_per_actor
     getattr(acting, "take_environments", lambda first: None)(index * num_envs)
-    world = build_world(env, config.env_kwargs, num_envs, on_env_failure, plan.emulator_threads)
+    world = build_world(
+        env,
+        config.env_kwargs,
+        num_envs,
+        on_env_failure,
+        plan.emulator_threads,
+        spec.spaces.masked_by,
+    )
     asker = None if serve is None else serve(acting)
     if plan.acting_device != "cpu":
         record_rows(spec, acting)

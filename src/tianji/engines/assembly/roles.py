@@ -152,7 +152,8 @@ class Roles:
         spec, config, policy = self._spec, self._spec.config, self._ends.policy_reader(role)
         model = build_model(spec)
         acting = load_algorithm(config.algorithm.name).build_acting(model, spec.spaces, config)
-        worlds = {n: build_world(env, config.env_kwargs, 1) for n, env in spec.tasks.items()}
+        build = partial(build_world, action_mask=spec.spaces.masked_by)
+        worlds = {n: build(env, config.env_kwargs, 1) for n, env in spec.tasks.items()}
         if (spans := self.open_spans(role)) is not None:
             worlds = {name: trace_world(world, spans) for name, world in worlds.items()}
             acting, policy = trace_acting(acting, spans), trace_reader(policy, spans)

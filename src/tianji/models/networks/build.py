@@ -43,7 +43,7 @@ class UserNet(Precise):
     def __init__(self, module: nn.Module, leaves: Sequence[Leaf], widths: Sequence[int]) -> None:
         super().__init__()
         self.module = module
-        self._is_plain = [leaf.key for leaf in leaves] == [""]
+        self._keys = [leaf.key for leaf in leaves]
         self._widths = list(widths)
 
     @in_precision
@@ -62,7 +62,9 @@ class UserNet(Precise):
         return self.forward(obs)[index]
 
     def _observation(self, obs: Mapping[str, Tensor]) -> Any:
-        return obs[""] if self._is_plain else dict(obs)
+        if self._keys == [""]:
+            return obs[""]
+        return {key: x for key, x in obs.items() if key in self._keys}
 
     def probe(self, leaves: Sequence[Leaf], name: str) -> None:
         """Run it once on zeros and refuse outputs that do not have the widths asked for."""
@@ -102,14 +104,14 @@ def build_user_net(name: str, spaces: Spaces, widths: Sequence[int]) -> UserNet:
         raise UsageError(f"model.factory is '{name}'; it must be 'module:name' of a function.")
     try:
         factory = getattr(importlib.import_module(module_name), attribute)
-        module = factory(spaces.observation, spaces.action)
+        module = factory(spaces.seen, spaces.action)
     except Exception as error:  # the user's code may raise anything
         raise UsageError(f"model.factory '{name}': {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
         raise UsageError(
             f"model.factory '{name}' returned a {type(module).__name__}, not a torch.nn.Module."
         )
-    leaves = observation_leaves(spaces.observation)
+    leaves = observation_leaves(spaces.seen)
     net = UserNet(module, leaves, widths)
     net.probe(leaves, name)
     return net
@@ -134,7 +136,7 @@ def build_net(
     if config.model.factory is not None:
         return build_user_net(config.model.factory, spaces, widths)
     normalize = config.normalize
-    leaves = observation_leaves(spaces.observation)
+    leaves = observation_leaves(spaces.seen)
     encoder = Encoder(leaves, normalize.observations, normalize.bound, config.model.torso)
     hidden, activation = hidden_widths(spaces, config), config.model.activation
     if config.model.memory == "none":

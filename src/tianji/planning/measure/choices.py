@@ -19,21 +19,26 @@ CORES_FOR_THREADS = 4
 HELPS = 1.05  # the speed-up at which the next doubling of threads is worth measuring
 
 
-def actor_counts(config: RunConfig, machine: Machine, are_waiting: bool = False) -> list[int]:
-    """Return the numbers of actors to measure, the largest first: few environments each."""
+def actor_counts(
+    config: RunConfig, machine: Machine, are_waiting: bool = False, num_agents: int = 1
+) -> list[int]:
+    """Return the numbers of actors to measure, the largest first: few environments each.
+
+    num_agents: environments that step as one (Probe.num_agents)."""
     if config.num_actors != "auto":
         return [config.num_actors]
     most = ACTORS_PER_CORE * len(machine.cores)
     if are_waiting:
         most = max(most, MOST_WAITING_ACTORS)
     counts = range(1, min(most, config.num_envs) + 1)
-    return spread([n for n in counts if config.num_envs % n == 0], MOST_POINTS)[::-1]
+    even = [n for n in counts if config.num_envs % (n * num_agents) == 0]
+    return spread(even, MOST_POINTS)[::-1]
 
 
-def num_actors_at_once(config: RunConfig, machine: Machine) -> int:
+def num_actors_at_once(config: RunConfig, machine: Machine, num_agents: int = 1) -> int:
     """Return how many actors to start: as many as can work beside the learner, no more than a run
     would have, and no more than there is memory for beside the learner."""
-    most = max(actor_counts(config, machine, are_waiting=True))
+    most = max(actor_counts(config, machine, True, num_agents))
     fitting = machine.memory_bytes // PROCESS_BYTES - 1
     return max(1, min(most, len(machine.cores) - 1, fitting, MOST_AT_ONCE))
 

@@ -99,14 +99,16 @@ class CostMeasurement:
     def run(self) -> None:
         began_s = time.monotonic()
         self._start()
-        plan, *others = self._plans(actor_counts(self._config, self.machine))
+        agents = self.probe.num_agents
+        plan, *others = self._plans(actor_counts(self._config, self.machine, num_agents=agents))
         built = self._build(plan)
         self.start_up_s = time.monotonic() - began_s
         self._measure_learner(self._actors[0].ask(RecordUnroll(), dict))
         self._measure_point(plan, built, 0, len(others))
         unroll = self.points[0].alone.cost.unroll
         if is_waiting(unroll.alone_s, unroll.cpu_s):
-            more = self._plans(actor_counts(self._config, self.machine, are_waiting=True))
+            counts = actor_counts(self._config, self.machine, True, agents)
+            more = self._plans(counts)
             others = [other for other in more if other.num_actors != plan.num_actors]
         for index, other in enumerate(others, start=1):
             if not self._is_late() and self._is_affordable(other):
@@ -116,7 +118,7 @@ class CostMeasurement:
     def _start(self) -> None:
         """Start all processes together: most of the time they load libraries."""
         config, threads = self._config, self.crew.spec.plan.actor_threads
-        count = num_actors_at_once(config, self.machine)
+        count = num_actors_at_once(config, self.machine, self.probe.num_agents)
         self.tell(f"Starting {count + 1} processes for the measurement.")
         self._actors = [self.crew.start(f"actor-bench-{i}", threads) for i in range(count)]
         most_threads = max(thread_counts(config, self.machine))

@@ -177,8 +177,8 @@ def demand_of(config: RunConfig, probe: Probe) -> Demand:
     """Return what the planner needs to know about this run; raise UsageError if it cannot work."""
     _check_algorithm(config, probe)
     run = Run(config, probe)
-    cadence, fixed = run.cadence, _set_actors(config)
-    counts = [fixed] if fixed else _even_counts(config, cadence)
+    cadence, fixed = run.cadence, _set_actors(run)
+    counts = [fixed] if fixed else _even_counts(run)
     slots = {count: plan_slots(run, count) for count in counts}
     return Demand(
         num_envs=config.num_envs,
@@ -222,27 +222,32 @@ def _set(value: int | Auto) -> int | None:
     return None if value == "auto" else value
 
 
-def _set_actors(config: RunConfig) -> int | None:
-    num_actors = _set(config.num_actors)
-    return None if num_actors is None else _checked(config, num_actors)
+def _set_actors(run: Run) -> int | None:
+    num_actors = _set(run.config.num_actors)
+    return None if num_actors is None else _checked(run, num_actors)
 
 
-def _checked(config: RunConfig, num_actors: int) -> int:
-    if config.num_envs % num_actors:
+def _checked(run: Run, num_actors: int) -> int:
+    num_envs, num_agents = run.config.num_envs, run.probe.num_agents
+    at_least = num_actors * num_agents
+    if num_envs % at_least:
+        agents = f" in whole environments of {num_agents} agents" if num_agents > 1 else ""
         raise UsageError(
-            f"num_envs = {config.num_envs} cannot be shared evenly by num_actors = "
-            f"{num_actors}. Use a multiple, such as num_envs = "
-            f"{num_actors * max(1, round(config.num_envs / num_actors))}."
+            f"num_envs = {num_envs} cannot be shared evenly by num_actors = {num_actors}{agents}. "
+            f"Use a multiple, such as num_envs = {at_least * max(1, round(num_envs / at_least))}."
         )
     return num_actors
 
 
-def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
-    """Return the numbers of actors that divide the environments and a version's steps evenly."""
+def _even_counts(run: Run) -> list[int]:
+    """Return the numbers of actors that divide the environments and a version's steps evenly;
+    UsageError if not even one does."""
+    config, cadence = run.config, run.cadence
+    _checked(run, 1)
     return [
         count
         for count in range(1, config.num_envs + 1)
-        if config.num_envs % count == 0
+        if config.num_envs % (count * run.probe.num_agents) == 0
         and cadence.steps_per_version % (cadence.unroll_length * (config.num_envs // count)) == 0
     ]
 
@@ -250,7 +255,7 @@ def _even_counts(config: RunConfig, cadence: Cadence) -> list[int]:
 def _shares(run: Run, machine: Machine, places: Places, solution: Solution | None) -> _Shares:
     """Return what the person set; the rest from the solution, or by rule."""
     config = run.config
-    num_actors = _set_actors(config)
+    num_actors = _set_actors(run)
     if num_actors is None and (places.is_together or places.inference == "served"):
         most = 2 if places.is_together else SERVED_ACTORS_PER_CORE * len(machine.cores)
         num_actors = _groups(_possible_counts(run, len(machine.cores)), most)
@@ -286,7 +291,7 @@ def _actors_by_rule(run: Run, machine: Machine, places: Places) -> int:
     num_cores = len(machine.cores)
     possible = _possible_counts(run, num_cores)
     if not possible:
-        return _checked(config, len(config.tasks))
+        return _checked(run, len(config.tasks))
     memory = (estimated_memory(run, n, _Shares(n, 1, 1, places).processes) for n in possible)
     fitting = [found.num_actors for found in memory if found.fits(machine.memory_bytes)]
     counts = fitting or possible[:1]
@@ -301,9 +306,11 @@ def _possible_counts(run: Run, num_cores: int) -> list[int]:
     """Return the numbers of actors that divide environments, tasks and versions evenly."""
     config, num_tasks = run.config, len(run.config.tasks)
     if not isinstance(run.cadence, Gather):
-        return _even_counts(config, run.cadence)
+        return _even_counts(run)
     most = max(num_tasks, num_cores)
-    return [n for n in range(num_tasks, most + 1, num_tasks) if config.num_envs % n == 0]
+    agents = run.probe.num_agents
+    counts = range(num_tasks, most + 1, num_tasks)
+    return [n for n in counts if config.num_envs % (n * agents) == 0]
 
 
 def _shares_cores(config: RunConfig, machine: Machine, shares: _Shares) -> bool:

@@ -1,0 +1,173 @@
+"""Environments of many agents that share one policy: PettingZoo's parallel environments.
+
+    tianji train --env pettingzoo:pettingzoo.mpe.simple_spread_v3 --num-envs 9
+
+Each agent is a column of the world, in the order of `possible_agents`. An agent that leaves has
+ended its episode; its column is not valid until it is there again, in the same episode of the
+environment or after the next reset. An environment without agents is reset in its next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from tianji.envs.interface import NO_MASK, Spaces, Stateful, World
+from tianji.envs.masks import Masks, masked_space
+from tianji.envs.returned import STORE_ERRORS, ReturnCheck
+from tianji.envs.single import env_seeds
+from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_fields
+from tianji.errors import UsageError
+from tianji.types import Array, Unroll
+
+PARTS = ("possible_agents", "reset", "step", "observation_space", "action_space")
+
+
+def check_parallel(env: Any, name: str) -> None:
+    """Raise UsageError unless it looks like a parallel environment whose agents are alike."""
+    missing = [part for part in PARTS if not hasattr(env, part)]
+    if missing:
+        raise UsageError(
+            f"Environment '{name}' makes a {type(env).__name__}, which is no parallel environment "
+            f"of PettingZoo: it has no {', '.join(missing)}."
+        )
+    agents = list(env.possible_agents)
+    if not agents:
+        raise UsageError(f"Environment '{name}' has no possible_agents.")
+    for kind in ("observation", "action"):
+        spaces = {agent: getattr(env, f"{kind}_space")(agent) for agent in agents}
+        first = spaces[agents[0]]
+        for agent, space in spaces.items():
+            if space != first:
+                raise UsageError(
+                    f"All agents of environment '{name}' must have the same spaces, since they "
+                    f"share one policy: the {kind} space of '{agents[0]}' is {first}, that of "
+                    f"'{agent}' is {space}. Pad them (SuperSuit: pad_observations_v0, "
+                    "pad_action_space_v0)."
+                )
+
+
+class ParallelWorld(World):
+    """A World over parallel environments, one after another in this process."""
+
+    keeps_final = False
+
+    def __init__(self, envs: Sequence[Any], name: str, action_mask: str = NO_MASK) -> None:
+        self.envs = tuple(envs)
+        self.agents = tuple(envs[0].possible_agents)
+        self.num_envs = len(envs) * len(self.agents)
+        agent = self.agents[0]
+        observation: gym.Space[Any] = envs[0].observation_space(agent)
+        action: gym.Space[Any] = envs[0].action_space(agent)
+        self._masks: Masks | None = None
+        if action_mask != NO_MASK:
+            observation = space = masked_space(observation, action, action_mask, name)
+            self._masks = Masks(space, action, name)
+        self.spaces = Spaces(observation, action)
+        self._names = [field.name for field in observation_fields(observation, keeps_final=False)]
+        self._writer = ObservationWriter(observation)
+        self._cast = make_action_cast(action)
+        self._check = ReturnCheck(name, observation)
+        self._checks_left = 2 * self.num_envs
+        self._is_present = np.zeros(self.num_envs, np.bool_)
+        self._actions: Array | None = None
+        self._closed = False
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self._check.remarks
+
+    def reset(self, seed: int, unroll: Unroll) -> None:
+        for e, env_seed in enumerate(env_seeds(seed, len(self.envs))):
+            self._begin(e, unroll, 0, env_seed)
+
+    def send(self, actions: Array) -> None:
+        self._actions = self._cast(actions)
+
+    def recv(self, unroll: Unroll, t: int) -> None:
+        actions, self._actions = self._actions, None
+        assert actions is not None, "recv() needs a send() before it"
+        for name in ("reward", "terminated", "truncated", "valid"):
+            unroll[name][t] = 0
+        for e, env in enumerate(self.envs):
+            if env.agents:
+                self._step(e, actions, unroll, t)
+            else:
+                self._begin(e, unroll, t + 1, None)
+
+    def _begin(self, e: int, unroll: Unroll, row: int, seed: int | None) -> None:
+        """Reset an environment; columns of agents that join later are 0."""
+        env, columns = self.envs[e], self._columns(e)
+        observations, infos = env.reset(seed=seed)
+        for name in self._names:
+            unroll[name][row, columns] = 0
+        self._is_present[columns] = False
+        for i, agent in enumerate(self.agents):
+            if agent in env.agents:
+                info = infos.get(agent, {})
+                self._observe(observations[agent], info, False, unroll, (row, columns.start + i))
+                self._is_present[columns.start + i] = True
+                self.first_info = info
+
+    def _step(self, e: int, actions: Array, unroll: Unroll, t: int) -> None:
+        env, columns = self.envs[e], self._columns(e)
+        for name in self._names:  # those of absent agents stay as they are
+            unroll[name][t + 1, columns] = unroll[name][t, columns]
+        there = [i for i in range(len(self.agents)) if self._is_present[columns.start + i]]
+        chosen = {self.agents[i]: actions[columns.start + i] for i in there}
+        observations, rewards, terminated, truncated, infos = env.step(chosen)
+        remaining = set(env.agents)
+        for i, agent in enumerate(self.agents):
+            column = columns.start + i
+            was_present = self._is_present[column]
+            if agent not in observations:
+                self._is_present[column] = False
+                continue
+            is_over = bool(terminated.get(agent, False))
+            is_cut = not is_over and (bool(truncated.get(agent, False)) or agent not in remaining)
+            self._is_present[column] = not (is_over or is_cut)
+            info = infos.get(agent, {})
+            self._observe(observations[agent], info, is_over or is_cut, unroll, (t + 1, column))
+            if was_present:
+                unroll["reward"][t, column] = rewards[agent]
+                unroll["terminated"][t, column] = is_over
+                unroll["truncated"][t, column] = is_cut
+                unroll["valid"][t, column] = True
+
+    def _observe(
+        self, observation: Any, info: Any, has_ended: bool, unroll: Unroll, place: tuple[int, int]
+    ) -> None:
+        if self._masks is not None:
+            observation = self._masks.one(observation, info, has_ended)
+        if self._checks_left:
+            self._checks_left -= 1
+            self._check.reset((observation, info))
+        try:
+            self._writer.write(observation, unroll, place)
+        except STORE_ERRORS:
+            self._check.reset((observation, info))  # says what is wrong with it
+            raise
+
+    def _columns(self, e: int) -> slice:
+        return slice(e * len(self.agents), (e + 1) * len(self.agents))
+
+    def get_state(self) -> dict[str, Any] | None:
+        if not all(isinstance(env, Stateful) for env in self.envs):
+            return None
+        states = [env.get_state() for env in self.envs]
+        return {"present": self._is_present.copy(), "envs": states}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._is_present[:] = state["present"]
+        for env, env_state in zip(self.envs, state["envs"], strict=True):
+            env.reset(seed=0)  # wrappers refuse to step before the first reset
+            env.set_state(env_state)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            for env in self.envs:
+                env.close()

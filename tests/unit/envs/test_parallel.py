@@ -1,0 +1,198 @@
+"""Parallel environments: agents are columns, which leave and join while others go on."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from tests.fakes.specs import MACHINE
+from tianji.config.run import RunConfig
+from tianji.envs.build import build_world, make_rows, probe
+from tianji.envs.check import check_environment
+from tianji.envs.exits import Exits
+from tianji.envs.parallel import ParallelWorld
+from tianji.errors import UsageError
+from tianji.planning.resolve.resolve import resolve
+
+EXITS = "pettingzoo:tianji.envs.exits"
+HERE = "pettingzoo:tests.unit.envs.test_parallel"
+
+
+class Relay:
+    """Three agents: `a` leaves in step 2, `b` in step 3; `c` joins in step 1 and stays until 4.
+
+    Observations are the steps since the reset, actions are written down.
+    """
+
+    possible_agents = ["a", "b", "c"]
+    ends = {"a": 2, "b": 3, "c": 4}
+
+    def __init__(self, has_masks=False):
+        self.agents, self.taken, self.steps, self.has_masks = [], [], 0, has_masks
+
+    def observation_space(self, agent):
+        return spaces.Box(0, 9, (1,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(5)
+
+    def info(self):
+        mask = np.eye(5, dtype=np.int8)[self.steps]
+        return {"action_mask": mask} if self.has_masks else {}
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.steps = ["a", "b"], 0
+        return {x: np.zeros(1, np.float32) for x in "ab"}, {x: self.info() for x in "ab"}
+
+    def step(self, actions):
+        assert sorted(actions) == sorted(self.agents)
+        self.taken.append(dict(actions))
+        self.steps += 1
+        seen = [*self.agents, *(["c"] if self.steps == 1 else [])]
+        terminated = {x: self.ends[x] == self.steps and x != "c" for x in self.agents}
+        truncated = {x: self.ends[x] == self.steps and x == "c" for x in self.agents}
+        rewards = {x: float(ord(x)) for x in self.agents}
+        self.agents = [x for x in seen if self.ends[x] != self.steps]
+        observations = {x: np.full(1, self.steps, np.float32) for x in seen}
+        return observations, rewards, terminated, truncated, {x: self.info() for x in seen}
+
+    def close(self):
+        self.agents = None
+
+
+class Unequal(Relay):
+    def action_space(self, agent):
+        return spaces.Discrete(3 if agent == "b" else 5)
+
+
+def parallel_env():
+    return Relay()
+
+
+def relay_rows(num_rows=7, **kwargs):
+    env = Relay(**kwargs)
+    world = ParallelWorld([env], "relay", "info" if kwargs else "none")
+    rows = make_rows(world, num_rows)
+    world.reset(0, rows)
+    for t in range(num_rows):
+        world.step(np.arange(3) + 1, rows, t)
+    return env, rows
+
+
+def test_a_column_is_valid_while_its_agent_is_there():
+    _, rows = relay_rows()
+    # Four steps, the reset, and two steps of the next episode. `c` joins in the first step.
+    expected = {
+        "a": [1, 1, 0, 0, 0, 1, 1],
+        "b": [1, 1, 1, 0, 0, 1, 1],
+        "c": [0, 1, 1, 1, 0, 0, 1],
+    }
+    assert rows["valid"].T.astype(int).tolist() == list(expected.values())
+
+
+def test_ends_rewards_and_observations_are_those_of_each_agent():
+    _, rows = relay_rows()
+    assert rows["terminated"].T.astype(int).tolist() == [
+        [0, 1, 0, 0, 0, 0, 1],
+        [0, 0, 1, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+    ]
+    assert rows["truncated"].T.astype(int)[2].tolist() == [0, 0, 0, 1, 0, 0, 0]
+    assert not rows["truncated"][:, :2].any()
+    assert (rows["reward"] == np.where(rows["valid"], [97.0, 98.0, 99.0], 0.0)).all()
+    assert rows["obs"][..., 0].T.tolist() == [
+        [0, 1, 2, 2, 2, 0, 1, 2],
+        [0, 1, 2, 3, 3, 0, 1, 2],
+        [0, 1, 2, 3, 4, 0, 1, 2],
+    ]
+
+
+def test_only_agents_that_are_there_act():
+    env, _ = relay_rows()
+    assert [sorted(actions) for actions in env.taken[:5]] == [
+        ["a", "b"], ["a", "b", "c"], ["b", "c"], ["c"], ["a", "b"],
+    ]  # fmt: skip
+    assert env.taken[1] == {"a": 1, "b": 2, "c": 3}
+
+
+def test_each_agent_has_masks_of_its_own():
+    _, rows = relay_rows(has_masks=True)
+    masks = rows["obs.action_mask"]
+    for t, column in np.argwhere(rows["valid"]):
+        assert masks[t, column].argmax() == rows["obs"][t, column, 0]
+        assert masks[t, column].sum() == 1
+
+
+def test_every_agent_counts_and_environments_are_made_whole():
+    found = probe(EXITS, {}, timed=True)
+    assert found.num_agents == 4 and found.offers_state
+    assert found.step_s == found.times.mean_s / 4
+    for asked, made in ((1, 4), (4, 4), (5, 8)):
+        world = build_world(EXITS, {}, asked)
+        assert (world.num_envs, len(world.envs)) == (made, made // 4)
+    assert build_world(HERE, {}, 3).num_envs == 3
+    assert build_world(f"{HERE}:Relay", {}, 3).num_envs == 3
+
+
+def test_actors_get_whole_environments():
+    found = probe(EXITS, {})
+    config = RunConfig(env=EXITS, algorithm="ppo", num_envs=12)
+    assert resolve(config, MACHINE, found).envs_per_actor % 4 == 0
+    for values in ({"num_envs": 6}, {"num_envs": 8, "num_actors": 4}):
+        with pytest.raises(UsageError, match=r"4 agents.*such as num_envs = (8|16)"):
+            resolve(RunConfig(env=EXITS, algorithm="ppo", **values), MACHINE, found)
+
+
+@pytest.mark.parametrize(
+    ("env", "told"),
+    [
+        (f"{HERE}:Unequal", "All agents .*same spaces.*action space of 'a' is Discrete.5., that"),
+        ("pettingzoo:gymnasium.envs.classic_control:CartPoleEnv", "no possible_agents"),
+        ("pettingzoo:tianji.envs.worlds", "has a function or class of that name"),
+        ("pettingzoo:nowhere", "No module named 'nowhere'$"),
+    ],
+)
+def test_what_is_no_parallel_environment_for_one_policy_is_refused(env, told):
+    with pytest.raises(UsageError, match=told):
+        probe(env, {})
+
+
+def play(world, seed, num_rows=60):
+    rows, rng = make_rows(world, num_rows), np.random.default_rng(seed)
+    world.reset(seed, rows)
+    for t in range(num_rows):
+        world.step(rng.integers(3, size=world.num_envs), rows, t)
+    return rows
+
+
+def test_the_same_seed_gives_the_same_episodes_and_environments_differ():
+    one, other = (play(build_world(EXITS, {}, 8), 3) for _ in range(2))
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
+    assert (one["obs"][:, :4] != one["obs"][:, 4:]).any()
+
+
+def test_the_doctor_finds_nothing_wrong():
+    findings = check_environment(EXITS, {})
+    assert not [finding for finding in findings if finding.level == "error"]
+    assert any("continues exactly" in finding.what for finding in findings)
+
+
+def test_our_small_environment_is_one_of_pettingzoo():
+    package = pytest.importorskip("pettingzoo", reason="needs the extra `pettingzoo`")
+    from pettingzoo.test import parallel_api_test
+
+    class Derived(Exits, package.ParallelEnv):
+        """What it lacks, such as `unwrapped`, is PettingZoo's."""
+
+    parallel_api_test(Derived(), num_cycles=200)
+
+
+def test_a_wrapper_of_pettingzoo_changes_nothing():
+    package = pytest.importorskip("pettingzoo.utils", reason="needs the extra `pettingzoo`")
+    worlds = [
+        ParallelWorld([make()], "exits")
+        for make in (Exits, lambda: package.BaseParallelWrapper(Exits()))
+    ]
+    one, other = (play(world, 5) for world in worlds)
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
