@@ -116,6 +116,10 @@ PLACE = "place"
 """A field of unrolls that go on from one to the next: the round in which the environments were
 reset, the rows made since then before this unroll, and the rows that are new in it. An unroll
 continues the one before if it begins where that one ended."""
+MEMORY = "memory"
+"""A field of policies with a memory: the state that each environment starts the unroll with."""
+NEXT_MEMORY = "next_memory"
+"""A field beside it: the state after the newest row, with which the next unroll starts."""
 PRIORITY = "priority"
 """A field of the steps that items begin with: how much is to be learned from each, where actors
 compute it."""

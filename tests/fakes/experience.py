@@ -16,7 +16,9 @@ from tianji.algorithms.interface import (
     ReplayCadence,
     Update,
 )
+from tianji.algorithms.memory import PolicyState, greedy_actions, state_size
 from tianji.algorithms.registry import load_algorithm
+from tianji.channels.layout import Layout
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.masks import nth_legal
@@ -59,8 +61,8 @@ STEP_FIELDS = (
 
 
 def empty_unroll(fields: tuple[Field, ...], num_rows: int, num_envs: int) -> dict[str, Array]:
-    rows = {"step": num_rows, "obs": num_rows + 1}
-    return {f.name: np.zeros((rows[f.per], num_envs, *f.shape), f.dtype) for f in fields}
+    layout = Layout(fields, num_rows, num_envs)
+    return {f.name: np.zeros(layout.shape(f), f.dtype) for f in fields}
 
 
 def random_observations(space: spaces.Space[Any], fields: dict[str, Array], seed: int) -> None:
@@ -117,6 +119,10 @@ class Rig:
         has_masks: bool = False,
         **config: Any,
     ) -> None:
+        """name: an algorithm, or one with a memory: `ppo+gru`."""
+        name, _, memory = name.partition("+")
+        if memory:
+            config = {**config, "model": {"memory": memory, "memory_size": 5}}
         kind = action or ("box" if name in CONTINUOUS else "discrete")
         seen = OBSERVATIONS[observation]
         size = sum(choice_sizes(ACTIONS[kind])) if has_masks else 0
@@ -157,6 +163,11 @@ class Rig:
             self.acting.act(unroll, t)
         self.acting.finish(unroll, 0)
         return unroll
+
+    def greedy(self, obs: dict[str, Array]) -> Array:
+        """Greedy actions at the start of episodes."""
+        num_envs = len(next(iter(obs.values())))
+        return greedy_actions(self.acting, obs, PolicyState(num_envs, state_size(self.acting)))
 
     def batch(self, seed: int) -> Batch:
         match self.algorithm.cadence(self.config):

@@ -44,9 +44,11 @@ def make_batch(seed):
     return Batch(arrays, stamps, 1, int(valid.sum()))
 
 
-def make(name, device, **more):
+def make(name, device, memory="none", **more):
     settings = {"name": name, **ALGORITHMS[name], **more}
-    config = RunConfig(env="ALE/Pong-v5", num_envs=ENVS, algorithm=settings)
+    config = RunConfig(
+        env="ALE/Pong-v5", num_envs=ENVS, algorithm=settings, model={"memory": memory}
+    )
     torch.manual_seed(0)
     built = load_algorithm(name)
     model = built.build_model(SPACES, config).to(device)
@@ -54,10 +56,12 @@ def make(name, device, **more):
     return model, built.build_update(model, SPACES, config)
 
 
-def train(update, num_versions):
+def train(update, num_versions, **more):
     found = []
     for version in range(num_versions):
-        for minibatch in update.minibatches(make_batch(version), 0.0):
+        batch = make_batch(version)
+        batch.arrays.update(more)
+        for minibatch in update.minibatches(batch, 0.0):
             minibatch.gradient()
             minibatch.step()
         found.append(update.metrics())
@@ -76,6 +80,16 @@ def test_updates_are_those_of_the_cpu(name):
     theirs, ours = train(one[1], 1), train(other[1], 1)
     for key, value in theirs[0].items():
         assert ours[0][key] == pytest.approx(value, rel=0.02, abs=2e-3), key
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(("memory", "size"), [("gru", 64), ("lstm", 128)])
+def test_updates_with_a_memory_are_those_of_the_cpu(name, memory, size):
+    states = {"memory": np.full((ENVS, size), 0.1, np.float32)}
+    one, other = make(name, "cpu", memory), make(name, "cuda", memory)
+    theirs, ours = train(one[1], 2, **states), train(other[1], 2, **states)
+    for key, value in theirs[-1].items():
+        assert ours[-1][key] == pytest.approx(value, rel=0.02, abs=2e-3), key
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

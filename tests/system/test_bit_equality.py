@@ -48,6 +48,21 @@ def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkey
     assert any(name.startswith(".weights") for name in one)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "memory"),
+    [(PPO, "gru"), (IMPALA, "lstm")],
+    ids=["ppo-gru", "impala-lstm"],
+)
+def test_local_without_lag_equals_inline_with_a_memory(algorithm, memory, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {"algorithm": algorithm, "num_actors": 2, "max_lag": 0, "max_env_steps": 1000,
+              "model": {"memory": memory, "memory_size": 8}}  # fmt: skip
+    one, other = (saved_state(run(engine=e, **shared)["run_dir"]) for e in ("inline", "local"))
+    names = [name for name in one if name.startswith((".weights", ".state.update"))]
+    assert any("memory" in name for name in names)
+    assert [name for name in differences(one, other) if name in names] == []
+
+
 def test_another_seed_gives_another_policy(tmp_path, monkeypatch):
     """The comparison above can fail."""
     monkeypatch.chdir(tmp_path)

@@ -24,6 +24,7 @@ from tianji.errors import UsageError
 from tianji.run import resume_run
 
 CLOCK = ".state.progress.wall_s"
+MEMORY = {"model": {"memory": "lstm", "memory_size": 8}}
 NORMALIZED = {"normalize": {"observations": True, "rewards": True}}
 
 
@@ -33,8 +34,8 @@ def clocks(state):
 
 @pytest.mark.parametrize(
     ("algorithm", "more"),
-    [(PPO, {}), (PPO, NORMALIZED), (DQN, {}), (APEX, {}), (IMPALA, {})],
-    ids=["ppo", "ppo-normalized", "dqn", "apex", "impala"],
+    [(PPO, {}), (PPO, NORMALIZED), (PPO, MEMORY), (DQN, {}), (APEX, {}), (IMPALA, {})],
+    ids=["ppo", "ppo-normalized", "ppo-memory", "dqn", "apex", "impala"],
 )
 @pytest.mark.parametrize("env", ["CartPole-v1", "tianji.envs.worlds:Counting"])
 def test_2n_steps_equal_n_and_resume_and_n(algorithm, more, env, tmp_path, monkeypatch):

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tianji.actor.assembler import Start
-from tianji.types import PLACE, Array, Unroll
+from tianji.algorithms.memory import forget_ended
+from tianji.types import MEMORY, NEXT_MEMORY, PLACE, Array, Unroll
 
 
 class ItemEpisodes(Protocol):
@@ -110,6 +111,8 @@ class OngoingEpisodes:
             sequence = np.random.SeedSequence(self._plan.seed, spawn_key=(round_number,))
             self._rng = np.random.default_rng(sequence)
             self._origin, self._made = round_number, 0
+            if MEMORY in unroll:
+                unroll[MEMORY][:] = 0.0
         else:
             for name, rows in self._carry.items():
                 unroll[name][: len(rows)] = rows
@@ -119,8 +122,9 @@ class OngoingEpisodes:
         """Episodes go on in the next item."""
 
     def keep(self, unroll: Unroll, end: int) -> None:
-        """Keep what the next item repeats: the last observation, and for n-step returns the rows
-        before it. It is copied, because the slot belongs to the buffer once it is sent."""
+        """Keep what the next item repeats: the last observation, for n-step returns the rows before
+        it, and the states of a memory. It is copied, because the slot belongs to the buffer once it
+        is sent."""
         first = self.first_row
         if PLACE in unroll:
             unroll[PLACE][:] = self._origin, self._made, end - first
@@ -132,6 +136,10 @@ class OngoingEpisodes:
         if first:
             for name in self._plan.row_names:
                 self._carry[name] = unroll[name][end - first : end].copy()
+        if NEXT_MEMORY in unroll:
+            self._carry[MEMORY] = state_NS = unroll[NEXT_MEMORY].copy()
+            if end > first:
+                forget_ended(unroll, end - 1, state_NS)
 
     def state(self) -> dict[str, Any] | None:
         if self._carry is None:

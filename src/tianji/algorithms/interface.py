@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from tianji.models.moments import Statistics
 
 
-ValueFunction: TypeAlias = Callable[[Mapping[str, Array]], Array]
-"""Observations [N, ...] by leaf name to their values [N]."""
+ValueFunction: TypeAlias = Callable[..., Array]
+"""Observations [N, ...] by leaf name, and the states [N, S] of a memory if there is one, to values
+[N]."""
 Rule: TypeAlias = Literal["first", "harmonic", "barrier", "every"]
 
 
@@ -188,6 +189,11 @@ class Acting(Protocol):
     It may have a method take_environments(first): the actor tells it the number of its first
     environment, counted over all actors of the run, before anything else.
 
+    A policy with a memory has an attribute state_size, and two fields per="unroll" (types.py):
+    `memory`, the states that the actor gives it for the first row, and `next_memory`, where it
+    keeps the states after the newest row. Its greedy() takes the states too, and updates them in
+    place: greedy(obs, state_NS). PolicyState (algorithms/memory.py) holds them.
+
     act() is submit() and collect() at once. Whoever calls them apart can do something else while
     inference runs, such as the same for another half of the environments.
     """
@@ -321,3 +327,5 @@ class Algorithm:
     adds_gradients: bool = False
     """Its update can join those of other learners (channels/peers/interface.py, Joins): `combine:
     gradients` works with it."""
+    remembers: bool = False
+    """Its policies can have a memory (model.memory)."""

@@ -37,6 +37,11 @@ class ModelConfig(Strict):
     actors on a CPU that has instructions for it, where images go through convolutions."""
     activation: Literal["tanh", "relu", "gelu", "elu"] = "tanh"
     """Non-linearity of the hidden layers."""
+    memory: Literal["none", "gru", "lstm"] = "none"
+    """A memory behind the encoder, for PPO and IMPALA on environments whose observations do not
+    tell everything: a GRU learns faster, an LSTM may remember more."""
+    memory_size: Count | Auto = "auto"
+    """Width of the memory. auto: that of the last hidden layer, or 64 if there is none."""
     factory: str | None = None
     """`module:name` of a function (observation_space, action_space) -> nn.Module of your own."""
 

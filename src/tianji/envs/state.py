@@ -20,6 +20,7 @@ from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from tianji.envs.masks import MaskedEnv, MaskedVector
+from tianji.envs.remembering import PositionsOfCartPole
 from tianji.envs.twins import Twin
 
 STATELESS_WRAPPERS = (
@@ -81,7 +82,8 @@ def get_vector_state(env: VectorEnv[Any, Any, Any]) -> dict[str, Any] | None:
     if _offers(env):
         state: dict[str, Any] = env.get_state()  # type: ignore[attr-defined]  # just checked
         return state
-    if type(env) is CartPoleVectorEnv:
+    if type(env) in (CartPoleVectorEnv, PositionsOfCartPole):
+        assert isinstance(env, CartPoleVectorEnv)
         return {
             "state": np.array(env.state),
             "steps": env.steps.copy(),

@@ -13,13 +13,16 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from tianji.algorithms.interface import Acting
+from tianji.algorithms.memory import PolicyState, greedy_actions, state_size
 from tianji.envs.build import make_rows
 from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import World
 from tianji.types import OBS, Array, Unroll, leaf_name
 
-Act: TypeAlias = Callable[[Mapping[str, Array]], Array]
-"""Observations of all environments by leaf name to their actions."""
+Act: TypeAlias = Callable[[Mapping[str, Array], Array], Array]
+"""Observations of all environments by leaf name, and which of them may begin an episode [N], to
+their actions."""
 
 
 class Played(NamedTuple):
@@ -33,15 +36,37 @@ class Played(NamedTuple):
     num_cut: int
 
 
+def greedy(acting: Acting) -> Act:
+    """Return how a policy acts greedily, with a memory of its own if it has one."""
+    return remembering(acting, lambda obs, state: greedy_actions(acting, obs, state))
+
+
+def remembering(acting: Acting, choose: Callable[[Mapping[str, Array], PolicyState], Array]) -> Act:
+    """Return how a policy acts that is given its state: each environment has its own, and forgets
+    it when an episode begins."""
+    size = state_size(acting)
+    states: dict[int, PolicyState] = {}
+
+    def act(obs: Mapping[str, Array], is_first_N: Array) -> Array:
+        num_envs = len(is_first_N)
+        state = states.setdefault(num_envs, PolicyState(num_envs, size))
+        state.forget(is_first_N)
+        return choose(obs, state)
+
+    return act
+
+
 def play(act: Act, world: World, seed: int) -> Iterator[Unroll]:
     """Reset, then step without end; every time, row 0 of the arrays holds the newest step, and the
     observation that it led to."""
     rows, reader = make_rows(world, 1), ObservationReader(world.spaces.observation)
     observed = [rows[field.name] for field in world.fields() if field.per == "obs"]
     world.reset(seed, rows)
+    is_first_N = np.ones(world.num_envs, np.bool_)
     while True:
         obs = {leaf_name(OBS, key): array for key, array in reader.row(rows, 0).items()}
-        world.step(act(obs), rows, 0)
+        world.step(act(obs, is_first_N), rows, 0)
+        is_first_N = rows["terminated"][0] | rows["truncated"][0] | ~rows["valid"][0]
         for array in observed:
             array[:-1] = array[1:]
         yield rows

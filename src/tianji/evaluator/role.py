@@ -18,7 +18,7 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import BoardReader, Bytes
 from tianji.config.run import EvaluateConfig
 from tianji.envs.interface import World
-from tianji.evaluator.play import Played, Player, combine, mean_returns
+from tianji.evaluator.play import Played, Player, combine, greedy, mean_returns
 from tianji.records import Evaluation
 from tianji.types import Clock
 
@@ -85,7 +85,7 @@ class Evaluator:
         for name, world in self._tasks.items():
             if played:
                 yield  # the last step of the task before was one tick
-            player = Player(self._acting.greedy, world, episodes, self._seed, cut_after)
+            player = Player(greedy(self._acting), world, episodes, self._seed, cut_after)
             while player.step():
                 yield
             played[name] = player.played()

@@ -7,7 +7,7 @@ A: outputs, K: choices or numbers of one action, M: options of a choice, B: rows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
@@ -153,16 +153,18 @@ def build_head(layout: Choices | Continuous) -> Head:
 class GreedyPolicy(nn.Module):
     """Observation tensors, one per leaf in the space's order, to the environment's own actions.
 
-    Unlike the choices that unrolls hold, these count from the action space's `start`.
+    Unlike the choices that unrolls hold, these count from the action space's `start`. With a
+    memory, its state is one more input and one more output.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        outputs: Callable[[Mapping[str, Tensor]], Tensor],
+        outputs: Callable[..., Tensor | tuple[Tensor, ...]],
         mode: Callable[[Tensor], Tensor],
         spaces: Spaces,
     ) -> None:
+        """outputs: (obs) -> outputs, or with a memory (obs, state) -> (outputs, state)."""
         super().__init__()
         self.model = model
         self._outputs = outputs
@@ -172,7 +174,11 @@ class GreedyPolicy(nn.Module):
         if isinstance(spaces.action, Discrete | MultiDiscrete):
             self._start = torch.as_tensor(spaces.action.start, dtype=torch.int64)
 
-    def forward(self, *leaves: Tensor) -> Tensor:
-        obs = dict(zip(self._keys, leaves, strict=True))
-        action = self._mode(self._outputs(obs))
-        return action if self._start is None else action + self._start
+    def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        num_leaves = len(self._keys)
+        obs = dict(zip(self._keys, inputs[:num_leaves], strict=True))
+        found = self._outputs(obs, *inputs[num_leaves:])
+        outputs, *state = found if isinstance(found, tuple) else (found,)
+        action = self._mode(outputs)
+        action = action if self._start is None else action + self._start
+        return (action, *state) if state else action

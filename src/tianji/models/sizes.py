@@ -21,6 +21,11 @@ SMALLEST_IMAGE_WITHOUT_CHANNELS = 16
 """The same for two axes of bytes, which may also be a board."""
 SMALLEST_NATURE_IMAGE = 36
 """Below this, strides of 4 and 2 leave nothing for the third convolution."""
+DEFAULT_MEMORY = 64
+"""Width of a memory in front of no hidden layers."""
+MEMORY_GATES = {"none": 0, "gru": 3, "lstm": 4}
+MEMORY_STATES = {"none": 0, "gru": 1, "lstm": 2}
+"""Numbers of a state for each unit of the memory."""
 NUM_NETWORKS = 2
 """A policy and a value; some algorithms have only one of the two."""
 
@@ -85,6 +90,18 @@ def hidden_widths(spaces: Spaces, config: RunConfig) -> tuple[int, ...]:
         return config.model.hidden
     only_images = all(is_image(leaf) for leaf in observation_leaves(spaces.seen))
     return () if only_images else (64, 64)
+
+
+def memory_size(spaces: Spaces, config: RunConfig) -> int:
+    """Return the width of the memory, if there is one."""
+    if config.model.memory_size != "auto":
+        return config.model.memory_size
+    return next(reversed(hidden_widths(spaces, config)), DEFAULT_MEMORY)
+
+
+def state_size(spaces: Spaces, config: RunConfig) -> int:
+    """Return how many numbers the memory keeps for each environment; 0 without one."""
+    return MEMORY_STATES[config.model.memory] * memory_size(spaces, config)
 
 
 def reward_clip(spaces: Spaces, config: RunConfig) -> float | None:
@@ -153,6 +170,12 @@ def check_model(spaces: Spaces, config: RunConfig) -> None:
             f"'{config.model.factory}'. Set normalize.observations to false and normalise inside "
             "your network, or leave model.factory empty."
         )
+    if config.model.factory is not None and config.model.memory != "none":
+        raise UsageError(
+            f"model.memory is '{config.model.memory}', which is a part of TianJi's own networks, "
+            f"and model.factory is '{config.model.factory}'. Use --model.memory none, or leave "
+            "model.factory empty."
+        )
 
 
 def most_parameters(spaces: Spaces, config: RunConfig) -> int:
@@ -162,9 +185,13 @@ def most_parameters(spaces: Spaces, config: RunConfig) -> int:
         return 0
     leaves = observation_leaves(spaces.seen)
     images = [leaf for leaf in leaves if is_image(leaf)]
-    features = sum(_features(leaf) for leaf in leaves)
+    features, memory = sum(_features(leaf) for leaf in leaves), 0
+    if gates := MEMORY_GATES[config.model.memory]:
+        width = memory_size(spaces, config)
+        features, memory = width, gates * width * (features + width + 2)
     stack = _dense((features, *hidden_widths(spaces, config), 2 * _num_actions(spaces.action)))
-    return NUM_NETWORKS * stack + sum(torso_parameters(leaf.shape) for leaf in images)
+    torsos = sum(torso_parameters(leaf.shape) for leaf in images)
+    return NUM_NETWORKS * stack + memory + torsos
 
 
 def _features(leaf: Leaf) -> int:

@@ -16,7 +16,16 @@ import numpy as np
 from tianji.envs.build import EnvSources, build_world, make_rows, to_tasks
 from tianji.envs.interface import World
 from tianji.errors import UsageError
-from tianji.evaluator.play import Act, Played, combine, mean_returns, play, play_episodes
+from tianji.evaluator.play import (
+    Act,
+    Played,
+    combine,
+    greedy,
+    mean_returns,
+    play,
+    play_episodes,
+    remembering,
+)
 from tianji.trained.policy import LoadedPolicy, load_policy
 from tianji.types import Array
 
@@ -75,8 +84,10 @@ def evaluate_run(
 
 def _act(policy: LoadedPolicy, stochastic: bool, seed: int) -> Act:
     """Return how the policy acts; the same seed gives the same draws."""
+    if not stochastic:
+        return greedy(policy.acting)
     rng = np.random.default_rng(seed)
-    return (lambda leaves: policy.sample(leaves, rng)) if stochastic else policy.greedy
+    return remembering(policy.acting, lambda obs, state: policy.sample(obs, rng, state))
 
 
 def _play(act: Act, world: World, episodes: int, seed: int, cut_after_steps: int) -> Played:

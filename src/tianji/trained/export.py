@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tianji.algorithms.memory import greedy_actions, state_size
 from tianji.envs.build import EnvSource, EnvSources, build_world, make_rows, to_tasks
 from tianji.envs.frames import ObservationReader
 from tianji.envs.masks import to_legal
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 ONNX_FILE = "policy.onnx"
 OUTPUT = "action"
+STATE, NEXT_STATE = "state", "next_state"
+"""Input and output of a policy with a memory; an episode begins with zeros."""
 TOLERANCE = 1e-4
 """Most that continuous actions may differ, as a share of the largest where that is above 1;
 other actions must be the same."""
@@ -54,6 +57,10 @@ def export_run(
     config = policy.config
     tasks = to_tasks(config.tasks, env or config.envs or config.env)
     observations = _collect(next(iter(tasks.values())), policy)
+    if size := state_size(policy.acting):
+        num_rows = len(next(iter(observations.values())))
+        states_NS = np.random.default_rng(0).uniform(-1.0, 1.0, (num_rows, size))
+        observations[STATE] = states_NS.astype(np.float32)
     draft = path.with_name(f".{path.name}.draft")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -68,10 +75,14 @@ def export_run(
         "version": policy.version,
         "note": policy.note,
         "inputs": {name: [None, *a.shape[1:]] for name, a in observations.items()},
-        "outputs": [OUTPUT],
+        "outputs": _outputs(observations),
         "checked_observations": len(next(iter(observations.values()))),
         "max_difference": difference,
     }
+
+
+def _outputs(observations: Mapping[str, Array]) -> list[str]:
+    return [OUTPUT, NEXT_STATE] if STATE in observations else [OUTPUT]
 
 
 def _collect(env: EnvSource, policy: LoadedPolicy) -> dict[str, Array]:
@@ -109,7 +120,7 @@ def _write_onnx(policy: LoadedPolicy, observations: Mapping[str, Array], path: P
                 (),
                 path,
                 input_names=list(observations),
-                output_names=[OUTPUT],
+                output_names=_outputs(observations),
                 dynamo=True,
                 external_data=False,
                 verbose=False,
@@ -157,11 +168,14 @@ def _compare(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path
     total = len(next(iter(observations.values())))
     cast = make_action_cast(policy.spaces.action)
     exact = not np.issubdtype(np.dtype(policy.spaces.action.dtype or np.int64), np.floating)
-    worst = 0.0
+    worst = worst_state = 0.0
     for batch in (slice(0, 1), slice(0, 7), slice(0, total)):
         part = {name: array[batch] for name, array in observations.items()}
-        ours = cast(policy.greedy(part))
-        theirs = np.asarray(session.run([OUTPUT], part)[0])
+        state = policy.start(len(next(iter(part.values()))))
+        if STATE in part:
+            state.array_NS[:] = part[STATE]
+        ours = cast(greedy_actions(policy.acting, part, state))
+        theirs, *states = (np.asarray(x) for x in session.run(_outputs(part), part))
         if ours.shape != theirs.shape:
             raise TianjiError(
                 f"The ONNX policy gives actions of shape {theirs.shape}, the policy {ours.shape}; "
@@ -169,7 +183,9 @@ def _compare(policy: LoadedPolicy, observations: Mapping[str, Array], path: Path
             )
         size = 1.0 if exact else max(1.0, float(np.abs(ours).max()))
         worst = max(worst, float(np.abs(ours.astype(float) - theirs.astype(float)).max()) / size)
-    if worst > (0.0 if exact else TOLERANCE):
+        for their_state in states:
+            worst_state = max(worst_state, float(np.abs(state.array_NS - their_state).max()))
+    if worst > (0.0 if exact else TOLERANCE) or worst_state > TOLERANCE:
         raise TianjiError(
             f"The ONNX policy differs from the policy: actions differ by up to {worst:g} "
             f"over {total} observations. Nothing was written."

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
+from tianji.algorithms.memory import PolicyState, greedy_actions, state_size
 from tianji.algorithms.registry import load_algorithm
+from tianji.channels.layout import Layout
 from tianji.checkpoint.load import choose, read_checkpoint
 from tianji.checkpoint.sets import main_folder
 from tianji.config.files import load_config
@@ -21,7 +23,8 @@ from tianji.envs.masks import with_mask
 from tianji.envs.spaces import Masked, ObservationWriter, make_action_cast, observation_leaves
 from tianji.errors import CheckpointError, UsageError
 from tianji.run_folder.paths import CONFIG_FILE
-from tianji.types import OBS, Array, leaf_name
+from tianji.types import MEMORY, NEXT_MEMORY, OBS, Array, leaf_name
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +40,11 @@ class LoadedPolicy:
     >>> policy = load_policy(Path("runs/cartpole-v1-ppo-s1"))
     >>> observation, _ = env.reset()
     >>> env.step(policy.act(observation))
+
+    A policy with a memory needs its state, which acting updates:
+
+    >>> state = policy.start()
+    >>> env.step(policy.act(observation, state))
 
     note: why it is not the checkpoint that was asked for; "" where it is
     num_env_steps: environment steps before the checkpoint; exploration may depend on them
@@ -54,10 +62,23 @@ class LoadedPolicy:
     num_env_steps: int
     rng: np.random.Generator
 
-    def act(self, obs: Any, deterministic: bool = True, action_mask: Any = None) -> Any:
+    def start(self, num_envs: int = 1) -> PolicyState:
+        """Return the state of a policy with a memory at the start of an episode, for one
+        environment or for the environments of a batch."""
+        return PolicyState(num_envs, state_size(self.acting))
+
+    def act(
+        self,
+        obs: Any,
+        state: PolicyState | None = None,
+        *,
+        deterministic: bool = True,
+        action_mask: Any = None,
+    ) -> Any:
         """Return the action for one observation as the environment gives it, or the actions for a
         batch of them (a leading axis in every array).
 
+        state: what a policy with a memory remembers of the episode, from start(); it is updated.
         deterministic: the greedy action, the best or most likely one. Otherwise an action is drawn
         as in training: from the policy's distribution, or epsilon-greedily for DQN. action_mask:
         1 for each legal action, where the run was trained with info["action_mask"].
@@ -65,21 +86,28 @@ class LoadedPolicy:
         obs = self._with_mask(obs, action_mask)
         batch_size = _batch_size(self.spaces.observation, obs)
         leaves = _to_leaves(self.spaces.observation, obs, batch_size)
-        chosen = self.greedy(leaves) if deterministic else self.sample(leaves, self.rng)
+        state = self._checked(state, batch_size or 1)
+        if deterministic:
+            chosen = greedy_actions(self.acting, leaves, state)
+        else:
+            chosen = self.sample(leaves, self.rng, state)
         actions = make_action_cast(self.spaces.action)(chosen)
         return actions[0] if batch_size is None else actions
 
-    def value(self, obs: Any, action_mask: Any = None) -> Any:
+    def value(self, obs: Any, state: PolicyState | None = None, action_mask: Any = None) -> Any:
         """Return the value of one observation, or an array of the values of a batch: the expected
         discounted return from there on, in the environment's rewards.
 
+        state: as in act(), before the observation; it is not changed.
         PPO and IMPALA: the value network, scaled back where normalize.rewards is on. DQN: the
         largest Q value, of the legal actions. Algorithms that gather gradients learn no values, and
         SAC's critics, which rate actions, are not part of its policy.
         """
         obs = self._with_mask(obs, action_mask)
         batch_size = _batch_size(self.spaces.observation, obs)
-        values = self._value(_to_leaves(self.spaces.observation, obs, batch_size))
+        state = self._checked(state, batch_size or 1)
+        states = [state.array_NS] if state_size(self.acting) else []
+        values = self._value(_to_leaves(self.spaces.observation, obs, batch_size), *states)
         return float(values[0]) if batch_size is None else values
 
     def _with_mask(self, obs: Any, action_mask: Any) -> Any:
@@ -93,19 +121,41 @@ class LoadedPolicy:
             )
         return obs
 
-    def greedy(self, leaves: Mapping[str, Array]) -> Array:
-        """Return the greedy actions for a batch in arrays by leaf name, as the policy has them."""
-        return self.acting.greedy(leaves)
-
-    def sample(self, leaves: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """Draw actions as in training, for a batch in arrays by leaf name."""
-        num_envs = len(next(iter(leaves.values())))
-        unroll = {name: array[None] for name, array in leaves.items()} | {
-            field.name: np.zeros((1, num_envs, *field.shape), field.dtype)
-            for field in self.algorithm.fields(self.spaces, self.config)
-        }
+    def sample(
+        self, leaves: Mapping[str, Array], rng: np.random.Generator, state: PolicyState
+    ) -> Array:
+        """Draw actions as in training, for a batch in arrays by leaf name; update the state."""
+        fields = self.algorithm.fields(self.spaces, self.config)
+        layout = Layout(fields, num_rows=1, num_envs=len(next(iter(leaves.values()))))
+        unroll = {name: array[None] for name, array in leaves.items()}
+        unroll |= {field.name: np.zeros(layout.shape(field), field.dtype) for field in fields}
+        if MEMORY in unroll:
+            unroll[MEMORY][:] = state.array_NS
         self.acting.begin(rng, unroll, 0, self.num_env_steps)
-        return self.acting.act(unroll, 0)
+        actions = self.acting.act(unroll, 0)
+        if NEXT_MEMORY in unroll:
+            state.array_NS[:] = unroll[NEXT_MEMORY]
+        return actions
+
+    def _checked(self, state: PolicyState | None, num_envs: int) -> PolicyState:
+        """Return the state of so many environments; UsageError where it is missing or another."""
+        if state is None and not state_size(self.acting):
+            return self.start(num_envs)
+        if not isinstance(state, PolicyState):
+            given = "" if state is None else f", and {state!r} was given"
+            raise UsageError(
+                f"This policy has a memory (model.memory = {self.config.model.memory}), so that "
+                f"it needs its state{given}: state = policy.start() at the start of an episode, "
+                "then policy.act(observation, state)."
+                if state_size(self.acting)
+                else f"The state of a policy is what policy.start() returns{given}."
+            )
+        if len(state.array_NS) != num_envs:
+            raise UsageError(
+                f"The state is that of {counted(len(state.array_NS), 'environment')}, and there "
+                f"are observations of {num_envs}. Use policy.start({num_envs})."
+            )
+        return state
 
     @cached_property
     def _value(self) -> ValueFunction:

@@ -47,7 +47,7 @@ def test_it_acts_is_evaluated_and_exported_without_an_illegal_action(trained, tm
     observation, info = env.reset(seed=3)
     for step in range(40):
         is_greedy = step % 2 == 0
-        action = policy.act(observation, is_greedy, **given(observation, info, mask))
+        action = policy.act(observation, deterministic=is_greedy, **given(observation, info, mask))
         observation, _, terminated, _, info = env.step(action)
         if terminated:
             observation, info = env.reset()

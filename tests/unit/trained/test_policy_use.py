@@ -115,7 +115,7 @@ def test_weights_that_do_not_fit_the_network_are_refused(make_run):
 def test_short_episodes_are_not_favoured_and_the_number_is_exact(num_envs):
     small_envs.Countdown.made = 0
     world = build_world("tests.fakes.small_envs:Countdown", {}, num_envs)
-    played = play_episodes(lambda obs: np.zeros(num_envs, int), world, 30, 0, LIMIT)
+    played = play_episodes(lambda obs, _: np.zeros(num_envs, int), world, 30, 0, LIMIT)
     shares = [len(share) for share in np.array_split(np.arange(30), num_envs)]
     assert played.lengths == [
         2 if i % 2 == 0 else 9 for i in range(num_envs) for _ in range(shares[i])
@@ -127,7 +127,7 @@ def test_the_policy_sees_every_observation_in_turn():
     small_envs.Countdown.made = 0
     seen = []
 
-    def greedy(obs):
+    def greedy(obs, is_first):
         seen.append(float(obs["obs"][0, 0]))
         return np.zeros(1, int)
 
@@ -144,7 +144,7 @@ def test_rows_that_are_not_valid_count_for_nothing():
 
     small_envs.Countdown.made = 0
     played = play_episodes(
-        lambda obs: np.zeros(1, int), Noisy([small_envs.Countdown()]), 3, 0, LIMIT
+        lambda obs, _: np.zeros(1, int), Noisy([small_envs.Countdown()]), 3, 0, LIMIT
     )
     assert (played.returns, played.lengths) == ([2.0, 2.0, 2.0], [2, 2, 2])
 
@@ -152,7 +152,7 @@ def test_rows_that_are_not_valid_count_for_nothing():
 @pytest.mark.parametrize("num_envs", [1, 2, 3])
 def test_episodes_that_never_end_are_cut(num_envs):
     world = build_world(ENDLESS, {}, num_envs)
-    played = play_episodes(lambda obs: np.zeros(num_envs, int), world, 3, 0, LIMIT)
+    played = play_episodes(lambda obs, _: np.zeros(num_envs, int), world, 3, 0, LIMIT)
     assert played == ([float(LIMIT)] * 3, [LIMIT] * 3, 3)
 
 
@@ -160,14 +160,14 @@ def test_an_environment_whose_episode_is_cut_waits_for_the_others():
     """One of the two has episodes of 2 steps, the other of 9, of which 5 are played."""
     small_envs.Countdown.made = 0
     world = build_world("tests.fakes.small_envs:Countdown", {}, 2)
-    played = play_episodes(lambda obs: np.zeros(2, int), world, 6, 0, cut_after_steps=5)
+    played = play_episodes(lambda obs, _: np.zeros(2, int), world, 6, 0, cut_after_steps=5)
     assert (played.lengths, played.num_cut) == ([2, 2, 2, 5, 5, 5], 3)
 
 
 def test_an_episode_that_ends_at_the_limit_is_whole():
     small_envs.Countdown.made = 0
     world = build_world("tests.fakes.small_envs:Countdown", {}, 1)
-    assert play_episodes(lambda obs: np.zeros(1, int), world, 2, 0, 2) == ([2.0, 2.0], [2, 2], 0)
+    assert play_episodes(lambda obs, _: np.zeros(1, int), world, 2, 0, 2) == ([2.0, 2.0], [2, 2], 0)
 
 
 def test_an_evaluation_without_a_time_limit_ends_and_says_so(make_run, tmp_path):

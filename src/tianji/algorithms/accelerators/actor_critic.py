@@ -62,6 +62,9 @@ class ClosedActorCritic:
     def values(self, inputs: Tensors) -> Tensor:
         return self.network.evaluate(inputs[FEATURES])[1][0]
 
+    def states(self, inputs: Tensors) -> Tensor:
+        raise NotImplementedError("a network in closed form has no memory")
+
 
 def entropy_gradient(weight: float, like_B: Tensor) -> Tensor | None:
     """Return the gradient of -weight * H by each row's entropy; None without a bonus."""

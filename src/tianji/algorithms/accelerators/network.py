@@ -31,6 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tianji.models.networks.recurrent import RecurrentNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.types import Array
 
@@ -89,9 +90,11 @@ IN_PLACE: dict[str, InPlaceActivation] = {
 
 
 def has_closed_form(net: nn.Module) -> bool:
-    """Return whether a network is a small one on a CPU: no convolutions, a simple activation."""
+    """Return whether a network is a small one on a CPU: no convolutions, no memory, a simple
+    activation."""
     return (
         isinstance(net, StackedNet)
+        and not isinstance(net, RecurrentNet)
         and not net.encoder.is_learned
         and net.activation in IN_PLACE
         and net.outputs[0].weight.device.type == "cpu"

@@ -16,11 +16,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.model import ActorCritic, Evaluator
+from tianji.algorithms.actor_critic.sequences import (
+    Sequences,
+    counted_steps,
+    sequences_of,
+    without_unseen,
+    zero_unless,
+)
 from tianji.channels.peers.interface import ALONE, Peers
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.moments import RunningMoments, Statistics
+from tianji.models.networks.recurrent import RESETS, STATE
 from tianji.models.sizes import reward_clip
 from tianji.models.statistics import ObservationStatistics, RewardScale, merged
 from tianji.models.tensors import (
@@ -70,8 +78,10 @@ class Experience:
     age: [T + 1, N] by leaf key, for stacks of frames: their obs has a frame for each row, and K - 1
         more at the beginning
     final_obs: [T, N, ...] by leaf key, empty where obs[t + 1] is the true next observation
+    counted_TN: the valid steps that are trained on: all, unless there is a burn-in
     next_N: the column in which the steps of each column go on, -1 where they do not
     is_padded: steps that are not valid are kept, with weight 0, so that shapes never change
+    sequences: the columns as sequences, where the policy has a memory; they are padded
     """
 
     obs: Mapping[str, Observed]
@@ -83,9 +93,11 @@ class Experience:
     terminated_TN: Bools
     truncated_TN: Bools
     valid_TN: Bools
+    counted_TN: Bools
     next_N: Indices
     device: torch.device
     is_padded: bool
+    sequences: Sequences | None = None
 
     def select_envs(self, part: slice) -> Experience:
         """Return some of the environments, over all steps, each for itself."""
@@ -101,10 +113,17 @@ class Experience:
             self.terminated_TN[:, part],
             self.truncated_TN[:, part],
             self.valid_TN[:, part],
+            self.counted_TN[:, part],
             np.full_like(self.next_N[part], -1),
             self.device,
             self.is_padded,
+            None if self.sequences is None else self.sequences.select_envs(part),
         )
+
+    @property
+    def num_items(self) -> int:
+        """Number of things that minibatches are made of: steps, or whole sequences."""
+        return self.valid_TN.size if self.sequences is None else self.valid_TN.shape[1]
 
     @property
     def _keeps_all(self) -> bool:
@@ -122,8 +141,13 @@ class Experience:
         return RowOrder(int(np.count_nonzero(valid_TN)), index_R)
 
     def obs_rows(self, order: RowOrder) -> Tensors:
-        """Return the observations [R, ...] of all rows in the order."""
-        return {key: self._obs_rows(key, order.index_R) for key in self.obs}
+        """Return the observations [R, ...] of all rows in the order, and what a memory needs beside
+        them."""
+        rows = {key: self._obs_rows(key, order.index_R) for key in self.obs}
+        if self.sequences is not None:
+            rows[RESETS] = to_tensor(self.sequences.resets_T1N, self.device).flatten()
+            rows[STATE] = to_tensor(self.sequences.state_NS, self.device)
+        return rows
 
     def _obs_rows(self, key: str, index_R: NDArray[np.int64] | None) -> Tensor:
         if key in self.age:
@@ -151,8 +175,8 @@ class Experience:
         return to_tensor(x_B, self.device)
 
     def weight_rows(self) -> Tensor | None:
-        """Return 1 for each valid step and 0 for others; None where only valid steps are kept."""
-        return self.valid_rows(self.valid_TN).float() if self.is_padded else None
+        """Return 1 for each step that counts and 0 for others; None where only those are kept."""
+        return self.valid_rows(self.counted_TN).float() if self.is_padded else None
 
     def action_rows(self) -> Tensor:
         """Return the actions of the valid steps, [B, K]."""
@@ -184,7 +208,13 @@ class Experience:
         if not self.final_obs or not truncated_TN.any():
             return torch.empty(0)
         final = {key: array[truncated_TN] for key, array in self.final_obs.items()}
-        return evaluator.values(evaluator.inputs(to_tensors(final, self.device)))
+        inputs = evaluator.inputs(to_tensors(final, self.device))
+        if self.sequences is not None:
+            at_C = to_tensor(np.flatnonzero(truncated_TN), self.device)
+            state_RS = evaluator.states(evaluator.inputs(self.obs_rows(self.row_order())))
+            inputs[STATE] = state_CS = state_RS[at_C]
+            inputs[RESETS] = torch.zeros_like(state_CS[:, 0], dtype=torch.bool)
+        return evaluator.values(inputs)
 
     def next_value(self, value_T1N: Floats, final_value_C: Tensor) -> Floats:
         """Return the value of what each step truly led to, [T, N]."""
@@ -230,7 +260,10 @@ def reward_deviation(config: RunConfig, state: Mapping[str, Tensor]) -> np.float
 class Preprocessor:
     """Turns batches into Experience, and keeps the running statistics."""
 
-    def __init__(self, model: ActorCritic, spaces: Spaces, config: RunConfig) -> None:
+    def __init__(
+        self, model: ActorCritic, spaces: Spaces, config: RunConfig, burn_in: int = 0
+    ) -> None:
+        """burn_in: see ActorCriticConfig."""
         leaves = observation_leaves(spaces.observation)
         keys = [leaf.key for leaf in leaves]
         self._stacked = [leaf.key for leaf in leaves if leaf.num_frames]
@@ -238,6 +271,7 @@ class Preprocessor:
         self._final_names = {key: leaf_name(FINAL_OBS, key) for key in keys}
         self._device = flatten(model).vector_P.device
         self._clip = reward_clip(spaces, config)
+        self._burn_in = burn_in
         self._statistics = ObservationStatistics(model.net)
         self._reward_scale: RewardScale | None = None
         if config.normalize.rewards:
@@ -263,19 +297,29 @@ class Preprocessor:
         done_TN = terminated_TN | truncated_TN
         reward_TN = self._count(obs, reward_TN, done_TN, valid_TN, batch.stamps)
         final_names = self._final_names.items()
+        action, log_prob_TN = arrays["action"], arrays["log_prob"]
+        sequences = sequences_of(arrays)
+        if sequences is not None:  # a sequence passes through steps that are not valid
+            numbers = {key: x for key, x in obs.items() if key not in self._stacked}
+            obs = {**obs, **{key: without_unseen(x, valid_TN) for key, x in numbers.items()}}
+            action, log_prob_TN, reward_TN = (
+                zero_unless(valid_TN, x) for x in (action, log_prob_TN, reward_TN)
+            )
         return Experience(
             obs=obs,
             age={key: arrays[leaf_name(AGE, key)] for key in self._stacked},
             final_obs={key: arrays[name] for key, name in final_names if name in arrays},
-            action=arrays["action"],
-            log_prob_TN=arrays["log_prob"],
+            action=action,
+            log_prob_TN=log_prob_TN,
             reward_TN=reward_TN,
             terminated_TN=terminated_TN,
             truncated_TN=truncated_TN,
             valid_TN=valid_TN,
+            counted_TN=counted_steps(arrays, self._burn_in),
             next_N=following_columns(batch, valid_TN.shape[1]),
             device=self._device,
-            is_padded=self._device.type != "cpu",
+            is_padded=self._device.type != "cpu" or sequences is not None,
+            sequences=sequences,
         )
 
     def _count(

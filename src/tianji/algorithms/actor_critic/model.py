@@ -17,6 +17,7 @@ from tianji.models.actions import action_layout
 from tianji.models.heads import GreedyPolicy, Head, build_head
 from tianji.models.masks import masked
 from tianji.models.networks.build import UserNet, build_net
+from tianji.models.networks.recurrent import STATE, RecurrentNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten
 
@@ -40,6 +41,12 @@ class StochasticPolicy(nn.Module):
         """Return the policy outputs alone, [B, A]."""
         return masked(self.net.one(obs, POLICY), obs, self.mask)
 
+    def policy_step(self, obs: Mapping[str, Tensor], state_NS: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the policy outputs [N, A] and the states after them, with a memory."""
+        assert isinstance(self.net, RecurrentNet), "only a memory has states"
+        outputs_NA, after_NS = self.net.step(obs, state_NS, POLICY)
+        return masked(outputs_NA, obs, self.mask), after_NS
+
 
 class ActorCritic(StochasticPolicy):
     """A policy whose network also estimates values."""
@@ -48,6 +55,19 @@ class ActorCritic(StochasticPolicy):
         """Return policy outputs [B, A] and values [B, 1]."""
         outputs_BA, value_B1 = self.net(obs)
         return masked(outputs_BA, obs, self.mask), value_B1
+
+    def rows_and_ends(
+        self, inputs: Mapping[str, Tensor], num_rows: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return policy outputs [B, A] and values [B] of the first rows, and the values of the
+        others without gradient."""
+        if isinstance(self.net, RecurrentNet):  # a sequence is evaluated as a whole
+            outputs_RA, value_R1 = self(inputs)
+            value_R = value_R1[:, 0]
+            return outputs_RA[:num_rows], value_R[:num_rows], value_R[num_rows:].detach()
+        outputs_BA, value_B1 = self({name: x[:num_rows] for name, x in inputs.items()})
+        ends = ModelEvaluator(self).values({name: x[num_rows:] for name, x in inputs.items()})
+        return outputs_BA, value_B1[:, 0], ends
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
@@ -61,7 +81,9 @@ def build_model(spaces: Spaces, config: RunConfig) -> ActorCritic:
 
 def export(model: nn.Module, spaces: Spaces, config: RunConfig) -> GreedyPolicy:
     assert isinstance(model, StochasticPolicy)
-    return GreedyPolicy(model, model.policy, model.head.mode, spaces)
+    has_memory = isinstance(model.net, RecurrentNet)
+    outputs = model.policy_step if has_memory else model.policy
+    return GreedyPolicy(model, outputs, model.head.mode, spaces)
 
 
 class Evaluation(NamedTuple):
@@ -85,6 +107,9 @@ class Evaluator(Protocol):
 
     def values(self, inputs: Tensors) -> Tensor:
         """Return the values [R]."""
+
+    def states(self, inputs: Tensors) -> Tensor:
+        """Return the states [R, S] after these rows, where the policy has a memory."""
 
 
 class ModelEvaluator:
@@ -111,7 +136,16 @@ class ModelEvaluator:
     def values(self, inputs: Tensors) -> Tensor:
         return self._forward(inputs)[1][:, 0]
 
+    @torch.no_grad()
+    def states(self, inputs: Tensors) -> Tensor:
+        net = self._model.net
+        assert isinstance(net, RecurrentNet), "only a memory has states"
+        return net.states(inputs).flatten(0, 1)
+
     def _forward(self, inputs: Tensors) -> tuple[Tensor, ...]:
+        if STATE in inputs:  # sequences are whole
+            outputs: tuple[Tensor, ...] = self._model(inputs)
+            return outputs
         num_rows = len(next(iter(inputs.values())))
         slices = [slice(i, i + EVALUATED_ROWS) for i in range(0, num_rows, EVALUATED_ROWS)]
         parts = [self._model({key: x[rows] for key, x in inputs.items()}) for rows in slices]

@@ -31,6 +31,7 @@ from tianji.algorithms.accelerators.inference import (
     evaluate,
 )
 from tianji.algorithms.actor_critic.experience import reward_deviation
+from tianji.algorithms.actor_critic.memory import MemoryRows, MemoryStep
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
@@ -38,6 +39,7 @@ from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, Continuous, Squashed
 from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, GaussianHead, Head, SquashedHead
+from tianji.models.networks.recurrent import RecurrentNet
 from tianji.ops.returns import Floats
 from tianji.types import Array, Unroll
 
@@ -211,6 +213,12 @@ class StochasticActing(RowActing):
         model.eval()
         network = Network(model.net, POLICY, model.head.layout.num_outputs, model.mask)
         super().__init__(network, spaces.observation)
+        self.state_size = 0
+        self._step: MemoryStep | None = None
+        if isinstance(model.net, RecurrentNet):
+            self._step = MemoryStep(model.net, POLICY, model.mask)
+            self.state_size = self._step.state_size
+            self.rows = MemoryRows(self._step, spaces.observation)
         self._sampler = build_sampler(model.head)
         self.reads_parameters = isinstance(self._sampler, GaussianSampler)
         self._end_row = 0
@@ -243,8 +251,12 @@ class StochasticActing(RowActing):
             rows = slice(first_row, self._end_row)
             self._sampler.log_prob(unroll["action"], unroll["log_prob"], rows)
 
-    def greedy(self, obs: Mapping[str, Array]) -> Array:
-        return self._sampler.mode(self.evaluate(obs))
+    def greedy(self, obs: Mapping[str, Array], *state_NS: Array) -> Array:
+        if self._step is None:
+            return self._sampler.mode(self.evaluate(obs))
+        (state,) = state_NS
+        outputs_NA, state[:] = self._step(self._reader.batch(obs), state)
+        return self._sampler.mode(outputs_NA)
 
 
 def build_value(
@@ -252,6 +264,9 @@ def build_value(
 ) -> ValueFunction:
     """Return the value network's function, in the scale of the environment's rewards."""
     assert isinstance(model, ActorCritic)
-    inference, reader = build_inference(model.net, VALUE), ObservationReader(spaces.seen)
-    scale = reward_deviation(config, state)
+    reader, scale = ObservationReader(spaces.seen), reward_deviation(config, state)
+    if isinstance(model.net, RecurrentNet):
+        step = MemoryStep(model.net, VALUE)
+        return lambda obs, state_NS: scale * step(reader.batch(obs), state_NS)[0][:, 0]
+    inference = build_inference(model.net, VALUE)
     return lambda obs: scale * evaluate(inference, reader, obs, 1)[:, 0]

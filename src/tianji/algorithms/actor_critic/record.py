@@ -7,9 +7,10 @@ from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
+from tianji.errors import UsageError
 from tianji.models.actions import action_layout
-from tianji.models.sizes import check_model
-from tianji.types import Field
+from tianji.models.sizes import check_model, state_size
+from tianji.types import MEMORY, NEXT_MEMORY, Field
 
 
 def cadence(config: RunConfig, epochs: int = 1, rounds: int = 1) -> QueueCadence:
@@ -28,14 +29,34 @@ def cadence(config: RunConfig, epochs: int = 1, rounds: int = 1) -> QueueCadence
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
-    """Return the action and its log-probability under the policy that acted."""
-    return (action_layout(spaces.action).field, Field("log_prob", "float32"))
+    """Return the action, its log-probability under the policy that acted, and the states of a
+    memory."""
+    size = state_size(spaces, config)
+    memory = (Field(name, "float32", (size,), "unroll") for name in (MEMORY, NEXT_MEMORY) if size)
+    return (action_layout(spaces.action).field, Field("log_prob", "float32"), *memory)
 
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     """Raise UsageError for spaces and settings that no network of ours can work with."""
     action_layout(spaces.action)
     check_model(spaces, config)
+
+
+def check_with_memory(spaces: Spaces, config: RunConfig) -> None:
+    """Raise UsageError likewise, and for settings with which a memory cannot learn."""
+    assert isinstance(config.algorithm, ActorCriticConfig)
+    check(spaces, config)
+    burn_in, length = config.algorithm.burn_in, config.algorithm.unroll_length
+    if burn_in and config.model.memory == "none":
+        raise UsageError(
+            f"burn_in is {burn_in}, and there is no memory whose state it could refresh. Use "
+            "--burn-in 0, or --model.memory gru or lstm."
+        )
+    if burn_in >= length:
+        raise UsageError(
+            f"burn_in is {burn_in}, and unrolls have {length} steps: none would be left to train "
+            f"on. Use a burn_in below {length}, or a longer --unroll-length."
+        )
 
 
 build_model = later("actor_critic.model", "build_model")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from tianji.config.schema import AlgorithmConfig, Count, Positive
 
 
@@ -19,5 +21,8 @@ class ActorCriticConfig(AlgorithmConfig):
     pool_batches: Count = 1
     """With 1, every unroll is used once. With k, the unrolls of a batch are drawn at random from
     those of the newest k batches, so that they are older."""
+    burn_in: int = Field(0, ge=0)
+    """With a memory: steps at the start of an unroll that only refresh the state which the actor
+    stored, and are not trained on. Steps after a reset need none, and always count."""
     max_grad_norm: Positive = 0.5
     """Largest global norm of a gradient; larger gradients are scaled down."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.experience import Experience, RowOrder
-from tianji.algorithms.actor_critic.model import ActorCritic, ModelEvaluator
+from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.models.tensors import Tensors, to_tensor
 from tianji.ops.means import mean
@@ -179,12 +179,10 @@ def impala_loss(
     correction pi/mu is taken for 1 in it.
     """
     num_valid = part.num_steps
-    outputs_BA, value_B1 = model({name: x[:num_valid] for name, x in part.inputs.items()})
-    value_B = value_B1[:, 0]
+    outputs_BA, value_B, end_value = model.rows_and_ends(part.inputs, num_valid)
     log_prob_B = model.head.log_prob(outputs_BA, part.action_BK)
     entropy_B = model.head.entropy(outputs_BA)
-    end_inputs = {name: x[num_valid:] for name, x in part.inputs.items()}
-    value_R = torch.cat([value_B.detach(), ModelEvaluator(model).values(end_inputs)])
+    value_R = torch.cat([value_B.detach(), end_value])
     found = part.trace(config, log_prob_B.detach(), entropy_B.detach(), value_R)
     loss_B = -found.advantage_B * log_prob_B
     loss_B = loss_B + config.value_loss * 0.5 * (value_B - found.target_B).square()

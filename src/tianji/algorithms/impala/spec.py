@@ -23,7 +23,7 @@ def cadence(config: RunConfig) -> QueueCadence:
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     assert isinstance(config.algorithm, ImpalaConfig)
-    record.check(spaces, config)
+    record.check_with_memory(spaces, config)
     if config.algorithm.minibatches > config.num_envs:
         raise UsageError(
             f"minibatches {config.algorithm.minibatches} is more than num_envs {config.num_envs}: "
@@ -43,4 +43,5 @@ ALGORITHM = Algorithm(
     export=record.export,
     build_value=record.build_value,
     adds_gradients=True,
+    remembers=True,
 )

@@ -48,7 +48,7 @@ class ImpalaUpdate:
         self._config = config.algorithm
         self._flat = flat = flatten(model)
         self._evaluator, self._gradient = build_impala(model)
-        self._preprocessor = Preprocessor(model, spaces, config)
+        self._preprocessor = Preprocessor(model, spaces, config, self._config.burn_in)
         epsilon = self._config.optimizer_epsilon
         rule = (
             Adam(flat, epsilon)
@@ -95,10 +95,10 @@ class ImpalaUpdate:
     def _minibatches_of(self, parts: list[Experience]) -> Iterator[Minibatch]:
         if self._peers.num_ranks == 1:
             for some in parts:
-                if some.valid_TN.any():
+                if some.counted_TN.any():
                     yield Minibatch(partial(self._differentiate, some), partial(self._step, some))
             return
-        counts = [int(np.count_nonzero(some.valid_TN)) for some in parts]
+        counts = [int(np.count_nonzero(some.counted_TN)) for some in parts]
         counts_of_all = total(self._peers, counts)
         for some, count, of_all in zip(parts, counts, counts_of_all, strict=True):
             if count:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.models.networks.recurrent import STATE
 from tianji.models.tensors import Tensors, take_rows
 
 
@@ -68,11 +69,23 @@ class EvaluatedBatch(NamedTuple, Generic[C]):
     def num_rows(self) -> int:
         return self.action_KB.shape[1]
 
-    def select(self, index_B: Tensor) -> EvaluatedBatch[C]:
-        """Return these rows in this order, as copies."""
+    def rows_of(self, index: Tensor) -> Tensor:
+        """Return the rows of these items: one each, or all of a sequence, time first."""
+        if STATE not in self.inputs:
+            return index
+        num_sequences = len(self.inputs[STATE])
+        first_T = torch.arange(0, self.num_rows, num_sequences, device=index.device)
+        return (first_T[:, None] + index).flatten()
+
+    def select(self, index: Tensor) -> EvaluatedBatch[C]:
+        """Return these rows, or with a memory these sequences, in this order, as copies."""
+        index_B = self.rows_of(index)
         columns_CB = torch.stack(self.columns).index_select(1, index_B)
         return EvaluatedBatch(
-            {name: take_rows(x, index_B) for name, x in self.inputs.items()},
+            {
+                name: take_rows(x, index if name == STATE else index_B)
+                for name, x in self.inputs.items()
+            },
             self.action_KB.index_select(1, index_B),
             type(self.columns)(*columns_CB.unbind(0)),
         )

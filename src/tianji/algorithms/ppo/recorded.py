@@ -7,12 +7,13 @@
         passes.step(learning_rate)                # another
     passes.metrics()                              # one graph, and one copy to the host
 
-Rows that are not valid are kept, with weight 0, so that shapes never change. What one graph leaves
+Rows that are not valid are kept, with weight 0, so that shapes never change. Minibatches are made
+of single rows, or of whole sequences where the policy has a memory. What one graph leaves
 the next one reads where it lies. Launching the same kernels one by one took a slow core longer than
 the GPU needed to run them.
 
-T: time, N: environments, R: rows of the batch, B: rows of a minibatch, E: epochs, M: rows of all
-minibatches.
+T: time, N: environments, R: rows of the batch, B: rows of a minibatch, E: epochs, I: items of a
+minibatch (rows or sequences), M: items of all minibatches, L: rows of an item.
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ from tianji.devices.graphs import recorded
 from tianji.devices.joining import Joined
 from tianji.devices.staging import Staging
 from tianji.devices.waits import WAITS, Download, Figures
+from tianji.models.networks.recurrent import RESETS, STATE
 from tianji.models.optimizers import Optimizer
 from tianji.models.tensors import Tensors, flatten, to_tensor
 from tianji.ops.frames import stack_rows
 from tianji.ops.returns import gae_tensors
 from tianji.types import AGE, Array, leaf_name
 
-ORDER, NUMBERS, HAS_FINAL, NEXT = "order", "numbers", "has_final", "next"
+ORDER, NUMBERS, HAS_FINAL, NEXT, COUNTED = "order", "numbers", "has_final", "next", "counted"
 ROWS = "rows"
 """A figure beside the metrics: the rows of all updates."""
 
@@ -91,7 +93,7 @@ class RecordedPasses:
         sizes: list[int],
         peers: Peers = ALONE,
     ) -> None:
-        """like: experience of the shape. sizes: rows of each minibatch. peers: the ranks whose
+        """like: experience of the shape. sizes: items of each minibatch. peers: the ranks whose
         batches make one batch."""
         self._config = config
         self._optimizer = optimizer
@@ -101,13 +103,13 @@ class RecordedPasses:
         self._autograd: Autograd[EvaluatedBatch[AnyColumns], AnyTerms, Diagnostics] = Autograd(
             self._flat, partial(ppo_loss, model)
         )
-        self._num_rows = num_rows = like.valid_TN.size
+        self._num_rows, self._num_items = like.valid_TN.size, like.num_items
         self.sizes = sizes
         self._peers = peers
         self._obs = {key: Joined(array, device) for key, array in like.obs.items()}
         self._ages = {key: leaf_name(AGE, key) for key in like.age}
         kinds = {name: (array.shape, array.dtype.name) for name, array in _fields(like).items()}
-        kinds |= {NUMBERS: ((2,), "float32"), ORDER: ((config.epochs, num_rows), "int64")}
+        kinds |= {NUMBERS: ((2,), "float32"), ORDER: ((config.epochs, like.num_items), "int64")}
         self._staging = Staging(kinds, device)
         self._order_M = self._staging.device[ORDER].view(-1)
         clip, minibatch_rows = self._staging.device[NUMBERS].unbind()
@@ -116,10 +118,11 @@ class RecordedPasses:
         )
         self._final_value_TN = torch.zeros(like.valid_TN.shape, device=device)
         self._place = torch.zeros((), dtype=torch.int64, device=device)
-        """How many rows of the order the updates have taken."""
+        """How many items of the order the updates have taken."""
         self._num_updates = torch.zeros((), device=device)
-        self._log_ratio_M = torch.zeros(len(self._order_M), device=device)
-        self._value_error_M = torch.zeros(len(self._order_M), device=device)
+        shape_ML = (len(self._order_M), self._num_rows // self._num_items)
+        self._log_ratio_ML = torch.zeros(shape_ML, device=device)
+        self._value_error_ML = torch.zeros(shape_ML, device=device)
         self._evaluate = recorded(device, self._evaluate_all)
         self._evaluate_apart = recorded(device, self._evaluate_here)
         self._make_columns = recorded(device, self._columns_of_ranks)
@@ -141,8 +144,8 @@ class RecordedPasses:
     def begin(
         self, experience: Experience, terms: LossTerms, orders: Sequence[Tensor]
     ) -> WholeBatch | None:
-        """Upload a batch and evaluate it. orders: those of the first epochs, [R] each. Return what
-        is known of the batches of all ranks, where there are several; on a GPU that waits."""
+        """Upload a batch and evaluate it. orders: those of the first epochs. Return what is known
+        of the batches of all ranks, where there are several; on a GPU that waits."""
         for key, joined in self._obs.items():
             joined.fill(experience.obs[key])
         staging = self._staging
@@ -166,8 +169,8 @@ class RecordedPasses:
 
     def set_orders(self, epoch: int, orders: Sequence[Tensor]) -> None:
         """Upload the orders of some epochs, with what else was staged."""
-        for index, order_R in enumerate(orders, epoch):
-            self._staging.host[ORDER][index] = order_R.numpy()
+        for index, order in enumerate(orders, epoch):
+            self._staging.host[ORDER][index] = order.numpy()
         self._staging.upload()
         WAITS.uploaded_bytes += self._staging.nbytes
 
@@ -178,7 +181,7 @@ class RecordedPasses:
             self._final_value_TN.view(-1)[to_tensor(at_C, self._device)] = final_value_C
 
     def gradient(self, size: int) -> Tensor:
-        """Compute the gradient of the next rows; return it as one flat vector."""
+        """Compute the gradient of the next items; return it as one flat vector."""
         if size:
             self._gradients[size]()
         else:  # only other ranks have rows
@@ -193,10 +196,10 @@ class RecordedPasses:
 
     def kl_of_epoch(self, epoch: int) -> float:
         """Return how far the policy has moved, on average over an epoch. On a GPU this waits."""
-        rows = slice(epoch * self._num_rows, (epoch + 1) * self._num_rows)
-        weight_M = self._weights(self._order_M[rows])
+        items = slice(epoch * self._num_items, (epoch + 1) * self._num_items)
+        weight_ML = self._weights(self._rows_of(self._order_M[items]))
         figures = Figures()
-        figures.start({"kl": approximate_kl(self._log_ratio_M[rows], weight_M)})
+        figures.start({"kl": approximate_kl(self._log_ratio_ML[items], weight_ML)})
         return figures.read()["kl"]
 
     def close(self) -> None:
@@ -223,8 +226,8 @@ class RecordedPasses:
         return {
             "observations": next(iter(batch.inputs.values())),
             "rewards, in the targets of the values": batch.columns.target_B,
-            "policy outputs": self._log_ratio_M[:made],
-            "values": self._value_error_M[:made],
+            "policy outputs": self._log_ratio_ML[:made],
+            "values": self._value_error_ML[:made],
         }
 
     # ---------------------------------------------------------------------- inside the graphs
@@ -258,6 +261,8 @@ class RecordedPasses:
         self._num_updates.zero_()
         valid_TN, num_rows = fields["valid"], self._num_rows
         inputs = self._evaluator.inputs({key: self._obs_rows(key) for key in self._obs})
+        if STATE in fields:
+            inputs |= {STATE: fields[STATE], RESETS: fields[RESETS].flatten()}
         action_KR = self._evaluator.actions(fields["action"].reshape(num_rows, -1))
         found = self._evaluator.evaluate(inputs, action_KR)
         value_T1N = found.value_R.view(len(valid_TN) + 1, -1)
@@ -271,7 +276,7 @@ class RecordedPasses:
         inputs = {name: x[:num_rows] for name, x in inputs.items()}
         return _Rows(
             inputs, action_KR, found, advantage_TN.flatten(), fields["log_prob"].flatten(),
-            valid_TN.flatten().float(), torch.empty(0),
+            fields.get(COUNTED, valid_TN).flatten().float(), torch.empty(0),
         )  # fmt: skip
 
     def _obs_rows(self, key: str) -> Tensor:
@@ -282,16 +287,16 @@ class RecordedPasses:
 
     def _logs(self) -> list[Tensor]:
         """Return what an update changes beside the gradient."""
-        return [self._place, self._num_updates, self._log_ratio_M, self._value_error_M]
+        return [self._place, self._num_updates, self._log_ratio_ML, self._value_error_ML]
 
     def _differentiate(self, size: int) -> None:
         assert self._evaluated is not None
-        place_B = self._place + torch.arange(size, device=self._device)
-        place_B = place_B % len(self._order_M)  # a recording runs more often than there are updates
-        minibatch = self._evaluated.batch.select(self._order_M[place_B])
+        place_I = self._place + torch.arange(size, device=self._device)
+        place_I = place_I % len(self._order_M)  # a recording runs more often than there are updates
+        minibatch = self._evaluated.batch.select(self._order_M[place_I])
         found = self._autograd.differentiate(minibatch, self._terms)
-        self._log_ratio_M.index_copy_(0, place_B, found.log_ratio_B)
-        self._value_error_M.index_copy_(0, place_B, found.value_error)
+        self._log_ratio_ML.index_copy_(0, place_I, found.log_ratio_B.view(-1, size).t())
+        self._value_error_ML.index_copy_(0, place_I, found.value_error.view(-1, size).t())
         self._place.add_(size)
         self._num_updates.add_(1.0)
 
@@ -299,26 +304,33 @@ class RecordedPasses:
     def _summarize_all(self) -> Tensor:
         assert self._evaluated is not None
         is_made_M = torch.arange(len(self._order_M), device=self._device) < self._place
+        row_ML = self._rows_of(self._order_M)
+        weight_ML = self._weights(row_ML) * is_made_M[:, None]
         values = batch_metrics(
             self._evaluated.batch.columns,
-            self._log_ratio_M,
-            self._value_error_M,
-            self._order_M,
-            self._weights(self._order_M) * is_made_M,
+            self._log_ratio_ML,
+            self._value_error_ML,
+            row_ML,
+            weight_ML,
             self._terms.clip,
         )
         values["grad_norm"] = torch.as_tensor(self._optimizer.norm_sum) / self._num_updates
         if self._peers.num_ranks > 1:
-            values[ROWS] = (self._weights(self._order_M) * is_made_M).sum()
+            values[ROWS] = weight_ML.sum()
         values |= self._evaluated.at_start | self._optimizer.flags()
         self._names = list(values)
         return torch.stack([value.float() for value in values.values()])
 
-    def _weights(self, order_M: Tensor) -> Tensor:
+    def _rows_of(self, order_M: Tensor) -> Tensor:
+        """Return the rows of items, [M, L]."""
+        assert self._evaluated is not None
+        return self._evaluated.batch.rows_of(order_M).view(-1, len(order_M)).t()
+
+    def _weights(self, row_ML: Tensor) -> Tensor:
         assert self._evaluated is not None
         weight_R = self._evaluated.batch.columns.weights
         assert weight_R is not None, "the rows of a padded batch have weights"
-        return weight_R[order_M]
+        return weight_R[row_ML]
 
 
 def _fields(experience: Experience) -> dict[str, Array]:
@@ -334,6 +346,9 @@ def _fields(experience: Experience) -> dict[str, Array]:
         NEXT: experience.next_N,
         **{leaf_name(AGE, key): age for key, age in experience.age.items()},
     }
+    if experience.sequences is not None:
+        state_NS, resets_T1N = experience.sequences
+        fields |= {COUNTED: experience.counted_TN, STATE: state_NS, RESETS: resets_T1N}
     if experience.final_obs:
         fields[HAS_FINAL] = experience.truncated_TN & experience.valid_TN
     return fields

@@ -15,6 +15,8 @@ def cadence(config: RunConfig) -> QueueCadence:
     assert isinstance(config.algorithm, PPOConfig)
     made = record.cadence(config, config.algorithm.epochs, config.algorithm.unrolls_per_batch)
     steps = min(config.algorithm.minibatch_size, made.steps_per_version)
+    if config.model.memory != "none":  # minibatches are made of whole unrolls
+        steps = max(steps, made.unroll_length)
     return replace(made, steps_per_update=steps)
 
 
@@ -22,7 +24,7 @@ ALGORITHM = Algorithm(
     name="ppo",
     config=PPOConfig,
     cadence=cadence,
-    check=record.check,
+    check=record.check_with_memory,
     fields=record.fields,
     build_model=record.build_model,
     build_acting=record.build_acting,
@@ -30,4 +32,5 @@ ALGORITHM = Algorithm(
     export=record.export,
     build_value=record.build_value,
     adds_gradients=True,
+    remembers=True,
 )

@@ -120,6 +120,7 @@ def batch_metrics(
     """Return means over all updates; explained variance from before the first.
 
     order_M: the row of the batch of each number. weight_M: their weights, where some do not count.
+    All may have more axes.
     """
     ratio_M = log_ratio_M.exp()
     surrogate_M = clipped_surrogate(ratio_M, columns.weighted_advantage_B[order_M], clip)

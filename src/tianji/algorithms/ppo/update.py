@@ -26,6 +26,7 @@ from tianji.algorithms.actor_critic.experience import (
     approximate_kl,
 )
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.sequences import counted_steps
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.ppo.loss import (
@@ -54,7 +55,7 @@ from tianji.envs.interface import Spaces
 from tianji.models.moments import Statistics
 from tianji.models.optimizers import Adam, build_optimizer, linear
 from tianji.models.tensors import Tensors, add_prefix, flatten, with_prefix
-from tianji.types import Batch
+from tianji.types import MEMORY, Batch
 
 ADAM_EPSILON = 1e-5
 NOTHING = torch.zeros(())
@@ -158,7 +159,7 @@ class PPOUpdate:
         self._config = config.algorithm
         self._flat = flat = flatten(model)
         self._evaluator, self._gradient = build_ppo(model)
-        self._preprocessor = Preprocessor(model, spaces, config)
+        self._preprocessor = Preprocessor(model, spaces, config, self._config.burn_in)
         adam = Adam(flat, ADAM_EPSILON)
         self._optimizer = build_optimizer(flat, adam, config.algorithm.max_grad_norm)
         self._generator = torch.Generator().manual_seed(config.seed)
@@ -201,7 +202,7 @@ class PPOUpdate:
 
     def _extent(self, batch: Batch) -> Extent:
         """Agree with all ranks on the number of updates: that of the one with the most rows."""
-        num_here = int(np.count_nonzero(batch.arrays["valid"]))
+        num_here = int(np.count_nonzero(counted_steps(batch.arrays, self._config.burn_in)))
         num_parts = self._num_parts(batch)
         if self._peers.num_ranks == 1:
             return Extent(num_here, num_here, num_parts)
@@ -238,8 +239,7 @@ class PPOUpdate:
         self, experience: Experience, terms: LossTerms, extent: Extent
     ) -> Iterator[Minibatch]:
         config, passes = self._config, self._passes_for(experience, extent.num_parts)
-        num_rows, num_sizes = experience.valid_TN.size, len(passes.sizes)
-        draw = partial(self._order, num_rows, num_sizes)
+        draw = partial(self._order, experience.num_items, len(passes.sizes))
         # An early stop leaves orders out, so that they are drawn one by one where there may be one.
         num_known = 1 if config.target_kl is not None else config.epochs
         self._whole = passes.begin(experience, terms, [draw() for _ in range(num_known)])
@@ -261,16 +261,16 @@ class PPOUpdate:
         key = (*experience.valid_TN.shape, num_parts)
         passes = self._passes.get(key)
         if passes is None:
-            sizes = self._sizes(experience.valid_TN.size, num_parts)
+            sizes = self._sizes(experience.num_items, num_parts)
             passes = self._passes[key] = RecordedPasses(
                 self._model, self._config, self._optimizer, experience, sizes, self._peers
             )
         return passes
 
-    def _sizes(self, num_rows: int, num_parts: int) -> list[int]:
-        """Return the rows of each minibatch; all ranks make the same number of updates."""
+    def _sizes(self, num_items: int, num_parts: int) -> list[int]:
+        """Return the items of each minibatch; all ranks make the same number of updates."""
         sizes = part_sizes if self._peers.num_ranks == 1 else padded_sizes
-        return sizes(num_rows, num_parts)
+        return sizes(num_items, num_parts)
 
     def metrics(self) -> Mapping[str, float]:
         log = self._log
@@ -293,9 +293,13 @@ class PPOUpdate:
         return total(self._peers, [mine])[0] / extent.num_rows > target_kl
 
     def _num_parts(self, batch: Batch) -> int:
-        """Count all rows, valid or not: every batch makes the same number of updates."""
+        """Count all rows, valid or not: every batch makes the same number of updates. With a
+        memory, a minibatch has at least one whole sequence."""
         num_rows = int(batch.arrays["valid"].size)
-        return math.ceil(num_rows / self._config.minibatch_size)
+        num_parts = math.ceil(num_rows / self._config.minibatch_size)
+        if MEMORY in batch.arrays:
+            num_parts = min(num_parts, len(batch.arrays[MEMORY]))
+        return num_parts
 
     def _evaluate(self, experience: Experience) -> tuple[EvaluatedBatch[AnyColumns], Tensors]:
         """Evaluate the batch once; return its rows and the metrics known by now."""
@@ -326,11 +330,11 @@ class PPOUpdate:
         columns = Columns(none, none, none, none)
         return EvaluatedBatch({"none": none}, torch.empty(1, 0), columns), {}
 
-    def _order(self, num_rows: int, num_parts: int) -> Tensor:
+    def _order(self, num_items: int, num_parts: int) -> Tensor:
         """Return a new order for every epoch, where there is more than one minibatch."""
         if num_parts == 1:
-            return torch.arange(num_rows)
-        return torch.randperm(num_rows, generator=self._generator)
+            return torch.arange(num_items)
+        return torch.randperm(num_items, generator=self._generator)
 
     def _differentiate(
         self, minibatch: EvaluatedBatch[Any], terms: LossTerms, log: BatchLog

@@ -28,9 +28,11 @@ from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Leaf, observation_leaves
 from tianji.errors import UsageError
 from tianji.models.networks.encoder import Encoder
+from tianji.models.networks.memory import MEMORIES
 from tianji.models.networks.precision import Precise, in_precision
+from tianji.models.networks.recurrent import RecurrentNet
 from tianji.models.networks.stacked import StackedNet
-from tianji.models.sizes import hidden_widths
+from tianji.models.sizes import hidden_widths, memory_size
 
 PROBE_ROWS = 3
 
@@ -136,5 +138,9 @@ def build_net(
     normalize = config.normalize
     leaves = observation_leaves(spaces.seen)
     encoder = Encoder(leaves, normalize.observations, normalize.bound, config.model.torso)
-    hidden = hidden_widths(spaces, config)
-    return StackedNet(encoder, hidden, config.model.activation, widths, gains)
+    hidden, activation = hidden_widths(spaces, config), config.model.activation
+    if config.model.memory == "none":
+        return StackedNet(encoder, hidden, activation, widths, gains)
+    size = memory_size(spaces, config)
+    memory = MEMORIES[config.model.memory](encoder.num_features, size)
+    return RecurrentNet(encoder, memory, hidden, activation, widths, gains)

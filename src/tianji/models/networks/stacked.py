@@ -42,14 +42,17 @@ class StackedNet(Precise):
         activation: str,
         num_outputs: Sequence[int],
         output_gains: Sequence[float],
+        num_features: int | None = None,
     ) -> None:
-        """Weights are orthogonal with gain sqrt(2), the outputs' with their own; biases are 0."""
+        """Weights are orthogonal with gain sqrt(2), the outputs' with their own; biases are 0.
+
+        num_features: those that the hidden layers get, where they are not the encoder's own."""
         super().__init__()
         self.encoder = encoder
         self.activation = activation
         self._activate = ACTIVATIONS[activation]
         num_nets = len(num_outputs)
-        widths = [encoder.num_features, *hidden]
+        widths = [num_features or encoder.num_features, *hidden]
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
         for num_in, num_out in itertools.pairwise(widths):
@@ -67,7 +70,11 @@ class StackedNet(Precise):
     @in_precision
     def forward(self, obs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Return the outputs [B, A] of all K networks."""
-        x_KBF = self.encoder(obs).expand(len(self.outputs), -1, -1)
+        return self.outputs_of(self.encoder(obs))
+
+    def outputs_of(self, x_BF: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs of all networks for these features."""
+        x_KBF = x_BF.expand(len(self.outputs), -1, -1)
         for weight_KIO, bias_K1O in zip(self.weights, self.biases, strict=True):
             x_KBF = self._activate(torch.baddbmm(bias_K1O, x_KBF, weight_KIO))
         return tuple(output(x_BF) for output, x_BF in zip(self.outputs, x_KBF, strict=True))
@@ -75,7 +82,10 @@ class StackedNet(Precise):
     @in_precision
     def one(self, obs: Mapping[str, Tensor], index: int) -> Tensor:
         """Return the output of one of the networks, at the cost of one."""
-        x_BF: Tensor = self.encoder(obs)
+        return self.output_of(self.encoder(obs), index)
+
+    def output_of(self, x_BF: Tensor, index: int) -> Tensor:
+        """Return the output of one of the networks for these features."""
         for weight_KIO, bias_K1O in zip(self.weights, self.biases, strict=True):
             x_BF = self._activate(F.linear(x_BF, weight_KIO[index].t(), bias_K1O[index, 0]))
         output: Tensor = self.outputs[index](x_BF)

@@ -115,12 +115,20 @@ def _inference(
             f"inference is '{asked}', which needs a GPU, and this run is on the CPU. Use "
             "--inference actor-cpu or served, or --device cuda on a machine with a GPU."
         )
+    has_memory = config.model.memory != "none"
+    if has_memory and asked in ("learner", "served"):
+        raise UsageError(
+            f"inference is '{asked}', and model.memory is '{config.model.memory}': its states are "
+            "kept by the actors, which infer themselves. Use --inference actor-cpu or actor-gpu."
+        )
     if asked != "auto":
         return asked, ""
     if device == "cpu" or not has_images:
         return "actor-cpu", ""
-    if config.has_processes and len(machine.cores) >= CORES_FOR_A_SERVER:
-        inference: Inference = "served"
+    if has_memory:
+        inference: Inference = "actor-gpu"
+    elif config.has_processes and len(machine.cores) >= CORES_FOR_A_SERVER:
+        inference = "served"
     elif probe.has_threads and config.has_processes:
         inference = "learner"
     else:
@@ -155,6 +163,8 @@ def places_to_try(config: RunConfig, machine: Machine, probe: Probe) -> tuple[In
     found = choose_places(config, machine, probe)
     if config.inference != "auto" or found.device == "cpu":
         return (found.inference,)
+    if config.model.memory != "none":
+        return ("actor-gpu", "actor-cpu")
     threads: tuple[Inference, ...] = ("learner",) if probe.has_threads else ()
     return ("served", *threads, "actor-gpu", "actor-cpu")
 

@@ -207,7 +207,14 @@ def staleness(cadence: Cadence) -> float:
 
 
 def _check_algorithm(config: RunConfig, probe: Probe) -> None:
-    load_algorithm(config.algorithm.name).check(probe.spaces, config)
+    algorithm = load_algorithm(config.algorithm.name)
+    if config.model.memory != "none" and not algorithm.remembers:
+        raise UsageError(
+            f"model.memory is '{config.model.memory}', and {algorithm.name} does not learn from "
+            "whole sequences (Algorithm.remembers). Use --model.memory none, or --algorithm ppo or "
+            "impala."
+        )
+    algorithm.check(probe.spaces, config)
 
 
 def _set(value: int | Auto) -> int | None:

@@ -242,3 +242,19 @@ def test_the_learner_beside_a_server_has_a_core_for_each_of_its_threads(gpu):
     assert plan.cores["actor-0"] == tuple(range(3, 16))
     by_rule = resolve(config(PPO, num_envs=64, num_actors=4), MACHINE, probe(IMAGES))
     assert (by_rule.learner_threads, by_rule.cores["learner"]) == (1, (0,))
+
+
+@pytest.mark.parametrize("asked", ["served", "learner"])
+def test_a_policy_with_a_memory_infers_in_the_actors(asked, gpu):
+    remembering = config(PPO, model={"memory": "gru"})
+    found = choose_places(remembering, MACHINE, probe(GAMES, has_threads=True))
+    assert found.inference == "actor-gpu"
+    assert places_to_try(remembering, MACHINE, probe(GAMES)) == ("actor-gpu", "actor-cpu")
+    with pytest.raises(UsageError, match=f"inference is '{asked}', and model.memory is 'gru'"):
+        choose_places(config(PPO, model={"memory": "gru"}, inference=asked), MACHINE, probe(GAMES))
+
+
+@pytest.mark.parametrize("name", ["dqn", "apex", "rennala-nigt", "a3c"])
+def test_algorithms_without_sequences_refuse_a_memory(name):
+    with pytest.raises(UsageError, match=f"model.memory is 'lstm', and {name} does not learn from"):
+        resolve(config({"name": name}, model={"memory": "lstm"}), MACHINE, probe(NUMBERS))
