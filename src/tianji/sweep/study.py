@@ -100,13 +100,12 @@ class Study:
 
     def is_hopeless(self, number: int, marks: Mapping[int, float]) -> bool:
         """Take the values of a trial at its marks; return whether it should end now."""
-        trial = self._going[number]
+        trial, is_hopeless = self._going[number], False
         for mark in sorted(marks.keys() - self._marks[number]):
             self._marks[number].add(mark)
             trial.report(marks[mark], mark)
-            if trial.should_prune():
-                return True
-        return False
+            is_hopeless = is_hopeless or trial.should_prune()
+        return is_hopeless
 
     def tell(self, number: int, value: float) -> None:
         self._study.tell(self._going.pop(number), value)

@@ -13,7 +13,7 @@ from tianji.records import Summary
 from tianji.run_folder.paths import TRIAL_PREFIX
 from tianji.seeds.one import ChildRun
 from tianji.seeds.train import planned_by_rule
-from tianji.sweep.objective import returns_at_marks
+from tianji.sweep.objective import MARKS, returns_at_marks
 from tianji.sweep.report import trial_dir
 from tianji.sweep.request import SweepRequest
 from tianji.sweep.study import Proposal, Study
@@ -71,21 +71,24 @@ class Trials:
                 self._compare(number, run)
             elif run.is_started:
                 del self._going[number]
+                self._is_hopeless(number, run)  # later trials are compared with all its marks
                 self._settle(number, run.summary())
 
     def _compare(self, number: int, run: ChildRun) -> None:
         record = run.record()
         if record is None or number in self._pruned:
             return
-        limit = run.config.max_env_steps
-        if record["env_steps"] < self._steps.get(number, 0) + limit / 64:
+        if record["env_steps"] < self._steps.get(number, 0) + run.config.max_env_steps * MARKS[0]:
             return
         self._steps[number] = record["env_steps"]
-        found = returns_at_marks(to_points(all_metrics(run.folder)), limit)
-        values = {mark: self._request.objective.at_mark(mean) for mark, mean in found.items()}
-        if self._study.is_hopeless(number, values):
+        if self._is_hopeless(number, run):
             self._pruned.add(number)
             run.ask_to_stop()
+
+    def _is_hopeless(self, number: int, run: ChildRun) -> bool:
+        found = returns_at_marks(to_points(all_metrics(run.folder)), run.config.max_env_steps)
+        values = {mark: self._request.objective.at_mark(mean) for mark, mean in found.items()}
+        return self._study.is_hopeless(number, values)
 
     def _settle(self, number: int, summary: Summary) -> None:
         because, value = summary["stopped_because"], self._request.objective.value(summary)

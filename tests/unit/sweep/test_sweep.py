@@ -153,6 +153,16 @@ def test_how_a_trial_ended_decides_what_the_study_learns(rig):
                     ("finished", 1.0, "")]  # fmt: skip
 
 
+def test_trials_that_end_between_two_looks_are_compared_with_later_ones_too(rig, monkeypatch):
+    trials, study = rig
+    seen = {}
+    monkeypatch.setattr(study, "is_hopeless", lambda number, marks: seen.update({number: marks}))
+    trials.next().ending = {"stopped_because": "max_env_steps"}
+    trials.look()
+    assert set(seen[0].values()) == {1.0} and len(seen[0]) == 18
+    assert [t.state for t in study.ended()] == ["finished"]
+
+
 def test_a_hopeless_trial_is_asked_to_stop_once_and_counts_as_pruned(rig, monkeypatch):
     trials, study = rig
     child = trials.next()
