@@ -25,7 +25,8 @@ from tianji.algorithms.dqn.loss import Transitions, dqn_loss
 from tianji.algorithms.gradient import Autograd
 from tianji.algorithms.impala.loss import UnrollPart, impala_loss
 from tianji.algorithms.policy_gradient.loss import WeightedSteps, policy_gradient_objective
-from tianji.algorithms.ppo.loss import Columns, EvaluatedBatch, LossTerms, ppo_loss
+from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch
+from tianji.algorithms.ppo.loss import LossTerms, ppo_loss
 from tianji.algorithms.sac import loss as sac
 from tianji.models.tensors import flatten
 

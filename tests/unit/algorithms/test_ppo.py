@@ -8,7 +8,7 @@ import torch
 from torch.distributions import Categorical, Independent, Normal
 
 from tests.fakes.experience import Rig, queue_batch
-from tianji.algorithms.ppo.loss import part_sizes
+from tianji.algorithms.ppo.batch import part_sizes
 from tianji.models.tensors import flatten
 from tianji.ops.returns import gae
 from tianji.types import PLACE, Batch, Stamp

@@ -16,7 +16,8 @@ from tianji.algorithms.accelerators.actor_critic import build_ppo
 from tianji.algorithms.actor_critic.experience import Experience, Preprocessor
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.gathered import GradientSum
-from tianji.algorithms.ppo.loss import Columns, EvaluatedBatch, LossTerms
+from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch
+from tianji.algorithms.ppo.loss import LossTerms
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.models.tensors import flatten

@@ -18,13 +18,8 @@ from tianji.algorithms.actor_critic.model import ActorCritic, Evaluation, Evalua
 from tianji.algorithms.gradient import Autograd, Gradient
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import TracedSteps, UnrollPart, impala_loss
-from tianji.algorithms.ppo.loss import (
-    Columns,
-    Diagnostics,
-    EvaluatedBatch,
-    LossTerms,
-    ppo_loss,
-)
+from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch
+from tianji.algorithms.ppo.loss import Diagnostics, LossTerms, ppo_loss
 from tianji.models.masks import legal_only
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.tensors import Tensors, flatten

@@ -29,16 +29,9 @@ from torch import Tensor
 from tianji.algorithms.actor_critic.experience import Experience, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic, Evaluation, ModelEvaluator
 from tianji.algorithms.gradient import Autograd
+from tianji.algorithms.ppo.batch import AnyColumns, EvaluatedBatch
 from tianji.algorithms.ppo.config import PPOConfig
-from tianji.algorithms.ppo.loss import (
-    AnyColumns,
-    AnyTerms,
-    Diagnostics,
-    EvaluatedBatch,
-    LossTerms,
-    TensorTerms,
-    ppo_loss,
-)
+from tianji.algorithms.ppo.loss import AnyTerms, Diagnostics, LossTerms, TensorTerms, ppo_loss
 from tianji.algorithms.ppo.summary import (
     Spread,
     WholeBatch,

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from tianji.algorithms.actor_critic.experience import approximate_kl
 from tianji.algorithms.actor_critic.model import Evaluation
+from tianji.algorithms.ppo.batch import AnyColumns, Columns, PaddedColumns
 from tianji.algorithms.ppo.config import PPOConfig
-from tianji.algorithms.ppo.loss import AnyColumns, Columns, PaddedColumns, clipped_surrogate
+from tianji.algorithms.ppo.loss import clipped_surrogate
 from tianji.algorithms.ranks import merged_moments, moments_of
 from tianji.channels.peers.interface import Peers
 from tianji.models.tensors import Tensors

@@ -28,15 +28,9 @@ from tianji.algorithms.actor_critic.experience import (
 from tianji.algorithms.actor_critic.model import ActorCritic
 from tianji.algorithms.actor_critic.sequences import counted_steps
 from tianji.algorithms.interface import Minibatch
+from tianji.algorithms.ppo.batch import AnyColumns, Columns, EvaluatedBatch, part_sizes
 from tianji.algorithms.ppo.config import PPOConfig
-from tianji.algorithms.ppo.loss import (
-    AnyColumns,
-    Columns,
-    Diagnostics,
-    EvaluatedBatch,
-    LossTerms,
-    part_sizes,
-)
+from tianji.algorithms.ppo.loss import Diagnostics, LossTerms
 from tianji.algorithms.ppo.recorded import RecordedPasses
 from tianji.algorithms.ppo.summary import (
     ROW_MEANS,
