@@ -23,7 +23,12 @@ PRESETS = {
 ABLATIONS = [name for name, style in STYLES.items() if style.kind == "ablation"]
 
 
-@pytest.mark.parametrize("style", ABLATIONS)
+QUICK = ("request-reply", "confirmed", "dropping", "reverb")
+"""Those with parts of their own; tests/contracts/test_style.py runs all others in one process."""
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ABLATIONS if name not in QUICK]
+
+
+@pytest.mark.parametrize("style", [*QUICK, *SLOW])
 def test_every_ablation_trains(style, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     preset, settings = PRESETS.get(style, ("cartpole-ppo", {}))
@@ -39,7 +44,7 @@ def test_every_ablation_trains(style, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("style", ["request-reply", "confirmed"])
-@pytest.mark.parametrize("max_lag", [0, 2])
+@pytest.mark.parametrize("max_lag", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_where_actors_wait_every_item_arrives_once_in_order_and_whole(
     style, max_lag, tmp_path, monkeypatch
 ):

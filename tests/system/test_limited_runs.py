@@ -2,10 +2,13 @@
 
 import signal
 
+import pytest
+
 from tests.system.commands import FOREVER, Command
 from tests.system.test_free_runs import WORDS, it_goes_on_without
 
 
+@pytest.mark.slow
 def test_it_goes_on_when_a_process_dies(tmp_path):
     command = Command(tmp_path, "train", *WORDS, "--balance", "limiter", *FOREVER)
     folder = command.run_dir / "checkpoints"
