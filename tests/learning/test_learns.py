@@ -198,6 +198,7 @@ def grown_bytes(records, role):
     return sizes[-1] - sizes[len(sizes) // 2]
 
 
+@pytest.mark.slow
 def test_memory_is_flat_over_a_short_run(tmp_path):
     records = soak(tmp_path, 5)
     for role in ("learner", "actor-0"):

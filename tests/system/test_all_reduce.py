@@ -51,6 +51,7 @@ def test_server_and_all_reduce_lead_to_the_same_parameters(engine, algorithm, nu
     assert least <= reduced["gather"]["own_steps"] <= num_actors * reduced["version"]
 
 
+@pytest.mark.slow
 def test_rennala_goes_on_when_a_rank_hangs_or_is_killed_and_with_it_again(tmp_path):
     command = Command(
         tmp_path, "train", "rennala-nigt", "--algorithm.realisation", "all-reduce",

@@ -14,6 +14,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balance", ["blocking", pytest.param("dropping", marks=pytest.mark.slow)])
 def test_it_goes_on_when_a_process_dies(balance, tmp_path):
     command = Command(tmp_path, "train", *WORDS, "--balance", balance, *FOREVER)

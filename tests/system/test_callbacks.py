@@ -56,7 +56,12 @@ def train(given, **settings):
     return train_config(RunConfig.model_validate(values), callbacks=given)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+MARKED = [
+    pytest.param(name, marks=pytest.mark.slow if name == "local groups" else ()) for name in ENGINES
+]
+
+
+@pytest.mark.parametrize("engine", MARKED)
 def test_a_callback_sees_the_whole_run(engine):
     recorder = Recorder()
     summary = train([recorder], max_env_steps=3000, **ENGINES[engine])
@@ -70,13 +75,7 @@ def test_a_callback_sees_the_whole_run(engine):
     assert Path(last["path"]).is_dir() and Path(last["path"]).name == f"v{last['version']:08d}"
 
 
-@pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name == "local groups" else ())
-        for name in ENGINES
-    ],
-)
+@pytest.mark.parametrize("engine", MARKED)
 def test_a_callback_stops_a_run_that_can_be_resumed(engine):
     summary = train([StopAtSteps], max_env_steps=10**9, **ENGINES[engine])
     assert summary["stopped_because"] == "interrupted"

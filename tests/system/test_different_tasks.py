@@ -36,7 +36,9 @@ def slow_to_start():
     return Chain(length=5)
 
 
-@pytest.mark.parametrize("engine", ["inline", "virtual", "local"])
+@pytest.mark.parametrize(
+    "engine", ["inline", "virtual", pytest.param("local", marks=pytest.mark.slow)]
+)
 def test_every_actor_has_its_own_task_and_each_is_reported(engine):
     second = slow_to_start if engine == "local" else long  # elsewhere nobody starts later
     trained = tianji.train(

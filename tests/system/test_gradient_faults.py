@@ -61,6 +61,7 @@ def end(command):
     return err
 
 
+@pytest.mark.slow
 def test_rennala_goes_on_without_an_actor_that_hangs_or_is_killed_and_with_it_again(tmp_path):
     command = train(tmp_path, "rennala-nigt", "--m", "6")
     hung = command.workers()["actor-1"]
@@ -171,6 +172,7 @@ def waits_for(command, actor):
     return any(f"actor-{actor}" in event.get("text", "") for event in command.events())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm", ["malenia-nigt", pytest.param("sync-nigt", marks=pytest.mark.slow)]
 )

@@ -1,5 +1,7 @@
 """A run with a rate limiter goes on when it is disturbed: actors wait, and nothing is lost."""
 
+import pytest
+
 from benchmarks.disturbances import stage as scene
 from benchmarks.disturbances.stage import Phase, play
 from tests.system.test_disturbances import (
@@ -26,6 +28,7 @@ PHASES = (
 )
 
 
+@pytest.mark.slow
 def test_it_goes_on_and_counts_what_was_blocked(monkeypatch):
     monkeypatch.setattr(scene, "NUM_ACTORS", NUM_ACTORS)
     monkeypatch.setitem(scene.CONFIG, "num_actors", NUM_ACTORS)

@@ -63,6 +63,7 @@ def test_2n_steps_equal_n_and_resume_and_n(algorithm, tmp_path, monkeypatch):
     assert differences({n: one[n] for n in weights}, {n: other[n] for n in weights}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "inference"),
     [

@@ -61,7 +61,17 @@ def result(outcome):
     return [record[key] for key in ("env_steps", "version", "episodes", "mean_return_100")]
 
 
-@pytest.mark.parametrize("place", PLACES)
+QUICK = (
+    "two actors in turns",
+    "actors on the second thread of the learner",
+    "a buffer with an actor",
+)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PLACES],
+)
 def test_a_run_is_the_same_wherever_its_roles_live(place, tmp_path):
     moved, runs = PLACES[place]
     asked = {**ASKED, "evaluate": EVALUATE} if "evaluator" in moved else ASKED
@@ -91,8 +101,11 @@ def differ(one, other):
 
 @pytest.mark.parametrize(
     ("algorithm", "num_actors"),
-    [(PPO, 1), (DQN, 2), (BARRIER, 2)],
-    ids=["ppo", "dqn", "sync-nigt"],
+    [
+        pytest.param(PPO, 1, id="ppo", marks=pytest.mark.slow),
+        pytest.param(DQN, 2, id="dqn"),
+        pytest.param(BARRIER, 2, id="sync-nigt", marks=pytest.mark.slow),
+    ],
 )
 def test_a_buffer_in_a_worker_of_its_own_gives_the_same_bits(
     algorithm, num_actors, tmp_path, monkeypatch
@@ -107,6 +120,7 @@ def test_a_buffer_in_a_worker_of_its_own_gives_the_same_bits(
     assert differ(inline, local) == []
 
 
+@pytest.mark.slow
 def test_buffer_and_learner_start_again_together_and_the_actors_stay(tmp_path):
     words = [*FOREVER, "--env", "tianji.envs.worlds:Counting", "--plan.buffer-worker", "buffer"]
     command = Command(tmp_path, "train", *SMALL, *words)

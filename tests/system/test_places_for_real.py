@@ -3,6 +3,7 @@
 import json
 
 import psutil
+import pytest
 
 from tianji.cli.main import main
 from tianji.config.machine import Machine
@@ -19,6 +20,7 @@ def make_short(monkeypatch):
     monkeypatch.setattr(rehearsal, "SETTLE_S", 0.1)
 
 
+@pytest.mark.slow
 def test_places_are_tried_one_after_the_other(monkeypatch):
     make_short(monkeypatch)
     algorithm = {"name": "ppo", "unroll_length": 8, "minibatch_size": 16, "epochs": 2}

@@ -21,6 +21,7 @@ def agent_of(command):
     return None
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_when_its_agent_is_lost(tmp_path):
     command = Command(tmp_path, "train", *SMALL, *FOREVER, *ON_RAY)
     command.wait_for_version(20)

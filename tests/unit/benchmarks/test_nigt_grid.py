@@ -16,6 +16,7 @@ from tianji.figures.gathering.picture import band_text
 BANDS = re.compile(r"(?:never|-?[\d.]+) \(-?[\d.]+ to (?:never|-?[\d.]+)\)")
 
 
+@pytest.mark.slow
 def test_the_quick_form_tunes_runs_and_shows_every_method(capfd):
     assert main(["--quick"]) == 0
     shown = capfd.readouterr().out

@@ -30,6 +30,7 @@ def test_the_table_leaves_out_what_is_not_known():
     assert "pong-apex" in lines[3] and "1,000" in lines[3]
 
 
+@pytest.mark.slow
 def test_the_quick_form_runs_both_and_can_be_drawn(tmp_path, capfd):
     path = tmp_path / "quick.json"
     words = ["--quick", "--side-by-side", "--out", str(path), "--folder", str(tmp_path / "kept")]
