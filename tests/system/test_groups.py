@@ -117,7 +117,9 @@ def test_a_run_of_one_group_continues_with_two_and_with_one_again(tmp_path, monk
     changes = {"num_groups": 2, "combine": "average", "max_env_steps": 6000, "engine": "local"}
     after = resume(run_dir, **changes)
     assert after["stopped_because"] == "max_env_steps" and after["env_steps"] >= 6000
-    assert [f["version"] > summary["version"] for f in after["groups"]] == [True, True]
+    versions = [figures["version"] for figures in after["groups"]]
+    # Nobody waits: one group may have made all steps before the other has begun.
+    assert len(versions) == 2 and min(versions) >= summary["version"] < max(versions)
     last = resume(run_dir, num_groups=1, max_env_steps=after["env_steps"] + 2000)
     assert last["stopped_because"] == "max_env_steps"
     assert last["env_steps"] >= after["env_steps"] + 2000
