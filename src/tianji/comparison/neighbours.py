@@ -1,4 +1,4 @@
-"""Whether other programs used the machine during a measurement, and how much of it."""
+"""Measures how much of the machine other programs used during a measurement."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class SideFigures(TypedDict):
 
     busy_share: float
     waited_share: dict[str, float]
-    """By what was waited for; `core` overlaps with everything else."""
+    """The time by what was waited for; `core` overlaps with everything else."""
 
 
 class _Kept(TypedDict):
