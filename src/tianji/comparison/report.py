@@ -63,7 +63,7 @@ class StyleFigures(TypedDict):
     lag_versions: LagFigures
     discarded_items: float
     critical_path: CriticalPath | None
-    """Return the one that most runs have."""
+    """The critical path that most runs have."""
     actors: SideFigures
     learner: SideFigures
     bound_per_s: float | None
