@@ -28,7 +28,7 @@ from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
-from tianji.engines.agents.hosts import Hosts, host_figures, open_hosts
+from tianji.engines.agents.hosts import Hosts, host_figures, open_hosts, usable_cores
 from tianji.engines.interface import ENGINES, GROUP_ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
@@ -205,11 +205,20 @@ class _Run:
 
             self._replanner = replanner_for(planned, env, machine)
         self._display = Display(config, groups.for_run, config.observe.display)
-        look = partial(folder.look, config, self._plan_file)
-        gather, on_built = _gather_rule(config), self._plan_file.complete
         self._observer = RunObserver(
-            config, run_dir, self._display, gather, on_built, look, planned.plan, callbacks
+            config,
+            run_dir,
+            self._display,
+            _gather_rule(config),
+            self._plan_file.complete,
+            self._count_cores,
+            partial(folder.look, config, self._plan_file),
+            planned.plan,
+            callbacks,
         )
+
+    def _count_cores(self) -> int:
+        return len(self._machine.cores) if self._hosts is None else usable_cores(self._hosts)
 
     def to_end(self, resume: bool) -> Summary:
         run_dir = self._spec.run_dir
