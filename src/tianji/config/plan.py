@@ -67,6 +67,8 @@ class RunPlan(Record):
     """Where the learner trains: `cpu` or `cuda:N`."""
     inference: Inference = "actor-cpu"
     """Where policies choose actions."""
+    num_cores: int = 1
+    """Cores that the run may use; of one group where there are several, on all of its hosts."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""
     actor_places: tuple[int, ...] = ()

@@ -26,7 +26,6 @@ class Imbalances:
     def __init__(
         self,
         plan: RunPlan,
-        num_cores: int,
         gauges: Gauges,
         replan: Replan | None = None,
         now_ns: Clock = time.monotonic_ns,
@@ -35,7 +34,7 @@ class Imbalances:
         """pids: the workers' processes, for their processor time."""
         promised = plan.prediction.received if plan.prediction is not None else None
         self._plan = plan
-        self._drift = Drift(promised, num_cores, is_serial=plan.lag_target == 0)
+        self._drift = Drift(promised, plan.num_cores, is_serial=plan.lag_target == 0)
         self._watch = Watch(gauges, now_ns)
         self._learner = gauges.the("learner")
         self._actors = list(gauges.of_kind("actor"))

@@ -109,6 +109,7 @@ def resolve(
         emulator_threads=places.emulator_threads,
         device=places.device,
         inference=places.inference,
+        num_cores=len(machine.cores),
         shares_cores=_shares_cores(config, machine, shares),
         cores=_cores(config, machine, shares),
         unroll_length=cadence.unroll_length,
@@ -272,12 +273,17 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
 def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
     """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
     images takes several times as long as acting, so that the actors mostly wait, unless their
-    balance lets them run ahead."""
+    balance lets them run ahead.
+
+    num_cores: of all hosts of the group. The learner has those of one; the links to the actors of
+    other hosts need a core there too."""
+    on_host = num_cores // (1 + config.actor_hosts)
     if places.trains_images_on_cpu and config.balance in IN_STEP:
-        return num_cores
+        return on_host
     if places.device != "cpu":
         return 1  # it launches kernels
-    return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
+    most = on_host - 1 if config.actor_hosts else MOST_LEARNER_THREADS
+    return max(1, min(MOST_LEARNER_THREADS, most, num_cores - num_actors))
 
 
 def _groups(possible: list[int], most: int) -> int:
@@ -294,7 +300,8 @@ def _actors_by_rule(run: Run, machine: Machine, places: Places) -> int:
         return _checked(run, len(config.tasks))
     memory = (estimated_memory(run, n, _Shares(n, 1, 1, places).processes) for n in possible)
     fitting = [found.num_actors for found in memory if found.fits(machine.memory_bytes)]
-    counts = fitting or possible[:1]
+    # A host that was asked for has something to do.
+    counts = [n for n in fitting if n >= config.actor_hosts] or fitting or possible[:1]
     if not gathers and run.probe.times is not None and config.has_processes:
         return choose_actors(run, num_cores, counts)
     # The learner has one core, unless the actors compute the gradients: then it has little to do.
