@@ -68,7 +68,7 @@ class Agent:
         self._roles: tuple[str, ...] = ()
         """The roles that run on this host."""
         self._core_times: CoreTimes | None = None
-        self._stop = StopRequest(note="")  # the head tells a person
+        self._stop = StopRequest(notes={})  # the head tells a person
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """Stands in for the run folder of the head, where this host does not have it."""
         self._last_shipped = ""

@@ -127,6 +127,8 @@ class RemoteEngine:
             if wanted > told:
                 told = wanted
                 agent.stop(told)
+                if stop.level == told and stop.note:
+                    self._observer.report(Event(kind="note", role="supervisor", text=stop.note))
 
     def _judge(self, outcome: Outcome, failure: TianjiError | None) -> Outcome:
         """Return how the group ended, where its actors on other hosts may have failed it."""

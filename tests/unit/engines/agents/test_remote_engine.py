@@ -82,8 +82,9 @@ def test_a_stop_is_passed_on_once(spec):
     stop = StopRequest()
     stop.ask()
     agent = ScriptedAgent(answer(), answer(), answer(DONE))
-    follow(spec, agent, stop=stop)
+    _, watcher = follow(spec, agent, stop=stop)
     assert agent.stops == [Stop.FINISH]
+    assert watcher.texts("note") == [stop.note], "the person is told, once"
 
 
 def test_a_lost_host_costs_what_was_not_saved(spec):
