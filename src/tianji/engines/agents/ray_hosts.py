@@ -29,7 +29,6 @@ from tianji.errors import UsageError
 AUTO, LOCAL = "auto", "local"
 CURRENT_CLUSTER = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
 """Where `ray start` notes the address of the cluster on this machine; it may be out of date."""
-TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 LOOPBACK = "127.0.0.1"
 """The address of a Ray that was started for one run. Its ports are open on all interfaces, as
 those of every Ray."""
@@ -45,8 +44,9 @@ NO_CLUSTER = (
     "leave --ray-address out: a Ray is then started on this machine."
 )
 NO_TOKEN = (
-    "The Ray cluster asks for its token. Set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH to a file that "
-    "holds it, to the same value on every host, with RAY_AUTH_MODE=token."
+    "The Ray cluster at '{}' asks for its token, which this command does not have. Set "
+    "RAY_AUTH_TOKEN to it, or RAY_AUTH_TOKEN_PATH to a file that holds it, with "
+    "RAY_AUTH_MODE=token, as on the hosts of the cluster."
 )
 
 
@@ -101,13 +101,12 @@ class RayHosts:
         else:
             self._address = running
         try:
+            _check_token(self._address)
             ray.init(address=self._address, **quiet)
-        except ConnectionError as error:  # its port answers
-            if any(name in os.environ for name in TOKEN_VARIABLES):
-                raise UsageError(NO_CLUSTER.format(self._address, error)) from error
-            raise UsageError(NO_TOKEN) from error
         except ray.exceptions.AuthenticationError as error:
-            raise UsageError(NO_TOKEN) from error
+            raise UsageError(NO_TOKEN.format(self._address)) from error
+        except (ConnectionError, ray.exceptions.RpcError) as error:  # its port answers
+            raise UsageError(NO_CLUSTER.format(self._address, error)) from error
 
     def __exit__(
         self,
@@ -245,6 +244,18 @@ def _check_address(address: str) -> None:
         socket.create_connection((host, int(port)), ANSWERS_S).close()
     except OSError as error:
         raise UsageError(NO_CLUSTER.format(address, error.strerror or error)) from error
+
+
+def _check_token(address: str) -> None:
+    """Raise AuthenticationError where the cluster does not take our token. ray.init() would try
+    again for 20 s, write a line each second, and not say why."""
+    from ray._private.authentication.authentication_token_setup import (
+        ensure_token_if_auth_enabled,
+    )
+    from ray._raylet import GcsClient
+
+    ensure_token_if_auth_enabled(create_token_if_missing=False)  # without one, GcsClient crashes
+    GcsClient(address=address)
 
 
 @contextlib.contextmanager
