@@ -35,6 +35,7 @@ those of every Ray."""
 PLACE_S = 60.0
 """Longest time to wait for a place on the cluster."""
 LOOK_S = 0.5
+"""Time after which whoever waits asks whether it is still wanted."""
 SILENCE_S = 30.0
 """An agent that does not answer for this long is given up; a cable may be out for some seconds."""
 ANSWERS_S = 5.0
@@ -72,7 +73,8 @@ class RayHosts:
         self._modules = modules
         self._shipped = contextlib.ExitStack()
         self._ray = import_ray()
-        self._lock = threading.Lock()
+        self._placed = threading.Condition()
+        """Guards the places, and tells of new ones."""
         self._first: RayAgent | None = None
         """Started to look at its host; it is the first one that start() returns."""
         self._machine: Machine | None = None
@@ -101,7 +103,7 @@ class RayHosts:
         else:
             self._address = running
         try:
-            _check_token(self._address)
+            _check_token(ray, self._address)
             ray.init(address=self._address, **quiet)
         except ray.exceptions.AuthenticationError as error:
             raise UsageError(NO_TOKEN.format(self._address)) from error
@@ -144,11 +146,13 @@ class RayHosts:
     def start(self, number: int, is_wanted: Callable[[], bool]) -> RayAgent | None:
         if not self._is_first(number):
             self._wait_for_learners(is_wanted)
-        with self._lock:
+        with self._placed:
             first, self._first = self._first, None
         agent = first or self._place(is_wanted)
         if agent is not None:
-            self.places[number] = agent.host
+            with self._placed:
+                self.places[number] = agent.host
+                self._placed.notify_all()
         return agent
 
     def _is_first(self, number: int) -> bool:
@@ -157,8 +161,12 @@ class RayHosts:
 
     def _wait_for_learners(self, is_wanted: Callable[[], bool]) -> None:
         """Wait until all learners have places: actors are of no use without them."""
-        while sum(map(self._is_first, tuple(self.places))) < self._num_learners and is_wanted():
-            time.sleep(LOOK_S)
+        with self._placed:
+            while not self._placed.wait_for(self._have_all_learners, LOOK_S) and is_wanted():
+                pass  # the next wait
+
+    def _have_all_learners(self) -> bool:
+        return sum(map(self._is_first, self.places)) == self._num_learners
 
     def _place(self, is_wanted: Callable[[], bool]) -> RayAgent | None:
         """Wait for a free place and start an agent there, as long as it is wanted."""
@@ -246,16 +254,15 @@ def _check_address(address: str) -> None:
         raise UsageError(NO_CLUSTER.format(address, error.strerror or error)) from error
 
 
-def _check_token(address: str) -> None:
+def _check_token(ray: Any, address: str) -> None:
     """Raise AuthenticationError where the cluster does not take our token. ray.init() would try
     again for 20 s, write a line each second, and not say why."""
     from ray._private.authentication.authentication_token_setup import (
         ensure_token_if_auth_enabled,
     )
-    from ray._raylet import GcsClient
 
     ensure_token_if_auth_enabled(create_token_if_missing=False)  # without one, GcsClient crashes
-    GcsClient(address=address)
+    ray._raylet.GcsClient(address=address)
 
 
 @contextlib.contextmanager
