@@ -183,6 +183,17 @@ class LinkFigures(NamedTuple):
     policies: int
     """Versions that were sent there."""
 
+    def plus(self, before: LinkFigures | None) -> LinkFigures:
+        """Return these figures with those of an earlier link to the same host, if there was one."""
+        if before is None:
+            return self
+        return LinkFigures(
+            self.host,
+            before.sent_bytes + self.sent_bytes,
+            before.received_bytes + self.received_bytes,
+            before.policies + self.policies,
+        )
+
 
 class BufferRecord(TypedDict):
     """Where a buffer stands."""

@@ -174,14 +174,9 @@ class HomeLinks:
         return [self._figures(host, opened) for host, opened in tuple(self._open.items())]
 
     def _figures(self, host: int, opened: _OpenLink) -> LinkFigures:
-        past = self._past.get(host, LinkFigures(host, 0, 0, 0))
-        report = opened.link.report()
-        return LinkFigures(
-            host,
-            past.sent_bytes + report.bytes_sent,
-            past.received_bytes + report.bytes_received,
-            past.policies + opened.policy.num_forwarded,
-        )
+        report, policies = opened.link.report(), opened.policy.num_forwarded
+        now = LinkFigures(host, report.bytes_sent, report.bytes_received, policies)
+        return now.plus(self._past.get(host))
 
     def news(self) -> str:
         """Return how often strangers and messages were refused, when that has doubled; else ""."""
