@@ -42,6 +42,7 @@ from tianji.gateways.ports.actors_elsewhere import ActorsElsewhere, OnLost
 from tianji.gateways.ports.boards import BoardSink, BoardSource
 from tianji.gateways.ports.buffer_elsewhere import BufferElsewhere
 from tianji.gateways.ports.rows import GaugesSink, GaugesSource, OrdersSink, OrdersSource
+from tianji.gateways.ports.stream_notes import SlotPart
 from tianji.gateways.ports.sums import SumsSource
 from tianji.programs.program import (
     EXPERIENCE,
@@ -143,7 +144,10 @@ class HomeLinks:
         control, stream = self._memory.control, self._memory.stream
         bell, indices = self._buffer_bell(), [actor.index for actor in actors]
         gauges = [control.gauges.rows[actor.name] for actor in actors]
-        items = ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy, gauges)
+        part = SlotPart.token(stream.layout) if self._gathers else None
+        items = ActorsElsewhere(
+            EXPERIENCE, stream, indices, bell, self._on_lost, policy, gauges, part
+        )
         return [
             policy,
             items,
@@ -151,11 +155,16 @@ class HomeLinks:
             GaugesSink(ACTORS, gauges),
         ]
 
+    @property
+    def _gathers(self) -> bool:
+        """Return whether the actors compute gradients."""
+        return any(self._program.has_wire(wanted_name(h)) for h in self._program.other_hosts())
+
     def _sum_ports(self, host: int) -> list[Port]:
         """Return the ports of the actors' sums, where they compute gradients."""
-        wanted, total, boards = wanted_name(host), total_name(host), self._memory.boards
-        if wanted not in boards:
+        if not self._gathers:
             return []
+        wanted, total, boards = wanted_name(host), total_name(host), self._memory.boards
         if host not in self._totals:
             ring = self._buffer_bell().ring
             self._totals[host] = BoardSink(total, boards[total], MAX_BOARD_BYTES, ring)
@@ -245,9 +254,10 @@ class ActorLink:
         supervision = [control.supervision.rows[actor.name] for actor in actors]
         receiver = ShmReceiver(stream, lanes)
         indices = [actor.index for actor in actors]
+        part = None if self._weigh is None else SlotPart.token(stream.layout)
         ports: list[Port] = [
             BoardSink(POLICY, memory.boards[POLICY], MAX_BOARD_BYTES, wake_all),
-            BufferElsewhere(EXPERIENCE, stream, receiver, indices, supervision),
+            BufferElsewhere(EXPERIENCE, stream, receiver, indices, supervision, part),
             OrdersSink(BUFFER, [control.orders.rows[actor.name] for actor in actors], wake),
             GaugesSource(ACTORS, [control.gauges.rows[actor.name] for actor in actors]),
             *self._sum_ports(memory.boards, indices),
