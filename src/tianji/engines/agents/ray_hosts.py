@@ -211,7 +211,9 @@ class RayAgent(AgentHandle):
         except errors.RayTaskError as error:
             raise error.cause from error
         except errors.RayActorError as error:
-            raise HostLost(f"Host {self.host} was lost: {_first_line(error)}") from error
+            is_dead = isinstance(error, errors.ActorDiedError)
+            why = "its agent has died" if is_dead else "its agent cannot be reached"
+            raise HostLost(f"Host {self.host} was lost: {why}.") from error
         return answer
 
     def close(self) -> None:
@@ -276,7 +278,3 @@ def _signals_kept() -> Iterator[None]:
         with contextlib.suppress(ValueError):  # not in the main thread, where Ray installs none
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

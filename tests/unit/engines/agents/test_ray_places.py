@@ -6,8 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from tianji.engines.agents import ray_hosts
+from tianji.engines.agents.interface import Call, HostLost
 
 pytest.importorskip("ray", reason="needs Ray")
+
+
+def ray_error(name, *words):
+    return getattr(ray_hosts.import_ray().exceptions, name)(*words)
 
 
 @pytest.fixture
@@ -40,3 +45,27 @@ def test_actors_that_are_not_wanted_any_more_do_not_wait(hosts, monkeypatch):
     waits = in_thread(hosts.start, 1, lambda: next(wanted, False))
     waits.join(60)
     assert not waits.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ray_error("ActorDiedError"), "was lost: its agent has died."),
+        (
+            ray_error("ActorUnavailableError", "RpcError: Socket closed rpc_code: 14", None),
+            "was lost: its agent cannot be reached.",
+        ),
+        (ray_error("GetTimeoutError", "Get timed out."), "has not answered for 30 s."),
+    ],
+)
+def test_a_lost_host_is_told_in_our_words(error, words):
+    def get(reply, timeout):
+        raise error
+
+    agent = object.__new__(ray_hosts.RayAgent)
+    agent.host = "10.0.0.7"
+    agent._ray = SimpleNamespace(exceptions=ray_hosts.import_ray().exceptions, get=get)
+    agent._actor = SimpleNamespace(answer=SimpleNamespace(remote=lambda *words: None))
+    with pytest.raises(HostLost) as raised:
+        agent.call(Call.POLL, b"")
+    assert str(raised.value) == f"Host 10.0.0.7 {words}"
