@@ -55,6 +55,7 @@ from tianji.programs.program import (
     wanted_name,
 )
 from tianji.records import LinkFigures
+from tianji.wording import counted
 
 HOME = "the learner's host"
 LIMITS = LinkLimits(gone_after_ns=8_000_000_000)
@@ -193,8 +194,8 @@ class HomeLinks:
         if counts.total() < self._tell_at:
             return ""
         self._tell_at = 2 * counts.total()
-        why = ", ".join(f"{count} times because {reason.value}" for reason, count in counts.items())
-        return f"Connections or messages of other hosts were refused: {why}."
+        why = "; ".join(f"{counted(n, 'time')}: {reason.value}" for reason, n in counts.items())
+        return f"Connections or messages were refused, and the run goes on ({why})."
 
 
 def _is_lost(link: Link) -> bool:
