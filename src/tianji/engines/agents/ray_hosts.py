@@ -92,7 +92,8 @@ class RayHosts:
             folder = self._shipped.enter_context(tempfile.TemporaryDirectory(prefix="tianji-"))
             copy_modules(self._modules, Path(folder))
             quiet["runtime_env"] = {"working_dir": folder}
-        if self._address != AUTO:
+        is_found = self._address == AUTO
+        if not is_found:
             _check_address(self._address)
         elif not (running := _answering_cluster()):
             cores = len(read_machine().cores)
@@ -103,7 +104,7 @@ class RayHosts:
         else:
             self._address = running
         try:
-            _check_token(ray, self._address)
+            _check_token(ray, self._address, is_found)
             ray.init(address=self._address, **quiet)
         except ray.exceptions.AuthenticationError as error:
             raise UsageError(NO_TOKEN.format(self._address)) from error
@@ -256,13 +257,22 @@ def _check_address(address: str) -> None:
         raise UsageError(NO_CLUSTER.format(address, error.strerror or error)) from error
 
 
-def _check_token(ray: Any, address: str) -> None:
+def _check_token(ray: Any, address: str, is_found: bool) -> None:
     """Raise AuthenticationError where the cluster does not take our token. ray.init() would try
-    again for 20 s, write a line each second, and not say why."""
-    from ray._private.authentication.authentication_token_setup import (
-        ensure_token_if_auth_enabled,
-    )
+    again for 20 s, write a line each second, and not say why.
 
+    is_found: the cluster was found on this machine; as in Ray, the token that the person has there
+    is then used without being asked for."""
+    try:
+        from ray._private.authentication.authentication_token_setup import (
+            ensure_token_if_auth_enabled,
+            maybe_enable_token_auth_if_token_available,
+        )
+    except ImportError:  # an older Ray: ray.init() finds out
+        return
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    if is_found:
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     ensure_token_if_auth_enabled(create_token_if_missing=False)  # without one, GcsClient crashes
     ray._raylet.GcsClient(address=address)
 

@@ -69,3 +69,26 @@ def test_a_lost_host_is_told_in_our_words(error, words):
     with pytest.raises(HostLost) as raised:
         agent.call(Call.POLL, b"")
     assert str(raised.value) == f"Host 10.0.0.7 {words}"
+
+
+@pytest.mark.parametrize(("is_found", "first"), [(True, ["own token"]), (False, [])])
+def test_the_persons_token_is_used_for_a_cluster_that_was_found(monkeypatch, is_found, first):
+    """A token changes what this whole process sends, so that Ray's own functions stand aside."""
+    from ray._private.authentication import authentication_token_setup as tokens
+
+    asked = []
+    monkeypatch.setattr(
+        tokens,
+        "maybe_enable_token_auth_if_token_available",
+        lambda warn_if_disabled: asked.append("own token"),
+    )
+    monkeypatch.setattr(
+        tokens,
+        "ensure_token_if_auth_enabled",
+        lambda create_token_if_missing: asked.append("is there one"),
+    )
+    ray = SimpleNamespace(
+        _raylet=SimpleNamespace(GcsClient=lambda address: asked.append(f"ask {address}"))
+    )
+    ray_hosts._check_token(ray, "10.0.0.1:6379", is_found)
+    assert asked == [*first, "is there one", "ask 10.0.0.1:6379"]
