@@ -160,7 +160,7 @@ class GroupFigures(TypedDict):
 
 
 class HostFigures(TypedDict):
-    """A machine that took part in a run."""
+    """A host that took part in a run."""
 
     host: str
     """Its name."""

@@ -1,4 +1,4 @@
-"""The hosts of the Ray engine: an agent on a node runs the group, and this process is its head.
+"""The hosts of the Ray engine: an agent on a host runs the group, and this process is its head.
 
 It uses the cluster at `ray_address`, or one that was started on this machine before, or starts a
 Ray of its own. Ray carries orders, reports and gauges; experience and policies stay in the shared
@@ -52,11 +52,11 @@ NO_TOKEN = (
 
 
 class RayHosts:
-    """The nodes of a Ray cluster, which is ended if it was started here.
+    """The hosts of a Ray cluster, which is ended if it was started here. Ray calls them nodes.
 
-    Where groups outnumber the nodes, those of a node share its cores. Agents with actors alone wait
-    for nodes that are free, and run on those that join later; only a Ray that was started here,
-    which has no other nodes, runs all agents on its own."""
+    Where groups outnumber the hosts, those of a host share its cores. Agents with actors alone wait
+    for hosts that are free, and run on those that join later; only a Ray that was started here,
+    which has no other hosts, runs all agents on its own."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class RayHosts:
         self._first = self._place(lambda: time.monotonic() < until_s)
         if self._first is None:
             raise UsageError(
-                f"No node of the Ray cluster had enough free CPUs for {PLACE_S:g} s. `ray status` "
+                f"No host of the Ray cluster had enough free CPUs for {PLACE_S:g} s. `ray status` "
                 f"shows what uses them; free ones now: {self._ray.available_resources()}."
             )
         self._machine = self._first.machine()
@@ -173,7 +173,7 @@ class RayHosts:
         """Wait for a free place and start an agent there, as long as it is wanted."""
         ray, nodes = self._ray, self._cpus()
         if not nodes:
-            raise UsageError("The Ray cluster has no node with CPUs. `ray status` shows its nodes.")
+            raise UsageError("The Ray cluster has no host with CPUs. `ray status` shows its hosts.")
         cpus = max(nodes) / self.agents_each
         group = ray.util.placement_group([{"CPU": cpus}])
         while not group.wait(LOOK_S):
@@ -184,7 +184,7 @@ class RayHosts:
 
 
 class RayAgent(AgentHandle):
-    """An agent on a node."""
+    """An agent on a host."""
 
     def __init__(self, ray: Any, group: Any, num_cpus: float) -> None:
         self._ray = ray
