@@ -28,7 +28,7 @@ from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
 from tianji.display.display import Display
 from tianji.display.stream import tell_progress
-from tianji.engines.agents.hosts import Hosts, host_figures, open_hosts, usable_cores
+from tianji.engines.agents.hosts import Hosts, host_figures, open_hosts
 from tianji.engines.interface import ENGINES, GROUP_ENGINES, Outcome
 from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
@@ -218,7 +218,9 @@ class _Run:
         )
 
     def _count_cores(self) -> int:
-        return len(self._machine.cores) if self._hosts is None else usable_cores(self._hosts)
+        """Return the cores of all hosts that agents run on; they are taken to be alike."""
+        num_hosts = 1 if self._hosts is None else len(set(self._hosts.places.values()))
+        return num_hosts * len(self._machine.cores)
 
     def to_end(self, resume: bool) -> Summary:
         run_dir = self._spec.run_dir

@@ -14,6 +14,7 @@ from tianji.observe.processes import ProcessTimes, Seat
 from tianji.types import Clock
 
 PERIOD_NS = 250_000_000
+"""Shortest time between two measurements: heads of groups that mix ask more often."""
 
 
 class CoreTimes:

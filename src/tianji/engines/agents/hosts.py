@@ -88,11 +88,6 @@ def num_agents(config: RunConfig) -> int:
     return config.num_learners * (1 + config.actor_hosts)
 
 
-def usable_cores(hosts: Hosts) -> int:
-    """Return the cores of all hosts that agents were started on."""
-    return len(hosts.machine.cores) * len(set(hosts.places.values()))
-
-
 def host_figures(
     hosts: Hosts, config: RunConfig, links: Mapping[int, LinkFigures]
 ) -> list[HostFigures]:

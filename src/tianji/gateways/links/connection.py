@@ -42,10 +42,9 @@ class Connection:
 
     def peek(self) -> bytes | None:
         """Return the next byte of the socket, b"" at the end, None if there is none yet."""
+        plain = socket.socket.recv  # that of an SSLSocket takes no flags
         try:
-            return socket.socket.recv(
-                self.socket, 1, socket.MSG_PEEK
-            )  # an SSLSocket's has no flags
+            return plain(self.socket, 1, socket.MSG_PEEK)
         except BlockingIOError:
             return None
 
