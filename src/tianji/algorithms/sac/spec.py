@@ -8,6 +8,7 @@ from tianji.algorithms.interface import Algorithm, ReplayCadence
 from tianji.algorithms.registry import later
 from tianji.algorithms.replay_checks import check_replay
 from tianji.algorithms.sac.config import SACConfig
+from tianji.config.advice import advise
 from tianji.config.run import RunConfig, mixes_groups
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
@@ -51,7 +52,8 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     if mixes_groups(config):
         raise UsageError(
             f"combine is '{config.combine}' with num_groups {config.num_groups}: groups mix what "
-            "they publish, and SAC publishes the policy without its critics. Use --num-groups 1."
+            "they publish, and SAC publishes the policy without its critics. "
+            f"{advise(config, {'num_groups': 1})}"
         )
 
 

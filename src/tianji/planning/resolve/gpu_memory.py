@@ -13,6 +13,7 @@ import numpy as np
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.config.advice import advise
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.devices.nvml import Gpu, list_gpus
@@ -93,7 +94,7 @@ class GpuMemory:
         batch = _smaller_update(config) if samples else fewer
         advice = {
             "replay": "Use a smaller --replay-size, or --replay-on host for main memory.",
-            "unrolls": f"Use {fewer}, or --inference actor-cpu.",
+            "unrolls": advise(config, {"inference": "actor-cpu"}, or_else=fewer),
             "batch": f"Use {batch}, or --device cpu.",
             "evaluation": f"Use {fewer}, or --device cpu.",
             "activations": f"Use {_smaller_update(config)}, or --device cpu.",

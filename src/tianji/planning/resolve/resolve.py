@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import NUM_COPIES
+from tianji.config.advice import advise
 from tianji.config.machine import Machine
 from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_balance import check_balance
@@ -209,10 +211,10 @@ def staleness(cadence: Cadence) -> float:
 def _check_algorithm(config: RunConfig, probe: Probe) -> None:
     algorithm = load_algorithm(config.algorithm.name)
     if config.model.memory != "none" and not algorithm.remembers:
+        ways = {"model.memory": "none"}, {ALGORITHM_NAME: "ppo"}, {ALGORITHM_NAME: "impala"}
         raise UsageError(
             f"model.memory is '{config.model.memory}', and {algorithm.name} does not learn from "
-            "whole sequences (Algorithm.remembers). Use --model.memory none, or --algorithm ppo or "
-            "impala."
+            f"whole sequences (Algorithm.remembers). {advise(config, *ways)}"
         )
     algorithm.check(probe.spaces, config)
 
