@@ -21,7 +21,6 @@ from tianji.comparison.contest import Contest, Turn, refusal
 from tianji.comparison.folder import (
     COMPARISON_FILE,
     open_folder,
-    provenance_of,
     read_before,
     set_aside,
     settings_of,
@@ -33,6 +32,7 @@ from tianji.comparison.outcomes import (
     is_finished,
     read_figures,
 )
+from tianji.comparison.provenance import Provenance, combine, provenance
 from tianji.comparison.report import Comparison, style_figures
 from tianji.config.machine import Machine, read_machine
 from tianji.config.run import SEED_LIMIT, RunConfig
@@ -62,14 +62,17 @@ def run_comparison(
     with RunFolder(folder):
         ended = {turn.name: finished_summary(folder / turn.name) for turn in contest.turns}
         done = {name: summary for name, summary in ended.items() if summary is not None}
-        others = read_before(folder).get("others_cores", 0.0)
-        report = _report(contest, done, folder, machine, others)
-        if len(done) < len(ended):
+        before = read_before(folder)
+        others, origins = before.get("others_cores", 0.0), before.get("origins", {})
+        missing = [name for name in ended if name not in done]
+        origins |= dict.fromkeys(missing, provenance())
+        report = _report(contest, done, folder, machine, others, origins)
+        if missing:
             replace_json(folder / COMPARISON_FILE, report)
-            before = machine_use()
+            used = machine_use()
             done |= _run_missing(contest, folder, machine, screen, done)
-            others = max(others, others_cores(before, machine_use()))
-            report = _report(contest, done, folder, machine, others)
+            others = max(others, others_cores(used, machine_use()))
+            report = _report(contest, done, folder, machine, others, origins)
         if any(is_finished(run) for run in report["runs"]):
             from tianji.comparison.picture import PICTURE_FILE, draw
 
@@ -129,7 +132,12 @@ def _title(contest: Contest) -> str:
 
 
 def _report(
-    contest: Contest, done: dict[str, Summary], folder: Path, machine: Machine, others: float
+    contest: Contest,
+    done: dict[str, Summary],
+    folder: Path,
+    machine: Machine,
+    others: float,
+    origins: dict[str, Provenance],
 ) -> Comparison:
     lags = [one.config.max_lag for one in contest.contestants]
     runs = [
@@ -143,8 +151,7 @@ def _report(
     missing = [turn.name for turn in contest.turns if turn.name not in ended]
     lengths = [len(run["curve"]) for run in runs if is_finished(run)]
     points = round(median(lengths)) if lengths else 0
-    before = read_before(folder)
-    origin = provenance_of(before, is_complete=len(done) == len(contest.turns))
+    origin = combine([origins[name] for name in origins if name in ended] or [provenance()])
     report = Comparison(
         command=contest.command,
         env=contest.reference.config.env_name,
@@ -157,13 +164,14 @@ def _report(
         says=words.say_all(styles, target),
         notes=[
             *words.notes(styles, missing, target, points, others),
-            *words.notes_of_commit(origin["commit"]),
+            *words.notes_of_origin(origin),
         ],
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         **origin,
         run_dir=str(folder),
         picture=None,
-        settings={**before.get("settings", {}), **settings_of(contest)},
+        settings={**read_before(folder).get("settings", {}), **settings_of(contest)},
+        origins=origins,
         runs=runs,
     )
     return cast("Comparison", to_plain(report))

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypedDict
 from tianji.checkpoint.durable import to_plain
 from tianji.comparison.bound import lower
 from tianji.comparison.contest import Contestant
-from tianji.comparison.folder import Provenance
 from tianji.comparison.outcomes import RunFigures, SideFigures, is_finished
+from tianji.comparison.provenance import Provenance
 from tianji.ops.scores import Estimate, estimate_iqm, probability_of_improvement
 from tianji.records import CriticalPath, Rates
 
@@ -79,7 +79,7 @@ class Certainty(NamedTuple):
 
 
 class Comparison(Provenance):
-    """comparison.json."""
+    """comparison.json. Its provenance is that of all runs that have come to their end."""
 
     command: str
     env: str
@@ -102,6 +102,8 @@ class Comparison(Provenance):
     picture: str | None
     settings: dict[str, Any]
     """The config of each style, without seed and run."""
+    origins: dict[str, Provenance]
+    """What made each run, by its name; also of runs that have not come to their end."""
     runs: list[RunFigures]
 
 

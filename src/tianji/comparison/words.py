@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tianji.comparison.contest import ENOUGH_SEEDS
-from tianji.comparison.folder import COMMA
 from tianji.comparison.neighbours import QUIET_CORES
 from tianji.comparison.outcomes import SideFigures
+from tianji.comparison.provenance import COMMA, Provenance
 from tianji.comparison.report import Estimated, StyleFigures, certainty
 from tianji.explain.explain import wait_words
 from tianji.wording import counted, listed, to_count, to_percent, to_seconds, to_value
@@ -33,9 +33,10 @@ STOPPED_AT_TARGET = (
 FEW_POINTS = (
     "The runs were short, so their curves have few points: --observe.period-s 0.05 draws more."
 )
-SEVERAL_COMMITS = (
-    "The comparison was continued after a change, so its runs are of several commits: {commits}. "
-    "Repeat it under another name (--run) before you rely on differences."
+CONTINUED = (
+    "The comparison was continued after a change, so its runs are of {several}. Repeat it under "
+    "another name (--run) before you rely on differences; `origins` in comparison.json says what "
+    "made each run."
 )
 ENOUGH_POINTS = 6
 
@@ -186,9 +187,17 @@ def notes(
     return found
 
 
-def notes_of_commit(commit: str) -> list[str]:
-    """Return what to know about runs that are not all of one commit."""
-    return [SEVERAL_COMMITS.format(commits=commit)] if COMMA in commit else []
+def notes_of_origin(origin: Provenance) -> list[str]:
+    """Return what to know about runs that are not all of one commit, with the same libraries."""
+    several = [
+        f"several {what}: {values}"
+        for what, values in (
+            ("commits", origin["commit"]),
+            *((f"versions of {name}", found) for name, found in origin["versions"].items()),
+        )
+        if COMMA in values
+    ]
+    return [CONTINUED.format(several="; ".join(several))] if several else []
 
 
 def estimate_text(found: Estimated | None, digits: int) -> str:

@@ -1,7 +1,7 @@
 """Running a comparison, stopping it, and continuing it."""
 
 import json
-import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,8 +9,9 @@ from tests.fakes.comparison import contest
 from tianji.comparison import compare as module
 from tianji.comparison import folder as folders
 from tianji.comparison import picture
+from tianji.comparison import provenance as origins
 from tianji.comparison.compare import run_comparison
-from tianji.comparison.folder import package_commit, set_aside
+from tianji.comparison.folder import set_aside
 from tianji.errors import UsageError
 from tianji.observe.summary import build_summary, write_summary
 from tianji.seeds.screen import make_screen
@@ -28,6 +29,8 @@ class Runner:
             because = self.endings.get(child.label, "max_env_steps")
             if because == "not started":
                 continue
+            if because == "killed":
+                raise KeyboardInterrupt
             self.started.append(child.label)
             child.folder.mkdir()
             line = {"wall_s": 1.0, "env_steps": 256, "mean_return_100": 3.0}
@@ -170,7 +173,7 @@ def test_a_second_unfinished_try_gets_another_name(tmp_path):
 
 def test_runs_keep_the_commit_that_made_them_when_the_comparison_is_continued(run, monkeypatch):
     def report_at(commit, endings=()):
-        monkeypatch.setattr(folders, "package_commit", lambda: commit)
+        monkeypatch.setattr(origins, "package_commit", lambda: commit)
         return run(endings=endings)[0]
 
     first = report_at("old", endings={"impala-s2": "not started"})
@@ -179,23 +182,36 @@ def test_runs_keep_the_commit_that_made_them_when_the_comparison_is_continued(ru
     assert second["commit"] == "old, new"
     assert any("several commits: old, new" in note for note in second["notes"])
     assert report_at("newest")["commit"] == "old, new", "nothing was run"
+    made_by = {name: origin["commit"] for name, origin in second["origins"].items()}
+    assert made_by == {
+        "tianji-s1": "old",
+        "impala-s1": "old",
+        "tianji-s2": "old",
+        "impala-s2": "new",
+    }
 
 
-def test_outside_of_a_checkout_there_is_no_commit(monkeypatch):
-    def fail(*_words, **_options):
-        raise subprocess.CalledProcessError(128, "git")
+def test_a_comparison_continued_with_other_libraries_says_so(run, monkeypatch):
+    def report_with(torch, endings=()):
+        found = {"torch": torch, "gymnasium": "1.2", "numpy": "2.2"}
+        monkeypatch.setattr(origins, "metadata", SimpleNamespace(version=found.get))
+        return run(endings=endings)[0]
 
-    monkeypatch.setattr(folders.subprocess, "run", fail)
-    assert package_commit() == "installed"
+    first = report_with("2.6.0", endings={"impala-s2": "not started"})
+    assert not any("several" in note for note in first["notes"])
+    second = report_with("2.7.1")
+    assert second["versions"]["torch"] == "2.6.0, 2.7.1"
+    assert any("several versions of torch: 2.6.0, 2.7.1" in note for note in second["notes"])
+    assert second["origins"]["tianji-s1"]["versions"]["torch"] == "2.6.0"
+    assert second["origins"]["impala-s2"]["versions"]["torch"] == "2.7.1"
 
 
-def test_a_change_since_the_commit_is_marked(monkeypatch):
-    answers = {"ls-files": "__init__.py", "status": " M a.py", "rev-parse": "abc123"}
-
-    def git(words, **_options):
-        return subprocess.CompletedProcess(words, 0, stdout=f"{answers[words[3]]}\n")
-
-    monkeypatch.setattr(folders.subprocess, "run", git)
-    assert package_commit() == "abc123+"
-    answers["status"] = ""
-    assert package_commit() == "abc123"
+def test_a_run_that_ended_before_its_session_was_killed_keeps_its_origin(run, monkeypatch):
+    *ended, last = (turn.name for turn in contest().turns)
+    monkeypatch.setattr(origins, "package_commit", lambda: "old")
+    with pytest.raises(KeyboardInterrupt):
+        run(endings={last: "killed"})
+    monkeypatch.setattr(origins, "package_commit", lambda: "new")
+    report, started = run()
+    assert started == [last] and report["commit"] == "old, new"
+    assert {report["origins"][name]["commit"] for name in ended} == {"old"}
