@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gymnasium import spaces as gym_spaces
 
-from tianji.algorithms.interface import Algorithm, ReplayCadence
+from tianji.algorithms.interface import Algorithm, LearnerSize, ReplayCadence
 from tianji.algorithms.registry import later
 from tianji.algorithms.replay_checks import check_replay
 from tianji.algorithms.sac.config import SACConfig
@@ -13,8 +13,10 @@ from tianji.config.run import RunConfig, mixes_groups
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
 from tianji.models.actions import squashed_layout
-from tianji.models.sizes import check_model, hidden_widths
+from tianji.models.sizes import check_model, critic_parameters, hidden_widths
 from tianji.types import Field
+
+NUM_CRITICS = 2
 
 
 def cadence(config: RunConfig) -> ReplayCadence:
@@ -62,6 +64,13 @@ def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
     return (squashed_layout(spaces.action).field,)
 
 
+def learner_size(spaces: Spaces, config: RunConfig) -> LearnerSize:
+    """Count the critics and the temperature. The losses pass through the critics for the actions
+    that were taken and for those of the policy, and through the policy."""
+    num_parameters = critic_parameters(spaces, config, NUM_CRITICS) + 1
+    return LearnerSize(num_parameters, num_passes=3, keeps_float32=True)
+
+
 ALGORITHM = Algorithm(
     name="sac",
     config=SACConfig,
@@ -72,4 +81,5 @@ ALGORITHM = Algorithm(
     build_acting=later("sac.policy", "SACActing"),
     build_update=later("sac.update", "SACUpdate"),
     export=later("actor_critic.model", "export"),
+    learner_size=learner_size,
 )

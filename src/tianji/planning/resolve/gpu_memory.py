@@ -1,6 +1,7 @@
 """The memory that a run takes on its GPU, part by part, checked before any process starts.
 
-Networks of a person's own are counted by their parameters alone. What torch and the libraries
+Networks of a person's own are counted by their parameters alone. Networks that a learner does not
+publish, such as critics, are counted by the record of the algorithm. What torch and the libraries
 under it take is an allowance; everything else follows from shapes.
 """
 
@@ -21,7 +22,7 @@ from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.sizes import is_image, torso_outputs
 from tianji.planning.resolve.places import Places
-from tianji.planning.resolve.slots import FLOAT_BYTES, TRAINING_COPIES, Run, Slots
+from tianji.planning.resolve.slots import FLOAT_BYTES, Run, Slots
 from tianji.planning.solve.demand import SMALLEST_SHOWN, mib
 from tianji.types import AGE, OBS, is_observation
 from tianji.wording import to_percent
@@ -44,7 +45,7 @@ class GpuMemory:
     """The memory of a run on its GPU, in bytes.
 
     context: what each process that uses the GPU takes by itself.
-    parameters: the network, its gradients, the optimiser's state and a target.
+    parameters: all networks, their gradients, the optimiser's state and targets.
     batch: observations of a batch, and those that a CUDA graph reads.
     activations: results of the layers and their gradients, for one update.
     evaluation: results of two layers, for the evaluation of the batch before training.
@@ -148,7 +149,7 @@ def estimate_gpu_memory(
     on_gpu = 0 if replay is None or replay.has_observations else replay.observation_bytes
     return GpuMemory(
         context=CONTEXT_BYTES * (1 + others),
-        parameters=network * (TRAINING_COPIES + others),
+        parameters=run.trained_bytes + others * network,
         batch=_batch_bytes(run.cadence, slots),
         activations=activations,
         evaluation=evaluation,
@@ -195,7 +196,9 @@ def _layer_bytes(run: Run) -> tuple[int, int]:
     config, cadence = run.config, run.cadence
     if config.model.factory is not None:
         return 0, 0
-    item = FLOAT_BYTES if config.model.precision == "float32" else FLOAT_BYTES // 2
+    size, asked = run.learner_size, config.model.precision
+    is_float32 = asked == "float32" or (asked == "auto" and size.keeps_float32)
+    item = FLOAT_BYTES if is_float32 else FLOAT_BYTES // 2
     trained = evaluated = 0
     for leaf in filter(is_image, observation_leaves(run.probe.spaces.observation)):
         image, *layers = torso_outputs(leaf.shape, config.model.torso)
@@ -205,7 +208,7 @@ def _layer_bytes(run: Run) -> tuple[int, int]:
         cadence.trained_steps_per_version > cadence.steps_per_version
     )
     whole = cadence.steps_per_version if has_epochs else 0
-    return item * _update_steps(cadence) * trained, item * whole * evaluated
+    return item * _update_steps(cadence) * size.num_passes * trained, item * whole * evaluated
 
 
 def _staying_bytes(slots: Slots, places: Places) -> int:

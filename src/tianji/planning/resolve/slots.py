@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.algorithms.interface import (
+    Cadence,
+    Gather,
+    LearnerSize,
+    QueueCadence,
+    ReplayCadence,
+)
 from tianji.algorithms.registry import load_algorithm
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout, own_layout
@@ -46,7 +52,8 @@ FREE_SLOTS_BYTES = 64 << 20  # of all actors together, if those are more than th
 
 @dataclass(frozen=True)
 class Run:
-    """A run before its shares of the machine are known. num_parameters: of its network, at most.
+    """A run before its shares of the machine are known. num_parameters: of the network that it
+    publishes, at most.
     device: where the learner trains. keeps_replay_on_host: a replay store that may be on the GPU
     is in main memory."""
 
@@ -59,6 +66,17 @@ class Run:
     @cached_property
     def cadence(self) -> Cadence:
         return load_algorithm(self.config.algorithm.name).cadence(self.config)
+
+    @cached_property
+    def learner_size(self) -> LearnerSize:
+        algorithm = load_algorithm(self.config.algorithm.name)
+        return algorithm.learner_size(self.probe.spaces, self.config)
+
+    @property
+    def trained_bytes(self) -> int:
+        """Return what a learner takes for the parameters that it trains, of all its networks."""
+        num_parameters = self.num_parameters + self.learner_size.num_parameters
+        return TRAINING_COPIES * FLOAT_BYTES * num_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +275,7 @@ def estimated_memory(run: Run, num_actors: int, processes: Processes) -> RunMemo
     return RunMemory(
         num_actors=num_actors,
         actors=num_actors * (network + environments + replay) + processes.actors * worker + server,
-        learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
+        learner=WORKER_BYTES + run.trained_bytes + _batch_bytes(cadence, slots),
         policy=boards * NUM_COPIES * policy,
         shared=slots.shared,
         evaluator=network + environments + worker if config.evaluate.period_s > 0 else 0,
