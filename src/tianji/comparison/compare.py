@@ -9,6 +9,7 @@ take turns within a seed. A comparison that was stopped continues with the runs 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -25,6 +26,7 @@ from tianji.comparison.folder import (
     set_aside,
     settings_of,
 )
+from tianji.comparison.greedy import greedy_returns
 from tianji.comparison.neighbours import machine_use, others_cores
 from tianji.comparison.outcomes import (
     RunFigures,
@@ -62,17 +64,16 @@ def run_comparison(
     with RunFolder(folder):
         ended = {turn.name: finished_summary(folder / turn.name) for turn in contest.turns}
         done = {name: summary for name, summary in ended.items() if summary is not None}
-        before = read_before(folder)
-        others, origins = before.get("others_cores", 0.0), before.get("origins", {})
+        known = _known_before(folder)
         missing = [name for name in ended if name not in done]
-        origins |= dict.fromkeys(missing, provenance())
-        report = _report(contest, done, folder, machine, others, origins)
+        known.origins |= dict.fromkeys(missing, provenance())
         if missing:
-            replace_json(folder / COMPARISON_FILE, report)
+            replace_json(folder / COMPARISON_FILE, _report(contest, done, folder, machine, known))
             used = machine_use()
             done |= _run_missing(contest, folder, machine, screen, done)
-            others = max(others, others_cores(used, machine_use()))
-            report = _report(contest, done, folder, machine, others, origins)
+            known.others_cores = max(known.others_cores, others_cores(used, machine_use()))
+        known.greedy = greedy_returns(done, folder, known.greedy)
+        report = _report(contest, done, folder, machine, known)
         if any(is_finished(run) for run in report["runs"]):
             from tianji.comparison.picture import PICTURE_FILE, draw
 
@@ -80,6 +81,23 @@ def run_comparison(
             report["picture"] = str(folder / PICTURE_FILE)
         replace_json(folder / COMPARISON_FILE, report)
     return report
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a report tells beside the summaries and the records of its runs."""
+
+    others_cores: float
+    origins: dict[str, Provenance]
+    greedy: dict[str, float | None]
+    """Returns of the last policies without exploration, by the name of the run."""
+
+
+def _known_before(folder: Path) -> _Known:
+    before = read_before(folder)
+    ended = [run for run in before.get("runs", ()) if is_finished(run)]
+    greedy = {Path(run["run_dir"]).name: run["greedy_return"] for run in ended}
+    return _Known(before.get("others_cores", 0.0), before.get("origins", {}), greedy)
 
 
 def check(contest: Contest, machine: Machine) -> None:
@@ -132,16 +150,11 @@ def _title(contest: Contest) -> str:
 
 
 def _report(
-    contest: Contest,
-    done: dict[str, Summary],
-    folder: Path,
-    machine: Machine,
-    others: float,
-    origins: dict[str, Provenance],
+    contest: Contest, done: dict[str, Summary], folder: Path, machine: Machine, known: _Known
 ) -> Comparison:
     lags = [one.config.max_lag for one in contest.contestants]
     runs = [
-        _figures(turn, done[turn.name], folder / turn.name, lags, machine)
+        _figures(turn, done[turn.name], folder / turn.name, lags, machine, known)
         for turn in contest.turns
         if turn.name in done
     ]
@@ -151,19 +164,20 @@ def _report(
     missing = [turn.name for turn in contest.turns if turn.name not in ended]
     lengths = [len(run["curve"]) for run in runs if is_finished(run)]
     points = round(median(lengths)) if lengths else 0
-    origin = combine([origins[name] for name in origins if name in ended] or [provenance()])
+    made_by = [origin for name, origin in known.origins.items() if name in ended]
+    origin = combine(made_by or [provenance()])
     report = Comparison(
         command=contest.command,
         env=contest.reference.config.env_name,
         target_return=target,
         reference=contest.reference.name,
         seeds=list(contest.seeds),
-        others_cores=others,
+        others_cores=known.others_cores,
         missing=missing,
         styles=styles,
         says=words.say_all(styles, target),
         notes=[
-            *words.notes(styles, missing, target, points, others),
+            *words.notes(styles, missing, target, points, known.others_cores),
             *words.notes_of_origin(origin),
         ],
         time=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -171,17 +185,22 @@ def _report(
         run_dir=str(folder),
         picture=None,
         settings={**read_before(folder).get("settings", {}), **settings_of(contest)},
-        origins=origins,
+        origins=known.origins,
         runs=runs,
     )
     return cast("Comparison", to_plain(report))
 
 
 def _figures(
-    turn: Turn, summary: Summary, run_dir: Path, lags: Sequence[int], machine: Machine
+    turn: Turn,
+    summary: Summary,
+    run_dir: Path,
+    lags: Sequence[int],
+    machine: Machine,
+    known: _Known,
 ) -> RunFigures:
     bound = _bound(turn.config, run_dir, lags, machine) if is_finished(summary) else None
-    return read_figures(turn.contestant, summary, run_dir, bound)
+    return read_figures(turn.contestant, summary, run_dir, bound, known.greedy.get(turn.name))
 
 
 def _bound(config: RunConfig, run_dir: Path, lags: Sequence[int], machine: Machine) -> Bound | None:

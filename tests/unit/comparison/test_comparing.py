@@ -1,6 +1,7 @@
 """Running a comparison, stopping it, and continuing it."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tests.fakes.comparison import contest
 from tianji.comparison import compare as module
 from tianji.comparison import folder as folders
-from tianji.comparison import picture
+from tianji.comparison import greedy, picture
 from tianji.comparison import provenance as origins
 from tianji.comparison.compare import run_comparison
 from tianji.comparison.folder import set_aside
@@ -35,7 +36,9 @@ class Runner:
             child.folder.mkdir()
             line = {"wall_s": 1.0, "env_steps": 256, "mean_return_100": 3.0}
             (child.folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
-            facts = {"stopped_because": because, "first_cause": "it broke"}
+            facts = {"stopped_because": because, "first_cause": "it broke", "checkpoint": "saved"}
+            if because == "unsaved":
+                facts |= {"stopped_because": "max_env_steps", "checkpoint": None}
             write_summary(child.folder, build_summary(child.config, child.folder, facts, line))
             child._process = Ended()
 
@@ -52,6 +55,7 @@ def run(tmp_path, monkeypatch):
     """Compare in a folder of its own; returns the report and what was run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(picture, "draw", lambda _report, path: path.touch())
+    monkeypatch.setattr("tianji.trained.evaluate.evaluate_run", lambda *_, **__: {"mean": 5.0})
 
     def compare(asked=None, endings=(), name="mine"):
         runner = Runner(endings)
@@ -94,6 +98,24 @@ def test_a_comparison_that_was_stopped_continues_with_what_is_missing(run, tmp_p
     assert sorted(started) == ["impala-s2", "tianji-s2"]
     assert report["missing"] == []
     assert (tmp_path / "mine" / "tianji-s2-unfinished-1").is_dir(), "nothing is deleted"
+
+
+def test_the_last_policy_of_every_run_plays_without_exploration_once(run, monkeypatch):
+    played = []
+
+    def evaluate(run_dir, episodes, seed, checkpoint):
+        assert checkpoint == "latest" and episodes == greedy.EPISODES
+        played.append(run_dir.name)
+        return {"mean": 10.0 * seed}
+
+    monkeypatch.setattr("tianji.trained.evaluate.evaluate_run", evaluate)
+    stopped = {"tianji-s2": "interrupted", "impala-s1": "unsaved"}
+    report, _ = run(endings=stopped)
+    found = {Path(one["run_dir"]).name: one["greedy_return"] for one in report["runs"]}
+    assert found == {"tianji-s1": 10, "impala-s1": None, "impala-s2": 20, "tianji-s2": None}
+    report, _ = run()
+    assert sorted(played) == ["impala-s2", "tianji-s1", "tianji-s2"], "each once"
+    assert report["styles"][0]["greedy_return"]["value"] == 15
 
 
 def test_a_run_that_failed_is_told_and_tried_again(run):
