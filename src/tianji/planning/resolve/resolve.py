@@ -118,6 +118,7 @@ def resolve(
         num_rows=slots.layout.num_rows,
         keeps_final=probe.keeps_final,
         layout=slots.layout.to_json(),
+        spaces=probe.spaces.in_words,
         slot_bytes=slots.layout.slot_bytes,
         num_slots=slots.num_slots,
         replay_rows=0 if slots.replay is None else slots.replay.capacity,
