@@ -51,12 +51,8 @@ from tianji.planning.planned import Planned
 from tianji.planning.planner import gathers, plan_again, plan_run, probe_tasks
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.one_group import program_for
-from tianji.records import (
-    Event,
-    GatherRule,
-    Summary,
-    SummaryFacts,
-)
+from tianji.records import GatherRule, Summary, SummaryFacts
+from tianji.reports import Event
 from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
 from tianji.trace.spans import SPANS_FOLDER
