@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_impala
-from tianji.algorithms.actor_critic.experience import Experience, Preprocessor, approximate_kl
+from tianji.algorithms.actor_critic.experience import Experience, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import PaddedPart, TracedSteps, UnrollPart, padded_part
 from tianji.algorithms.interface import Minibatch
