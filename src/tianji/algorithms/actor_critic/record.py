@@ -64,12 +64,16 @@ def check_with_memory(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
+build_model = later("actor_critic.model", "build_model")
+build_acting = later("actor_critic.policy", "StochasticActing")
+build_value = later("actor_critic.policy", "build_value")
+export = later("actor_critic.model", "export")
 actor_critic = partial(
     Algorithm,
     fields=fields,
-    build_model=later("actor_critic.model", "build_model"),
-    build_acting=later("actor_critic.policy", "StochasticActing"),
-    export=later("actor_critic.model", "export"),
-    build_value=later("actor_critic.policy", "build_value"),
+    build_model=build_model,
+    build_acting=build_acting,
+    export=export,
+    build_value=build_value,
 )
 """Makes the record of an algorithm whose networks and acting are those of this folder."""
