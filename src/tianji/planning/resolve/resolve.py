@@ -34,6 +34,7 @@ from tianji.planning.resolve.slots import (
     count_processes,
     estimated_memory,
     plan_slots,
+    reserve_note,
 )
 from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
@@ -371,6 +372,7 @@ def _notes(
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, run.config, steps_per_version)
     warning = None if slots.limiter is None else limiter_warning(slots.limiter)
+    reserve = reserve_note(slots, run.config)
     return (
         f"{counted(len(machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "
@@ -379,6 +381,7 @@ def _notes(
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
         *((warning,) if warning else ()),
+        *((reserve,) if reserve else ()),
         *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )
