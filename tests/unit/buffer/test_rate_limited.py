@@ -40,7 +40,7 @@ class LimitedRig(Rig):
             plan = RateLimitedPlan(self.limits, SAMPLED, STEPS)
             table = ReplayTable(self.stream.num_lanes, KEPT_ROWS * LAYOUT.num_envs)
             store = make_replay(
-                self.stream, LAYOUT, KEPT_ROWS, updates_per_batch=MINIBATCHES, warmup=0
+                self.stream, LAYOUT, KEPT_ROWS, updates_per_batch=MINIBATCHES, keeps_ratio=False
             )
         else:
             plan = RateLimitedPlan(self.limits, BATCH, 1)
