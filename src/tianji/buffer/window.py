@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tianji.balance.reserve import Reserve, reserve_unrolls
+from tianji.balance.lead import Lead, lead_unrolls
 from tianji.balance.set_point import SetPoint
 from tianji.balance.turns import ParkingState, Turns, after_version, after_wait
 from tianji.buffer.interface import Entry, Gate, by_age
@@ -70,8 +70,8 @@ class RatioWindow(Gate):
         self._late_since_ns = 0
         """Time at which the version that is due began to wait for late unrolls; 0: it does not."""
         self._warmup = WarmUp(plan.point, num_actors) if plan.stores_copies else None
-        most_ahead = reserve_unrolls(plan.point, plan.max_lag) if plan.stores_copies else 0
-        self._reserve = Reserve(most_ahead)
+        most_ahead = lead_unrolls(plan.point, plan.max_lag) if plan.stores_copies else 0
+        self._lead = Lead(most_ahead)
         self._ahead_before = 0
         """Unrolls that were stored ahead when the run was saved."""
         self._may_park = plan.may_park and not is_serial and num_actors > 1
@@ -88,7 +88,7 @@ class RatioWindow(Gate):
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
         enters = self._warmup is not None and self._warmup.takes(stamp.actor)
-        if not enters and self._reserve.num_unrolls and stamp.oldest_version >= self._oldest():
+        if not enters and self._lead.num_unrolls and stamp.oldest_version >= self._oldest():
             self._entered.append(Entry(stamp, None, self.version))
             self._num_entered += 1
             return True
@@ -120,7 +120,7 @@ class RatioWindow(Gate):
         lanes = self.lanes
         lanes.has_changed = False
         budget = self._allowed() - self._started()
-        if self._warmup is not None and (self._versions_made == 0 or self._reserve.num_unrolls):
+        if self._warmup is not None and (self._versions_made == 0 or self._lead.num_unrolls):
             in_slots = sum(entry.slot is not None for entry in self._waiting)
             room = self._warmup.most_in_slots - in_slots - lanes.turns.num_outstanding
             budget = min(budget, room)
@@ -129,7 +129,7 @@ class RatioWindow(Gate):
         lanes.receiver.expect(max(1, self._needed() - self._kept()))
 
     def _allowed(self) -> int:
-        return self._point.allowed(self._versions_made) + self._reserve.num_unrolls
+        return self._point.allowed(self._versions_made) + self._lead.num_unrolls
 
     def _kept(self) -> int:
         return self._num_entered + len(self._waiting)
@@ -143,7 +143,7 @@ class RatioWindow(Gate):
 
     def may_take(self) -> bool:
         if self._kept() < self._needed():
-            self._reserve.learner_waits()
+            self._lead.learner_waits()
             self._wake_more()
             return False
         return not self._waits_for_late()
@@ -176,7 +176,7 @@ class RatioWindow(Gate):
         missing = max(0, self._needed() - self._num_entered)
         if len(self._waiting) < missing:
             return None
-        count = len(self._waiting) if self._reserve.num_unrolls else missing
+        count = len(self._waiting) if self._lead.num_unrolls else missing
         self._waiting.sort(key=by_age)
         entering, self._waiting = self._entered + self._waiting[:count], self._waiting[count:]
         self._entered = []
@@ -203,7 +203,7 @@ class RatioWindow(Gate):
         kept = self._kept()
         if self._may_park:
             self._park(after_version(self._parking, is_ahead=kept >= self._allowed()))
-        self._reserve.version_made(is_ahead=kept >= self._point.allowed(self._versions_made))
+        self._lead.version_made(is_ahead=kept >= self._point.allowed(self._versions_made))
         self.version = version
         self._versions_made += 1
         self._deal()

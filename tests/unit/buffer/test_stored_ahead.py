@@ -3,12 +3,12 @@
 import pytest
 
 from tests.unit.buffer.rig import STEPS, Rig
-from tianji.balance.reserve import PATIENCE
+from tianji.balance.lead import PATIENCE
 
 POINT = (2, 18, 1)
-RESERVE = 4
+LEAD = 4
 """Of this set-point: a fifth of 20 unrolls."""
-AHEAD = 2 + 2 + RESERVE
+AHEAD = 2 + 2 + LEAD
 """Unrolls that may be there for the next version and beyond it."""
 
 
@@ -129,7 +129,7 @@ def test_unrolls_that_waited_before_enter_with_the_next_batch():
 
 def test_steady_production_has_the_lag_of_the_set_point_again():
     rig = uneven()
-    for _ in range(PATIENCE + RESERVE):
+    for _ in range(PATIENCE + LEAD):
         fill(rig)
         rig.finish(rig.take())
     counts = rig.buffer.lag.counts()

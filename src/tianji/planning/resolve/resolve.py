@@ -33,8 +33,8 @@ from tianji.planning.resolve.slots import (
     Slots,
     count_processes,
     estimated_memory,
+    lead_note,
     plan_slots,
-    reserve_note,
 )
 from tianji.planning.solve.demand import Demand, RunMemory
 from tianji.wording import counted
@@ -372,7 +372,7 @@ def _notes(
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, run.config, steps_per_version)
     warning = None if slots.limiter is None else limiter_warning(slots.limiter)
-    reserve = reserve_note(slots, run.config)
+    lead = lead_note(slots, run.config)
     return (
         f"{counted(len(machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "
@@ -381,7 +381,7 @@ def _notes(
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
         *((warning,) if warning else ()),
-        *((reserve,) if reserve else ()),
+        *((lead,) if lead else ()),
         *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
-from tianji.balance.reserve import reserve_unrolls
+from tianji.balance.lead import lead_unrolls
 from tianji.balance.set_point import SetPoint
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout, own_layout
@@ -160,12 +160,12 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     return slots
 
 
-def reserve_note(slots: Slots, config: RunConfig) -> str | None:
+def lead_note(slots: Slots, config: RunConfig) -> str | None:
     """Return what is stored ahead while production is uneven; None if nothing is."""
     if slots.replay is None or config.balance != "paced":
         return None
     point = SetPoint(slots.per_version, slots.warmup_unrolls, slots.lag_target)
-    count = reserve_unrolls(point, config.max_lag)
+    count = lead_unrolls(point, config.max_lag)
     if not count:
         return None
     return (

@@ -1,8 +1,8 @@
-"""The reserve: more is stored ahead while the learner runs dry again and again."""
+"""The lead: more is stored ahead while the learner runs dry again and again."""
 
 import pytest
 
-from tianji.balance.reserve import PATIENCE, Evenness, Reserve, after_version, reserve_unrolls
+from tianji.balance.lead import PATIENCE, Evenness, Lead, after_version, lead_unrolls
 from tianji.balance.set_point import SetPoint
 
 
@@ -58,18 +58,18 @@ def test_a_version_that_waited_and_found_all_at_its_end_counts_as_both():
         ((4, 64, 0), 2, 0),
     ],
 )
-def test_the_reserve_is_a_fifth_of_what_the_first_version_needs(point, max_lag, num_unrolls):
-    assert reserve_unrolls(SetPoint(*point), max_lag) == num_unrolls
+def test_the_lead_is_a_fifth_of_what_the_first_version_needs(point, max_lag, num_unrolls):
+    assert lead_unrolls(SetPoint(*point), max_lag) == num_unrolls
 
 
-def test_the_reserve_is_open_only_while_production_is_uneven():
-    reserve = Reserve(5)
+def test_there_is_a_lead_only_while_production_is_uneven():
+    lead = Lead(5)
     for _ in range(2):
-        assert reserve.num_unrolls == 0
-        reserve.version_made(is_ahead=True)
-        reserve.learner_waits()
-        reserve.version_made(is_ahead=False)
-    assert reserve.num_unrolls == 5
+        assert lead.num_unrolls == 0
+        lead.version_made(is_ahead=True)
+        lead.learner_waits()
+        lead.version_made(is_ahead=False)
+    assert lead.num_unrolls == 5
     for _ in range(PATIENCE):
-        reserve.version_made(is_ahead=True)
-    assert reserve.num_unrolls == 0
+        lead.version_made(is_ahead=True)
+    assert lead.num_unrolls == 0

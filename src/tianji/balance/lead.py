@@ -1,14 +1,14 @@
-"""The reserve of a replay store: what actors store ahead while production is uneven. Counts only;
-no clock, no I/O.
+"""The lead: unrolls that actors store ahead in a replay store while production is uneven. Counts
+only; no clock, no I/O.
 
 What makes up for a time of slow production is what was stored before it. In a queue that costs lag,
 one version for each version stored. In a replay store it does not: the lag of an unroll ends when
 it enters the store. So while production is uneven, unrolls enter a replay store when they arrive,
-and actors may start R unrolls more than the set-point allows:
+and actors may start N unrolls more than the set-point allows:
 
-    started < W + B (v + 1 + lag_target) + R         R = 2 x ERROR_SHARE x (W + B)
+    started < W + B (v + 1 + lag_target) + N         N = 2 x ERROR_SHARE x (W + B)
 
-The price is that up to R unrolls are in the store before their share of the samples is due. That is
+The price is that up to N unrolls are in the store before their share of the samples is due. That is
 as much as the window of Acme's limiter lets the ratio vary.
 
 Production is uneven if the learner has run dry twice within PATIENCE versions: all that the
@@ -24,11 +24,11 @@ from tianji.balance.samples_per_insert import ERROR_SHARE
 from tianji.balance.set_point import SetPoint
 
 PATIENCE = 128
-"""A reserve of a few versions gains little if the learner runs dry less often than this."""
+"""A lead of a few versions gains little if the learner runs dry less often than this."""
 
 
-def reserve_unrolls(point: SetPoint, max_lag: int) -> int:
-    """Return R. It is 0 in serial training, and with max_lag 1: an unroll in work may then see one
+def lead_unrolls(point: SetPoint, max_lag: int) -> int:
+    """Return N. It is 0 in serial training, and with max_lag 1: an unroll in work may then see one
     new version at most, so that the learner could not use up what is stored any faster."""
     return int(2 * ERROR_SHARE * point.due(0)) if point.lag_target and max_lag > 1 else 0
 
@@ -59,10 +59,10 @@ def after_version(state: Evenness, has_waited: bool, is_ahead: bool) -> Evenness
     )
 
 
-class Reserve:
-    """Says how many unrolls may be stored ahead.
+class Lead:
+    """Watches how even production is.
 
-    num_unrolls: 0 while production is even.
+    num_unrolls: unrolls that may be stored ahead now; 0 while production is even.
     """
 
     def __init__(self, most: int) -> None:
