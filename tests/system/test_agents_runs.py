@@ -48,7 +48,7 @@ def test_the_shared_policy_is_exported_like_any_other(tmp_path, monkeypatch):
 )
 def test_local_without_lag_equals_inline(algorithm, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shared = {**EXITS, "algorithm": algorithm, "num_actors": 2, "max_lag": 0, "max_env_steps": 1500}
+    shared = {**EXITS, "algorithm": algorithm, "num_actors": 1, "max_lag": 0, "max_env_steps": 1500}
     one, other = (
         learned(saved_state(run(engine=engine, **shared)["run_dir"]))
         for engine in ("inline", "local")

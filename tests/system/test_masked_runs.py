@@ -42,7 +42,7 @@ def comparable(state):
 )
 def test_local_without_lag_equals_inline(algorithm, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shared = {**DOORS, "algorithm": algorithm, "num_actors": 2, "max_lag": 0, "max_env_steps": 1500}
+    shared = {**DOORS, "algorithm": algorithm, "num_actors": 1, "max_lag": 0, "max_env_steps": 1500}
     states = [
         comparable(saved_state(run(engine=engine, **shared)["run_dir"]))
         for engine in ("inline", "local")
