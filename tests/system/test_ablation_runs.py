@@ -25,7 +25,7 @@ ABLATIONS = [name for name, style in STYLES.items() if style.kind == "ablation"]
 
 QUICK = ("dropping", "reverb")
 """Those with parts of their own that no test below has in processes; tests/contracts/test_style.py
-runs all styles in one process."""
+runs all ablations in one process."""
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ABLATIONS if name not in QUICK]
 
 

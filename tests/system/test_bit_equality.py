@@ -54,9 +54,12 @@ def test_local_without_lag_equals_inline(name, num_actors, tmp_path, monkeypatch
     [(PPO, "gru"), (IMPALA, "lstm")],
     ids=["ppo-gru", "impala-lstm"],
 )
-def test_local_without_lag_equals_inline_with_a_memory(algorithm, memory, tmp_path, monkeypatch):
+@pytest.mark.parametrize("num_actors", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_local_without_lag_equals_inline_with_a_memory(
+    num_actors, algorithm, memory, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    shared = {"algorithm": algorithm, "num_actors": 1, "max_lag": 0, "max_env_steps": 1000,
+    shared = {"algorithm": algorithm, "num_actors": num_actors, "max_lag": 0, "max_env_steps": 1000,
               "model": {"memory": memory, "memory_size": 8}}  # fmt: skip
     one, other = (saved_state(run(engine=e, **shared)["run_dir"]) for e in ("inline", "local"))
     names = [name for name in one if name.startswith((".weights", ".state.update"))]

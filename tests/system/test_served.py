@@ -15,6 +15,7 @@ CASES = {
 }
 SLOW = {
     "ppo": {"env": "CartPole-v1", "algorithm": PPO},
+    "ppo, continuous actions of two actors": {"env": "Pendulum-v1", "algorithm": PPO},
     "impala": {"env": "CartPole-v1", "algorithm": IMPALA},
     "dqn": {"env": "CartPole-v1", "algorithm": DQN},
 }
