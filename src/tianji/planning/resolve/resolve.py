@@ -35,6 +35,7 @@ from tianji.planning.resolve.slots import (
     Slots,
     count_processes,
     estimated_memory,
+    lead_note,
     plan_slots,
 )
 from tianji.planning.solve.demand import Demand, RunMemory
@@ -374,6 +375,7 @@ def _notes(
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, run.config, steps_per_version)
     warning = None if slots.limiter is None else limiter_warning(slots.limiter)
+    lead = lead_note(slots, run.config)
     return (
         f"{counted(len(machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "
@@ -382,6 +384,7 @@ def _notes(
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
         *((warning,) if warning else ()),
+        *((lead,) if lead else ()),
         *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )

@@ -19,6 +19,8 @@ from tianji.algorithms.interface import (
     ReplayCadence,
 )
 from tianji.algorithms.registry import load_algorithm
+from tianji.balance.lead import lead_unrolls
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout, own_layout
 from tianji.channels.board import NUM_COPIES
@@ -36,6 +38,7 @@ from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
 from tianji.types import Field
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -173,6 +176,20 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
+
+
+def lead_note(slots: Slots, config: RunConfig) -> str | None:
+    """Return what is stored ahead while production is uneven; None if nothing is."""
+    if slots.replay is None or config.balance != "paced":
+        return None
+    point = SetPoint(slots.per_version, slots.warmup_unrolls, slots.lag_target)
+    count = lead_unrolls(point, config.max_lag)
+    if not count:
+        return None
+    return (
+        f"While production is uneven, actors store up to {counted(count, 'unroll')} ahead in the "
+        "replay store."
+    )
 
 
 def _item_fields(cadence: Cadence) -> tuple[Field, ...]:
