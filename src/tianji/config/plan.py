@@ -83,6 +83,9 @@ class RunPlan(Record):
     """Final observations have fields of their own (see envs/interface.py)."""
     layout: dict[str, Any]
     """The fields of a slot (channels/layout.py)."""
+    spaces: dict[str, str] = {}
+    """What kinds of values `observation` and `action` are, in words; empty where an earlier TianJi
+    wrote the plan."""
     slot_bytes: int
     num_slots: int
     replay_rows: int

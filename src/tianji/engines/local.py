@@ -28,7 +28,8 @@ from tianji.engines.supervise.watched import WatchedWorker
 from tianji.errors import TianjiError
 from tianji.programs.groups import in_group
 from tianji.programs.program import Program
-from tianji.records import DoneReport, Event, Report, StoppedBecause
+from tianji.records import StoppedBecause
+from tianji.reports import DoneReport, Event, Report
 
 if TYPE_CHECKING:
     from tianji.gateways.gateway import Gateway

@@ -17,7 +17,8 @@ from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
-from tianji.records import Event, StoppedBecause
+from tianji.records import StoppedBecause
+from tianji.reports import Event
 from tianji.types import Clock
 
 

@@ -23,16 +23,14 @@ from tianji.records import (
     NO_METRICS,
     NO_ROUNDS,
     NOTHING_LEARNED,
-    BoardBytes,
     Evaluation,
-    EventKind,
     Gathering,
     GatherRule,
     LearnerMetrics,
     Level,
     Metrics,
-    Report,
 )
+from tianji.reports import BoardBytes, EventKind, Report
 from tianji.types import Clock, Episode
 
 LEVELS: dict[EventKind, Level] = {

@@ -21,7 +21,7 @@ from tianji.engines.agents.messages import Door, GroupOrder, Question, Span
 from tianji.engines.spec import RunSpec
 from tianji.errors import TianjiError, UsageError
 from tianji.programs.program import SUPERVISOR
-from tianji.records import Event, EventKind, Report
+from tianji.reports import Event, EventKind, Report
 from tianji.wording import counted
 
 POLL_S = 0.25

@@ -53,7 +53,8 @@ from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_of, group_program
 from tianji.programs.program import SUPERVISOR, Program
-from tianji.records import Event, LinkFigures, Report
+from tianji.records import LinkFigures
+from tianji.reports import Event, Report
 
 
 class Agent:

@@ -31,7 +31,8 @@ from tianji.errors import TianjiError, UsageError
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_read_by
 from tianji.programs.program import Program
-from tianji.records import Event, LinkFigures, StoppedBecause
+from tianji.records import LinkFigures, StoppedBecause
+from tianji.reports import Event
 
 POLL_S = 0.25
 MIX_S = 0.05

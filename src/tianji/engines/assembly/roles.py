@@ -65,7 +65,8 @@ from tianji.learner.shared_mix import SharedMix
 from tianji.learner.training import Training
 from tianji.models.tensors import Snapshot, flatten
 from tianji.programs.program import Program, Role
-from tianji.records import BoardBytes, BuiltReport, Evaluation, EvaluationReport
+from tianji.records import Evaluation
+from tianji.reports import BoardBytes, BuiltReport, EvaluationReport
 from tianji.trace.parts import (
     trace_acting,
     trace_batches,

@@ -10,7 +10,8 @@ from tianji.balance.drift import Drift, Finding, Seen, Speeds
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import RunPlan
 from tianji.observe.watch import Watch
-from tianji.records import Imbalance, ImbalanceReport, Measured
+from tianji.records import Measured
+from tianji.reports import Imbalance, ImbalanceReport
 from tianji.types import Clock
 
 Replan: TypeAlias = Callable[[Speeds], bool]

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import NUM_COPIES
+from tianji.config.advice import advise
 from tianji.config.machine import Machine
 from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_balance import check_balance
@@ -33,6 +35,7 @@ from tianji.planning.resolve.slots import (
     Slots,
     count_processes,
     estimated_memory,
+    lead_note,
     plan_slots,
 )
 from tianji.planning.solve.demand import Demand, RunMemory
@@ -117,6 +120,7 @@ def resolve(
         num_rows=slots.layout.num_rows,
         keeps_final=probe.keeps_final,
         layout=slots.layout.to_json(),
+        spaces=probe.spaces.in_words,
         slot_bytes=slots.layout.slot_bytes,
         num_slots=slots.num_slots,
         replay_rows=0 if slots.replay is None else slots.replay.capacity,
@@ -210,10 +214,10 @@ def staleness(cadence: Cadence) -> float:
 def _check_algorithm(config: RunConfig, probe: Probe) -> None:
     algorithm = load_algorithm(config.algorithm.name)
     if config.model.memory != "none" and not algorithm.remembers:
+        ways = {"model.memory": "none"}, {ALGORITHM_NAME: "ppo"}, {ALGORITHM_NAME: "impala"}
         raise UsageError(
             f"model.memory is '{config.model.memory}', and {algorithm.name} does not learn from "
-            "whole sequences (Algorithm.remembers). Use --model.memory none, or --algorithm ppo or "
-            "impala."
+            f"whole sequences (Algorithm.remembers). {advise(config, *ways)}"
         )
     algorithm.check(probe.spaces, config)
 
@@ -378,6 +382,7 @@ def _notes(
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, run.config, steps_per_version)
     warning = None if slots.limiter is None else limiter_warning(slots.limiter)
+    lead = lead_note(slots, run.config)
     return (
         f"{counted(len(machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "
@@ -386,6 +391,7 @@ def _notes(
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
         *((warning,) if warning else ()),
+        *((lead,) if lead else ()),
         *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )
