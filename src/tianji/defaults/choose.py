@@ -1,0 +1,97 @@
+"""Settings for an environment that comes without a preset: rules look at it and choose.
+
+    resolved = resolve(None, [Assignment("--env", "CartPole-v1", is_text=True)])
+    resolved.config, resolved.reasons
+
+The rules' values take the place of a preset: what the person sets wins, one by one. The config of
+the run holds all values, so that nothing is chosen again when it is resumed or loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tianji.config import overrides
+from tianji.config.files import Preset, load_preset
+from tianji.config.overrides import Resolved, algorithm_of, env_of
+from tianji.config.run import RunConfig
+from tianji.config.schema import ALGORITHM, ENV_KWARGS, flat, nested
+from tianji.config.values import Assignment, Values, assign_all, from_mapping
+from tianji.defaults.facts import facts_of
+from tianji.defaults.rules import ALGORITHMS, suggest
+from tianji.display.stream import tell_progress, tell_while_slow
+from tianji.envs.build import EnvSources, Probe, probe_all
+from tianji.envs.masks import AUTO_MASK
+from tianji.errors import UsageError
+
+
+def make_config(preset: str | None = None, **values: Any) -> RunConfig:
+    """Return the config of `tianji.train`; notes and reasons go to the log."""
+    resolved = resolve(preset, from_mapping(values))
+    for note in (*resolved.notes, *resolved.reasons):
+        logging.getLogger("tianji").warning(note)
+    return resolved.config
+
+
+def resolve(
+    preset: str | None, asked: Sequence[Assignment], env: EnvSources | None = None
+) -> Resolved:
+    """Combine what rules choose, a preset and settings into one validated record.
+
+    A preset that names an algorithm is complete: nothing is chosen then, nor without an
+    environment. env: what makes the environment, where its name alone does not.
+    """
+    base = Preset("", "", {}) if preset is None else load_preset(preset)
+    written = [*from_mapping(base.config), *asked]
+    if env_of(written) is None or algorithm_of(from_mapping(base.config)) is not None:
+        return overrides.resolve(preset, asked)
+    named = algorithm_of(asked)
+    checked = _check(preset, asked, (named,) if named else ALGORITHMS)
+    probe = _look(_values(written, checked.config.algorithm.name), env)
+    suggestion = suggest(facts_of(probe), named)
+    chosen = nested({**suggestion.values, **_flat(base.config)})
+    resolved = overrides.resolve(replace(base, config=chosen), asked)
+    return replace(resolved, reasons=suggestion.reasons)
+
+
+def _check(preset: str | None, asked: Sequence[Assignment], algorithms: Sequence[str]) -> Resolved:
+    """Find mistakes before anything of the environment runs: the settings must fit an algorithm
+    that may be chosen."""
+    errors: list[UsageError] = []
+    for name in algorithms:
+        try:
+            return overrides.resolve(preset, [*asked, Assignment(ALGORITHM, name)])
+        except UsageError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _values(written: Sequence[Assignment], algorithm: str) -> Values:
+    values: Values = {}
+    assign_all(values, written, algorithm)  # its mistakes were found before
+    return values
+
+
+def _look(values: Values, env: EnvSources | None) -> Probe:
+    """Try out the environment for some milliseconds."""
+    named = tuple(values.get("envs", ())) or str(values.get("env"))
+    source: EnvSources = env or named
+    with (
+        tell_progress(values.get("observe.display", "auto")) as tell,
+        tell_while_slow(tell, f"Trying out {named}"),
+    ):
+        return probe_all(
+            source,
+            values.get(ENV_KWARGS, {}),
+            timed=True,
+            action_mask=str(values.get("action_mask", AUTO_MASK)),
+            looks_at_rewards=True,
+        )
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a preset by path; an algorithm that is left open is none of them."""
+    return {path: value for path, value in flat(config).items() if path != ALGORITHM}
