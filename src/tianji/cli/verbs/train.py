@@ -34,7 +34,9 @@ USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"
 ABOUT = """\
 Train a policy. Options override the settings of the preset. Write them as `--key value`, \
 `--key=value`, `--flag` or `--no-flag`; the full name of a setting works too (--algorithm.gamma). \
-Without arguments this trains PPO on CartPole-v1.
+Without arguments this trains PPO on CartPole-v1. With --env and no preset, rules try out the \
+environment for a fraction of a second, choose the algorithm (unless you name one) and its \
+numbers, and say why; what you set wins, and config.yaml of the run holds all values.
 
 --seeds N trains N times, with the seeds --seed, --seed + 1 and so on. The runs share the cores of \
 this machine. Each has a folder of its own in one common folder, and one picture shows them all.
