@@ -49,24 +49,35 @@ def resolve(
     if env_of(written) is None or algorithm_of(from_mapping(base.config)) is not None:
         return overrides.resolve(preset, asked)
     named = algorithm_of(asked)
-    checked = _check(preset, asked, (named,) if named else ALGORITHMS)
-    probe = _look(_values(written, checked.config.algorithm.name), env)
-    suggestion = suggest(facts_of(probe), named)
+    fitting = _fitting(preset, asked, (named,) if named else ALGORITHMS)
+    probe = _look(_values(written, fitting[0]), env)
+    is_open = named is None and len(fitting) > 1
+    suggestion = suggest(facts_of(probe), None if is_open else fitting[0])
+    reasons = suggestion.reasons
+    if named is None and not is_open:
+        reasons = (f"Algorithm {fitting[0]}: it has all the settings that you gave.", *reasons)
     chosen = nested({**suggestion.values, **_flat(base.config)})
     resolved = overrides.resolve(replace(base, config=chosen), asked)
-    return replace(resolved, reasons=suggestion.reasons)
+    return replace(resolved, reasons=reasons)
 
 
-def _check(preset: str | None, asked: Sequence[Assignment], algorithms: Sequence[str]) -> Resolved:
-    """Find mistakes before anything of the environment runs: the settings must fit an algorithm
-    that may be chosen."""
+def _fitting(
+    preset: str | None, asked: Sequence[Assignment], algorithms: Sequence[str]
+) -> list[str]:
+    """Return the algorithms that the person's settings fit. Mistakes are found here, before
+    anything of the environment runs."""
+    fitting: list[str] = []
     errors: list[UsageError] = []
     for name in algorithms:
         try:
-            return overrides.resolve(preset, [*asked, Assignment(ALGORITHM, name)])
+            overrides.resolve(preset, [*asked, Assignment(ALGORITHM, name)])
         except UsageError as error:
             errors.append(error)
-    raise errors[0]
+        else:
+            fitting.append(name)
+    if not fitting:
+        raise errors[0]
+    return fitting
 
 
 def _values(written: Sequence[Assignment], algorithm: str) -> Values:

@@ -17,13 +17,13 @@ from typing import Any
 
 from tianji.config.run import RunConfig
 from tianji.config.schema import load_algorithm_config
-from tianji.config.settings import list_settings
+from tianji.config.settings import ALGORITHM_NAME, list_settings
 from tianji.defaults.facts import Facts
 
 ALGORITHMS = ("ppo", "sac")
 """What choose_algorithm() may choose, the usual one first."""
-SLOW_STEP_S = 0.005
-"""From here on an update of SAC on one core is shorter than a step of the environment."""
+SLOW_STEP_S = 0.01
+"""From here on a step takes longer than the update of SAC that follows it."""
 NUM_ENVS: int = RunConfig.model_fields["num_envs"].default
 
 
@@ -48,7 +48,7 @@ class Suggestion:
     @property
     def values(self) -> dict[str, Any]:
         """Return all settings by path."""
-        found: dict[str, Any] = {"algorithm.name": self.algorithm}
+        found: dict[str, Any] = {ALGORITHM_NAME: self.algorithm}
         for choice in self.choices:
             found |= choice.values
         return found
@@ -61,10 +61,9 @@ class Suggestion:
 
 def suggest(facts: Facts, algorithm: str | None = None) -> Suggestion:
     """Apply every rule. algorithm: the one that the person named; None: a rule chooses it."""
-    chosen = choose_algorithm(facts) if algorithm is None else Choice({}, "")
-    name = algorithm or str(chosen.values["algorithm.name"])
+    found = [] if algorithm else [choose_algorithm(facts)]
+    name = algorithm or str(found[0].values[ALGORITHM_NAME])
     known = {setting.path for setting in list_settings(load_algorithm_config(name))}
-    found = [chosen] if chosen.because else []
     for rule in RULES:
         choice = rule(facts)
         if choice is not None and choice.values.keys() <= known:
@@ -77,7 +76,7 @@ def choose_algorithm(facts: Facts) -> Choice:
     is_slow = facts.step_s is not None and facts.step_s >= SLOW_STEP_S
     if is_slow and facts.actions == "bounded" and not facts.sees_images and facts.num_agents == 1:
         return Choice(
-            {"algorithm.name": "sac"},
+            {ALGORITHM_NAME: "sac"},
             f"Algorithm sac: actions are bounded numbers, and a step takes {_ms(facts.step_s)}, so "
             "learning much from each step is worth more than quick updates.",
         )
@@ -85,7 +84,7 @@ def choose_algorithm(facts: Facts) -> Choice:
         why = "it learns with any actions and observations."
     else:
         why = f"{_step(facts)}, and it learns most in a given time from steps that cost little."
-    return Choice({"algorithm.name": "ppo"}, f"Algorithm ppo: {why}")
+    return Choice({ALGORITHM_NAME: "ppo"}, f"Algorithm ppo: {why}")
 
 
 def fit_agents(facts: Facts) -> Choice | None:

@@ -99,9 +99,13 @@ def test_mistakes_are_found_before_the_environment_is_tried_out(line, message):
         resolve(f"--env CartPole-v1 {line}")
 
 
-def test_settings_of_any_algorithm_that_may_be_chosen_are_no_mistake_yet():
-    with pytest.raises(UsageError, match="sac has it; this run uses ppo"):
-        resolve("--env tianji.envs.worlds:Continuous --initial-temperature 0.1")
+@pytest.mark.parametrize(
+    ("setting", "name"), [("--initial-temperature 0.1", "sac"), ("--epochs 3", "ppo")]
+)
+def test_a_setting_that_one_algorithm_alone_has_decides_for_it(setting, name):
+    resolved = resolve(f"--env tianji.envs.worlds:Continuous {setting}")
+    assert resolved.config.algorithm.name == name
+    assert resolved.reasons[0] == f"Algorithm {name}: it has all the settings that you gave."
 
 
 def test_what_a_config_was_made_from_gives_it_again_without_a_look(monkeypatch):

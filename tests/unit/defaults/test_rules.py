@@ -30,7 +30,7 @@ def test_an_ordinary_environment_gets_the_defaults_of_ppo(facts):
 def test_slow_environments_with_bounded_actions_get_sac():
     slow = replace(ROBOT, step_s=SLOW_STEP_S)
     assert suggest(slow).values["algorithm.name"] == "sac"
-    assert "5 ms" in suggest(slow).reasons[0]
+    assert "10 ms" in suggest(slow).reasons[0]
     assert suggest(replace(slow, step_s=0.9 * SLOW_STEP_S)).values["algorithm.name"] == "ppo"
 
 
