@@ -112,18 +112,8 @@ def explore_further(facts: Facts) -> Choice | None:
     )
 
 
-def see_images(facts: Facts) -> Choice | None:
-    """Convolutions make updates dear, and images make memorising a batch easy."""
-    if not facts.sees_images:
-        return None
-    return Choice(
-        {"algorithm.epochs": 4, "algorithm.minibatch_size": 256, "algorithm.entropy": 0.01},
-        "epochs 4, minibatch_size 256 and entropy 0.01: observations are images.",
-    )
-
-
 Rule = Callable[[Facts], Choice | None]
-RULES: tuple[Rule, ...] = (fit_agents, explore_further, see_images)
+RULES: tuple[Rule, ...] = (fit_agents, explore_further)
 """A rule counts for the algorithms that have all its settings."""
 
 

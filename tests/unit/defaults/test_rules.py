@@ -85,12 +85,6 @@ def test_a_rule_counts_only_for_algorithms_that_have_its_settings():
     assert suggest(silent, "sac").values.keys() == {"algorithm.name", "num_envs"}
 
 
-def test_images_get_fewer_passes_over_each_batch():
-    values = suggest(replace(PLAIN, sees_images=True)).values
-    assert values["algorithm.epochs"] == 4
-    assert "algorithm.epochs" not in suggest(replace(PLAIN, sees_images=True), "dqn").values
-
-
 def test_whatever_is_suggested_is_a_valid_config():
     worst = Facts("bounded", True, 3, 1.0, SILENT)
     for name in (None, *ALGORITHMS, "dqn", "impala", "rennala-nigt"):
