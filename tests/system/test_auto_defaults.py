@@ -5,7 +5,7 @@ import json
 import tianji
 from tianji.cli.main import main
 from tianji.config.files import load_config
-from tianji.defaults import choose
+from tianji.defaults import look
 from tianji.run import resume_run
 
 ENV = "MountainCarContinuous-v0"
@@ -25,7 +25,7 @@ def test_an_environment_alone_writes_what_was_chosen_and_says_why(tmp_path, monk
     def refuse(*_, **__):
         raise AssertionError("nothing is chosen again")
 
-    monkeypatch.setattr(choose, "probe_all", refuse)
+    monkeypatch.setattr(look, "probe_all", refuse)
     again = resume_run(tmp_path / summary["run_dir"], {"max_env_steps": 4096})
     assert again["env_steps"] >= 4096
     assert load_config(tmp_path / summary["run_dir"] / "config.yaml").algorithm == config.algorithm

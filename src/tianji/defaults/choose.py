@@ -12,20 +12,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tianji.config import overrides
 from tianji.config.files import Preset, load_preset
 from tianji.config.overrides import Resolved, algorithm_of, env_of
 from tianji.config.run import RunConfig
-from tianji.config.schema import ALGORITHM, ENV_KWARGS, flat, nested
+from tianji.config.schema import ALGORITHM, flat, nested
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.config.values import Assignment, Values, assign_all, from_mapping
-from tianji.defaults.facts import facts_of
 from tianji.defaults.rules import ALGORITHMS, suggest
-from tianji.display.stream import tell_progress, tell_while_slow
-from tianji.envs.build import EnvSources, Probe, probe_all
-from tianji.envs.masks import AUTO_MASK
 from tianji.errors import UsageError
+
+if TYPE_CHECKING:
+    from tianji.envs.build import EnvSources
 
 
 def make_config(preset: str | None = None, **values: Any) -> RunConfig:
@@ -50,9 +50,11 @@ def resolve(
         return overrides.resolve(preset, asked)
     named = algorithm_of(asked)
     fitting = _fitting(preset, asked, (named,) if named else ALGORITHMS)
-    probe = _look(_values(written, fitting[0]), env)
+    from tianji.defaults.look import look  # it imports Gymnasium, which help pages do without
+
+    facts = look(_values(written, fitting[0]), env)
     is_open = named is None and len(fitting) > 1
-    suggestion = suggest(facts_of(probe), None if is_open else fitting[0])
+    suggestion = suggest(facts, None if is_open else fitting[0])
     reasons = suggestion.reasons
     if named is None and not is_open:
         reasons = (f"Algorithm {fitting[0]}: it has all the settings that you gave.", *reasons)
@@ -86,23 +88,7 @@ def _values(written: Sequence[Assignment], algorithm: str) -> Values:
     return values
 
 
-def _look(values: Values, env: EnvSources | None) -> Probe:
-    """Try out the environment for some milliseconds."""
-    named = tuple(values.get("envs", ())) or str(values.get("env"))
-    source: EnvSources = env or named
-    with (
-        tell_progress(values.get("observe.display", "auto")) as tell,
-        tell_while_slow(tell, f"Trying out {named}"),
-    ):
-        return probe_all(
-            source,
-            values.get(ENV_KWARGS, {}),
-            timed=True,
-            action_mask=str(values.get("action_mask", AUTO_MASK)),
-            looks_at_rewards=True,
-        )
-
-
 def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a preset by path; an algorithm that is left open is none of them."""
-    return {path: value for path, value in flat(config).items() if path != ALGORITHM}
+    names = (ALGORITHM, ALGORITHM_NAME)
+    return {path: value for path, value in flat(config).items() if path not in names}

@@ -6,7 +6,7 @@ import pytest
 
 from tianji.config import overrides
 from tianji.config.overrides import preset_and_assignments
-from tianji.defaults import choose
+from tianji.defaults import choose, look
 from tianji.envs.worlds import Continuous
 from tianji.errors import UsageError
 
@@ -22,7 +22,7 @@ def nothing_is_tried_out(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("the environment was tried out")
 
-    monkeypatch.setattr(choose, "probe_all", refuse)
+    monkeypatch.setattr(look, "probe_all", refuse)
 
 
 class Costly(Continuous):
@@ -80,8 +80,9 @@ def test_a_file_without_an_algorithm_is_completed_by_rules(tmp_path):
     resolved = resolve(f"{path} --gamma 0.9")
     config = resolved.config
     assert (config.num_envs, config.seed, config.algorithm.gamma) == (9, 7, 0.9)
-    path.write_text(path.read_text() + "num_envs: 6\nalgorithm: auto\n")
-    assert resolve(str(path)).config.num_envs == 6
+    path.write_text(path.read_text() + "num_envs: 6\nalgorithm: {name: auto, gamma: 0.8}\n")
+    config = resolve(f"{path} --algorithm dqn").config
+    assert (config.num_envs, config.algorithm.name, config.algorithm.gamma) == (6, "dqn", 0.8)
 
 
 @pytest.mark.usefixtures("nothing_is_tried_out")
@@ -111,7 +112,7 @@ def test_a_setting_that_one_algorithm_alone_has_decides_for_it(setting, name):
 def test_what_a_config_was_made_from_gives_it_again_without_a_look(monkeypatch):
     words = preset_and_assignments(shlex.split(EXITS))
     resolved = choose.resolve(*words)
-    monkeypatch.setattr(choose, "probe_all", None)
+    monkeypatch.setattr(look, "probe_all", None)
     assert overrides.resolve(resolved.base, words[1]).config == resolved.config
 
 
