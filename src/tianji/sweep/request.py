@@ -22,7 +22,6 @@ EXAMPLE = "tianji sweep cartpole-ppo --trials 20 --search learning_rate=1e-4:1e-
 class SweepRequest:
     """A sweep over one preset. `with_values` makes the config of a trial."""
 
-    preset: str | None
     asked: tuple[Assignment, ...]
     base: Resolved
     searches: tuple[Search, ...]
@@ -84,6 +83,4 @@ def make_request(
     assign_all(given, asked, config.algorithm.name)
     check_searches(searches, [*given], lambda one: resolve(base.base, [*asked, one]))
     chosen = choose_objective(objective, config)
-    return SweepRequest(
-        preset, tuple(asked), base, searches, chosen, num_trials, num_jobs, prune, command
-    )
+    return SweepRequest(tuple(asked), base, searches, chosen, num_trials, num_jobs, prune, command)
