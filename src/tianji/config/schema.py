@@ -127,7 +127,7 @@ AUTO = "auto"
 How = Literal["tried", "filled"]
 """The planner tries several values, or fills the time that the learner has left."""
 _HOW: dict[str, How] = {"tried": "tried", "filled": "filled"}
-_CHOOSE = "plan.choose"
+CHOOSE = "plan.choose"
 
 
 def open_paths(run: type[Strict], algorithm: type[AlgorithmConfig]) -> dict[str, How]:
@@ -160,9 +160,9 @@ def fill(run: type[Strict], given: Mapping[str, Any]) -> dict[str, Any]:
     values = flat(set_values | {ALGORITHM: algorithm})
     chosen = [path for path in open_paths(run, record) if values.get(path) == AUTO]
     if chosen:
-        listed = tuple(values.get(_CHOOSE, ()))
+        listed = tuple(values.get(CHOOSE, ()))
         values = {path: value for path, value in values.items() if path not in chosen}
-        values[_CHOOSE] = tuple(dict.fromkeys((*listed, *chosen)))
+        values[CHOOSE] = tuple(dict.fromkeys((*listed, *chosen)))
     for path, default in record.run_defaults.items():
         if path == "normalize.observations" and values.get("model.factory") is not None:
             continue  # only our own networks normalise their observations

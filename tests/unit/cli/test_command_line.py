@@ -14,6 +14,7 @@ import pytest
 
 from tianji.cli.main import main
 from tianji.cli.pages.closing import show_closing
+from tianji.cli.pages.tables import in_lines
 from tianji.config.files import save_config
 from tianji.config.overrides import make_config
 from tianji.config.run import RunConfig
@@ -230,8 +231,26 @@ def test_a_command_to_try_is_never_cut(capsys, monkeypatch):
     run_dir = "runs/a-name-that-leaves-no-room-for-the-purpose-beside-it"
     show_closing({**SUMMARY, "stopped_because": "max_env_steps", "run_dir": run_dir})
     shown = unwrapped(capsys.readouterr().err)
-    assert f"tianji resume {run_dir.removeprefix('runs/')} --max-env-steps 82000" in shown
+    assert f"tianji resume {run_dir.removeprefix('runs/')} \\ --max-env-steps 82000" in shown
     assert "continue from the last checkpoint" in shown
+
+
+def test_a_command_of_several_lines_can_be_pasted():
+    command = shlex.join(["mpirun", "-n", "2", "tianji", "train", "--env", "my env", "--seed", "3"])
+    lines = in_lines(command, 30)
+    assert len(lines.splitlines()) == 2 and max(map(len, lines.splitlines())) <= 30
+    assert shlex.split(lines.replace("\\\n", "")) == shlex.split(command)
+    assert in_lines(command, len(command)) == command
+
+
+@pytest.mark.parametrize(("engine", "start"), [("mpi", "mpirun ... tianji"), ("ray", "tianji")])
+def test_a_run_of_several_ranks_is_resumed_with_as_many(capsys, monkeypatch, engine, start):
+    monkeypatch.setenv("COLUMNS", "200")
+    hosts = [{"host": name, "groups": [0]} for name in "ab"]
+    show_closing({**SUMMARY, "engine": engine, "hosts": hosts, "stopped_because": "interrupted"})
+    shown = unwrapped(capsys.readouterr().err)
+    assert f" {start} resume one continue" in shown
+    assert " tianji eval one evaluate" in shown and "... tianji eval" not in shown
 
 
 def test_video_is_offered_only_where_something_renders(capsys):

@@ -236,6 +236,16 @@ def test_the_plan_of_groups_is_that_of_one_on_its_share(measured, capfd, monkeyp
     assert "one of 4 learners" in shown and "2 cores" in shown
 
 
+def test_learners_that_outnumber_the_cores_are_told_that_they_share_them(
+    measured, capfd, monkeypatch
+):
+    machine = Machine((0, 1), 64 << 30)
+    monkeypatch.setattr("tianji.cli.verbs.plan.read_machine", lambda: machine)
+    assert plan("--num-groups", "4", "--combine", "average") == 0
+    shown = " ".join(capfd.readouterr().err.split())
+    assert "one of 4 learners. They are more than the usable cores (2 cores), and share" in shown
+
+
 def test_the_plan_of_groups_that_cannot_run_is_refused(measured, capfd):
     assert plan("--num-groups", "4", "--combine", "average", "--engine", "virtual") == 2
     assert measured == [] and "one learner" in capfd.readouterr().err

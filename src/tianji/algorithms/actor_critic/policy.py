@@ -30,9 +30,9 @@ from tianji.algorithms.accelerators.inference import (
     build_inference,
     evaluate,
 )
-from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.memory import MemoryRows, MemoryStep
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
+from tianji.algorithms.actor_critic.preprocessor import reward_deviation
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig

@@ -15,6 +15,7 @@ from tianji.config.settings import canonical
 from tianji.config.values import Assignment
 from tianji.defaults.choose import resolve
 from tianji.errors import TianjiError, UsageError
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from tianji.cli.pages.hosts_plan import HostsOptions, LinkSource
@@ -29,7 +30,7 @@ On a GPU it makes a test run for each place where inference may run and takes th
 are shared by rule there. The measurement is saved: `tianji train` and `tianji plan` with the same \
 settings use it. --fresh measures again.
 
-With --nodes it says what several machines like this one would bring.
+With --nodes it says what several hosts like this machine would bring.
 
 {options}
 
@@ -43,8 +44,10 @@ NO_COSTS = (
     "--nodes: a simulation takes the costs of actors that infer by themselves and of a learner on "
     "the CPU. Use --device cpu and --inference actor-cpu."
 )
-ONE_GROUP = (
-    "This is the plan of one of {count} learners, on its share of the machine: {cores} cores."
+ONE_GROUP = "This is the plan of one of {count} learners, on its share of the machine: {cores}."
+CROWDED = (
+    "This is the plan of one of {count} learners. They are more than the usable cores ({cores}), "
+    "and share them: fewer would be as fast."
 )
 
 
@@ -84,8 +87,10 @@ def _plan_machine(resolved: Resolved, fresh: bool) -> Outcome:
             config, machine, lambda one, share: measured_plan(one, env, share, tell, fresh=fresh)
         )
     planned, share = groups.planned, groups.shares[0]
-    if config.num_learners > 1:
-        people().print(ONE_GROUP.format(count=config.num_learners, cores=len(share.cores)))
+    if (count := config.num_learners) > 1:
+        is_crowded = count > len(machine.cores)
+        words, cores = (CROWDED, machine.cores) if is_crowded else (ONE_GROUP, share.cores)
+        people().print(words.format(count=count, cores=counted(len(cores), "core")))
     people().print(plan_page(planned, share, resolved.reasons))
     return Outcome(plan_report(planned, share, resolved.reasons))
 
@@ -149,7 +154,7 @@ def _with_link(config: RunConfig, options: HostsOptions) -> tuple[HostsOptions, 
 
 
 def _check_simulated(config: RunConfig) -> None:
-    """Raise UsageError for runs whose speed on other machines cannot be predicted."""
+    """Raise UsageError for runs whose speed on other hosts cannot be predicted."""
     from tianji.planning.planner import gathers
 
     if gathers(config):
