@@ -5,7 +5,7 @@
 
 One set of rules for all environments: no rule reads a name. Where no rule says otherwise, the
 defaults of the algorithm count (algorithms/NAME/config.py). The evidence for every number is in
-docs/decisions/0032-defaults-by-rule.md.
+docs/decisions/0033-defaults-by-rule.md.
 """
 
 from __future__ import annotations
