@@ -81,11 +81,13 @@ def train_config(
     started_ns: int | None = None,
     base: Path = RUNS,
     callbacks: Sequence[GivenCallback] = (),
+    reasons: Sequence[str] = (),
 ) -> Summary:
     """Train as configured, in a new run folder under `base`.
 
     env: a callable in place of config.env, or a tuple in place of config.envs. started_ns: when the
     person asked (CLOCK_MONOTONIC), for the start-up time. callbacks: beside those of config.
+    reasons: why the settings were chosen, in sentences that the run shows when it starts.
     """
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
@@ -103,7 +105,7 @@ def train_config(
             run = _Run(
                 groups, source, machine, folder, run_dir, started_ns, hosts=hosts, callbacks=called
             )
-            return run.to_end(resume=False)
+            return run.to_end(resume=False, reasons=reasons)
 
 
 def resume_run(
@@ -219,10 +221,12 @@ class _Run:
         num_hosts = 1 if self._hosts is None else len(set(self._hosts.places.values()))
         return num_hosts * len(self._machine.cores)
 
-    def to_end(self, resume: bool) -> Summary:
+    def to_end(self, resume: bool, reasons: Sequence[str] = ()) -> Summary:
         run_dir = self._spec.run_dir
         before = read_summary(run_dir) if resume else None
         self._observer.start()
+        for reason in reasons:
+            self._note("defaults", reason)
         for remark in self._planned.probe.remarks:
             self._note("environment", remark)
         if masks := mask_in_words(self._planned.probe.spaces):

@@ -4,7 +4,8 @@ A number of the algorithm that is written as `auto` gets its default, and its pa
 plan.choose: the planner measures and changes it, and all other code sees a number.
 
 An algorithm has its own defaults for some settings of the run (AlgorithmConfig.run_defaults). A
-value that a person or a preset has set always wins. No default depends on the environment.
+value that a person or a preset has set always wins. No default here depends on the environment;
+rules that look at it choose before a config is made (tianji.defaults).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class AlgorithmConfig(Strict):
 
     name: str
     """Which algorithm: a name from `tianji train --help`, or `module:attribute` of an Algorithm
-    record."""
+    record. auto: the preset's; without a preset, rules choose it by the environment."""
     gamma: Fraction = 0.99
     """Discount per step; 1 means undiscounted."""
     learning_rate: Positive = 3e-4

@@ -23,6 +23,7 @@ PROFILE = profile(
     profiling_s=9.0,
 )  # fmt: skip
 NAMES = {
+    "algorithm", "chosen_because",
     "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes",
     "memory",
     "reasons", "advice", "warnings", "staleness", "noise", "num_actors", "envs_per_actor",
@@ -105,7 +106,7 @@ def test_the_next_run_uses_it(measured, monkeypatch):
     from tianji import run
 
     plans = []
-    monkeypatch.setattr(run._Run, "to_end", lambda self, resume: plans.append(self._spec.plan))
+    monkeypatch.setattr(run._Run, "to_end", lambda self, **_: plans.append(self._spec.plan))
     plan()
     run.train_config(measured[0])
     assert plans[0].source == "measured"

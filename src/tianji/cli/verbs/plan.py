@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.options import option_list
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
+from tianji.config import overrides
 from tianji.config.machine import read_machine
-from tianji.config.overrides import preset_and_assignments, resolve
+from tianji.config.overrides import Resolved, preset_and_assignments
 from tianji.config.settings import canonical
 from tianji.config.values import Assignment
+from tianji.defaults.choose import resolve
 from tianji.errors import TianjiError, UsageError
 from tianji.wording import counted
 
@@ -57,25 +59,26 @@ def plan(*tokens: str) -> Outcome:
     words = [token for token in without_help(tokens) if token != FRESH_FLAG]
     preset, assignments = preset_and_assignments(words)
     options, rest = take(HostsOptions, assignments, "tianji plan")
-    resolved = resolve(preset, rest)
     if asks_for_help(tokens):
         about = ABOUT.format(options=option_list(HostsOptions))
-        return train_settings_page(resolved.config, USAGE, about)
+        return train_settings_page(overrides.resolve(preset, rest).config, USAGE, about)
     options.check()
+    resolved = resolve(preset, rest)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     fresh = FRESH_FLAG in tokens
     if options.nodes is not None:
         return _plan_hosts(resolved.config, preset, rest, options, fresh)
-    return _plan_machine(resolved.config, fresh)
+    return _plan_machine(resolved, fresh)
 
 
-def _plan_machine(config: RunConfig, fresh: bool) -> Outcome:
+def _plan_machine(resolved: Resolved, fresh: bool) -> Outcome:
     from tianji.cli.pages.plan import plan_page, plan_report
     from tianji.display.stream import tell_progress
     from tianji.planning.groups import check_groups, plan_groups
     from tianji.planning.planner import measured_plan
 
+    config = resolved.config
     check_groups(config)
     machine = read_machine()
     with tell_progress() as tell:
@@ -88,8 +91,8 @@ def _plan_machine(config: RunConfig, fresh: bool) -> Outcome:
         is_crowded = count > len(machine.cores)
         words, cores = (CROWDED, machine.cores) if is_crowded else (ONE_GROUP, share.cores)
         people().print(words.format(count=count, cores=counted(len(cores), "core")))
-    people().print(plan_page(planned, share))
-    return Outcome(plan_report(planned, share))
+    people().print(plan_page(planned, share, resolved.reasons))
+    return Outcome(plan_report(planned, share, resolved.reasons))
 
 
 def _plan_hosts(

@@ -19,9 +19,11 @@ from tianji.cli.pages.simulate import (
     rounds_text,
     take_options,
 )
+from tianji.config import overrides
 from tianji.config.machine import Machine, read_machine
-from tianji.config.overrides import preset_and_assignments, resolve
+from tianji.config.overrides import preset_and_assignments
 from tianji.config.run import RunConfig
+from tianji.defaults.choose import resolve
 from tianji.errors import UsageError
 from tianji.explain.rounds import round_in_words
 from tianji.planning.groups import check_groups, divide
@@ -58,12 +60,11 @@ def simulate(*tokens: str) -> Outcome:
     """Predict how fast a run would be at another size."""
     preset, assignments = preset_and_assignments(without_help(tokens))
     options, rest = take_options(assignments)
-    resolved = resolve(preset, rest)
     if asks_for_help(tokens):
-        return train_settings_page(
-            resolved.config, USAGE, ABOUT.format(options=option_list(SimulateOptions))
-        )
-    for note in resolved.notes:
+        about = ABOUT.format(options=option_list(SimulateOptions))
+        return train_settings_page(overrides.resolve(preset, rest).config, USAGE, about)
+    resolved = resolve(preset, rest)
+    for note in (*resolved.notes, *resolved.reasons):
         people().print(f"Note: {note}", markup=False)
     algorithm = load_algorithm(resolved.config.algorithm.name)
     gathers = algorithm.build_estimator is not None
