@@ -19,8 +19,8 @@ NOTES = {
     Stop.NOW: "Stopping at once: what was learned since the last checkpoint is not saved.",
 }
 TWICE_S = 0.2
-"""A signal that comes again within this time is the same request: `timeout` sends its signal to a
-process, and then to the whole group of processes."""
+"""A signal that comes again so soon after one that counted is the same request: `timeout` sends its
+signal to a process, and then to the whole group of processes."""
 
 
 class StopRequest:
@@ -74,13 +74,13 @@ def catch_signals(now_s: Callable[[], float] = time.monotonic) -> Iterator[StopR
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handled.append(signal.SIGHUP)
     before: dict[signal.Signals, object] = {}
-    came_s: dict[int, float] = {}
+    counted_s: dict[int, float] = {}
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        last_s, came_s[number] = came_s.get(number, -math.inf), now_s()
         if number in (signal.SIGHUP, signal.SIGUSR1):
             request.hang_up()
-        elif came_s[number] - last_s > TWICE_S:
+        elif (came_s := now_s()) - counted_s.get(number, -math.inf) > TWICE_S:
+            counted_s[number] = came_s  # not of those left out: who presses on is heard
             request.ask()
 
     if threading.current_thread() is threading.main_thread():

@@ -48,6 +48,15 @@ def test_a_signal_that_is_sent_to_the_process_and_to_its_group_asks_once():
         assert (stop.level, "not saved" in stop.note) == (Stop.NOW, True)
 
 
+def test_a_person_who_presses_on_quickly_is_heard():
+    now_s = [100.0]
+    with catch_signals(lambda: now_s[0]) as stop:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+            now_s[0] += 0.75 * TWICE_S
+        assert stop.level == Stop.NOW
+
+
 @pytest.fixture
 def hangs_up():
     """SIGHUP as a terminal gives it; under `nohup` it would be ignored."""
