@@ -88,12 +88,17 @@ class RatioWindow(Gate):
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
         enters = self._warmup is not None and self._warmup.takes(stamp.actor)
-        if not enters and self._lead.num_unrolls and stamp.oldest_version >= self._oldest():
+        if not enters and self._stores_ahead() and stamp.oldest_version >= self._oldest():
             self._entered.append(Entry(stamp, None, self.version))
             self._num_entered += 1
             return True
         self._waiting.append(Entry(stamp, None if enters else slot))
         return enters
+
+    def _stores_ahead(self) -> bool:
+        """Return whether unrolls enter when they arrive. Those in work when production is even
+        again do so too: their versions are due after all that is stored, which may be too late."""
+        return bool(self._lead.num_unrolls) or self._num_entered > self._needed()
 
     def _oldest(self) -> int:
         """Return the oldest version of an unroll that is not too late."""
@@ -176,7 +181,7 @@ class RatioWindow(Gate):
         missing = max(0, self._needed() - self._num_entered)
         if len(self._waiting) < missing:
             return None
-        count = len(self._waiting) if self._lead.num_unrolls else missing
+        count = len(self._waiting) if self._stores_ahead() else missing
         self._waiting.sort(key=by_age)
         entering, self._waiting = self._entered + self._waiting[:count], self._waiting[count:]
         self._entered = []

@@ -140,6 +140,20 @@ def test_steady_production_has_the_lag_of_the_set_point_again():
     assert rig.buffer.lag.counts()[1] == counts[1] + 20
 
 
+def test_unrolls_in_work_when_production_is_even_again_are_not_lost():
+    """Their versions are due after all that is stored ahead, which is more than max_lag later."""
+    rig = uneven()
+    fill(rig)
+    in_work = []
+    for _ in range(PATIENCE + 2 * LEAD):
+        rig.finish(rig.take())
+        for actor, oldest in in_work:
+            rig.send(actor, oldest)
+        rig.buffer.tick()
+        in_work = [(actor, rig.version) for actor, held in enumerate(rig.granted()) for _ in held]
+    assert rig.buffer.discarded == 0
+
+
 def versions_due(gate, num_held):
     """Versions that a resumed gate lets the learner make before an actor has made anything."""
     window = Rig(POINT, max_lag=2, replay=True).window
