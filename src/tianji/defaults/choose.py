@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tianji.config import overrides
 from tianji.config.files import Preset, load_preset
-from tianji.config.overrides import Resolved, algorithm_of, env_of
+from tianji.config.overrides import DEFAULT_ALGORITHM, Resolved, algorithm_of, env_of
 from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM, flat, nested
 from tianji.config.settings import ALGORITHM_NAME
@@ -49,30 +49,36 @@ def resolve(
     if env_of(written) is None or algorithm_of(from_mapping(base.config)) is not None:
         return overrides.resolve(preset, asked)
     named = algorithm_of(asked)
-    fitting = _fitting(preset, asked, (named,) if named else ALGORITHMS)
+    fitting = _fitting(base, asked, (named,) if named else ALGORITHMS)
     from tianji.defaults.look import look  # it imports Gymnasium, which help pages do without
 
     facts = look(_values(written, fitting[0]), env)
     is_open = named is None and len(fitting) > 1
     suggestion = suggest(facts, None if is_open else fitting[0])
     reasons = suggestion.reasons
+    resolved = overrides.resolve(_completed(base, suggestion.values), asked)
     if named is None and not is_open:
-        reasons = (f"Algorithm {fitting[0]}: it has all the settings that you gave.", *reasons)
-    chosen = nested({**suggestion.values, **_flat(base.config)})
-    resolved = overrides.resolve(replace(base, config=chosen), asked)
+        name = resolved.config.algorithm.name  # a style may have put it in place of the usual one
+        reasons = (f"Algorithm {name}: it has all the settings that you gave.", *reasons)
     return replace(resolved, reasons=reasons)
 
 
-def _fitting(
-    preset: str | None, asked: Sequence[Assignment], algorithms: Sequence[str]
-) -> list[str]:
+def _completed(base: Preset, values: Mapping[str, Any]) -> Preset:
+    """Return a preset with these values where it has none. The usual algorithm is not written: it
+    is nothing that a style has to keep."""
+    if values[ALGORITHM_NAME] == DEFAULT_ALGORITHM:
+        values = {path: value for path, value in values.items() if path != ALGORITHM_NAME}
+    return replace(base, config=nested({**values, **_flat(base.config)}))
+
+
+def _fitting(base: Preset, asked: Sequence[Assignment], algorithms: Sequence[str]) -> list[str]:
     """Return the algorithms that the person's settings fit. Mistakes are found here, before
     anything of the environment runs."""
     fitting: list[str] = []
     errors: list[UsageError] = []
     for name in algorithms:
         try:
-            overrides.resolve(preset, [*asked, Assignment(ALGORITHM, name)])
+            overrides.resolve(_completed(base, {ALGORITHM_NAME: name}), asked)
         except UsageError as error:
             errors.append(error)
         else:

@@ -109,6 +109,24 @@ def test_a_setting_that_one_algorithm_alone_has_decides_for_it(setting, name):
     assert resolved.reasons[0] == f"Algorithm {name}: it has all the settings that you gave."
 
 
+@pytest.mark.parametrize("style", ["impala", "a3c", "seed", "serial"])
+def test_a_style_may_bring_its_algorithm(style, tmp_path):
+    line = f"--env CartPole-v1 --style {style}"
+    resolved = resolve(line)
+    assert resolved.config == overrides.resolve_tokens(shlex.split(line)).config
+    assert resolved.reasons[0].startswith(f"Algorithm {resolved.config.algorithm.name}: ")
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"env: CartPole-v1\nstyle: {style}\n")
+    assert resolve(str(path)).config.algorithm.name == resolved.config.algorithm.name
+
+
+def test_a_setting_in_a_file_decides_for_the_algorithm_that_alone_has_it(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("env: tianji.envs.worlds:Continuous\ninitial_temperature: 0.1\n")
+    config = resolve(str(path)).config
+    assert (config.algorithm.name, config.algorithm.initial_temperature) == ("sac", 0.1)
+
+
 def test_what_a_config_was_made_from_gives_it_again_without_a_look(monkeypatch):
     words = preset_and_assignments(shlex.split(EXITS))
     resolved = choose.resolve(*words)
