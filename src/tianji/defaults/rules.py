@@ -73,17 +73,21 @@ def suggest(facts: Facts, algorithm: str | None = None) -> Suggestion:
 
 def choose_algorithm(facts: Facts) -> Choice:
     """SAC learns more from each step, PPO takes far less time for it."""
-    is_slow = facts.step_s is not None and facts.step_s >= SLOW_STEP_S
-    if is_slow and facts.actions == "bounded" and not facts.sees_images and facts.num_agents == 1:
+    step_s = facts.step_s
+    suits_sac = facts.actions == "bounded" and not facts.sees_images and facts.num_agents == 1
+    if step_s is not None and step_s >= SLOW_STEP_S and suits_sac:
         return Choice(
             {ALGORITHM_NAME: "sac"},
-            f"Algorithm sac: actions are bounded numbers, and a step takes {_ms(facts.step_s)}, so "
+            f"Algorithm sac: actions are bounded numbers, and a step takes {_ms(step_s)}, so "
             "learning much from each step is worth more than quick updates.",
         )
-    if is_slow:
+    if step_s is None or step_s >= SLOW_STEP_S:
         why = "it learns with any actions and observations."
     else:
-        why = f"{_step(facts)}, and it learns most in a given time from steps that cost little."
+        why = (
+            f"a step takes {_ms(step_s)}, and it learns most in a given time from steps that cost "
+            "little."
+        )
     return Choice({ALGORITHM_NAME: "ppo"}, f"Algorithm ppo: {why}")
 
 
@@ -117,9 +121,5 @@ RULES: tuple[Rule, ...] = (fit_agents, explore_further)
 """A rule counts for the algorithms that have all its settings."""
 
 
-def _step(facts: Facts) -> str:
-    return "steps are quick" if facts.step_s is None else f"a step takes {_ms(facts.step_s)}"
-
-
-def _ms(seconds: float | None) -> str:
-    return "an unknown time" if seconds is None else f"{seconds * 1e3:.2g} ms"
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2g} ms"

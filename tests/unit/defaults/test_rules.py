@@ -27,6 +27,11 @@ def test_an_ordinary_environment_gets_the_defaults_of_ppo(facts):
     assert len(suggestion.reasons) == 1 and suggestion.reasons[0].startswith("Algorithm ppo: ")
 
 
+def test_nothing_is_said_of_step_times_that_are_unknown():
+    assert "a step takes" in suggest(ROBOT).reasons[0]
+    assert "step" not in suggest(replace(ROBOT, step_s=None)).reasons[0]
+
+
 def test_slow_environments_with_bounded_actions_get_sac():
     slow = replace(ROBOT, step_s=SLOW_STEP_S)
     assert suggest(slow).values["algorithm.name"] == "sac"
