@@ -95,8 +95,9 @@ class _Known:
 
 def _known_before(folder: Path) -> _Known:
     before = read_before(folder)
-    ended = [run for run in before.get("runs", ()) if is_finished(run)]
-    greedy = {Path(run["run_dir"]).name: run["greedy_return"] for run in ended}
+    # A return is missing where a comparison was broken off before the policy was played.
+    played = [run for run in before.get("runs", ()) if run["greedy_return"] is not None]
+    greedy = {Path(run["run_dir"]).name: run["greedy_return"] for run in played}
     return _Known(before.get("others_cores", 0.0), before.get("origins", {}), greedy)
 
 

@@ -118,6 +118,21 @@ def test_the_last_policy_of_every_run_plays_without_exploration_once(run, monkey
     assert report["styles"][0]["greedy_return"]["value"] == 15
 
 
+def test_a_policy_that_was_not_played_since_the_comparison_was_broken_off_plays_later(
+    run, monkeypatch
+):
+    def break_off(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tianji.trained.evaluate.evaluate_run", break_off)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run(endings={"tianji-s2": "interrupted"})
+    monkeypatch.setattr("tianji.trained.evaluate.evaluate_run", lambda *_, **__: {"mean": 7.0})
+    report, _ = run()
+    assert [one["greedy_return"] for one in report["runs"]] == [7.0] * 4
+
+
 def test_a_run_that_failed_is_told_and_tried_again(run):
     report, _ = run(endings={"impala-s1": "failed"})
     assert report["missing"] == ["impala-s1"]
