@@ -52,15 +52,16 @@ def resolve(
     fitting = _fitting(base, asked, (named,) if named else ALGORITHMS)
     from tianji.defaults.look import look  # it imports Gymnasium, which help pages do without
 
-    facts = look(_values(written, fitting[0]), env)
+    asked_for, learns = next(iter(fitting.items()))
+    facts = look(_values(written, asked_for), env)
     is_open = named is None and len(fitting) > 1
-    suggestion = suggest(facts, None if is_open else fitting[0])
-    reasons = suggestion.reasons
-    resolved = overrides.resolve(_completed(base, suggestion.values), asked)
+    suggestion = suggest(facts, None if is_open else learns)
+    values, reasons = suggestion.values, suggestion.reasons
+    if not is_open:
+        values[ALGORITHM_NAME] = asked_for
     if named is None and not is_open:
-        name = resolved.config.algorithm.name  # a style may have put it in place of the usual one
-        reasons = (f"Algorithm {name}: it has all the settings that you gave.", *reasons)
-    return replace(resolved, reasons=reasons)
+        reasons = (f"Algorithm {learns}: it has all the settings that you gave.", *reasons)
+    return replace(overrides.resolve(_completed(base, values), asked), reasons=reasons)
 
 
 def _completed(base: Preset, values: Mapping[str, Any]) -> Preset:
@@ -71,18 +72,21 @@ def _completed(base: Preset, values: Mapping[str, Any]) -> Preset:
     return replace(base, config=nested({**values, **_flat(base.config)}))
 
 
-def _fitting(base: Preset, asked: Sequence[Assignment], algorithms: Sequence[str]) -> list[str]:
-    """Return the algorithms that the person's settings fit. Mistakes are found here, before
-    anything of the environment runs."""
-    fitting: list[str] = []
+def _fitting(
+    base: Preset, asked: Sequence[Assignment], algorithms: Sequence[str]
+) -> dict[str, str]:
+    """Return the algorithms that the person's settings fit, each with the one that learns: a style
+    may put another in its place. Mistakes are found here, before anything of the environment
+    runs."""
+    fitting: dict[str, str] = {}
     errors: list[UsageError] = []
     for name in algorithms:
         try:
-            overrides.resolve(_completed(base, {ALGORITHM_NAME: name}), asked)
+            resolved = overrides.resolve(_completed(base, {ALGORITHM_NAME: name}), asked)
         except UsageError as error:
             errors.append(error)
         else:
-            fitting.append(name)
+            fitting[name] = resolved.config.algorithm.name
     if not fitting:
         raise errors[0]
     return fitting

@@ -120,6 +120,11 @@ def test_a_style_may_bring_its_algorithm(style, tmp_path):
     assert resolve(str(path)).config.algorithm.name == resolved.config.algorithm.name
 
 
+@pytest.mark.parametrize(("style", "num_reasons"), [("impala", 2), ("a3c", 1)])
+def test_rules_count_for_the_algorithm_of_the_style(style, num_reasons):
+    assert len(resolve(f"--env mine:Costly --style {style}", Costly).reasons) == num_reasons
+
+
 def test_a_setting_in_a_file_decides_for_the_algorithm_that_alone_has_it(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("env: tianji.envs.worlds:Continuous\ninitial_temperature: 0.1\n")
