@@ -21,7 +21,7 @@ from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM, flat, nested
 from tianji.config.settings import ALGORITHM_NAME
 from tianji.config.values import Assignment, Values, assign_all, from_mapping
-from tianji.defaults.rules import ALGORITHMS, suggest
+from tianji.defaults.rules import ALGORITHMS, Suggestion, suggest
 from tianji.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,12 +56,20 @@ def resolve(
     facts = look(_values(written, asked_for), env)
     is_open = named is None and len(fitting) > 1
     suggestion = suggest(facts, None if is_open else learns)
-    values, reasons = suggestion.values, suggestion.reasons
+    values = suggestion.values
     if not is_open:
         values[ALGORITHM_NAME] = asked_for
+    resolved = overrides.resolve(_completed(base, values), asked)
+    reasons = _reasons(suggestion, resolved.config)
     if named is None and not is_open:
         reasons = (f"Algorithm {learns}: it has all the settings that you gave.", *reasons)
-    return replace(overrides.resolve(_completed(base, values), asked), reasons=reasons)
+    return replace(resolved, reasons=reasons)
+
+
+def _reasons(suggestion: Suggestion, config: RunConfig) -> tuple[str, ...]:
+    """Return why the config is as the rules chose; nothing of what the person chose instead."""
+    has = flat(config.model_dump()).items()
+    return tuple(choice.because for choice in suggestion.choices if choice.values.items() <= has)
 
 
 def _completed(base: Preset, values: Mapping[str, Any]) -> Preset:

@@ -54,6 +54,7 @@ def test_each_choice_can_be_overridden():
     assert resolve(f"{EXITS} --num-envs 12").config.num_envs == 12
     resolved = resolve("--env mine:Costly --noise-color 0 --gamma 0.9", Costly)
     assert (resolved.config.algorithm.noise_color, resolved.config.algorithm.gamma) == (0.0, 0.9)
+    assert not any("noise_color" in reason for reason in resolved.reasons)
 
 
 @pytest.mark.parametrize("word", ["auto", "dqn"])
