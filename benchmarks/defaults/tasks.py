@@ -53,6 +53,10 @@ TASKS = (
     Task("LunarLanderContinuous-v3", _policies(500_000), -220.71),
     Task("Hopper-v5", _policies(500_000), 19.26),
     Task("HalfCheetah-v5", _policies(500_000), -278.79),
+    Task("MountainCar-v0", _policies(200_000, dqn=200_000), -200.0),
+    Task("BipedalWalker-v3", _policies(200_000), -99.9, floor=-91.94),
+    Task("Walker2d-v5", _policies(200_000), 1.49, floor=92.58),
+    Task("Ant-v5", _policies(200_000), -51.24, floor=994.87),
 )
 
 
