@@ -1,0 +1,44 @@
+"""The page of `tianji zoo`: what every preset has reached."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tianji.cli.pages.tables import figures_table
+from tianji.wording import counted
+from tianji.zoo.evidence import Row, Zoo, estimate_text, return_text
+
+COLUMNS = ("steps", "IQM (95 %)", "seeds", "SB3", "seeds", "passed", "time")
+VERDICTS = {True: "yes", False: "no", None: ""}
+
+
+def zoo_page(zoo: Zoo) -> RenderableType:
+    """Return the table with what its columns mean."""
+    table = figures_table(("preset", *COLUMNS))
+    first = table.columns[0]
+    first.justify, first.no_wrap, first.overflow = "left", False, "fold"
+    for row in zoo["rows"]:
+        _add(table, row)
+    judged = [row["passed"] for row in zoo["rows"] if row["passed"] is not None]
+    about = (
+        f"\nReturns are means of {zoo['episodes']} greedy episodes at the end of training; IQM is "
+        "their interquartile mean over seeds. SB3 is that of Stable-Baselines3 with RL Zoo's "
+        "settings and as many steps. Passed: our mean over seeds is below that of SB3 by at most "
+        f"5 % of what SB3 gains over random actions ({sum(judged)} of "
+        f"{counted(len(judged), 'row')}). time: our seconds of training over those of SB3, "
+        "measured in turn."
+    )
+    return Group(table, Text(about))
+
+
+def _add(table: Table, row: Row) -> None:
+    time = row["wall_time"]
+    ratio = "" if time is None else f"{time['tianji_s'] / time['sb3_s']:.2f}"
+    ours, theirs = row["tianji"], row["sb3"]
+    peer = ("", "") if theirs is None else (return_text(theirs["iqm"]), str(theirs["seeds"]))
+    own = (estimate_text(ours), str(ours["seeds"]))
+    table.add_row(
+        row["preset"], f"{row['env_steps']:,}", *own, *peer, VERDICTS[row["passed"]], ratio
+    )
