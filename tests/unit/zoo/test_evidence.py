@@ -1,0 +1,83 @@
+"""What people read of the results that come with the package."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tianji.cli.main import main
+from tianji.config.files import list_presets, load_preset
+from tianji.config.overrides import resolve_tokens
+from tianji.zoo.evidence import Reached, Row, evidence_of, expectation, read_zoo, return_text
+
+OURS: Reached = {
+    "seeds": 3, "returns": [1.0, 2.0, 3.0], "mean": 2.0, "iqm": 2.0, "low": 1.0, "high": 3.0,
+    "trained_steps": 20_000, "train_s": 4.0,
+}  # fmt: skip
+ROW: Row = {
+    "preset": "cartpole-ppo", "env": "CartPole-v1", "algorithm": "ppo", "env_steps": 20_000,
+    "random": 0.0, "tianji": OURS, "sb3": None, "passed": None, "wall_time": None,
+}  # fmt: skip
+
+
+def test_a_sentence_says_what_to_expect_on_how_many_seeds() -> None:
+    assert expectation(ROW) == (
+        "Preset 'cartpole-ppo' has reached 2.00 (1.00 to 3.00) after 20,000 steps (interquartile "
+        "mean of 3 seeds with its 95 % interval, greedy actions)."
+    )
+
+
+def test_one_seed_has_no_interval() -> None:
+    one: Row = {**ROW, "tianji": {**OURS, "seeds": 1, "low": None, "high": None}}
+    assert "has reached 2.00 after 20,000 steps (1 seed, greedy actions)" in expectation(one)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1234.5, "1,234"), (12.34, "12.3"), (0.954, "0.95"), (-0.001, "0.00")]
+)
+def test_returns_have_three_digits(value: float, text: str) -> None:
+    assert return_text(value) == text
+
+
+@pytest.mark.parametrize("row", read_zoo()["rows"], ids=lambda row: str(row["preset"]))
+def test_every_row_is_about_a_preset_that_exists(row: Row) -> None:
+    config = load_preset(row["preset"]).config
+    assert (config["env"], config["algorithm"]["name"]) == (row["env"], row["algorithm"])
+    assert len(row["tianji"]["returns"]) == row["tianji"]["seeds"]
+
+
+def test_the_zoo_is_printed_for_people_and_for_programs(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["zoo", "--json"]) == 0
+    out, err = capfd.readouterr()
+    rows = json.loads(out)["rows"]
+    assert "cartpole-ppo" in [row["preset"] for row in rows]
+    assert "cartpole-ppo" in err and "95 %" in err
+
+
+def test_presets_show_their_evidence(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["presets", "--json"]) == 0
+    out, err = capfd.readouterr()
+    evidence = {one["name"]: one["evidence"] for one in json.loads(out)["presets"]}
+    assert evidence["cartpole-ppo"]["tianji"]["seeds"] >= 1
+    assert evidence["cartpole-gorila"] is None
+    assert "has reached" in err
+
+
+def told(*words: str) -> str:
+    return " ".join(resolve_tokens(words).notes)
+
+
+def test_a_run_says_what_to_expect_where_there_is_evidence() -> None:
+    row = evidence_of("cartpole-ppo")
+    assert row is not None
+    assert expectation(row) in told("cartpole-ppo", "--gamma", "0.9")
+    assert expectation(row) in told("--env", "CartPole-v1")
+    assert "has reached" not in told("cartpole-ppo", "--env", "Acrobot-v1")
+    assert "has reached" not in told("cartpole-gorila")
+
+
+def test_all_presets_of_the_zoo_are_listed() -> None:
+    assert {row["preset"] for row in read_zoo()["rows"]} <= set(list_presets())
