@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness import format_table
-from tianji.zoo.evidence import Reached, Row, WallTime, Zoo, estimate_text, return_text
+from tianji.zoo.evidence import (
+    Reached,
+    Row,
+    WallTime,
+    Zoo,
+    count_verdicts,
+    estimate_text,
+    return_text,
+)
 
 INTRODUCTION = Path(__file__).with_name("introduction.md")
 HEADERS = ("preset", "steps", "random", "mean", "IQM (95 %)", "seeds")
@@ -39,9 +47,8 @@ def picture_name(title: str) -> str:
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    judged = [row for row in rows if row["passed"] is not None]
-    failed = [f"`{row['preset']}`" for row in judged if not row["passed"]]
-    text = f"**{len(judged) - len(failed)} of {len(judged)} rows with a peer are passed.**"
+    failed = [f"`{row['preset']}`" for row in rows if row["verdict"] == "not passed"]
+    text = f"**{count_verdicts(rows)}**"
     return f"{text} Not passed: {', '.join(failed)}." if failed else text
 
 
@@ -56,8 +63,7 @@ def _cells(row: Row, has_peer: bool) -> list[str]:
     ours = _reached(row["tianji"])
     if not has_peer:
         return [*fixed, *ours]
-    word = {True: "passed", False: "not passed", None: ""}[row["passed"]]
-    return [*fixed, *ours, *_reached(row["sb3"]), word]
+    return [*fixed, *ours, *_reached(row["sb3"]), row["verdict"] or ""]
 
 
 def _reached(one: Reached | None) -> list[str]:

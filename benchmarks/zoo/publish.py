@@ -15,6 +15,7 @@ from benchmarks.zoo.pictures import draw_all
 from benchmarks.zoo.runs import Runs
 from benchmarks.zoo.summary import make_zoo
 from benchmarks.zoo.workers import HERE
+from tianji.zoo.evidence import count_verdicts
 
 RESULTS = ROOT / "src" / "tianji" / "zoo" / "results.json"
 PAGE = ROOT / "docs" / "zoo.md"
@@ -26,8 +27,7 @@ def main() -> int:
     RESULTS.write_text(json.dumps(zoo, indent=1) + "\n")
     PAGE.write_text(make_page(zoo))
     draw_all(zoo, learnt, ROOT / "docs" / "pictures")
-    judged = [row["passed"] for row in zoo["rows"] if row["passed"] is not None]
-    print(f"{len(zoo['rows'])} rows, {sum(judged)} of {len(judged)} passed")
+    print(f"{len(zoo['rows'])} rows. {count_verdicts(zoo['rows'])}")
     return 0
 
 

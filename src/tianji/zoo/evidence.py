@@ -11,11 +11,19 @@ needs nothing but the standard library.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict, get_args
 
 from tianji.wording import counted
+
+Verdict: TypeAlias = Literal["passed", "kept up", "not passed"]
+"""passed: the preset loses at most 5 % of what Stable-Baselines3 gains over random actions.
+kept up: so it does, but neither is better than random actions or than doing nothing."""
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class Reached(TypedDict):
@@ -56,8 +64,7 @@ class Row(TypedDict):
     """Mean return of random actions."""
     tianji: Reached
     sb3: Reached | None
-    passed: bool | None
-    """Whether the preset loses at most 5 % of what Stable-Baselines3 gains over random actions."""
+    verdict: Verdict | None
     wall_time: WallTime | None
 
 
@@ -101,6 +108,13 @@ def _of_seeds(seeds: int) -> str:
     if seeds == 1:
         return "1 seed"
     return f"interquartile mean of {counted(seeds, 'seed')} with its 95 % interval"
+
+
+def count_verdicts(rows: Sequence[Row]) -> str:
+    """Return a sentence with the number of rows of each verdict."""
+    counts = Counter(row["verdict"] for row in rows if row["verdict"] is not None)
+    listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    return f"Of {counted(counts.total(), 'row')} with a peer: {listed or 'none'}."
 
 
 def estimate_text(reached: Reached) -> str:

@@ -95,14 +95,20 @@ def test_seeds_are_summed_up_by_mean_and_interquartile_mean():
     assert found["low"] < 3.0 < found["high"]
 
 
-def test_rows_are_judged_by_the_rule_of_the_defaults(tmp_path):
-    peer = Job("sb3", ROWS[0], 1)
-    for ours, passed in ((480.0, True), (470.0, False)):
-        learnt = Runs(tmp_path / str(ours))
-        learnt.add(JOB, result(JOB, ours))
-        learnt.add(peer, result(peer, 500.0))
-        (row,) = make_zoo(learnt, Runs(tmp_path / "timed"))["rows"]
-        assert row["passed"] is passed
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        (480.0, 500.0, "passed"),
+        (470.0, 500.0, "not passed"),
+        (20.0, 21.0, "kept up"),  # as random actions do
+    ],
+)
+def test_rows_are_judged_by_the_rule_of_the_defaults(ours, theirs, verdict, tmp_path):
+    peer, learnt = Job("sb3", ROWS[0], 1), Runs(tmp_path)
+    learnt.add(JOB, result(JOB, ours))
+    learnt.add(peer, result(peer, theirs))
+    (row,) = make_zoo(learnt, Runs(tmp_path / "timed"))["rows"]
+    assert row["verdict"] == verdict
 
 
 def test_the_page_and_the_package_tell_the_runs_that_are_kept():

@@ -9,7 +9,15 @@ import pytest
 from tianji.cli.main import main
 from tianji.config.files import list_presets, load_preset
 from tianji.config.overrides import resolve_tokens
-from tianji.zoo.evidence import Reached, Row, evidence_of, expectation, read_zoo, return_text
+from tianji.zoo.evidence import (
+    Reached,
+    Row,
+    count_verdicts,
+    evidence_of,
+    expectation,
+    read_zoo,
+    return_text,
+)
 
 OURS: Reached = {
     "seeds": 3, "returns": [1.0, 2.0, 3.0], "mean": 2.0, "iqm": 2.0, "low": 1.0, "high": 3.0,
@@ -17,7 +25,7 @@ OURS: Reached = {
 }  # fmt: skip
 ROW: Row = {
     "preset": "cartpole-ppo", "env": "CartPole-v1", "algorithm": "ppo", "env_steps": 20_000,
-    "random": 0.0, "tianji": OURS, "sb3": None, "passed": None, "wall_time": None,
+    "random": 0.0, "tianji": OURS, "sb3": None, "verdict": None, "wall_time": None,
 }  # fmt: skip
 
 
@@ -31,6 +39,12 @@ def test_a_sentence_says_what_to_expect_on_how_many_seeds() -> None:
 def test_one_seed_has_no_interval() -> None:
     one: Row = {**ROW, "tianji": {**OURS, "seeds": 1, "low": None, "high": None}}
     assert "has reached 2.00 after 20,000 steps (1 seed, greedy actions)" in expectation(one)
+
+
+def test_verdicts_are_counted() -> None:
+    rows: list[Row] = [ROW, {**ROW, "verdict": "passed"}, {**ROW, "verdict": "not passed"}]
+    assert count_verdicts(rows) == "Of 2 rows with a peer: 1 passed, 1 not passed."
+    assert count_verdicts([ROW]) == "Of 0 rows with a peer: none."
 
 
 @pytest.mark.parametrize(

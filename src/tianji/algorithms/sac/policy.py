@@ -16,6 +16,7 @@ from tianji.algorithms.sac.config import SACConfig
 from tianji.algorithms.sac.model import SACPolicy
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
+from tianji.ops.held import held
 from tianji.types import Array, Unroll
 
 
@@ -48,10 +49,11 @@ class SACActing(RowActing):
 
     def _draw_uniform(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> Array:
         """Return actions [R, N, K] in the scale of the environment, each held for some rows."""
-        num_draws = -(-num_rows // self._warmup_hold)
-        drawn = rng.uniform(-1.0, 1.0, (num_draws, num_envs, self._layout.num_numbers))
-        share_RNK = np.repeat(drawn.astype(np.float32), self._warmup_hold, axis=0)[:num_rows]
-        return self._layout.middle + self._layout.half * share_RNK
+        size = (num_envs, self._layout.num_numbers)
+        share_RNK = held(
+            lambda count: rng.uniform(-1.0, 1.0, (count, *size)), num_rows, self._warmup_hold
+        )
+        return self._layout.middle + self._layout.half * share_RNK.astype(np.float32)
 
     def submit(self, unroll: Unroll, t: int) -> None:
         self.rows.submit(unroll, t)
