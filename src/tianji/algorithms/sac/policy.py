@@ -53,7 +53,8 @@ class SACActing(RowActing):
         share_RNK = held(
             lambda count: rng.uniform(-1.0, 1.0, (count, *size)), num_rows, self._warmup_hold
         )
-        return self._layout.middle + self._layout.half * share_RNK.astype(np.float32)
+        drawn: Array = self._layout.middle + self._layout.half * share_RNK.astype(np.float32)
+        return drawn
 
     def submit(self, unroll: Unroll, t: int) -> None:
         self.rows.submit(unroll, t)
