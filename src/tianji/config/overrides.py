@@ -30,7 +30,6 @@ from tianji.config.values import (
     validate,
 )
 from tianji.errors import UsageError
-from tianji.zoo.evidence import evidence_of, expectation
 
 DEFAULT_ALGORITHM = "ppo"
 STYLE = "style"
@@ -200,21 +199,17 @@ def _keep(
                 f"Preset '{base.preset.name}' is for {base.env}: its {' and '.join(dropped)} "
                 f"{'is' if len(dropped) == 1 else 'are'} not used for {env}."
             )
-    tuned = base.preset.name
-    if not tuned and (tuned := _tuned_for(env, algorithm)):
+    if not base.preset.name and (tuned := _tuned_for(env, algorithm)):
         notes.append(f"Preset '{tuned}' has settings for {env}: tianji train {tuned}")
-    if (env, algorithm) == (base.env, base.algorithm) or not base.preset.name:
-        evidence = evidence_of(tuned)
-        notes += [expectation(evidence)] if evidence else []
     return values, tuple(notes)
 
 
-def _tuned_for(env: str, algorithm: str) -> str:
+def _tuned_for(env: str, algorithm: str) -> str | None:
     for name in list_presets():
         asked = from_mapping(load_preset(name).config)
         if (_env_of(asked), _algorithm_of(asked) or DEFAULT_ALGORITHM) == (env, algorithm):
             return name
-    return ""
+    return None
 
 
 _CHANGEABLE = (

@@ -95,6 +95,12 @@ def evidence_of(preset: str) -> Row | None:
     return next((row for row in read_zoo()["rows"] if row["preset"] == preset), None)
 
 
+def evidence_for(env: str, algorithm: str) -> Row | None:
+    """Return the row of the preset for this environment and algorithm, if there is one."""
+    asked = (env, algorithm)
+    return next((r for r in read_zoo()["rows"] if (r["env"], r["algorithm"]) == asked), None)
+
+
 def expectation(row: Row) -> str:
     """Return a sentence that says what to expect of a preset."""
     ours = row["tianji"]

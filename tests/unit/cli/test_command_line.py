@@ -283,7 +283,7 @@ def test_a_failed_run_tells_the_first_cause(
 ) -> None:
     failed = {**SUMMARY, "stopped_because": "failed", "first_cause": "actor 0: no world"}
     stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: failed)
-    assert main(["train"]) == 1
+    assert main(["train", WITHOUT_EVIDENCE]) == 1
     err = capfd.readouterr().err
     assert "actor 0: no world" in err
     assert "tianji doctor --env CartPole-v1" in err

@@ -28,6 +28,7 @@ from tianji.config.values import Assignment, split_tokens
 from tianji.engines.agents.mpi.launcher import launched_rank
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
+from tianji.zoo.evidence import evidence_for, expectation
 
 USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"
 ABOUT = """\
@@ -58,6 +59,9 @@ def train(*settings: str) -> Outcome:
         return train_settings_page(resolved.config, USAGE, ABOUT)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
+    config = resolved.config
+    if evidence := evidence_for(config.env, config.algorithm.name):
+        people().print(expectation(evidence), markup=False, soft_wrap=True)
     if launched_rank(os.environ) and resolved.config.engine != "mpi":
         people().print(RANKS_APART.format(engine=resolved.config.engine), markup=False)
     if num_seeds is not None:
