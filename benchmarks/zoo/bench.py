@@ -38,6 +38,7 @@ def chosen(args: argparse.Namespace) -> list[Job]:
     found = wall_time_jobs() if args.wall_time else jobs()
     wanted = [job for job in found if job.contestant in args.contestants]
     wanted = [job for job in wanted if not args.only or job.row.preset in args.only]
+    wanted = [job for job in wanted if not args.seeds or job.seed in args.seeds]
     if args.quick:
         first = [job for job in wanted if job.seed == 1]
         return [replace(job, row=replace(job.row, env_steps=QUICK_STEPS)) for job in first]
@@ -63,6 +64,7 @@ def main() -> int:
     made.add_argument("--workers", type=int, help="runs at a time; by default one for each core")
     made.add_argument("--results", type=Path, default=HERE / "results", help="folder of the runs")
     made.add_argument("--only", nargs="+", default=[], metavar="PRESET")
+    made.add_argument("--seeds", type=int, nargs="+", default=[], metavar="N")
     made.add_argument("--contestants", nargs="+", default=["tianji", "sb3"], metavar="NAME")
     args = made.parse_args()
     if "sb3" in args.contestants and not PEERS_PYTHON.exists():
