@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, folder: Path) -> None:
     if args.wall_time:
         work(Runs(folder / WALL_TIME), chosen(args), lambda job: make(job, episodes=0), end_s)
         return
-    cores = sorted(os.sched_getaffinity(0))[: args.workers]
+    cores = args.cores or sorted(os.sched_getaffinity(0))
     work_side_by_side(Runs(folder / LEARN), chosen(args), [learn_on(core) for core in cores], end_s)
 
 
@@ -61,7 +61,7 @@ def main() -> int:
     made.add_argument("--quick", action="store_true", help="a smoke run; its figures mean nothing")
     made.add_argument("--wall-time", action="store_true", help="compare wall time, not returns")
     made.add_argument("--minutes", type=float, help="start no run that would end later than this")
-    made.add_argument("--workers", type=int, help="runs at a time; by default one for each core")
+    made.add_argument("--cores", type=int, nargs="+", metavar="N", help="one run at a time on each")
     made.add_argument("--results", type=Path, default=HERE / "results", help="folder of the runs")
     made.add_argument("--only", nargs="+", default=[], metavar="PRESET")
     made.add_argument("--seeds", type=int, nargs="+", default=[], metavar="N")
