@@ -15,6 +15,8 @@ from benchmarks.zoo.tasks import Job
 from tianji.config.files import load_preset
 
 NUM_POINTS = 25
+REPLACED = {"target_return", "max_env_steps"}
+"""Settings of a preset that the zoo replaces with its own."""
 Result = dict[str, Any]
 
 
@@ -58,7 +60,8 @@ class Runs:
 
 @cache
 def _digest(preset: str) -> str:
-    text = json.dumps(load_preset(preset).config, sort_keys=True)
+    config = load_preset(preset).config
+    text = json.dumps({key: config[key] for key in config.keys() - REPLACED}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
