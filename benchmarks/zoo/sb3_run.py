@@ -1,6 +1,8 @@
 """One run of Stable-Baselines3 with the tuned numbers of RL Zoo.
 
-    python sb3_run.py ppo CartPole-v1 100000 1 20  # algorithm, environment, steps, seed, episodes
+    python -m benchmarks.zoo.sb3_run ppo CartPole-v1 100000 1 20
+
+The words are algorithm, environment, steps, seed and greedy episodes at the end.
 
 Needs stable-baselines3 and nothing of TianJi. Prints one JSON object.
 """
@@ -14,15 +16,15 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-import gymnasium as gym
 import torch
-from rl_zoo import SETTINGS
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
-FIRST_EVAL_SEED = 10_000  # as in tasks.py, which needs more than the peers' environment has
+from benchmarks.defaults.sb3_returns import FIRST_EVAL_SEED, episode_return
+from benchmarks.zoo.rl_zoo import SETTINGS
+
 PACKAGES = ("stable-baselines3", "torch", "gymnasium", "numpy", "mujoco", "box2d")
 
 
@@ -52,7 +54,8 @@ def main() -> None:
     episodes = Episodes()
     model.learn(steps, callback=episodes)
     wall_s = time.monotonic() - started
-    returns = [episode_return(model, env, env_id, FIRST_EVAL_SEED + i) for i in range(num_episodes)]
+    player = OnRawObservations(model, env)
+    returns = [episode_return(player, env_id, FIRST_EVAL_SEED + i) for i in range(num_episodes)]
     print(
         json.dumps(
             {
@@ -81,19 +84,17 @@ def _falling(start: float) -> Callable[[float], float]:
     return lambda rest: rest * start
 
 
-def episode_return(model: Any, trained_on: Any, env_id: str, seed: int) -> float:
-    """Return what greedy actions collect in one episode, unnormalised."""
-    env = gym.make(env_id)
-    observation, _ = env.reset(seed=seed)
-    total, ended = 0.0, False
-    while not ended:
-        if isinstance(trained_on, VecNormalize):
-            observation = trained_on.normalize_obs(observation)
-        action, _ = model.predict(observation, deterministic=True)
-        observation, reward, terminated, truncated, _ = env.step(action)
-        total, ended = total + float(reward), terminated or truncated
-    env.close()
-    return total
+class OnRawObservations:
+    """A model that is given observations as the environment gives them."""
+
+    def __init__(self, model: Any, trained_on: Any) -> None:
+        self._model = model
+        self._trained_on = trained_on
+
+    def predict(self, observation: Any, deterministic: bool) -> Any:
+        if isinstance(self._trained_on, VecNormalize):
+            observation = self._trained_on.normalize_obs(observation)
+        return self._model.predict(observation, deterministic=deterministic)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from threading import Thread
 
 from benchmarks.defaults.tasks import EPISODES
@@ -47,7 +47,7 @@ def make(
         "mean_return": statistics.mean(returns) if returns else None,
         **answer,
         "curve": curve(finished, answer["trained_steps"]),
-        "command": " ".join(["python", *(Path(word).name for word in command[1:])]),
+        "command": " ".join(["python", *command[1:]]),
         "machine": machine_facts(),
     }
 
@@ -55,8 +55,8 @@ def make(
 def command_of(job: Job, episodes: int) -> list[str]:
     asked = [str(job.row.env_steps), str(job.seed), str(episodes)]
     if job.contestant == "sb3":
-        script = [str(PEERS_PYTHON), str(HERE / "sb3_run.py")]
-        return [*script, job.row.algorithm, job.row.env, *asked]
+        module = [str(PEERS_PYTHON), "-m", "benchmarks.zoo.sb3_run"]
+        return [*module, job.row.algorithm, job.row.env, *asked]
     return [sys.executable, "-m", "benchmarks.zoo.our_run", job.row.preset, *asked]
 
 
@@ -76,7 +76,7 @@ def work(runs: Runs, wanted: Sequence[Job], make_one: Make, end_s: float) -> Non
                 continue
             try:
                 result = make_one(job)
-            except ContestantFailed as error:
+            except (ContestantFailed, subprocess.TimeoutExpired) as error:
                 say(f"{job.name}: {error}")
                 continue
             runs.add(job, result)
