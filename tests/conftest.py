@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# Where two threads of torch share a core with another test, the one that waits must not hold it.
+# It is read when torch is loaded, which is later.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 def pytest_collection_finish():
     """The collector need not walk all tests and modules again and again."""

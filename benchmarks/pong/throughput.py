@@ -43,12 +43,23 @@ def train(preset: str, seconds: float, options: Sequence[str]) -> dict[str, Any]
         observe={"display": "plain"},
         **changes,
     )
-    lines = (Path(trained.summary["run_dir"]) / "metrics.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    settled = [record for record in records if record["wall_s"] > SETTLED_SHARE * seconds]
+    rate = settled_steps_per_s(Path(trained.summary["run_dir"]))
+    return {**dict(trained.summary), "settled_steps_per_s": rate}
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def settled_steps_per_s(run_dir: Path) -> float:
+    """Return the steps per second of a run after its first third."""
+    records = read_metrics(run_dir)
+    begin_s = SETTLED_SHARE * records[-1]["wall_s"]
+    settled = [record for record in records if record["wall_s"] >= begin_s]
     first, last = settled[0], settled[-1]
     steps, elapsed = last["env_steps"] - first["env_steps"], last["wall_s"] - first["wall_s"]
-    return {**dict(trained.summary), "settled_steps_per_s": steps / elapsed}
+    return float(steps / elapsed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -240,7 +240,7 @@ def test_every_metric_of_an_algorithm_is_explained_on_its_page(algorithm, in_new
     explained = (DOCS / f"algorithms/{algorithm}.md").read_text()
     if link := re.search(r"\]\(([\w-]+\.md)#metrics\)", explained):
         explained = (DOCS / "algorithms" / link[1]).read_text()
-    settings = {"engine": "inline", "display": "off", "max_env_steps": 1500}
+    settings = {"engine": "inline", "display": "off", "max_env_steps": 1200}
     trained = tianji.train(PRESETS.get(algorithm, algorithm), **settings)
     metrics = in_new_folder / trained.summary["run_dir"] / "metrics.jsonl"
     found = json.loads(metrics.read_text().splitlines()[-1])["learner"]

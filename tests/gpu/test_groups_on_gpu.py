@@ -29,4 +29,5 @@ def test_groups_with_processes_of_their_own_share_a_gpu(tmp_path, monkeypatch):
         combine="gossip", max_env_steps=4096,
     )  # fmt: skip
     assert summary["stopped_because"] == "max_env_steps"
-    assert all(figures["updates"] > 0 for figures in summary["groups"])
+    # Nobody waits: one group may have made all steps before the other has begun.
+    assert len(summary["groups"]) == 2 and summary["updates"] > 0

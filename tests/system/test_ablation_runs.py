@@ -23,8 +23,9 @@ PRESETS = {
 ABLATIONS = [name for name, style in STYLES.items() if style.kind == "ablation"]
 
 
-QUICK = ("request-reply", "confirmed", "dropping", "reverb")
-"""Those with parts of their own; tests/contracts/test_style.py runs all others in one process."""
+QUICK = ("dropping", "reverb")
+"""Those with parts of their own that no test below has in processes; tests/contracts/test_style.py
+runs all ablations in one process."""
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ABLATIONS if name not in QUICK]
 
 

@@ -56,7 +56,7 @@ def test_every_item_arrives_once_in_order_and_whole(max_lag, tmp_path, monkeypat
         env_kwargs={"length": 7, "spread": 5, "end": "terminated"},
         algorithm=AUDITOR,
         max_lag=max_lag,
-        max_env_steps=20_000,
+        max_env_steps=10_000,
     )
     assert summary["stopped_because"] == "max_env_steps", summary.get("first_cause")
     assert summary["restarts"] == 0

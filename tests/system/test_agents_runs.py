@@ -43,12 +43,17 @@ def test_the_shared_policy_is_exported_like_any_other(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [pytest.param(PPO, id="ppo"), pytest.param(DQN, id="dqn", marks=pytest.mark.slow)],
+    ("algorithm", "num_actors"),
+    [
+        pytest.param(PPO, 1, id="ppo"),
+        pytest.param(PPO, 2, id="ppo of two actors", marks=pytest.mark.slow),
+        pytest.param(DQN, 2, id="dqn", marks=pytest.mark.slow),
+    ],
 )
-def test_local_without_lag_equals_inline(algorithm, tmp_path, monkeypatch):
+def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shared = {**EXITS, "algorithm": algorithm, "num_actors": 2, "max_lag": 0, "max_env_steps": 1500}
+    shared = {**EXITS, "algorithm": algorithm, "num_actors": num_actors}
+    shared |= {"max_lag": 0, "max_env_steps": 1500}
     one, other = (
         learned(saved_state(run(engine=engine, **shared)["run_dir"]))
         for engine in ("inline", "local")

@@ -18,22 +18,23 @@ CLOCK = (".state.progress.wall_s",)
 ACTORS = ".state.actors"
 
 
-@pytest.mark.parametrize(
-    "algorithm",
-    [
-        pytest.param(PPO, id="ppo"),
-        pytest.param(PRIORITISED, id="prioritised"),
-        pytest.param(IMPALA, id="impala"),
-        pytest.param(SAC, id="sac"),
-        # Its short form has its buffer in a process too: test_placements.py.
-        pytest.param(DQN, id="dqn", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("num_actors", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):
+NAMES = {"ppo": PPO, "prioritised": PRIORITISED, "impala": IMPALA, "sac": SAC, "dqn": DQN}
+QUICK = [("ppo", 2), ("prioritised", 2), ("impala", 1), ("sac", 1)]
+"""A process for a second actor with one algorithm for each kind of store: unrolls and replay. DQN
+has its buffer in a process too in its short form (test_placements.py)."""
+SLOW = [
+    pytest.param(name, count, marks=pytest.mark.slow)
+    for name in NAMES
+    for count in (1, 2)
+    if (name, count) not in QUICK
+]
+
+
+@pytest.mark.parametrize(("name", "num_actors"), [*QUICK, *SLOW])
+def test_local_without_lag_equals_inline(name, num_actors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shared = {"algorithm": algorithm, "num_actors": num_actors, "max_lag": 0, "max_env_steps": 3000}
-    shared |= {"env": CONTINUOUS} if algorithm is SAC else {}
+    shared = {"algorithm": NAMES[name], "num_actors": num_actors, "max_lag": 0}
+    shared |= {"max_env_steps": 3000, **({"env": CONTINUOUS} if name == "sac" else {})}
     inline = run(engine="inline", **shared)
     local = run(engine="local", **shared)
     for key in ("env_steps", "updates", "version", "episodes", "mean_return_100"):
@@ -53,9 +54,12 @@ def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkey
     [(PPO, "gru"), (IMPALA, "lstm")],
     ids=["ppo-gru", "impala-lstm"],
 )
-def test_local_without_lag_equals_inline_with_a_memory(algorithm, memory, tmp_path, monkeypatch):
+@pytest.mark.parametrize("num_actors", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_local_without_lag_equals_inline_with_a_memory(
+    num_actors, algorithm, memory, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    shared = {"algorithm": algorithm, "num_actors": 2, "max_lag": 0, "max_env_steps": 1000,
+    shared = {"algorithm": algorithm, "num_actors": num_actors, "max_lag": 0, "max_env_steps": 1000,
               "model": {"memory": memory, "memory_size": 8}}  # fmt: skip
     one, other = (saved_state(run(engine=e, **shared)["run_dir"]) for e in ("inline", "local"))
     names = [name for name in one if name.startswith((".weights", ".state.update"))]

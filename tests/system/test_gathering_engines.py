@@ -46,7 +46,11 @@ def test_rounds_with_a_barrier_are_the_same_in_every_engine(engine, tmp_path, mo
 ENGINES = [(name, engine) for name in NAMES for engine in ("inline", "virtual")]
 
 
-LOCAL = [(name, "local") for name in ("afedpg", "a3c", "gorila")]
+LOCAL = [
+    ("afedpg", "local"),
+    # With processes they learn in tests/learning/test_learns.py.
+    *(pytest.param(name, "local", marks=pytest.mark.slow) for name in ("a3c", "gorila")),
+]
 
 
 @pytest.mark.parametrize(("name", "engine"), [*ENGINES, *LOCAL])

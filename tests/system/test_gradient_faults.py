@@ -83,7 +83,7 @@ def test_a_killed_actor_is_replaced_and_delivers_again(tmp_path, algorithm):
 @pytest.mark.parametrize(
     ("preset", "words"),
     [
-        ("cartpole-gorila", ["--warmup-steps", "60"]),
+        ("cartpole-gorila", ["--warmup-steps", "60", "--num-actors", "2", "--num-envs", "2"]),
         pytest.param("cartpole-a3c", [], marks=pytest.mark.slow),
     ],
 )

@@ -120,7 +120,8 @@ def test_a_run_of_one_group_continues_with_two_and_with_one_again(tmp_path, monk
     versions = [figures["version"] for figures in after["groups"]]
     # Nobody waits: one group may have made all steps before the other has begun.
     assert len(versions) == 2 and min(versions) >= summary["version"] < max(versions)
-    last = resume(run_dir, num_groups=1, max_env_steps=after["env_steps"] + 2000)
+    fewer = {"num_groups": 1, "max_env_steps": after["env_steps"] + 2000, "engine": "inline"}
+    last = resume(run_dir, **fewer)
     assert last["stopped_because"] == "max_env_steps"
     assert last["env_steps"] >= after["env_steps"] + 2000
     assert last["episodes"] > after["episodes"] > summary["episodes"]

@@ -33,16 +33,18 @@ def comparable(state):
 
 
 @pytest.mark.parametrize(
-    "algorithm",
+    ("algorithm", "num_actors"),
     [
-        pytest.param(PPO, id="ppo"),
-        pytest.param(IMPALA, id="impala", marks=pytest.mark.slow),
-        pytest.param(REPLAYED, id="dqn", marks=pytest.mark.slow),
+        pytest.param(PPO, 1, id="ppo"),
+        pytest.param(PPO, 2, id="ppo of two actors", marks=pytest.mark.slow),
+        pytest.param(IMPALA, 2, id="impala", marks=pytest.mark.slow),
+        pytest.param(REPLAYED, 2, id="dqn", marks=pytest.mark.slow),
     ],
 )
-def test_local_without_lag_equals_inline(algorithm, tmp_path, monkeypatch):
+def test_local_without_lag_equals_inline(algorithm, num_actors, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shared = {**DOORS, "algorithm": algorithm, "num_actors": 2, "max_lag": 0, "max_env_steps": 1500}
+    shared = {**DOORS, "algorithm": algorithm, "num_actors": num_actors}
+    shared |= {"max_lag": 0, "max_env_steps": 1500}
     states = [
         comparable(saved_state(run(engine=engine, **shared)["run_dir"]))
         for engine in ("inline", "local")

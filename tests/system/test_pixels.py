@@ -103,9 +103,9 @@ NETWORKS = {"ppo": "actor_critic", "impala": "actor_critic", "dqn": "q_network"}
 
 
 IN_PROCESSES = [
-    ("ppo", "local"),
     ("dqn", "local"),
-    pytest.param("impala", "local", marks=pytest.mark.slow),  # the network of PPO
+    # Processes find a network of two heads by its name in the same way.
+    *(pytest.param(name, "local", marks=pytest.mark.slow) for name in ("ppo", "impala")),
 ]
 
 

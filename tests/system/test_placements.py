@@ -103,7 +103,8 @@ def differ(one, other):
     ("algorithm", "num_actors"),
     [
         pytest.param(PPO, 1, id="ppo", marks=pytest.mark.slow),
-        pytest.param(DQN, 2, id="dqn"),
+        pytest.param(DQN, 1, id="dqn"),
+        pytest.param(DQN, 2, id="dqn of two actors", marks=pytest.mark.slow),
         pytest.param(BARRIER, 2, id="sync-nigt", marks=pytest.mark.slow),
     ],
 )

@@ -26,8 +26,7 @@ def ages(algorithm, **values):
     [
         (PPO, "inline"),
         (IMPALA, "inline"),
-        (PPO, "local"),
-        pytest.param(IMPALA, "local", marks=pytest.mark.slow),
+        *(pytest.param(each, "local", marks=pytest.mark.slow) for each in (PPO, IMPALA)),
     ],
     ids=lambda value: value if isinstance(value, str) else value["name"],
 )

@@ -2,12 +2,13 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
 
-from tests.system.commands import SMALL
+from tests.system.commands import DEADLINE_S, SMALL
 from tests.system.runs import PPO, QUIET, run
 from tianji.cli.main import main
 from tianji.config.run import RunConfig
@@ -50,31 +51,38 @@ def test_a_network_that_cannot_be_built_is_found_before_anything_starts(
 
 
 class Disturbing(gym.Wrapper):
-    """CartPole that does something to the world outside once, after some steps."""
+    """CartPole that does things to the world outside in some of its steps."""
 
-    done = False
-
-    def __init__(self, disturb, at_step=100):
+    def __init__(self, disturbances):
+        """disturbances: what to do in which step; the environments of a run share them."""
         super().__init__(gym.make("CartPole-v1"))
-        self._disturb, self._left = disturb, at_step
+        self._disturbances, self._steps = disturbances, 0
 
     def step(self, action):
-        self._left -= 1
-        if self._left == 0 and not type(self).done:
-            type(self).done = True
-            self._disturb()
+        self._steps += 1
+        if disturb := self._disturbances.pop(self._steps, None):
+            disturb()
         return super().step(action)
 
 
-def disturbed_run(disturb, **values):
-    class Once(Disturbing):
-        pass
-
+def disturbed_run(disturbances):
     settings = {
         "env": "disturbing", "algorithm": PPO, "engine": "inline", "num_envs": 2, "run": "run",
-        "observe": {**QUIET, "period_s": 1e-9}, "max_env_steps": 600, **values,
+        "observe": {**QUIET, "period_s": 1e-9}, "max_env_steps": 600,
     }  # fmt: skip
-    return train_config(RunConfig.model_validate(settings), env=lambda: Once(disturb))
+    return train_config(RunConfig.model_validate(settings), env=lambda: Disturbing(disturbances))
+
+
+def wait_for_checkpoints(folder, count):
+    """They are written in a thread, and a newer one takes the place of one that still waits."""
+    deadline = time.monotonic() + DEADLINE_S
+    while num_written(folder) < count and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def num_written(folder):
+    kinds = [event["kind"] for event in read_lines(folder / "events.jsonl")]
+    return kinds.count("checkpoint_written")
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved"])
@@ -86,9 +94,13 @@ def test_a_run_whose_folder_is_lost_says_so_at_once_and_saves_everything_anew(
     folder, elsewhere = Path("runs/run"), tmp_path / "elsewhere"
     lose = {"deleted": lambda: shutil.rmtree(folder), "moved": lambda: folder.rename(elsewhere)}
     before = []
-    summary = disturbed_run(
-        lambda: (before.extend(read_lines(folder / "metrics.jsonl")), lose[how]())
-    )
+
+    def lose_folder():
+        wait_for_checkpoints(folder, 1)
+        before.extend(read_lines(folder / "metrics.jsonl"))
+        lose[how]()
+
+    summary = disturbed_run({100: lose_folder, 200: lambda: wait_for_checkpoints(folder, 2)})
     assert summary["stopped_because"] == "max_env_steps"
     records = list(read_lines(folder / "metrics.jsonl"))
     assert before and records[: len(before)] == before, "what was recorded before is still there"
@@ -113,5 +125,5 @@ def test_a_run_whose_place_is_taken_by_another_stops_and_leaves_it_alone(tmp_pat
         (folder / "config.yaml").write_text("another: run")
 
     with pytest.raises(TianjiError, match="Another run uses its path now"):
-        disturbed_run(take)
+        disturbed_run({100: take})
     assert [path.name for path in folder.iterdir()] == ["config.yaml"]

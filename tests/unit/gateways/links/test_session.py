@@ -200,4 +200,4 @@ class ResumingEnds(RuleBasedStateMachine):
 
 
 TestResumingEnds = ResumingEnds.TestCase
-TestResumingEnds.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
+TestResumingEnds.settings = settings(stateful_step_count=60, deadline=None)
