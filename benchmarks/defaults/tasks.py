@@ -60,13 +60,18 @@ TASKS = (
 )
 
 
+def keeps_up(task: Task, ours: float, theirs: float) -> bool:
+    """Return whether ours is at least the peer's return minus 5 % of its gain over random."""
+    return ours >= theirs - LOST_SHARE * (theirs - task.random)
+
+
 def is_passed(task: Task, ours: float, theirs: float) -> bool:
-    """At least the peer's return minus 5 % of its gain over random. Where both stay at the floor
-    nobody passes."""
+    """Return whether ours keeps up and the task was learnt: where both stay at the floor nobody
+    passes."""
     gained = abs(LOST_SHARE * (theirs - task.random))
     if max(ours, theirs) <= max(task.random, task.floor) + gained:
         return False
-    return ours >= theirs - LOST_SHARE * (theirs - task.random)
+    return keeps_up(task, ours, theirs)
 
 
 def main() -> None:

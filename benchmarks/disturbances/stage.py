@@ -25,7 +25,7 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe
 from tianji.planning.resolve.resolve import resolve
 from tianji.programs.one_group import program_for
-from tianji.records import Report
+from tianji.reports import Report
 from tianji.trace.spans import SPANS_FOLDER, Kind, read_spans
 from tianji.types import Clock
 

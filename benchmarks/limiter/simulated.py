@@ -150,12 +150,12 @@ class Contestant:
         return CountingReplay(receiver) if self.store == "replay" else Queue(receiver, {})
 
 
-def paced(store: str, lag_target: int) -> Contestant:
-    """TianJi's balance."""
+def paced(store: str, lag_target: int, max_lag: int | None = None) -> Contestant:
+    """TianJi's balance; the set-point is the bound too where no other is given."""
     warmup = WARMUP_UNROLLS if store == "replay" else 0
     point = SetPoint(UNROLLS_PER_VERSION, warmup, lag_target)
-    plan = WindowPlan(point, max_lag=lag_target, stores_copies=store == "replay")
-    name = f"balance, set-point {lag_target}"
+    plan = WindowPlan(point, max_lag or lag_target, stores_copies=store == "replay")
+    name = f"balance, set-point {lag_target}" + (f" of at most {max_lag}" if max_lag else "")
     return Contestant(store, name, lambda *rest: RatioWindow(plan, *rest))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
-from benchmarks.defaults.tasks import EPISODES, LOST_SHARE, Task, is_passed
+from benchmarks.defaults.tasks import EPISODES, Task, is_passed, keeps_up
 from benchmarks.zoo import tasks
 from benchmarks.zoo.runs import Result, Runs
 from benchmarks.zoo.tasks import Job
@@ -59,8 +59,7 @@ def make_row(row: tasks.Row, found: dict[str, list[Result]], timed: Runs) -> evi
 def judge(task: Task, ours: float, theirs: float) -> evidence.Verdict:
     if is_passed(task, ours, theirs):
         return "passed"
-    keeps_up = ours >= theirs - LOST_SHARE * (theirs - task.random)
-    return "kept up" if keeps_up else "not passed"
+    return "kept up" if keeps_up(task, ours, theirs) else "not passed"
 
 
 def reached(runs: Sequence[Result]) -> evidence.Reached:

@@ -16,6 +16,7 @@ OUTPUT = Path(__file__).with_suffix(".png")
 RESULTS = Path(__file__).parents[2] / "benchmarks/limiter/results"
 STYLES = {
     "balance, set-point 1": (BLUE, "-", 2.4),
+    "balance, set-point 1 of at most 2": (BLUE, "--", 1.4),
     "balance, set-point 4": (BLUE, ":", 1.6),
     "limiter": (RED, "-", 1.2),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,9 +35,9 @@ class Trained(NamedTuple):
 
 def make_config(preset: str | None = None, **values: Any) -> RunConfig:
     """Return the config that train() would use: a preset, and settings by name."""
-    from tianji.config.overrides import make_config as resolve_values
+    from tianji.defaults.choose import make_config as choose_config
 
-    return resolve_values(preset, **values)
+    return choose_config(preset, **values)
 
 
 def train(
@@ -49,11 +50,14 @@ def train(
     """Train a policy and return the summary of the run and the policy.
 
     preset: the name of a preset or the path of a YAML file; cartpole-ppo when nothing is named.
+        Without one, rules look at the environment and choose an algorithm and its numbers.
     env: a Gymnasium id, a `module:factory`, or a callable that makes an environment; a list of
         them gives every actor its own, in turn, with an algorithm that gathers gradients.
     callbacks: objects or classes with methods of tianji.Callback, or names, as on the command line.
     values: any setting, as on the command line: gamma=0.98, max_env_steps=100_000, seed=3.
     """
+    from tianji.config.values import from_mapping
+    from tianji.defaults.choose import resolve
     from tianji.errors import WorkerLost
     from tianji.run import train_config
     from tianji.trained.policy import load_policy
@@ -62,8 +66,10 @@ def train(
     called = [one for one in callbacks or () if not isinstance(one, str)]
     if callbacks is not None:
         values["callbacks"] = [one for one in callbacks if isinstance(one, str)]
-    config = make_config(preset, **values)
-    summary = train_config(config, env=given, callbacks=called)
+    resolved = resolve(preset, from_mapping(values), given)
+    for note in resolved.notes:
+        logging.getLogger("tianji").warning(note)
+    summary = train_config(resolved.config, env=given, callbacks=called, reasons=resolved.reasons)
     if summary["stopped_because"] == "failed":
         raise WorkerLost(
             f"Training failed: {summary['first_cause']}. More in {summary['run_dir']}/events.jsonl."

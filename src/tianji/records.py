@@ -1,8 +1,7 @@
-"""What is said about a run: the reports of its roles, the lines of metrics.jsonl, summary.json.
+"""What is known of a run: the lines of metrics.jsonl, summary.json, and what they are made of.
 
-All of it is JSON, whether it crosses a pipe or lies in a run folder. Reports form a union: `kind`
-says which record a report is. A worker's pipe adds the worker's name to a report without a role.
-`with_defaults` completes what an older version has written.
+All of it is JSON, whether it crosses a pipe (reports.py) or lies in a run folder. `with_defaults`
+completes what an older version has written.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ class GroupFigures(TypedDict):
 
 
 class HostFigures(TypedDict):
-    """A machine that took part in a run."""
+    """A host that took part in a run."""
 
     host: str
     """Its name."""
@@ -182,6 +181,17 @@ class LinkFigures(NamedTuple):
     received_bytes: int
     policies: int
     """Versions that were sent there."""
+
+    def plus(self, before: LinkFigures | None) -> LinkFigures:
+        """Return these figures with those of an earlier link to the same host, if there was one."""
+        if before is None:
+            return self
+        return LinkFigures(
+            self.host,
+            before.sent_bytes + self.sent_bytes,
+            before.received_bytes + self.received_bytes,
+            before.policies + self.policies,
+        )
 
 
 class BufferRecord(TypedDict):
@@ -335,151 +345,6 @@ class RunIdentity(TypedDict):
 class Summary(RunIdentity, Done):
     """summary.json: what a run did, with the same keys for every run."""
 
-
-class BoardBytes(TypedDict):
-    """Sizes that are known once the network is built."""
-
-    policy_board_bytes: int
-    sum_boards_bytes: NotRequired[int]
-
-
-class RestorePoint(TypedDict):
-    """Where a restored learner continues; -1 where it found no checkpoint and begins anew."""
-
-    version: int
-    env_steps: int
-
-
-class Imbalance(TypedDict):
-    """A run is slower than it should be, or no longer is."""
-
-    is_over: bool
-    role: str
-    measured: float
-    expected: float
-    text: str
-    rates_per_s: Rates
-    busy_share: dict[str, float]
-    paced_share: dict[str, float]
-    core_share: dict[str, float]
-
-
-class CheckpointRecord(TypedDict):
-    """A checkpoint that is on disk."""
-
-    path: str
-    """Its folder."""
-    version: int
-    env_steps: int
-    updates: int
-    wall_s: float
-    mean_return_100: float | None
-    """None before 100 episodes have finished."""
-
-
-class _Spoken(TypedDict):
-    role: NotRequired[str]
-
-
-class BuiltReport(_Spoken):
-    """The learner has built the network."""
-
-    kind: Literal["built"]
-    record: BoardBytes
-
-
-class MetricsReport(_Spoken):
-    """A record for the log and the display."""
-
-    kind: Literal["metrics"]
-    record: LearnerMetrics
-
-
-class FinishedEpisodes(TypedDict):
-    """Episodes of a group since its last report."""
-
-    until_ns: int
-    """Time of this report."""
-    episodes: list[tuple[int, float, int, int]]
-    """End, return, length and actor of each (types.Episode)."""
-
-
-class EpisodesReport(_Spoken):
-    """Episodes have finished; only where a head merges groups, or a callback takes them."""
-
-    kind: Literal["episodes"]
-    record: FinishedEpisodes
-
-
-class EvaluationReport(_Spoken):
-    """An evaluation has ended."""
-
-    kind: Literal["evaluation"]
-    record: Evaluation
-
-
-class RestoredReport(_Spoken):
-    """The learner continues from a checkpoint."""
-
-    kind: Literal["restored"]
-    text: str
-    record: RestorePoint
-
-
-class ImbalanceReport(_Spoken):
-    """The run has become slower than it should be, or is fast again."""
-
-    kind: Literal["imbalance"]
-    text: str
-    record: Imbalance
-
-
-class CheckpointReport(_Spoken):
-    """A checkpoint was written."""
-
-    kind: Literal["checkpoint_written"]
-    text: str
-    record: CheckpointRecord
-
-
-EventKind: TypeAlias = Literal[
-    "note",
-    "checkpoint_failed",
-    "callback_failed",
-    "error",
-    "restart",
-    "env_failure",
-    "folder_lost",
-]
-
-
-class Event(_Spoken):
-    """Something a person should know, in words."""
-
-    kind: EventKind
-    text: str
-    traceback: NotRequired[str]
-
-
-class DoneReport(_Spoken):
-    """The learner's side is finished."""
-
-    kind: Literal["done"]
-    because: StoppedBecause
-    record: SessionMetrics
-
-
-Report: TypeAlias = (
-    BuiltReport
-    | MetricsReport
-    | EpisodesReport
-    | EvaluationReport
-    | RestoredReport
-    | ImbalanceReport
-    | CheckpointReport
-    | Event
-    | DoneReport
-)
 
 T = TypeVar("T")
 

@@ -36,7 +36,7 @@ from tianji.envs.build import EnvSources
 from tianji.envs.masks import mask_in_words
 from tianji.errors import UsageError
 from tianji.explain.explain import speed_facts
-from tianji.learner.resumable import check_fits, check_not_over, newest_saved
+from tianji.learner.resumable import check_fits, check_not_over, check_spaces, newest_saved
 from tianji.observe.callbacks.calling import needs_episodes
 from tianji.observe.callbacks.load import GivenCallback, NamedCallback, load_callbacks
 from tianji.observe.observer import RunObserver
@@ -48,15 +48,11 @@ from tianji.observe.summary import (
 )
 from tianji.planning.groups import PlannedGroups, check_groups, plan_groups
 from tianji.planning.planned import Planned
-from tianji.planning.planner import gathers, plan_again, plan_run
+from tianji.planning.planner import gathers, plan_again, plan_run, probe_tasks
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.one_group import program_for
-from tianji.records import (
-    Event,
-    GatherRule,
-    Summary,
-    SummaryFacts,
-)
+from tianji.records import GatherRule, Summary, SummaryFacts
+from tianji.reports import Event
 from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
 from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
 from tianji.trace.spans import SPANS_FOLDER
@@ -85,11 +81,13 @@ def train_config(
     started_ns: int | None = None,
     base: Path = RUNS,
     callbacks: Sequence[GivenCallback] = (),
+    reasons: Sequence[str] = (),
 ) -> Summary:
     """Train as configured, in a new run folder under `base`.
 
     env: a callable in place of config.env, or a tuple in place of config.envs. started_ns: when the
     person asked (CLOCK_MONOTONIC), for the start-up time. callbacks: beside those of config.
+    reasons: why the settings were chosen, in sentences that the run shows when it starts.
     """
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
@@ -107,7 +105,7 @@ def train_config(
             run = _Run(
                 groups, source, machine, folder, run_dir, started_ns, hosts=hosts, callbacks=called
             )
-            return run.to_end(resume=False)
+            return run.to_end(resume=False, reasons=reasons)
 
 
 def resume_run(
@@ -131,6 +129,7 @@ def resume_run(
         saved = newest_saved(run_dir)
         check_not_over(config, run_dir, saved.found.env_steps)
         source, before = env or config.envs or config.env, read_plan(run_dir)
+        check_spaces(run_dir, before, config, probe_tasks(config, source).spaces)
         machine, agents_each = _place_of(hosts)
         with tell_progress(config.observe.display) as tell:
 
@@ -142,7 +141,7 @@ def resume_run(
             groups = plan_groups(config, machine, plan, agents_each)
         _check_network(groups)
         planned = groups.planned
-        check_fits(saved.paths[0], before, planned.plan, planned.config, planned.probe.spaces)
+        check_fits(saved.paths[0], planned.config, planned.probe.spaces)
         run = _Run(groups, source, machine, folder, run_dir, started_ns, saved, hosts, called)
         return run.to_end(resume=True)
 
@@ -205,16 +204,29 @@ class _Run:
 
             self._replanner = replanner_for(planned, env, machine)
         self._display = Display(config, groups.for_run, config.observe.display)
-        look = partial(folder.look, config, self._plan_file)
-        gather, on_built = _gather_rule(config), self._plan_file.complete
         self._observer = RunObserver(
-            config, run_dir, self._display, gather, on_built, look, planned.plan, callbacks
+            config,
+            run_dir,
+            self._display,
+            _gather_rule(config),
+            self._plan_file.complete,
+            self._count_cores,
+            partial(folder.look, config, self._plan_file),
+            planned.plan,
+            callbacks,
         )
 
-    def to_end(self, resume: bool) -> Summary:
+    def _count_cores(self) -> int:
+        """Return the cores of all hosts that agents run on; they are taken to be alike."""
+        num_hosts = 1 if self._hosts is None else len(set(self._hosts.places.values()))
+        return num_hosts * len(self._machine.cores)
+
+    def to_end(self, resume: bool, reasons: Sequence[str] = ()) -> Summary:
         run_dir = self._spec.run_dir
         before = read_summary(run_dir) if resume else None
         self._observer.start()
+        for reason in reasons:
+            self._note("defaults", reason)
         for remark in self._planned.probe.remarks:
             self._note("environment", remark)
         if masks := mask_in_words(self._planned.probe.spaces):

@@ -11,7 +11,12 @@ from tests.docs.pages import DOCS
 
 PAGE = DOCS / "concepts/balance.md"
 RESULTS = DOCS.parent / "benchmarks/limiter/results"
-CONTESTANTS = ("balance, set-point 1", "balance, set-point 4", "limiter")
+CONTESTANTS = (
+    "balance, set-point 1",
+    "balance, set-point 1 of at most 2",
+    "balance, set-point 4",
+    "limiter",
+)
 
 
 @pytest.fixture(scope="module")

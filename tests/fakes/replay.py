@@ -24,14 +24,14 @@ def make_rings(layout, num_lanes, capacity, lookahead=1, memory=None):
 def make_replay(
     stream, layout, capacity, lookahead=1, ratio=2.0, warmup=0, minibatch=16, gamma=0.9, seed=0,
     saves_items=True, make_sampler=UniformSampler, num_lanes=None, memory=None,
-    updates_per_batch=None, n_step=None,
+    updates_per_batch=1000, keeps_ratio=True, n_step=None,
 ):  # fmt: skip
     """A store with memory of its own."""
     rings = make_rings(layout, num_lanes or stream.num_lanes, capacity, lookahead, memory)
     length = layout.num_rows - lookahead + 1
     plan = ReplayPlan(
-        length, ratio, warmup, minibatch, gamma, seed, saves_items,
-        n_step=n_step, updates_per_batch=updates_per_batch,
+        length, ratio, warmup, minibatch, gamma, seed, saves_items, updates_per_batch, keeps_ratio,
+        n_step=n_step,
     )  # fmt: skip
     return Replay(plan, stream, rings, make_sampler(rings))
 

@@ -15,8 +15,8 @@ from tianji.algorithms.accelerators.actor_critic import (
 )
 from tianji.algorithms.accelerators.dqn import ClosedDQN
 from tianji.algorithms.accelerators.policy_gradient import ClosedPolicyGradient
-from tianji.algorithms.actor_critic.experience import Preprocessor
 from tianji.algorithms.actor_critic.model import ModelEvaluator
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.dqn.loss import Transitions, dqn_loss
 from tianji.algorithms.gradient import Autograd
 from tianji.algorithms.impala.loss import UnrollPart, impala_loss

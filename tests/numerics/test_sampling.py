@@ -17,11 +17,11 @@ LAYOUTS = {
 }
 
 
-def drawn(kind, outputs):
+def drawn(kind, outputs, noise_color=0.0):
     """An unroll of draws from the same outputs: head, sampler, as stored, as given to the world."""
     layout = LAYOUTS[kind]
     head = build_head(layout)
-    sampler = build_sampler(head)
+    sampler = build_sampler(head, noise_color)
     sampler.begin(np.random.default_rng(0), ROWS, ENVS)
     action = np.zeros((ROWS, ENVS, *layout.shape), layout.field.dtype)
     given = []
@@ -53,11 +53,22 @@ def test_gaussian_draws_are_stored_whole_and_cut_for_the_world():
     np.testing.assert_array_equal(given, np.clip(action, -0.5, 0.5))
 
 
-@pytest.mark.parametrize("kind", LAYOUTS)
-def test_log_prob_is_what_the_learner_computes(kind):
+def test_coloured_noise_keeps_the_direction_of_gaussian_draws():
+    white, pink = (drawn("box", np.zeros(2, np.float32), color)[2] for color in (0.0, 1.0))
+    alike = [
+        np.mean(action[1:] * action[:-1]) / np.mean(np.square(action)) for action in (white, pink)
+    ]
+    assert abs(alike[0]) < 0.05 and alike[1] > 0.5
+    assert pink.std() == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise_color"), [*((kind, 0.0) for kind in LAYOUTS), ("box", 1.0)]
+)
+def test_log_prob_is_what_the_learner_computes(kind, noise_color):
     layout = LAYOUTS[kind]
     outputs = np.linspace(-1, 1, layout.num_outputs, dtype=np.float32)
-    head, sampler, action, _ = drawn(kind, outputs)
+    head, sampler, action, _ = drawn(kind, outputs, noise_color)
     log_prob = np.full((ROWS, ENVS), 7.0, np.float32)
     sampler.log_prob(action, log_prob, slice(1, 40))
     rows = torch.from_numpy(action.reshape(ROWS * ENVS, -1))

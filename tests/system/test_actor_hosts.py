@@ -9,6 +9,8 @@ from tests.system.agents import use_agents_here
 from tests.system.runs import DQN, PPO, differences, resume, run, saved_state
 from tests.system.test_bit_equality import ACTORS, CLOCK
 from tianji.checkpoint.load import latest, read_checkpoint
+from tianji.config.machine import read_machine
+from tianji.observe.run_log import last_metrics
 
 
 def policy_bytes(summary):
@@ -63,6 +65,11 @@ def test_every_item_arrives_once_in_order_and_whole(max_lag, tmp_path, monkeypat
     assert summary["discarded_items"] <= max_lag
     assert summary["lag_versions"]["max"] <= max_lag
     assert summary["ratio"]["actual"] == 1.0
+    last = last_metrics(Path(summary["run_dir"]))
+    assert last["usable_cores"] == 3 * len(read_machine().cores), "those of all hosts"
+    used_s = last["core_s"]
+    assert used_s.keys() == {"learner", *(f"actor-{n}" for n in range(4))}
+    assert all(used_s.values()), "each host measures its own processes"
 
 
 @pytest.mark.slow

@@ -26,5 +26,6 @@ def test_two_styles_run_side_by_side(tmp_path, monkeypatch, capfd):
     assert serial["lag_versions"]["mean"] == 0 < tianji["lag_versions"]["mean"]
     assert all(one["rates_per_s"]["produced"] > 0 for one in report["styles"])
     assert all(0 < one["learner"]["busy_share"] <= 1 for one in report["styles"])
+    assert all(one["greedy_return"]["value"] >= 8 for one in report["styles"]), "played to an end"
     assert "1 seed cannot support a claim" in " ".join(report["notes"])
     assert read_summary(find_run("mine/serial-s1"))["style"] == "serial"

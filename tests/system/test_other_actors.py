@@ -11,7 +11,7 @@ from tianji.channels.gauges import Gauge
 from tianji.config.machine import read_machine
 from tianji.engines.supervise.imbalance import Imbalances
 from tianji.planning.resolve.resolve import resolve
-from tianji.records import ImbalanceReport
+from tianji.reports import ImbalanceReport
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,8 @@
 """Ray over hosts of their own: groups train together, hosts are cut off, lost, and join."""
 
+import os
 import time
+from unittest import mock
 
 import pytest
 
@@ -43,6 +45,10 @@ def cluster():
 
 
 def test_groups_on_other_hosts_train_together_and_outlive_their_head(cluster):
+    with mock.patch.dict(os.environ, RAY_AUTH_TOKEN="that of another cluster"):
+        code, _, err = cluster.train().finish()
+    assert (code, "asks for its token" in err) == (2, True), err
+    assert err.count("gcs_client") <= 1, "Ray itself tries for 20 s, with a line each second"
     cluster.join(1)
     cluster.join(2)
     command = cluster.train(*AVERAGE, *FOREVER)

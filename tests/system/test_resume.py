@@ -7,6 +7,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 
 from tests.system.runs import (
     APEX,
@@ -127,15 +128,18 @@ def files_of(folder):
     return {path: data for path, data in found.items() if path.name != ".lock"}
 
 
+NUMBERS, IMAGES = Box(-1, 1, (4,)), Box(0, 255, (84, 84, 3), np.uint8)
+TWO = Discrete(2)
+
+
 class Changed(gym.Env):
     """CartPole as it might be after its code was changed."""
 
-    def __init__(self, num_obs=4, num_actions=2):
-        self.observation_space = gym.spaces.Box(-1, 1, (num_obs,))
-        self.action_space = gym.spaces.Discrete(num_actions)
+    def __init__(self, observation=NUMBERS, action=TWO):
+        self.observation_space, self.action_space = observation, action
 
     def reset(self, *, seed=None, options=None):
-        return np.zeros(self.observation_space.shape, np.float32), {}
+        return np.zeros_like(self.observation_space.low), {}
 
     def step(self, action):
         return self.reset()[0], 0.0, False, False, {}
@@ -154,14 +158,16 @@ def finished(tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"num_obs": 6}, r"obs was float32 of shape \(4,\), and is float32 of shape \(6,\) now"),
-        ({"num_actions": 3}, r"is \(2,\) in its checkpoint, and \(3,\) in the network now"),
+        ({"observation": Box(-1, 1, (6,))}, r"observation .*Box \(6,\) of float32 now"),
+        ({"observation": IMAGES}, r"observation .*Box \(84, 84, 3\) of uint8 now"),
+        ({"action": Discrete(3)}, r"action .* was Discrete\(2\), and is Discrete\(3\) now"),
+        ({"action": Box(-1, 1, (2,))}, r"action .*Discrete\(2\), and is Box \(2,\) of float32 now"),
     ],
-    ids=["observations", "actions"],
+    ids=["observations", "images", "actions", "numbers"],
 )
 def test_a_resume_with_other_spaces_leaves_a_finished_run_as_it_was(finished, change, told):
     before = files_of(finished)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=f"cannot be continued: the {told}"):
         resume_run(finished, {"max_env_steps": 600}, env=lambda: Changed(**change))
     assert files_of(finished) == before
 

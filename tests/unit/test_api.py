@@ -37,7 +37,7 @@ def test_training_returns_the_summary_and_the_policy_of_the_last_version():
 def test_training_returns_the_last_policy_and_loading_the_best(monkeypatch):
     asked = []
     summary = {"run_dir": "runs/mine", "stopped_because": "target_reached"}
-    monkeypatch.setattr("tianji.run.train_config", lambda config, env, callbacks: summary)
+    monkeypatch.setattr("tianji.run.train_config", lambda config, **_: summary)
     monkeypatch.setattr("tianji.run_folder.paths.find_run", Path)
 
     def load(run_dir, which, env):

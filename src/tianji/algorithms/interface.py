@@ -298,6 +298,27 @@ def statistics_of(update: Update) -> list[Statistics]:
     return found()
 
 
+@dataclass(frozen=True, slots=True)
+class LearnerSize:
+    """What a learner has and computes beside the network that it publishes, for the budget of
+    memory.
+
+    SAC: LearnerSize(num_parameters=144_000, num_passes=3, keeps_float32=True)
+    """
+
+    num_parameters: int = 0
+    """Parameters of networks that are not published."""
+    num_passes: int = 1
+    """Passes over the observations of an update that are differentiated together."""
+    keeps_float32: bool = False
+    """It computes in float32 on a GPU too, unless the run asks for less."""
+
+
+def only_published(spaces: Spaces, config: RunConfig) -> LearnerSize:
+    """Return the size of a learner that trains the published network alone."""
+    return LearnerSize()
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """One algorithm."""
@@ -329,3 +350,4 @@ class Algorithm:
     gradients` works with it."""
     remembers: bool = False
     """Its policies can have a memory (model.memory)."""
+    learner_size: Callable[[Spaces, RunConfig], LearnerSize] = only_published

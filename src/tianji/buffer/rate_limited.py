@@ -10,10 +10,11 @@ a batch. Blocked unrolls enter in the order of their arrival, when a batch was s
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from tianji.balance.samples_per_insert import Limits, SamplesPerInsert
@@ -48,6 +49,10 @@ class Table(Protocol):
         """Return how many items leave the store because so many are sampled."""
         ...
 
+    def room(self, given_up: Collection[int]) -> float:
+        """Return the most items that the store can hold if these actors insert none any more."""
+        ...
+
 
 class QueueTable(Table):
     """Every unroll is an item, and leaves the store when it is sampled."""
@@ -62,6 +67,9 @@ class QueueTable(Table):
 
     def used_up(self, count: int) -> int:
         return count
+
+    def room(self, given_up: Collection[int]) -> float:
+        return math.inf
 
 
 class ReplayTable(Table):
@@ -83,6 +91,11 @@ class ReplayTable(Table):
 
     def used_up(self, count: int) -> int:
         return 0
+
+    def room(self, given_up: Collection[int]) -> float:
+        return sum(
+            held if actor in given_up else self._kept for actor, held in enumerate(self._held)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +135,7 @@ class RateLimited(Gate):
         self._refused: deque[_Refused] = deque()
         self._blocked = BlockedInserts(rows.gauges, now_ns)
         self._given_up: set[int] = set()
+        self._news: list[str] = []
         rows.gauges[Gauge.ACTIVE] = num_actors
         for actor in range(num_actors):
             self.lanes.give(actor, SLOTS_AT_HAND)
@@ -159,6 +173,25 @@ class RateLimited(Gate):
 
     def gave_up(self, actor: int) -> None:
         self._given_up.add(actor)
+        self._lower_minimum(actor)
+
+    def _lower_minimum(self, actor: int) -> None:
+        """Let the learner sample from what the store can hold without this actor."""
+        limits = self.limiter.limits
+        room = self._table.room(self._given_up)
+        if room >= limits.min_size:
+            return
+        lowered = max(1, int(room))
+        self.limiter.limits = replace(limits, min_size=lowered)
+        self._news.append(
+            f"actor-{actor} is not started again, and without it the replay store holds at most "
+            f"{lowered:,} items: the learner samples from there on, and not from "
+            f"limiter.min_size = {limits.min_size:,}."
+        )
+
+    def news(self) -> list[str]:
+        news, self._news = self._news, []
+        return news
 
     def tick(self) -> bool:
         self._blocked.count()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from tianji.balance.lead import Lead, lead_unrolls
 from tianji.balance.set_point import SetPoint
 from tianji.balance.turns import ParkingState, Turns, after_version, after_wait
 from tianji.buffer.interface import Entry, Gate, by_age
@@ -36,7 +37,8 @@ class WindowPlan:
     may_park: bool = False
     """True where there are more workers than cores: actors then disturb the learner."""
     stores_copies: bool = False
-    """The store copies what it keeps, so that unrolls of the warm-up enter it when they arrive."""
+    """The store copies what it keeps, so that unrolls of the warm-up, and those that are stored
+    ahead, enter it when they arrive."""
 
 
 class RatioWindow(Gate):
@@ -58,6 +60,8 @@ class RatioWindow(Gate):
         self._gauges = rows.gauges
         self._now_ns = now_ns
         self._waiting: list[Entry] = []
+        self._entered: list[Entry] = []
+        """What has entered the store ahead of its version and no batch has counted yet."""
         self._num_entered = 0
         self._versions_made = 0
         """Counted from the start or the resume, like `_num_entered`."""
@@ -66,6 +70,10 @@ class RatioWindow(Gate):
         self._late_since_ns = 0
         """Time at which the version that is due began to wait for late unrolls; 0: it does not."""
         self._warmup = WarmUp(plan.point, num_actors) if plan.stores_copies else None
+        most_ahead = lead_unrolls(plan.point, plan.max_lag) if plan.stores_copies else 0
+        self._lead = Lead(most_ahead)
+        self._ahead_before = 0
+        """Unrolls that were stored ahead when the run was saved."""
         self._may_park = plan.may_park and not is_serial and num_actors > 1
         self._parking = ParkingState(num_actors, num_actors)
         self._woken_ns = 0
@@ -73,14 +81,23 @@ class RatioWindow(Gate):
 
     def starts_with(self, num_held: int) -> None:
         """Skip the part of the warm-up that the store makes up for."""
-        self._num_entered = min(num_held, self._point.warmup_unrolls)
+        warmup = self._point.warmup_unrolls
+        self._num_entered = min(num_held, warmup + self._ahead_before)
         if self._warmup is not None:
-            self._warmup.starts_with(self._num_entered)
+            self._warmup.starts_with(min(num_held, warmup))
 
     def arrived(self, stamp: Stamp, slot: int) -> bool:
         enters = self._warmup is not None and self._warmup.takes(stamp.actor)
+        if not enters and self._lead.num_unrolls and stamp.oldest_version >= self._oldest():
+            self._entered.append(Entry(stamp, None, self.version))
+            self._num_entered += 1
+            return True
         self._waiting.append(Entry(stamp, None if enters else slot))
         return enters
+
+    def _oldest(self) -> int:
+        """Return the oldest version of an unroll that is not too late."""
+        return self.version - self._max_lag
 
     def gave_up(self, actor: int) -> None:
         """Let the other actors take its turns."""
@@ -102,14 +119,17 @@ class RatioWindow(Gate):
     def _deal(self) -> None:
         lanes = self.lanes
         lanes.has_changed = False
-        budget = self._point.allowed(self._versions_made) - self._started()
-        if self._warmup is not None and self._versions_made == 0:
+        budget = self._allowed() - self._started()
+        if self._warmup is not None and (self._versions_made == 0 or self._lead.num_unrolls):
             in_slots = sum(entry.slot is not None for entry in self._waiting)
             room = self._warmup.most_in_slots - in_slots - lanes.turns.num_outstanding
             budget = min(budget, room)
         lanes.deal(budget)
         lanes.deliver()
         lanes.receiver.expect(max(1, self._needed() - self._kept()))
+
+    def _allowed(self) -> int:
+        return self._point.allowed(self._versions_made) + self._lead.num_unrolls
 
     def _kept(self) -> int:
         return self._num_entered + len(self._waiting)
@@ -123,6 +143,7 @@ class RatioWindow(Gate):
 
     def may_take(self) -> bool:
         if self._kept() < self._needed():
+            self._lead.learner_waits()
             self._wake_more()
             return False
         return not self._waits_for_late()
@@ -152,17 +173,19 @@ class RatioWindow(Gate):
 
     def entering(self) -> list[Entry] | None:
         self._discard_late()
-        count = self._needed() - self._num_entered
-        if len(self._waiting) < count:
+        missing = max(0, self._needed() - self._num_entered)
+        if len(self._waiting) < missing:
             return None
+        count = len(self._waiting) if self._lead.num_unrolls else missing
         self._waiting.sort(key=by_age)
-        entering, self._waiting = self._waiting[:count], self._waiting[count:]
+        entering, self._waiting = self._entered + self._waiting[:count], self._waiting[count:]
+        self._entered = []
         self._num_entered += count
         return entering
 
     def _discard_late(self) -> None:
         """Discard and count unrolls that are too old in spite of pacing, as a last resort."""
-        oldest = self.version - self._max_lag
+        oldest = self._oldest()
         late = [
             entry
             for entry in self._waiting
@@ -177,11 +200,12 @@ class RatioWindow(Gate):
         self._deal()
 
     def finish(self, version: int) -> None:
-        is_ahead = self._kept() == self._point.allowed(self._versions_made)
+        kept = self._kept()
+        if self._may_park:
+            self._park(after_version(self._parking, is_ahead=kept >= self._allowed()))
+        self._lead.version_made(is_ahead=kept >= self._point.allowed(self._versions_made))
         self.version = version
         self._versions_made += 1
-        if self._may_park:
-            self._park(after_version(self._parking, is_ahead))
         self._deal()
 
     def continue_at(self, version: int, is_first: bool) -> None:
@@ -189,6 +213,12 @@ class RatioWindow(Gate):
 
     def waiting(self) -> Iterable[Stamp]:
         return (entry.stamp for entry in self._waiting if entry.slot is not None)
+
+    def state(self) -> dict[str, Any]:
+        return {"ahead": max(0, self._num_entered - self._point.due(self._versions_made - 1))}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._ahead_before = int(state.get("ahead", 0))  # older checkpoints have none
 
 
 PATIENCE_NS = 250_000_000

@@ -2,8 +2,9 @@
 
 They live in shared memory, one 64-bit word each. Reading them costs the role nothing, and there are
 no logging calls in hot loops. Each word has one writer, the role itself; while no process runs the
-role, the engine that starts it writes HEARTBEAT_NS and ACTIVITY. Nothing that must be right may
-depend on a gauge: a stale row may only delay a decision.
+role, the engine that starts it writes HEARTBEAT_NS and ACTIVITY, and on a cluster the agent of its
+host writes CORE_NS and NO_CORE_NS. Nothing that must be right may depend on a gauge: a stale row
+may only delay a decision.
 """
 
 from __future__ import annotations
@@ -90,6 +91,10 @@ class Gauge(IntEnum):
     """Buffer: inserts that had to wait, with a rate limiter."""
     BLOCKED_NS = 35
     """Buffer: time in which actors had such an insert, added up over the actors."""
+    CORE_NS = 36
+    """Processor time of the role, where its agent measures it for a head on another host; else 0.
+    The next one: the time in which its thread was ready to run and had no core."""
+    NO_CORE_NS = 37
 
 
 CARRIED = {

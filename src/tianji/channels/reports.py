@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tianji.records import Event, Report
+from tianji.reports import Event, Report
 
 MAX_WAITING = 1000
 

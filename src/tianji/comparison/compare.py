@@ -9,6 +9,7 @@ take turns within a seed. A comparison that was stopped continues with the runs 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -21,11 +22,11 @@ from tianji.comparison.contest import Contest, Turn, refusal
 from tianji.comparison.folder import (
     COMPARISON_FILE,
     open_folder,
-    provenance_of,
     read_before,
     set_aside,
     settings_of,
 )
+from tianji.comparison.greedy import greedy_returns
 from tianji.comparison.neighbours import machine_use, others_cores
 from tianji.comparison.outcomes import (
     RunFigures,
@@ -33,6 +34,7 @@ from tianji.comparison.outcomes import (
     is_finished,
     read_figures,
 )
+from tianji.comparison.provenance import Provenance, combine, provenance
 from tianji.comparison.report import Comparison, style_figures
 from tianji.config.machine import Machine, read_machine
 from tianji.config.run import SEED_LIMIT, RunConfig
@@ -62,14 +64,16 @@ def run_comparison(
     with RunFolder(folder):
         ended = {turn.name: finished_summary(folder / turn.name) for turn in contest.turns}
         done = {name: summary for name, summary in ended.items() if summary is not None}
-        others = read_before(folder).get("others_cores", 0.0)
-        report = _report(contest, done, folder, machine, others)
-        if len(done) < len(ended):
-            replace_json(folder / COMPARISON_FILE, report)
-            before = machine_use()
+        known = _known_before(folder)
+        missing = [name for name in ended if name not in done]
+        known.origins |= dict.fromkeys(missing, provenance())
+        if missing:
+            replace_json(folder / COMPARISON_FILE, _report(contest, done, folder, machine, known))
+            used = machine_use()
             done |= _run_missing(contest, folder, machine, screen, done)
-            others = max(others, others_cores(before, machine_use()))
-            report = _report(contest, done, folder, machine, others)
+            known.others_cores = max(known.others_cores, others_cores(used, machine_use()))
+        known.greedy = greedy_returns(done, folder, known.greedy)
+        report = _report(contest, done, folder, machine, known)
         if any(is_finished(run) for run in report["runs"]):
             from tianji.comparison.picture import PICTURE_FILE, draw
 
@@ -77,6 +81,23 @@ def run_comparison(
             report["picture"] = str(folder / PICTURE_FILE)
         replace_json(folder / COMPARISON_FILE, report)
     return report
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a report tells beside the summaries and the records of its runs."""
+
+    others_cores: float
+    origins: dict[str, Provenance]
+    greedy: dict[str, float | None]
+    """Returns of the last policies without exploration, by the name of the run."""
+
+
+def _known_before(folder: Path) -> _Known:
+    before = read_before(folder)
+    ended = [run for run in before.get("runs", ()) if is_finished(run)]
+    greedy = {Path(run["run_dir"]).name: run["greedy_return"] for run in ended}
+    return _Known(before.get("others_cores", 0.0), before.get("origins", {}), greedy)
 
 
 def check(contest: Contest, machine: Machine) -> None:
@@ -129,11 +150,11 @@ def _title(contest: Contest) -> str:
 
 
 def _report(
-    contest: Contest, done: dict[str, Summary], folder: Path, machine: Machine, others: float
+    contest: Contest, done: dict[str, Summary], folder: Path, machine: Machine, known: _Known
 ) -> Comparison:
     lags = [one.config.max_lag for one in contest.contestants]
     runs = [
-        _figures(turn, done[turn.name], folder / turn.name, lags, machine)
+        _figures(turn, done[turn.name], folder / turn.name, lags, machine, known)
         for turn in contest.turns
         if turn.name in done
     ]
@@ -143,37 +164,43 @@ def _report(
     missing = [turn.name for turn in contest.turns if turn.name not in ended]
     lengths = [len(run["curve"]) for run in runs if is_finished(run)]
     points = round(median(lengths)) if lengths else 0
-    before = read_before(folder)
-    origin = provenance_of(before, is_complete=len(done) == len(contest.turns))
+    made_by = [origin for name, origin in known.origins.items() if name in ended]
+    origin = combine(made_by or [provenance()])
     report = Comparison(
         command=contest.command,
         env=contest.reference.config.env_name,
         target_return=target,
         reference=contest.reference.name,
         seeds=list(contest.seeds),
-        others_cores=others,
+        others_cores=known.others_cores,
         missing=missing,
         styles=styles,
         says=words.say_all(styles, target),
         notes=[
-            *words.notes(styles, missing, target, points, others),
-            *words.notes_of_commit(origin["commit"]),
+            *words.notes(styles, missing, target, points, known.others_cores),
+            *words.notes_of_origin(origin),
         ],
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         **origin,
         run_dir=str(folder),
         picture=None,
-        settings={**before.get("settings", {}), **settings_of(contest)},
+        settings={**read_before(folder).get("settings", {}), **settings_of(contest)},
+        origins=known.origins,
         runs=runs,
     )
     return cast("Comparison", to_plain(report))
 
 
 def _figures(
-    turn: Turn, summary: Summary, run_dir: Path, lags: Sequence[int], machine: Machine
+    turn: Turn,
+    summary: Summary,
+    run_dir: Path,
+    lags: Sequence[int],
+    machine: Machine,
+    known: _Known,
 ) -> RunFigures:
     bound = _bound(turn.config, run_dir, lags, machine) if is_finished(summary) else None
-    return read_figures(turn.contestant, summary, run_dir, bound)
+    return read_figures(turn.contestant, summary, run_dir, bound, known.greedy.get(turn.name))
 
 
 def _bound(config: RunConfig, run_dir: Path, lags: Sequence[int], machine: Machine) -> Bound | None:

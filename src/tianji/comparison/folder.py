@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from tianji.comparison.contest import Contest
 from tianji.config.schema import flat
@@ -16,12 +14,9 @@ from tianji.config.settings import value_text
 from tianji.errors import UsageError
 from tianji.figures.files import describe_machine
 from tianji.run_folder.paths import new_folder
-from tianji.version import VERSION
+from tianji.wording import listed
 
 COMPARISON_FILE = "comparison.json"
-COMMA = ", "
-"""Between commits."""
-_LIBRARIES = ("torch", "gymnasium", "numpy")
 _UNLIKE: dict[str, Any] = {"seed": True, "run": True, "observe": {"display": True}}
 """Settings that may differ between runs of one contestant."""
 
@@ -41,8 +36,8 @@ def read_before(folder: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_bytes())
-        if not {"settings", "machine"} <= set(found):
-            raise ValueError("it has no settings and no machine")
+        if lacking := {"settings", "machine", "origins"} - set(found):
+            raise ValueError(f"it has no {listed(sorted(lacking))}")
     except (OSError, ValueError) as error:
         raise UsageError(f"'{path}' is broken: {error}. Choose another name with --run.") from error
     return dict(found)
@@ -86,54 +81,3 @@ def set_aside(run_dir: Path) -> None:
         return
     names = (run_dir.with_name(f"{run_dir.name}-unfinished-{n}") for n in itertools.count(1))
     run_dir.rename(next(name for name in names if not name.exists()))
-
-
-class Provenance(TypedDict):
-    """Where figures come from."""
-
-    machine: Mapping[str, Any]
-    commit: str
-    """Several, with commas between, where a comparison was continued after a change."""
-    versions: Mapping[str, str]
-
-
-def provenance() -> Provenance:
-    """Return the machine, the commit and the versions of what runs here."""
-    return Provenance(
-        machine=describe_machine(),
-        commit=package_commit(),
-        versions={"tianji": VERSION, **{name: metadata.version(name) for name in _LIBRARIES}},
-    )
-
-
-def provenance_of(before: Mapping[str, Any], is_complete: bool) -> Provenance:
-    """Return the provenance of a comparison. before: its report so far, if there is one.
-    is_complete: nothing is left to run, so that all runs are of what is named there."""
-    now = provenance()
-    if not before:
-        return now
-    if is_complete:
-        return Provenance(
-            machine=before["machine"], commit=before["commit"], versions=before["versions"]
-        )
-    commits = dict.fromkeys([*before["commit"].split(COMMA), now["commit"]])
-    return Provenance(machine=now["machine"], commit=COMMA.join(commits), versions=now["versions"])
-
-
-def package_commit() -> str:
-    """Return the commit of the checkout that this package is part of, with a plus sign if files
-    have changed since; `installed` outside of a checkout."""
-    folder = Path(__file__).parents[1]
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", "__init__.py")  # a wheel may lie inside of a checkout
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "--short=12", "HEAD") + "+" * bool(changed)
-    except (OSError, subprocess.CalledProcessError):
-        return "installed"

@@ -68,6 +68,8 @@ class RunFigures(_Kept):
     style: str
     run_dir: str
     steps_to_target: int | None
+    greedy_return: float | None
+    """Mean return of the last policy without exploration; None where none was saved."""
     actors: SideFigures
     learner: SideFigures
     bound: Bound | None
@@ -88,7 +90,13 @@ def is_finished(run: Summary | RunFigures) -> bool:
     return run["stopped_because"] in FINISHED
 
 
-def read_figures(style: str, summary: Summary, run_dir: Path, bound: Bound | None) -> RunFigures:
+def read_figures(
+    style: str,
+    summary: Summary,
+    run_dir: Path,
+    bound: Bound | None,
+    greedy_return: float | None = None,
+) -> RunFigures:
     """Return the figures of the run with this summary."""
     record = last_metrics(run_dir) or NO_METRICS
     points = to_points(all_metrics(run_dir))
@@ -97,6 +105,7 @@ def read_figures(style: str, summary: Summary, run_dir: Path, bound: Bound | Non
         "style": style,
         "run_dir": run_dir,
         "steps_to_target": steps_at(whole["time_to_target_s"], points),
+        "greedy_return": greedy_return,
         "actors": _side(summary, roles_of(record, "actor")),
         "learner": _side(summary, roles_of(record, "learner")),
         "bound": bound,

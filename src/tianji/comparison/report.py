@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from tianji.checkpoint.durable import to_plain
 from tianji.comparison.bound import lower
 from tianji.comparison.contest import Contestant
-from tianji.comparison.folder import Provenance
 from tianji.comparison.outcomes import RunFigures, SideFigures, is_finished
+from tianji.comparison.provenance import Provenance
 from tianji.ops.scores import Estimate, estimate_iqm, probability_of_improvement
 from tianji.records import CriticalPath, Rates
 
@@ -53,9 +53,11 @@ class StyleFigures(TypedDict):
     reached: int
     """Runs that reached the target."""
     time_to_target_s: Estimated | None
-    """Interquartile mean; None without a target or without runs. The next two likewise."""
+    """Interquartile mean; None without a target or without runs. The next three likewise."""
     steps_to_target: Estimated | None
     final_return: Estimated | None
+    greedy_return: Estimated | None
+    """Of the last policies without exploration."""
     reference_is_better: ReferenceBetter | None
     """None for the reference itself."""
     rates_per_s: Rates
@@ -79,7 +81,7 @@ class Certainty(NamedTuple):
 
 
 class Comparison(Provenance):
-    """comparison.json."""
+    """comparison.json. Its provenance is that of all runs that have come to their end."""
 
     command: str
     env: str
@@ -102,6 +104,8 @@ class Comparison(Provenance):
     picture: str | None
     settings: dict[str, Any]
     """The config of each style, without seed and run."""
+    origins: dict[str, Provenance]
+    """What made each run, by its name; also of runs that have not come to their end."""
     runs: list[RunFigures]
 
 
@@ -135,6 +139,7 @@ def _sum_up(
         time_to_target_s=_iqm(_times(runs)) if has_target else None,
         steps_to_target=_iqm(_steps(runs)) if has_target else None,
         final_return=_iqm(_returns(runs)),
+        greedy_return=_iqm(_known(run["greedy_return"] for run in runs)),
         reference_is_better=None if reference is None else _better(reference, runs, has_target),
         rates_per_s=rates,
         lag_versions=LagFigures(
@@ -175,8 +180,11 @@ def _steps(runs: Sequence[RunFigures]) -> list[float]:
 
 def _returns(runs: Sequence[RunFigures]) -> list[float]:
     """Leave out runs in which no episode has finished."""
-    returns = (run["mean_return_100"] for run in runs)
-    return [value for value in returns if value is not None]
+    return _known(run["mean_return_100"] for run in runs)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _better(
@@ -206,8 +214,8 @@ def _estimated(found: Estimate, num_seeds: int) -> Estimated:
     return Estimated(value=value, low=low, high=high, seeds=num_seeds)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
     return statistics.fmean(known) if known else None
 
 

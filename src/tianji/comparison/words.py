@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tianji.comparison.contest import ENOUGH_SEEDS
-from tianji.comparison.folder import COMMA
+from tianji.comparison.greedy import EPISODES
 from tianji.comparison.neighbours import QUIET_CORES
 from tianji.comparison.outcomes import SideFigures
+from tianji.comparison.provenance import COMMA, Provenance
 from tianji.comparison.report import Estimated, StyleFigures, certainty
 from tianji.explain.explain import wait_words
 from tianji.wording import counted, listed, to_count, to_percent, to_seconds, to_value
@@ -17,6 +18,10 @@ WORTH_TELLING = 0.05
 METHOD = (
     "Returns, times and steps to the target are interquartile means over seeds; brackets are 95 % "
     "stratified bootstrap intervals. All other figures are means over the runs."
+)
+EXPLORING = (
+    "Targets and final returns are about training, so that they include exploration; greedy "
+    f"returns are those of {EPISODES} episodes that the last policy plays without it."
 )
 NO_BOUND = (
     "No profile of {styles} is saved, so the table does not say how near {it} came to the speed of "
@@ -33,9 +38,10 @@ STOPPED_AT_TARGET = (
 FEW_POINTS = (
     "The runs were short, so their curves have few points: --observe.period-s 0.05 draws more."
 )
-SEVERAL_COMMITS = (
-    "The comparison was continued after a change, so its runs are of several commits: {commits}. "
-    "Repeat it under another name (--run) before you rely on differences."
+CONTINUED = (
+    "The comparison was continued after a change, so its runs are of {several}. Repeat it under "
+    "another name (--run) before you rely on differences; `origins` in comparison.json says what "
+    "made each run."
 )
 ENOUGH_POINTS = 6
 
@@ -64,7 +70,7 @@ def _say(one: StyleFigures, reference: StyleFigures, target: float | None) -> li
 def _result(one: StyleFigures, target: float | None) -> str:
     time, steps = one["time_to_target_s"], one["steps_to_target"]
     if target is None or time is None or steps is None:
-        return f"It ends with a return of {_value(one['final_return'], 4)}."
+        return f"It ends with a return of {_ending(one)}."
     if time["value"] is None:
         return _not_reached(one, target)
     seconds = to_seconds(time["value"])
@@ -76,16 +82,22 @@ def _not_reached(one: StyleFigures, target: float) -> str:
     many = f"reaches {target:g} in only {reached} of {seeds}"
     if not reached:
         many = f"does not reach {target:g} ({seeds})"
-    return f"It {many}, and ends with a return of {_value(one['final_return'], 4)}."
+    return f"It {many}, and ends with a return of {_ending(one)}."
+
+
+def _ending(one: StyleFigures) -> str:
+    """Return the final return, and that of the policy without exploration if it was played."""
+    greedy = _known(one["greedy_return"])
+    end = _value(one["final_return"], 4)
+    return end if greedy is None else f"{end}, {to_value(greedy, 4)} if its policy is greedy"
 
 
 def _against(one: StyleFigures, reference: StyleFigures, target: float | None) -> str:
     """Say how much longer it takes, and split that into steps and speed."""
     time, other = _known(one["time_to_target_s"]), _known(reference["time_to_target_s"])
     if target is None or (time is None and other is None):
-        end = _value(one["final_return"], 4)
-        other_end = f"{reference['style']}: {_value(reference['final_return'], 4)}"
-        return f"It ends with a return of {end} ({other_end})."
+        other_end = f"{reference['style']}: {_ending(reference)}"
+        return f"It ends with a return of {_ending(one)} ({other_end})."
     if time is None or other is None:
         return _result(one, target)
     steps, base = _known(one["steps_to_target"]), _known(reference["steps_to_target"])
@@ -165,6 +177,8 @@ def notes(
     """Return what a reader must know before believing the figures. points: of a usual curve.
     others: cores that other programs used."""
     found = [METHOD]
+    if any(one["greedy_return"] is not None for one in styles):
+        found.append(EXPLORING)
     if others > QUIET_CORES:
         found.append(NOT_QUIET.format(others=others))
     fewest = min((len(one["seeds"]) for one in styles if one["seeds"]), default=0)
@@ -186,9 +200,17 @@ def notes(
     return found
 
 
-def notes_of_commit(commit: str) -> list[str]:
-    """Return what to know about runs that are not all of one commit."""
-    return [SEVERAL_COMMITS.format(commits=commit)] if COMMA in commit else []
+def notes_of_origin(origin: Provenance) -> list[str]:
+    """Return what to know about runs that are not all of one commit, with the same libraries."""
+    several = [
+        f"several {what}: {values}"
+        for what, values in (
+            ("commits", origin["commit"]),
+            *((f"versions of {name}", found) for name, found in origin["versions"].items()),
+        )
+        if COMMA in values
+    ]
+    return [CONTINUED.format(several="; ".join(several))] if several else []
 
 
 def estimate_text(found: Estimated | None, digits: int) -> str:

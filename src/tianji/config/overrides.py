@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from tianji.config.files import Preset, list_presets, load_preset
 from tianji.config.run import RunConfig
-from tianji.config.schema import ALGORITHM, ENV_KWARGS, flat, load_algorithm_config, nested
+from tianji.config.schema import ALGORITHM, AUTO, ENV_KWARGS, flat, load_algorithm_config, nested
 from tianji.config.settings import ALGORITHM_NAME, Setting, UnknownSetting, canonical, list_settings
 from tianji.config.values import (
     Assignment,
@@ -42,6 +42,10 @@ class Resolved:
 
     config: RunConfig
     notes: tuple[str, ...]
+    base: str | Preset | None = None
+    """What the person's own settings were added to."""
+    reasons: tuple[str, ...] = ()
+    """Why rules chose what they chose for this environment (tianji.defaults), in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +83,16 @@ def preset_and_assignments(tokens: Sequence[str]) -> tuple[str | None, list[Assi
     return (words[0] if words else None), assignments
 
 
-def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
-    """Combine a preset and settings into one validated record."""
+def resolve(preset: str | Preset | None, asked: Sequence[Assignment]) -> Resolved:
+    """Combine a preset and settings into one validated record.
+
+    The algorithm `auto` is the preset's, or the default. tianji.defaults looks at the environment
+    and gives a preset of its own.
+    """
+    asked = [one for one in asked if not _is_auto(one)]
     base = _find_base(preset, asked)
     mistakes = list(base.mistakes)
-    name = _algorithm_of(asked) or base.algorithm
+    name = algorithm_of(asked) or base.algorithm
     is_unknown = False
     try:
         load_algorithm_config(name)
@@ -103,7 +112,7 @@ def resolve(preset: str | None, asked: Sequence[Assignment]) -> Resolved:
             mistakes.append(str(mistake))
     if is_unknown or ALGORITHM_NAME not in values:
         values[ALGORITHM_NAME] = name
-    return Resolved(validate(values, name, mistakes), notes)
+    return Resolved(validate(values, name, mistakes), notes, preset)
 
 
 def _beside_style(values: Values, asked: Sequence[Assignment]) -> list[Assignment]:
@@ -137,29 +146,29 @@ def styled(config: RunConfig, given: Iterable[str]) -> Values:
     return find_style(config.style).settings(flat(config.model_dump()), frozenset(given))
 
 
-def _find_base(preset: str | None, asked: Sequence[Assignment]) -> Base:
+def _find_base(preset: str | Preset | None, asked: Sequence[Assignment]) -> Base:
     """Return the preset; without one, that of CartPole unless an environment is given."""
     if preset is not None:
-        return _base_from(load_preset(preset))
-    algorithm = _algorithm_of(asked) or DEFAULT_ALGORITHM
+        return _base_from(load_preset(preset) if isinstance(preset, str) else preset)
+    algorithm = algorithm_of(asked) or DEFAULT_ALGORITHM
     for name in (f"cartpole-{algorithm}", algorithm):
-        if name in list_presets() and _env_of(asked) is None:
+        if name in list_presets() and env_of(asked) is None:
             return _base_from(load_preset(name))
     return _base_from(Preset("", "", {}))
 
 
 def _base_from(preset: Preset) -> Base:
-    asked = from_mapping(preset.config)
-    algorithm = _algorithm_of(asked) or DEFAULT_ALGORITHM
+    asked = [one for one in from_mapping(preset.config) if not _is_auto(one)]
+    algorithm = algorithm_of(asked) or DEFAULT_ALGORITHM
     values: Values = {}
     mistakes = (
         f"Preset '{preset.name}': {error}" for error in assign_all(values, asked, algorithm)
     )
-    env = _env_of(asked) or RunConfig.model_fields["env"].default
+    env = env_of(asked) or RunConfig.model_fields["env"].default
     return Base(preset, algorithm, env, values, tuple(mistakes))
 
 
-def _env_of(asked: Sequence[Assignment]) -> str | None:
+def env_of(asked: Sequence[Assignment]) -> str | None:
     """Return the environment, or a list of environments as one text."""
     lists = [a.value for a in asked if canonical(a.written) == "envs" and a.value]
     if not lists:
@@ -168,8 +177,15 @@ def _env_of(asked: Sequence[Assignment]) -> str | None:
     return ", ".join(str(name).strip() for name in names)
 
 
-def _algorithm_of(asked: Sequence[Assignment]) -> str | None:
-    return _last_text(asked, ALGORITHM, ALGORITHM_NAME)
+def algorithm_of(asked: Sequence[Assignment]) -> str | None:
+    """Return the algorithm that is named; None if there is none, or `auto`."""
+    named = _last_text(asked, ALGORITHM, ALGORITHM_NAME)
+    return None if named == AUTO else named
+
+
+def _is_auto(one: Assignment) -> bool:
+    """Return whether this leaves the choice of the algorithm open."""
+    return canonical(one.written) in (ALGORITHM, ALGORITHM_NAME) and one.value == AUTO
 
 
 def _last_text(asked: Sequence[Assignment], *names: str) -> str | None:
@@ -183,7 +199,7 @@ def _keep(
     """Return the values of the base that fit this algorithm and environment, with notes."""
     values = dict(base.values)
     notes = []
-    env = _env_of(asked) or base.env
+    env = env_of(asked) or base.env
     if algorithm != base.algorithm:
         values = {p: v for p, v in values.items() if not p.startswith(f"{ALGORITHM}.")}
         if base.preset.name:
@@ -207,7 +223,7 @@ def _keep(
 def _tuned_for(env: str, algorithm: str) -> str | None:
     for name in list_presets():
         asked = from_mapping(load_preset(name).config)
-        if (_env_of(asked), _algorithm_of(asked) or DEFAULT_ALGORITHM) == (env, algorithm):
+        if (env_of(asked), algorithm_of(asked) or DEFAULT_ALGORITHM) == (env, algorithm):
             return name
     return None
 

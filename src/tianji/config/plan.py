@@ -67,6 +67,8 @@ class RunPlan(Record):
     """Where the learner trains: `cpu` or `cuda:N`."""
     inference: Inference = "actor-cpu"
     """Where policies choose actions."""
+    num_cores: int = 1
+    """Cores that the run may use; of one group where there are several, on all of its hosts."""
     shares_cores: bool = False
     """More workers and threads than cores, so that actors may be parked."""
     actor_places: tuple[int, ...] = ()
@@ -81,6 +83,9 @@ class RunPlan(Record):
     """Final observations have fields of their own (see envs/interface.py)."""
     layout: dict[str, Any]
     """The fields of a slot (channels/layout.py)."""
+    spaces: dict[str, str] = {}
+    """What kinds of values `observation` and `action` are, in words; empty where an earlier TianJi
+    wrote the plan."""
     slot_bytes: int
     num_slots: int
     replay_rows: int

@@ -208,7 +208,7 @@ class RunConfig(Strict):
     """The architecture of the run: which roles there are, how they are connected, and who waits for
     whom. `tianji programs` lists them; each has settings of its own."""
     engine: Literal["local", "inline", "virtual", "ray", "mpi"] = "local"
-    """`local`: processes on this machine; `ray`: on the nodes of a Ray cluster; `mpi`: on the hosts
+    """`local`: processes on this machine; `ray`: on the hosts of a Ray cluster; `mpi`: on the hosts
     of an MPI job; `inline`: serial, one process, bit-reproducible; `virtual`: asynchronous in
     simulated time, one process, bit-reproducible."""
     ray_address: str = "auto"

@@ -4,7 +4,8 @@ A number of the algorithm that is written as `auto` gets its default, and its pa
 plan.choose: the planner measures and changes it, and all other code sees a number.
 
 An algorithm has its own defaults for some settings of the run (AlgorithmConfig.run_defaults). A
-value that a person or a preset has set always wins. No default depends on the environment.
+value that a person or a preset has set always wins. No default here depends on the environment;
+rules that look at it choose before a config is made (tianji.defaults).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class AlgorithmConfig(Strict):
 
     name: str
     """Which algorithm: a name from `tianji train --help`, or `module:attribute` of an Algorithm
-    record."""
+    record. auto: the preset's; without a preset, rules choose it by the environment."""
     gamma: Fraction = 0.99
     """Discount per step; 1 means undiscounted."""
     learning_rate: Positive = 3e-4
@@ -126,7 +127,7 @@ AUTO = "auto"
 How = Literal["tried", "filled"]
 """The planner tries several values, or fills the time that the learner has left."""
 _HOW: dict[str, How] = {"tried": "tried", "filled": "filled"}
-_CHOOSE = "plan.choose"
+CHOOSE = "plan.choose"
 
 
 def open_paths(run: type[Strict], algorithm: type[AlgorithmConfig]) -> dict[str, How]:
@@ -159,9 +160,9 @@ def fill(run: type[Strict], given: Mapping[str, Any]) -> dict[str, Any]:
     values = flat(set_values | {ALGORITHM: algorithm})
     chosen = [path for path in open_paths(run, record) if values.get(path) == AUTO]
     if chosen:
-        listed = tuple(values.get(_CHOOSE, ()))
+        listed = tuple(values.get(CHOOSE, ()))
         values = {path: value for path, value in values.items() if path not in chosen}
-        values[_CHOOSE] = tuple(dict.fromkeys((*listed, *chosen)))
+        values[CHOOSE] = tuple(dict.fromkeys((*listed, *chosen)))
     for path, default in record.run_defaults.items():
         if path == "normalize.observations" and values.get("model.factory") is not None:
             continue  # only our own networks normalise their observations

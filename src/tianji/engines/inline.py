@@ -12,7 +12,7 @@ from tianji.channels.inproc import InprocBoard
 from tianji.channels.orders import Stop
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.engines.arithmetic import use_threads
-from tianji.engines.assembly.wiring import build_stream
+from tianji.engines.assembly.inproc_ends import build_stream
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.one_process import OneProcess
 from tianji.engines.signals import StopRequest

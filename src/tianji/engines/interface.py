@@ -10,7 +10,8 @@ from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 from tianji.channels.gauges import Gauges
 from tianji.engines.signals import StopRequest
-from tianji.records import LinkFigures, Report, SessionMetrics, StoppedBecause
+from tianji.records import LinkFigures, SessionMetrics, StoppedBecause
+from tianji.reports import Report
 from tianji.types import Clock
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.orders import Order, Stop
-from tianji.config.machine import read_machine
 from tianji.engines.assembly.wiring import SharedMemory
 from tianji.engines.interface import Neighbours, Observer, Outcome
 from tianji.engines.signals import StopRequest
@@ -29,7 +28,8 @@ from tianji.engines.supervise.watched import WatchedWorker
 from tianji.errors import TianjiError
 from tianji.programs.groups import in_group
 from tianji.programs.program import Program
-from tianji.records import DoneReport, Event, Report, StoppedBecause
+from tianji.records import StoppedBecause
+from tianji.reports import DoneReport, Event, Report
 
 if TYPE_CHECKING:
     from tianji.gateways.gateway import Gateway
@@ -82,8 +82,9 @@ class LocalEngine:
             None if connect is None else connect(self._memory, self._recovery.lose_actor)
         )
         (self._learner_role,) = program.of_kind("learner")
-        num_cores = max(1, len(read_machine().cores) // spec.config.num_learners)
-        self._imbalances = Imbalances(spec.plan, num_cores, control.gauges, replan, pids=self._pids)
+        # The gauges of a group on several hosts show the processor times of all its roles.
+        pids = self._pids if connect is None else dict
+        self._imbalances = Imbalances(spec.plan, control.gauges, replan, pids=pids)
         self._encoded_run = encode_run(spec, program)
         self._pending = deque(
             sorted(self._workers, key=lambda name: not self._workers[name].trains)

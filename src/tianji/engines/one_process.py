@@ -11,13 +11,14 @@ from tianji.channels.orders import Order, Stop
 from tianji.channels.peers.inproc import InprocTeam
 from tianji.engines.arithmetic import arithmetic_of_a_run
 from tianji.engines.assembly.gradients import gather_of
+from tianji.engines.assembly.inproc_ends import InprocEnds
 from tianji.engines.assembly.roles import Roles
-from tianji.engines.assembly.wiring import InprocEnds
 from tianji.engines.interface import Observer, Outcome
 from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
-from tianji.records import Event, StoppedBecause
+from tianji.records import StoppedBecause
+from tianji.reports import Event
 from tianji.types import Clock
 
 

@@ -28,7 +28,8 @@ from tianji.inference.role import InferenceServer
 from tianji.learner.checkpoints import begun_anew_report
 from tianji.learner.training import Training
 from tianji.programs.program import ANSWERS, BATCHES, FEEDBACK, Program, Role
-from tianji.records import DoneReport, Event, StoppedBecause
+from tianji.records import StoppedBecause
+from tianji.reports import DoneReport, Event
 from tianji.trace.parts import trace_bell
 
 

@@ -3,16 +3,24 @@ same; SIGHUP (the terminal was closed) and SIGUSR1 (Slurm's warning) only ask to
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
 from tianji.channels.orders import Stop
 
-FINISHING = "Finishing the current version and saving. Press Ctrl-C again to stop at once."
+NOTES = {
+    Stop.FINISH: "Finishing the current version and saving. Press Ctrl-C again to stop at once.",
+    Stop.NOW: "Stopping at once: what was learned since the last checkpoint is not saved.",
+}
+TWICE_S = 0.2
+"""A signal that comes again within this time is the same request: `timeout` sends its signal to a
+process, and then to the whole group of processes."""
 
 
 class StopRequest:
@@ -21,13 +29,18 @@ class StopRequest:
     `fd` becomes readable when that changes, so that a supervisor can sleep on it.
     """
 
-    def __init__(self, note: str = FINISHING) -> None:
-        """note: what a person is told when it is followed; empty: nothing."""
-        self.note = note
+    def __init__(self, notes: Mapping[Stop, str] = NOTES) -> None:
+        """notes: what a person is told when it is followed, by its urgency."""
+        self._notes = notes
         self.level = Stop.NO
         self.fd, self._write_fd = os.pipe()
         os.set_blocking(self.fd, False)
         os.set_blocking(self._write_fd, False)
+
+    @property
+    def note(self) -> str:
+        """Return what a person is told of the present urgency; empty: nothing."""
+        return self._notes.get(self.level, "")
 
     def ask(self) -> None:
         """Ask more urgently than before; the third call interrupts the calling thread."""
@@ -52,7 +65,7 @@ class StopRequest:
 
 
 @contextmanager
-def catch_signals() -> Iterator[StopRequest]:
+def catch_signals(now_s: Callable[[], float] = time.monotonic) -> Iterator[StopRequest]:
     """Turn SIGINT, SIGTERM, SIGHUP and SIGUSR1 into a StopRequest while the block runs. Only the
     main thread can; elsewhere (a notebook's worker thread, say) signals keep their meaning. A
     SIGHUP that is ignored (`nohup tianji train`) stays ignored."""
@@ -61,11 +74,13 @@ def catch_signals() -> Iterator[StopRequest]:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handled.append(signal.SIGHUP)
     before: dict[signal.Signals, object] = {}
+    came_s: dict[int, float] = {}
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
+        last_s, came_s[number] = came_s.get(number, -math.inf), now_s()
         if number in (signal.SIGHUP, signal.SIGUSR1):
             request.hang_up()
-        else:
+        elif came_s[number] - last_s > TWICE_S:
             request.ask()
 
     if threading.current_thread() is threading.main_thread():

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tianji.channels.reports import ReportPipe
 from tianji.display.stream import unfailing
 from tianji.errors import ReduceBroken
-from tianji.records import Event
+from tianji.reports import Event
 
 if TYPE_CHECKING:
     from tianji.engines.spec import RunSpec

@@ -19,6 +19,7 @@ from tianji.envs.making import make_world
 from tianji.envs.masks import AUTO_MASK, find_mask
 from tianji.envs.mending import OnFailure
 from tianji.envs.parallel import ParallelWorld
+from tianji.envs.rewards import RewardLook, look_at_rewards
 from tianji.envs.single import SingleWorld
 from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions, step_in_place
@@ -73,6 +74,8 @@ class Probe:
     """It steps its environments on threads of its own."""
     num_agents: int = 1
     """Environments, as a run counts them, that step as one: each of its agents counts."""
+    rewards: RewardLook | None = None
+    """What random actions have shown of the rewards; None if nobody asked or a step failed."""
 
     @property
     def step_s(self) -> float | None:
@@ -105,10 +108,12 @@ def probe(
     env_kwargs: Mapping[str, Any],
     timed: bool = False,
     action_mask: str = AUTO_MASK,
+    looks_at_rewards: bool = False,
 ) -> Probe:
     """Make one environment, reset it, step it once and check the values that it returns.
 
     timed: make more steps, to see how long one takes. action_mask: the setting of that name.
+    looks_at_rewards: make more steps, to see whether rewards say anything about the state.
     Raises UsageError for any problem.
     """
     maker = find_maker(env, env_kwargs)
@@ -119,6 +124,7 @@ def probe(
         _check_first_step(world, rows)
         env_bytes = max(0, _resident_bytes() - before)
         times = look_at_steps(world, rows) if timed else None
+        rewards = look_at_rewards(world, rows) if looks_at_rewards else None
         more = _look_at_more(maker, times, env_bytes, world.spaces.masked_by)
     num_agents = world.num_envs if maker.has_agents else 1
     return Probe(
@@ -136,6 +142,7 @@ def probe(
         more_fields=world.more_fields,
         has_threads=maker.has_threads,
         num_agents=num_agents,
+        rewards=rewards,
     )
 
 
@@ -202,13 +209,17 @@ def probe_all(
     env_kwargs: Mapping[str, Any],
     timed: bool = False,
     action_mask: str = AUTO_MASK,
+    looks_at_rewards: bool = False,
 ) -> Probe:
     """Probe all environments of a run; UsageError if two of them have different spaces.
 
     Returns the probe of the first one, which keeps final observations if any of them does.
     """
     distinct = dict.fromkeys(sources if isinstance(sources, tuple) else (sources,))
-    found = {name_of(one): probe(one, env_kwargs, timed, action_mask) for one in distinct}
+    found = {
+        name_of(one): probe(one, env_kwargs, timed, action_mask, looks_at_rewards)
+        for one in distinct
+    }
     (first_name, first), *others = found.items()
     for name, other in others:
         for kind in ("observation", "action"):

@@ -1,6 +1,6 @@
 """A small environment of many agents, in the form of PettingZoo's parallel environments.
 
-    tianji train --env pettingzoo:tianji.envs.exits --algorithm ppo --num-envs 8
+    tianji train --env pettingzoo:tianji.envs.exits
 
 It needs no package: what has the methods of a parallel environment is one.
 """

@@ -20,7 +20,7 @@ import numpy as np
 from tianji.channels.gauges import Gauge
 from tianji.channels.reports import Reports
 from tianji.errors import EnvironmentFailed, TianjiError
-from tianji.records import Event
+from tianji.reports import Event
 from tianji.types import Clock
 
 MAX_IN_A_ROW = 3

@@ -72,6 +72,11 @@ class Spaces:
     action: gym.Space[Any]
 
     @property
+    def in_words(self) -> dict[str, str]:
+        """Return what kinds of values observations and actions are."""
+        return {"observation": in_words(self.observation), "action": in_words(self.action)}
+
+    @property
     def seen(self) -> gym.Space[Any]:
         """Return the observations that networks see: all but the masks of actions."""
         return self.observation.seen if isinstance(self.observation, Masked) else self.observation
@@ -122,6 +127,24 @@ def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
                 "with '.', so rename one of them."
             )
     return leaves
+
+
+def in_words(space: gym.Space[Any]) -> str:
+    """Return what kind of values a space has. Bounds are left out: another version of an
+    environment may give others for the same values.
+
+    >>> in_words(spaces.Dict({"camera": spaces.Box(0, 255, (84, 84, 3), np.uint8)}))
+    'Dict(camera: Box (84, 84, 3) of uint8)'
+    """
+    if isinstance(space, Masked):
+        return f"{in_words(space.seen)} with masks of {space.size} actions"
+    if isinstance(space, spaces.Dict):
+        return f"Dict({', '.join(f'{key}: {in_words(s)}' for key, s in space.spaces.items())})"
+    if isinstance(space, spaces.Tuple):
+        return f"Tuple({', '.join(map(in_words, space.spaces))})"
+    if isinstance(space, spaces.Box):
+        return f"Box {space.shape} of {space.dtype}"
+    return str(space)
 
 
 def observation_paths(space: gym.Space[Any]) -> list[Path]:

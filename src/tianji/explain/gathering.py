@@ -50,7 +50,7 @@ def explain_gathering(
     account = replace(account, actors=replace(account.actors, parts=parts))
     path = _critical_path(account, engine)
     gain = "" if engine == "inline" else _gain(record, gather, account, path)
-    if engine == "local" and not gain:
+    if engine not in ("inline", "virtual") and not gain:
         gain = gain_of_actors(account)
     waits = dict(_WAITS)
     if gather["times"] != "none" and engine != "virtual":

@@ -186,7 +186,7 @@ def _gain_of_neither(account: Account, plan: RunPlan) -> str:
         return f"{another_core(account)} would help most: both sides sometimes lack one."
     if account.actors.waits.get("answers", 0.0) > 1 - LIMIT:
         how = (
-            "--inference actor-cpu"
+            "Inference by the actors themselves"
             if plan.device == "cpu"
             else "Another place of inference (`tianji plan` measures them)"
         )

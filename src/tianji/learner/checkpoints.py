@@ -23,13 +23,7 @@ from tianji.learner.joined import JoinedLearner
 from tianji.learner.meeting import oldest_of_all
 from tianji.learner.progress import Progress
 from tianji.observe.run_log import highest_version
-from tianji.records import (
-    CheckpointRecord,
-    CheckpointReport,
-    Event,
-    RestoredReport,
-    RestorePoint,
-)
+from tianji.reports import CheckpointRecord, CheckpointReport, Event, RestoredReport, RestorePoint
 from tianji.types import Clock
 
 ActorStates: TypeAlias = Callable[[], dict[str, Any] | None]

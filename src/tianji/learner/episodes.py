@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from tianji.channels.reports import Reports
-from tianji.records import EpisodesReport, FinishedEpisodes
+from tianji.reports import EpisodesReport, FinishedEpisodes
 from tianji.types import Clock, Episode
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from tianji.algorithms.registry import load_algorithm
-from tianji.channels.layout import Layout
 from tianji.checkpoint.load import latest, read_manifest
 from tianji.checkpoint.schema import WEIGHTS
 from tianji.checkpoint.sets import SavedGroups, as_set, has_groups, newest_set
@@ -15,7 +14,6 @@ from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import CheckpointError, UsageError
 from tianji.observe.summary import read_summary
-from tianji.types import OBS, Field
 
 
 def newest_sound(run_dir: Path) -> Path:
@@ -61,39 +59,30 @@ def check_not_over(config: RunConfig, run_dir: Path, done: int) -> None:
         )
 
 
-def check_fits(
-    checkpoint: Path, before: RunPlan, plan: RunPlan, config: RunConfig, spaces: Spaces
-) -> None:
-    """Raise UsageError where the environment or the network has changed since the run was trained.
+def check_spaces(run_dir: Path, before: RunPlan, config: RunConfig, spaces: Spaces) -> None:
+    """Raise UsageError where the environment has other spaces than when the run was trained. This
+    comes before a new plan, which may fail for other reasons with them.
 
     before: the plan that the run had until now.
     """
-    what = _changed_observation(before, plan) or _changed_network(checkpoint, config, spaces)
+    now = spaces.in_words
+    for which, old in before.spaces.items():
+        if old != now[which]:
+            raise UsageError(
+                f"Run {run_dir} cannot be continued: the {which} space of {config.env_name} was "
+                f"{old}, and is {now[which]} now. Change the environment back, or train a new run."
+            )
+
+
+def check_fits(checkpoint: Path, config: RunConfig, spaces: Spaces) -> None:
+    """Raise UsageError where the network has changed since the run was trained."""
+    what = _changed_network(checkpoint, config, spaces)
     if what:
         raise UsageError(
             f"Checkpoint {checkpoint} cannot be continued: {what}. The environment "
             f"{config.env_name}, or the code of the network, was changed since. Change it back, or "
             "train a new run."
         )
-
-
-def _changed_observation(before: RunPlan, plan: RunPlan) -> str:
-    old, new = _observations(before), _observations(plan)
-    for name in old.keys() & new.keys():
-        if old[name] != new[name]:
-            return f"{name} was {_in_words(old[name])}, and is {_in_words(new[name])} now"
-    for name in sorted(old.keys() ^ new.keys()):
-        return f"{name} {'is new' if name in new else 'is gone'}"
-    return ""
-
-
-def _observations(plan: RunPlan) -> dict[str, Field]:
-    fields = Layout.from_json(plan.layout).fields
-    return {field.name: field for field in fields if field.name.startswith(OBS)}
-
-
-def _in_words(field: Field) -> str:
-    return f"{field.dtype} of shape {tuple(field.shape)}"
 
 
 def _changed_network(checkpoint: Path, config: RunConfig, spaces: Spaces) -> str:

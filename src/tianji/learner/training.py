@@ -21,15 +21,8 @@ from tianji.learner.episodes import EpisodeReports
 from tianji.learner.group import Group
 from tianji.learner.joined import JoinedLearner
 from tianji.learner.progress import Progress
-from tianji.records import (
-    Event,
-    LearnerMetrics,
-    MetricsReport,
-    Rates,
-    SessionMetrics,
-    SessionShares,
-    StoppedBecause,
-)
+from tianji.records import LearnerMetrics, Rates, SessionMetrics, SessionShares, StoppedBecause
+from tianji.reports import Event, MetricsReport
 from tianji.types import Clock
 
 PATIENCE_S = 1.0

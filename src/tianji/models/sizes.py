@@ -194,6 +194,14 @@ def most_parameters(spaces: Spaces, config: RunConfig) -> int:
     return NUM_NETWORKS * stack + memory + torsos
 
 
+def critic_parameters(spaces: Spaces, config: RunConfig, num_critics: int) -> int:
+    """Count the parameters of Q functions of an observation and an action, behind one encoder."""
+    leaves = observation_leaves(spaces.observation)
+    torsos = sum(torso_parameters(leaf.shape) for leaf in leaves if is_image(leaf))
+    features = sum(_features(leaf) for leaf in leaves) + _num_actions(spaces.action)
+    return torsos + num_critics * _dense((features, *hidden_widths(spaces, config), 1))
+
+
 def _features(leaf: Leaf) -> int:
     if is_image(leaf):
         return NUM_FEATURES

@@ -9,7 +9,6 @@ from typing import Protocol, cast
 
 from tianji.channels.gauges import Gauges
 from tianji.checkpoint.durable import to_plain
-from tianji.config.machine import read_machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.devices.nvml import busy_share
@@ -24,16 +23,14 @@ from tianji.records import (
     NO_METRICS,
     NO_ROUNDS,
     NOTHING_LEARNED,
-    BoardBytes,
     Evaluation,
-    EventKind,
     Gathering,
     GatherRule,
     LearnerMetrics,
     Level,
     Metrics,
-    Report,
 )
+from tianji.reports import BoardBytes, EventKind, Report
 from tianji.types import Clock, Episode
 
 LEVELS: dict[EventKind, Level] = {
@@ -66,17 +63,19 @@ class RunObserver:
         screen: Screen,
         gather: GatherRule | None,
         on_built: Callable[[BoardBytes], None],
+        count_cores: Callable[[], int],
         look_at_folder: Callable[[], str] = lambda: "",
         plan: RunPlan | None = None,
         callbacks: Sequence[NamedCallback] = (),
     ) -> None:
         """gather: the rule, of a run that gathers gradients. on_built: called once the network is
-        built. look_at_folder: makes the run's folder again if it is gone, and says so. plan: says
-        which GPU the run uses, and which actors share a thread."""
+        built. count_cores: counts the cores that the run may use, on all its hosts.
+        look_at_folder: makes the run's folder again if it is gone, and says so. plan: says which
+        GPU the run uses, and which actors share a thread."""
         self._engine = config.engine
         self._screen = screen
         self._gather = gather
-        self._usable_cores = len(read_machine().cores)
+        self._count_cores = count_cores
         self._on_built = on_built
         self._look_at_folder = look_at_folder
         self._period_ns = int(config.observe.period_s * 1e9)
@@ -223,7 +222,7 @@ class RunObserver:
             **self._evaluation,
             **seen.measured,
             **({} if gathering is None else {"gather": gathering}),
-            "usable_cores": self._usable_cores,
+            "usable_cores": self._count_cores(),
             "kind": watch.kinds(),
             "activity": watch.activities(),
             "restarts": self._restarts,

@@ -117,7 +117,9 @@ class Watch:
             buffers = [rows[buffer] for buffer in self._names.buffers]
             share = _parked_share(buffers, len(self._names.actors))
             self._parked_ns += int(share * (at_ns - self._samples[-1].at_ns))
-        core_ns, no_core_ns = dict(self._times.core_ns), dict(self._times.no_core_ns)
+        told = [name for name, row in rows.items() if row[Gauge.CORE_NS]]  # by agents elsewhere
+        core_ns = {name: rows[name][Gauge.CORE_NS] for name in told} | self._times.core_ns
+        no_core_ns = {name: rows[name][Gauge.NO_CORE_NS] for name in told} | self._times.no_core_ns
         return _Sample(at_ns, rows, core_ns, no_core_ns, self._parked_ns)
 
     def now(self) -> Seen:

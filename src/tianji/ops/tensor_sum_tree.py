@@ -1,4 +1,7 @@
-"""The sum tree of sum_tree.py in torch tensors, for prioritised replay on a GPU.
+"""The sum tree of sum_tree.py in torch tensors, for a replay store whose steps lie on a GPU.
+
+Ours keeps the steps in main memory, with only the observations on the GPU, and draws on the CPU;
+benchmarks/priorities says why, and compares both.
 
 B: indices of one call, R: nodes of a level, C: children of a node, N: leaves.
 """

@@ -14,14 +14,18 @@ from dataclasses import dataclass, replace
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
+from tianji.config.advice import advise
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig, adds_gradients
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.errors import UsageError
 from tianji.planning.planned import Planned
 from tianji.planning.resolve.gpu_memory import check_groups_fit
 
 ENGINES_WITH_GROUPS = ("local", "inline", "ray", "mpi")
+ONE_LEARNER = {"num_groups": 1, "learners_per_group": 1}
+NO_HOSTS = "leave actor_hosts out"
 
 
 def check_groups(config: RunConfig, had_groups: bool = False) -> None:
@@ -31,7 +35,7 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
     if had_groups and config.engine not in ENGINES_WITH_GROUPS:
         raise UsageError(
             f"This run was saved with groups, which the {config.engine} engine cannot continue. "
-            f"Use --engine {' or '.join(ENGINES_WITH_GROUPS)}."
+            f"{advise(config, *({'engine': name} for name in ENGINES_WITH_GROUPS))}"
         )
     if config.actor_hosts:
         _check_actor_hosts(config)
@@ -42,8 +46,8 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
         asked += f", learners_per_group = {config.learners_per_group}"
     if config.engine not in ENGINES_WITH_GROUPS:
         raise UsageError(
-            f"{asked}: the {config.engine} engine runs one learner. Use --engine local, or "
-            "--num-groups 1 and --learners-per-group 1."
+            f"{asked}: the {config.engine} engine runs one learner. "
+            f"{advise(config, {'engine': 'local'}, ONE_LEARNER)}"
         )
     if isinstance(load_algorithm(config.algorithm.name).cadence(config), Gather):
         raise UsageError(
@@ -58,15 +62,16 @@ def _check_actor_hosts(config: RunConfig) -> None:
     asked = f"actor_hosts = {config.actor_hosts}"
     if config.engine not in ("ray", "mpi"):
         raise UsageError(
-            f"{asked}: the {config.engine} engine runs on one machine. Use --engine ray or mpi, or "
-            "leave --actor-hosts out."
+            f"{asked}: the {config.engine} engine runs on one machine. "
+            f"{advise(config, {'engine': 'ray'}, {'engine': 'mpi'}, or_else=NO_HOSTS)}"
         )
     gather = load_algorithm(config.algorithm.name).cadence(config)
     if isinstance(gather, Gather) and gather.rule == "every":
+        others = [{ALGORITHM_NAME: name} for name in ("rennala-nigt", "ppo", "impala")]
         raise UsageError(
             f"{asked}: every gradient of {config.algorithm.name} makes a version of its own, so "
-            "that nothing can be added up on the actors' hosts. Leave --actor-hosts out, or use "
-            "--algorithm rennala-nigt, ppo or impala."
+            "that nothing can be added up on the actors' hosts. "
+            f"{advise(config, *others, or_else=NO_HOSTS)}"
         )
     if isinstance(gather, Gather) and gather.realisation == "all-reduce":
         raise UsageError(
@@ -76,16 +81,18 @@ def _check_actor_hosts(config: RunConfig) -> None:
     if config.inference not in ("auto", "actor-cpu"):
         raise UsageError(
             f"{asked}: actors on other hosts infer by themselves, and inference is "
-            f"'{config.inference}'. Use --inference actor-cpu, or leave --actor-hosts out."
+            f"'{config.inference}'. "
+            f"{advise(config, {'inference': 'actor-cpu'}, or_else=NO_HOSTS)}"
         )
 
 
 def _check_gradients(config: RunConfig, asked: str) -> None:
-    others = "Use --combine average or gossip, with --learners-per-group 1"
     if not load_algorithm(config.algorithm.name).adds_gradients:
+        mixing = ({"combine": how, "learners_per_group": 1} for how in ("average", "gossip"))
         raise UsageError(
             f"{asked}: learners of {config.algorithm.name} cannot add up their gradients: its "
-            f"update cannot join others (Algorithm.adds_gradients). {others}, or --num-groups 1."
+            "update cannot join others (Algorithm.adds_gradients). "
+            f"{advise(config, *mixing, ONE_LEARNER)}"
         )
 
 

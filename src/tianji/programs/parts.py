@@ -9,6 +9,8 @@ Every block of wires takes the roles of the group, and connects those that are t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.plan import RunPlan
@@ -24,6 +26,7 @@ from tianji.programs.program import (
     ROWS,
     SUPERVISOR,
     TOTAL,
+    Program,
     Role,
     Wire,
     Worker,
@@ -87,6 +90,15 @@ def workers(plan: RunPlan, roles: Roles) -> tuple[Worker, ...]:
         Worker(name, threads.get(name, plan.actor_threads), cores=plan.cores.get(name, ()))
         for name in dict.fromkeys(role.worker for role in roles)
     )
+
+
+def beside_learner(program: Program, plan: RunPlan, *kinds: RoleKind, thread: int) -> Program:
+    """Return the program with the roles of these kinds on a thread of the learner's worker."""
+    roles = tuple(
+        replace(role, worker="learner", thread=thread) if role.kind in kinds else role
+        for role in program.roles
+    )
+    return Program(roles, workers(plan, roles), program.wires)
 
 
 def rows(roles: Roles) -> Wires:

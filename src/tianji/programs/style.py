@@ -15,7 +15,13 @@ from typing import Any, Literal, TypeAlias
 
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
-from tianji.config.schema import ALGORITHM, AlgorithmConfig, load_algorithm_config, open_paths
+from tianji.config.schema import (
+    ALGORITHM,
+    CHOOSE,
+    AlgorithmConfig,
+    load_algorithm_config,
+    open_paths,
+)
 from tianji.config.settings import ALGORITHM_NAME, spelled_like, value_text
 from tianji.config.values import Values
 from tianji.errors import UsageError
@@ -24,7 +30,6 @@ from tianji.programs.program import Program
 Given: TypeAlias = frozenset[str]
 """The paths of the settings that were given beside the style: by the person, or in the preset that
 names it."""
-CHOOSE = "plan.choose"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

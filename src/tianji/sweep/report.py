@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from tianji.comparison.folder import Provenance, provenance
+from tianji.comparison.provenance import Provenance, provenance
 from tianji.observe.summary import read_summary
 from tianji.run_folder.paths import TRIAL_PREFIX
 from tianji.sweep.request import SweepRequest

@@ -10,6 +10,7 @@ from tianji.config.overrides import Resolved, resolve
 from tianji.config.run import RunConfig
 from tianji.config.settings import list_settings
 from tianji.config.values import Assignment, assign_all
+from tianji.defaults import choose
 from tianji.errors import UsageError
 from tianji.sweep.objective import Asked, Objective, choose_objective
 from tianji.sweep.space import HOW, Search, check_searches, parse_search
@@ -21,7 +22,6 @@ EXAMPLE = "tianji sweep cartpole-ppo --trials 20 --search learning_rate=1e-4:1e-
 class SweepRequest:
     """A sweep over one preset. `with_values` makes the config of a trial."""
 
-    preset: str | None
     asked: tuple[Assignment, ...]
     base: Resolved
     searches: tuple[Search, ...]
@@ -46,7 +46,7 @@ class SweepRequest:
     def with_values(self, values: Mapping[str, str]) -> RunConfig:
         """Return the config with these values, by path; UsageError if they do not fit together."""
         more = [Assignment(f"--{path}", text, is_text=True) for path, text in values.items()]
-        return resolve(self.preset, [*self.asked, *more]).config
+        return resolve(self.base.base, [*self.asked, *more]).config
 
 
 def _marks(one: Search) -> list[str]:
@@ -68,7 +68,7 @@ def make_request(
     searched: what `--search` says, `key=low:high[:log]` or `key=a,b,c`. asked: settings of all
     trials.
     """
-    base = resolve(preset, asked)
+    base = choose.resolve(preset, asked)
     config = base.config
     if config.engine in ("ray", "mpi"):
         raise UsageError(
@@ -81,8 +81,6 @@ def make_request(
     searches = tuple(parse_search(text, settings) for text in searched)
     given: dict[str, Any] = {}
     assign_all(given, asked, config.algorithm.name)
-    check_searches(searches, [*given], lambda one: resolve(preset, [*asked, one]))
+    check_searches(searches, [*given], lambda one: resolve(base.base, [*asked, one]))
     chosen = choose_objective(objective, config)
-    return SweepRequest(
-        preset, tuple(asked), base, searches, chosen, num_trials, num_jobs, prune, command
-    )
+    return SweepRequest(tuple(asked), base, searches, chosen, num_trials, num_jobs, prune, command)

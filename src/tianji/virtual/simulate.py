@@ -56,8 +56,13 @@ class Scenario:
 
     @property
     def num_hosts(self) -> int:
-        """Return the machines of all groups."""
-        return self.machines.num_nodes * -(-self.num_groups // self.groups_per_node)
+        """Return the hosts of all groups."""
+        return self.machines.num_nodes * self.learner_hosts
+
+    @property
+    def learner_hosts(self) -> int:
+        """Return the hosts with learners; a group that is larger has others for actors alone."""
+        return -(-self.num_groups // self.groups_per_node)
 
     @property
     def cores_per_host(self) -> int:
@@ -105,7 +110,7 @@ class Simulated:
     busy_share: of the time of each part; `combining` is the time in which a learner waits for those
         of other groups.
     idle_share: the time in which actors wait, and in which learners wait for a batch.
-    bytes_per_s: between machines, of all groups, by kind.
+    bytes_per_s: between hosts, of all groups, by kind.
     mix_period_s: time between two mixes with new parameters of other groups; None without mixes.
     in_flight_steps: steps that were produced and not yet received at the end.
     slowdown: how many times longer everything took than the sum of its parts, by the rehearsals.
@@ -153,7 +158,7 @@ def simulate(scenario: Scenario) -> Simulated:
     if (together := scenario.together) is not None:
         updates_per_s *= scenario.updates_per_tick
         shares["network"] += together.link_share(updates_per_s)
-        between |= together.bytes_per_s(updates_per_s, scenario.num_hosts)
+        between |= together.bytes_per_s(updates_per_s, scenario.learner_hosts)
         if not scenario.combining.has_meetings:
             mix_period_s = together.mix_period_s(updates_per_s)
     scale = scenario.num_groups / count

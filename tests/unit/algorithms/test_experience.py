@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from tests.fakes.experience import Rig, queue_batch
-from tianji.algorithms.actor_critic.experience import Preprocessor, following_columns
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor, following_columns
 from tianji.types import PLACE, Batch, Stamp
 
 

@@ -10,7 +10,7 @@ from tests.fakes.experience import Rig, queue_batch
 from tests.fakes.graphs import use_fake_graphs
 from tianji.algorithms.accelerators.gpu import GpuRows
 from tianji.algorithms.accelerators.lanes import GpuLanes, HostLanes
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.models.masks import IMPOSSIBLE
 from tianji.models.optimizers import GpuOptimizer
 

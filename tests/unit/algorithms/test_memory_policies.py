@@ -9,8 +9,8 @@ import torch
 from tests.fakes.experience import Rig, queue_batch
 from tests.fakes.graphs import use_fake_graphs
 from tests.fakes.ranks import counted_ranks, on_threads
-from tianji.algorithms.actor_critic.experience import Preprocessor
 from tianji.algorithms.actor_critic.model import ModelEvaluator
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.actor_critic.sequences import counted_steps, sequences_of
 from tianji.errors import UsageError
 from tianji.models.networks.recurrent import RESETS, STATE

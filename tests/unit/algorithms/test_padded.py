@@ -7,7 +7,7 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.ppo.recorded import RecordedPasses
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig

@@ -8,7 +8,7 @@ import torch
 
 from tests.fakes.experience import Rig
 from tests.fakes.ranks import counted_ranks, on_threads
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.channels.peers.interface import ALONE
 from tianji.models.tensors import flatten
 from tianji.types import Batch, Stamp

@@ -9,7 +9,7 @@ import torch
 from tests.fakes.experience import Rig, queue_batch
 from tests.fakes.graphs import Calls, FakeGraph, use_fake_graphs
 from tests.unit.algorithms.test_padded import ENVS, ROWS, SPACES, make_batch
-from tianji.algorithms.actor_critic.experience import Preprocessor
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.run import RunConfig
 from tianji.errors import TrainingDiverged

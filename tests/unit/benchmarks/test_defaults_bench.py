@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.defaults.bench import Book, jobs
-from benchmarks.defaults.tasks import TASKS, Job, Task, is_passed
+from benchmarks.defaults.tasks import TASKS, Job, Task, is_passed, keeps_up
 
 TASK = Task("A-v0", {"ppo": 100}, random=-100.0)
 IDLE_IS_BEST = Task("B-v0", {"ppo": 100}, random=-33.0, floor=0.0)
@@ -44,10 +44,22 @@ def test_a_smoke_run_keeps_nothing():
 
 
 def test_every_contestant_trains_equally_long_with_three_seeds():
-    for algorithm in ("ppo", "dqn"):
+    for algorithm, peers in (("auto", "ppo"), ("dqn", "dqn")):
         ours, theirs = (
             {(j.env, j.env_steps, j.seed) for j in jobs(who, [algorithm], None)}
             for who in ("tianji", "sb3")
         )
         assert ours == theirs
-        assert len(ours) == 3 * sum(algorithm in task.steps for task in TASKS)
+        assert len(ours) == 3 * sum(peers in task.steps for task in TASKS)
+        assert {j.algorithm for j in jobs("sb3", [algorithm], None)} == {peers}
+
+
+def test_the_peer_has_nothing_to_hold_against_impala():
+    assert not list(jobs("sb3", ["impala"], None))
+    assert list(jobs("tianji", ["impala"], None))
+
+
+def test_who_stays_at_the_floor_with_the_peer_keeps_up_and_does_not_pass():
+    assert keeps_up(TASK, -100.0, -100.0)
+    assert not is_passed(TASK, -100.0, -100.0)
+    assert not keeps_up(TASK, 184.9, 200.0)

@@ -49,6 +49,20 @@ def test_both_are_as_fast_when_they_have_settled(both):
         assert answer.settled_rate >= 0.97 * limiter[name].settled_rate, name
 
 
+def test_a_replay_store_makes_up_for_bursts():
+    bursts = tuple(phase for phase in PHASES if "bursts" in phase.name)
+    answers = []
+    for contestant in (simulated.paced("replay", 1, max_lag=2), simulated.limited("replay")):
+        run = simulated.SimulatedRun(contestant)
+        run.run_for(2.0)
+        (mark,) = follow(run, bursts, run.clock.elapsed_s).values()
+        answers.append(judge(run.tape, *mark, 4))
+        assert run.tape.lost() == run.buffer.discarded == 0
+    balance, limiter = answers
+    assert (balance.blocked, balance.highest_lag) == (0, 2)
+    assert balance.settled_rate >= 0.97 * limiter.settled_rate
+
+
 def test_two_simulations_of_a_seed_are_the_same():
     first, second = (played(simulated.limited("queue"))[0].tape for _ in range(2))
     assert first.samples == second.samples

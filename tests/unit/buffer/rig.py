@@ -59,7 +59,10 @@ class Rig:
     def make_buffer(self, point, max_lag, first_row=0, replay=False):
         store = Queue(self.stream, LAYOUT.env_axes())
         if replay:
-            store = make_replay(self.stream, LAYOUT, capacity=12, warmup=point[1])
+            # One update for each unroll: it takes 16 items, 2 for each of 8 steps.
+            store = make_replay(
+                self.stream, LAYOUT, capacity=12, warmup=point[1], updates_per_batch=point[0]
+            )
         plan = WindowPlan(SetPoint(*point), max_lag, self.may_park, stores_copies=replay)
         self.window = RatioWindow(plan, self.stream, self.rows, self.now_ns)
         return Buffer(self.window, store, self.progress, first_row)

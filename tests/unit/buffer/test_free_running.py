@@ -21,7 +21,9 @@ class FreeRig(Rig):
         plan = FreePlan(self.first_unrolls, SLOTS)
         self.gate = FreeRunning(plan, self.stream, self.rows)
         warmup = max(0, self.first_unrolls - self.stream.num_lanes)
-        store = make_replay(self.stream, LAYOUT, 12, warmup=warmup, updates_per_batch=3)
+        store = make_replay(
+            self.stream, LAYOUT, 12, warmup=warmup, updates_per_batch=3, keeps_ratio=False
+        )
         return Buffer(self.gate, store, self.progress, first_row)
 
 

@@ -40,7 +40,7 @@ class LimitedRig(Rig):
             plan = RateLimitedPlan(self.limits, SAMPLED, STEPS)
             table = ReplayTable(self.stream.num_lanes, KEPT_ROWS * LAYOUT.num_envs)
             store = make_replay(
-                self.stream, LAYOUT, KEPT_ROWS, updates_per_batch=MINIBATCHES, warmup=0
+                self.stream, LAYOUT, KEPT_ROWS, updates_per_batch=MINIBATCHES, keeps_ratio=False
             )
         else:
             plan = RateLimitedPlan(self.limits, BATCH, 1)
@@ -220,6 +220,36 @@ def test_an_actor_that_is_given_up_gets_no_slot_for_what_was_blocked():
     rig.finish(rig.take())
     rig.buffer.tick()
     assert rig.granted()[0] == []
+
+
+def test_a_learner_does_not_wait_for_more_than_the_store_can_hold_without_an_actor():
+    kept = KEPT_ROWS * LAYOUT.num_envs
+    rig = LimitedRig(limits_around(2.0, 2 * kept, SAMPLED), replay=True)
+    rig.fill(1, *[0] * 6)
+    assert rig.gate.limiter.size == kept + STEPS
+    assert rig.take() is None, "actor 1 has not filled its part of the store"
+    rig.stream.missing.add(1)
+    rig.replace(1)
+    rig.buffer.tick()
+    assert rig.take() is None, "its successor may come"
+    rig.give_up(1)
+    rig.buffer.tick()
+    assert rig.take() is not None
+    (told,) = rig.buffer.news()
+    assert "at most 32 items" in told and "not from limiter.min_size = 48" in told
+    assert rig.buffer.news() == []
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_minimum_that_is_reached_without_an_actor_stays(replay):
+    limits = REPLAY if replay else QUEUE
+    rig = LimitedRig(limits, replay=replay)
+    rig.give_up(1)
+    rig.stream.missing.add(1)
+    rig.replace(1)
+    rig.buffer.tick()
+    assert rig.gate.limiter.limits == limits
+    assert rig.buffer.news() == []
 
 
 def test_a_checkpoint_leaves_out_what_waits():

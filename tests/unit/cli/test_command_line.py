@@ -14,6 +14,7 @@ import pytest
 
 from tianji.cli.main import main
 from tianji.cli.pages.closing import show_closing
+from tianji.cli.pages.tables import in_lines
 from tianji.config.files import save_config
 from tianji.config.overrides import make_config
 from tianji.config.run import RunConfig
@@ -148,7 +149,7 @@ def test_the_exit_code_of_a_run_says_why_it_stopped(
 ) -> None:
     asked: list[RunConfig] = []
 
-    def train_config(config: RunConfig, started_ns: int) -> dict[str, Any]:
+    def train_config(config: RunConfig, **_: Any) -> dict[str, Any]:
         asked.append(config)
         print("a library that prints")
         return {**SUMMARY, "stopped_because": reason, "nothing": float("nan")}
@@ -167,7 +168,7 @@ def test_the_closing_block_names_the_folder_the_return_and_what_to_try(
     folder = in_tmp / "runs" / "one"
     folder.mkdir(parents=True)
     (folder / "curve.png").touch()
-    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: SUMMARY)
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: SUMMARY)
     assert main(["train"]) == 0
     out, err = capfd.readouterr()
     assert out == ""
@@ -191,7 +192,7 @@ def test_the_closing_block_says_why_the_run_was_as_fast_as_it_was(
     told = ["The learner is the bottleneck.", "Nothing would help much."]
     for path in ("learner", None):
         summary = {**SUMMARY, "critical_path": path, "explanation": told}
-        stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns, s=summary: s)
+        stand_in(monkeypatch, "tianji.run", train_config=lambda config, s=summary, **_: s)
         assert main(["train"]) == 0
         err = capfd.readouterr().err
         assert all(sentence in err for sentence in told) == (path is not None)
@@ -212,7 +213,7 @@ def test_exceptions_become_words_and_exit_codes(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def train_config(config: RunConfig, started_ns: int) -> dict[str, Any]:
+    def train_config(config: RunConfig, **_: Any) -> dict[str, Any]:
         raise raised
 
     stand_in(monkeypatch, "tianji.run", train_config=train_config)
@@ -233,8 +234,26 @@ def test_a_command_to_try_is_never_cut(capsys, monkeypatch):
     run_dir = "runs/a-name-that-leaves-no-room-for-the-purpose-beside-it"
     show_closing({**SUMMARY, "stopped_because": "max_env_steps", "run_dir": run_dir})
     shown = unwrapped(capsys.readouterr().err)
-    assert f"tianji resume {run_dir.removeprefix('runs/')} --max-env-steps 82000" in shown
+    assert f"tianji resume {run_dir.removeprefix('runs/')} \\ --max-env-steps 82000" in shown
     assert "continue from the last checkpoint" in shown
+
+
+def test_a_command_of_several_lines_can_be_pasted():
+    command = shlex.join(["mpirun", "-n", "2", "tianji", "train", "--env", "my env", "--seed", "3"])
+    lines = in_lines(command, 30)
+    assert len(lines.splitlines()) == 2 and max(map(len, lines.splitlines())) <= 30
+    assert shlex.split(lines.replace("\\\n", "")) == shlex.split(command)
+    assert in_lines(command, len(command)) == command
+
+
+@pytest.mark.parametrize(("engine", "start"), [("mpi", "mpirun ... tianji"), ("ray", "tianji")])
+def test_a_run_of_several_ranks_is_resumed_with_as_many(capsys, monkeypatch, engine, start):
+    monkeypatch.setenv("COLUMNS", "200")
+    hosts = [{"host": name, "groups": [0]} for name in "ab"]
+    show_closing({**SUMMARY, "engine": engine, "hosts": hosts, "stopped_because": "interrupted"})
+    shown = unwrapped(capsys.readouterr().err)
+    assert f" {start} resume one continue" in shown
+    assert " tianji eval one evaluate" in shown and "... tianji eval" not in shown
 
 
 def test_video_is_offered_only_where_something_renders(capsys):
@@ -282,8 +301,8 @@ def test_a_failed_run_tells_the_first_cause(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     failed = {**SUMMARY, "stopped_because": "failed", "first_cause": "actor 0: no world"}
-    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: failed)
-    assert main(["train", WITHOUT_EVIDENCE]) == 1
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: failed)
+    assert main(["train"]) == 1
     err = capfd.readouterr().err
     assert "actor 0: no world" in err
     assert "tianji doctor --env CartPole-v1" in err
@@ -294,17 +313,17 @@ def test_a_run_of_several_environments_tells_of_each(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ended = {**SUMMARY, "mean_return_100": 6.0, "returns_by_env": {"m:easy": 12.0, "Hard-v1": 0.0}}
-    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: ended)
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: ended)
     assert main(["train"]) == 0
     err = capfd.readouterr().err
     assert "6.0, mean of 2 environments" in err
     assert "12.0 easy, 0.0 Hard-v1" in err
     begun = {**ended, "mean_return_100": None, "returns_by_env": {"m:easy": 12.0, "Hard-v1": None}}
-    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: begun)
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: begun)
     main(["train"])
     assert "no episode of Hard-v1 has finished yet" in capfd.readouterr().err
     failed = {**ended, "stopped_because": "failed", "first_cause": "actor 0: no world"}
-    stand_in(monkeypatch, "tianji.run", train_config=lambda config, started_ns: failed)
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: failed)
     main(["train"])
     assert "tianji doctor --env m:easy --env Hard-v1" in capfd.readouterr().err
 
@@ -312,7 +331,7 @@ def test_a_run_of_several_environments_tells_of_each(
 def test_the_first_cause_is_told_first(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def train_config(config: RunConfig, started_ns: int) -> dict[str, Any]:
+    def train_config(config: RunConfig, **_: Any) -> dict[str, Any]:
         try:
             raise OSError("disk full")
         except OSError as error:

@@ -23,6 +23,7 @@ PROFILE = profile(
     profiling_s=9.0,
 )  # fmt: skip
 NAMES = {
+    "algorithm", "chosen_because",
     "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes",
     "memory",
     "reasons", "advice", "warnings", "staleness", "noise", "num_actors", "envs_per_actor",
@@ -105,7 +106,7 @@ def test_the_next_run_uses_it(measured, monkeypatch):
     from tianji import run
 
     plans = []
-    monkeypatch.setattr(run._Run, "to_end", lambda self, resume: plans.append(self._spec.plan))
+    monkeypatch.setattr(run._Run, "to_end", lambda self, **_: plans.append(self._spec.plan))
     plan()
     run.train_config(measured[0])
     assert plans[0].source == "measured"
@@ -233,6 +234,16 @@ def test_the_plan_of_groups_is_that_of_one_on_its_share(measured, capfd, monkeyp
     assert measured[0].num_groups == 1
     shown = " ".join(capfd.readouterr().err.split())
     assert "one of 4 learners" in shown and "2 cores" in shown
+
+
+def test_learners_that_outnumber_the_cores_are_told_that_they_share_them(
+    measured, capfd, monkeypatch
+):
+    machine = Machine((0, 1), 64 << 30)
+    monkeypatch.setattr("tianji.cli.verbs.plan.read_machine", lambda: machine)
+    assert plan("--num-groups", "4", "--combine", "average") == 0
+    shown = " ".join(capfd.readouterr().err.split())
+    assert "one of 4 learners. They are more than the usable cores (2 cores), and share" in shown
 
 
 def test_the_plan_of_groups_that_cannot_run_is_refused(measured, capfd):

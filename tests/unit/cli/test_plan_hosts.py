@@ -1,4 +1,4 @@
-"""`tianji plan --nodes`: what several machines would bring."""
+"""`tianji plan --nodes`: what several hosts would bring."""
 
 import json
 import shlex
@@ -59,7 +59,7 @@ def refusal(capfd, *words):
     return json.loads(capfd.readouterr().out)["error"]
 
 
-def test_rates_are_predicted_for_one_machine_up_to_all(capfd):
+def test_rates_are_predicted_for_one_host_up_to_all(capfd):
     found, said = plan(capfd, "--nodes", "4", "--combine", "gossip")
     assert [row["nodes"] for row in found["scale"]] == [1, 2, 4]
     assert [row["num_groups"] for row in found["scale"]] == [1, 2, 4]
@@ -73,7 +73,7 @@ def test_rates_are_predicted_for_one_machine_up_to_all(capfd):
     assert "the learner limits each group" in said
 
 
-def test_the_first_machine_has_the_head_and_all_have_groups(capfd):
+def test_the_first_host_has_the_head_and_all_have_groups(capfd):
     found, _ = plan(capfd, "--nodes", "3", "--combine", "gossip", "--num-groups", "6")
     assert [place["groups"] for place in found["placement"]] == [[0, 3], [1, 4], [2, 5]]
     assert [place["head"] for place in found["placement"]] == [True, False, False]
@@ -82,12 +82,12 @@ def test_the_first_machine_has_the_head_and_all_have_groups(capfd):
     assert memory == 2 * plan(capfd, "--nodes", "3")[0]["memory_bytes_per_node"]
 
 
-def test_several_groups_on_a_machine_are_proposed_where_they_are_faster(capfd, monkeypatch):
+def test_several_groups_on_a_host_are_proposed_where_they_are_faster(capfd, monkeypatch):
     set_cores(monkeypatch, 8)
     found, said = plan(capfd, "--nodes", "2", "--combine", "average")
     assert (found["groups_per_node"], found["num_groups"]) == (4, 8)
     assert [row["num_groups"] for row in found["scale"]] == [4, 8]
-    assert "4 groups on each machine:" in said and "faster there than one" in said
+    assert "4 groups on each host:" in said and "faster there than one" in said
     assert found["placement"][0]["cores_per_group"] == 2
 
 
@@ -153,7 +153,7 @@ def test_a_rank_runs_one_group(capfd, monkeypatch):
     assert "-n 2" in mpi and "--num-groups 2" in mpi
 
 
-def test_groups_with_actors_on_other_machines(capfd):
+def test_groups_with_actors_on_other_hosts(capfd):
     words = ("--nodes", "4", "--actor-hosts", "1", "--combine", "gossip", "--num-actors", "2")
     found, said = plan(capfd, *words)
     assert (found["num_groups"], found["nodes_per_group"], found["num_actors"]) == (2, 2, 2)
@@ -162,7 +162,7 @@ def test_groups_with_actors_on_other_machines(capfd):
     assert [place["learner"] for place in found["placement"]] == [True, False, True, False]
     assert found["bytes_per_s"]["items"] > 0 and found["bytes_per_s"]["policies"] > 0
     assert "--actor-hosts 1" in found["commands"]["Ray"]
-    assert "of each of 2 machines" in said
+    assert "of each of 2 hosts" in said
 
 
 def test_one_machine_needs_no_cluster(capfd):
@@ -195,7 +195,7 @@ def test_gradients_are_proposed_where_they_cost_little(capfd, monkeypatch):
     assert (fast["combine"], slow["combine"] != "gradients") == ("gradients", True)
 
 
-def test_the_same_measurement_serves_any_number_of_machines(capfd, measured):
+def test_the_same_measurement_serves_any_number_of_hosts(capfd, measured):
     plan(capfd, "--nodes", "2")
     plan(capfd, "--nodes", "64")
     assert len(measured) == 1
@@ -207,8 +207,8 @@ def test_the_same_measurement_serves_any_number_of_machines(capfd, measured):
         ("--nodes 0", "--nodes = 0: must be greater than or equal to 1"),
         ("--nodes many", "--nodes = many"),
         ("--nodes 5000", "at most 4,096"),
-        ("--nodes 4 --num-groups 2", "2 of the machines would be idle"),
-        ("--nodes 3 --actor-hosts 1", "Use a multiple of 2 machines"),
+        ("--nodes 4 --num-groups 2", "2 of the hosts would be idle"),
+        ("--nodes 3 --actor-hosts 1", "Use a multiple of 2 hosts"),
         ("--nodes 2 --actor-hosts 1 --num-groups 2", "Use --nodes 4"),
         ("--nodes 2 --link-gbit 0", "--link-gbit = 0: must be greater than 0"),
         ("--link-ms 1", "--link-ms belongs to --nodes"),

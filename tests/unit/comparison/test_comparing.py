@@ -1,16 +1,18 @@
 """Running a comparison, stopping it, and continuing it."""
 
 import json
-import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.fakes.comparison import contest
 from tianji.comparison import compare as module
 from tianji.comparison import folder as folders
-from tianji.comparison import picture
+from tianji.comparison import greedy, picture
+from tianji.comparison import provenance as origins
 from tianji.comparison.compare import run_comparison
-from tianji.comparison.folder import package_commit, set_aside
+from tianji.comparison.folder import set_aside
 from tianji.errors import UsageError
 from tianji.observe.summary import build_summary, write_summary
 from tianji.seeds.screen import make_screen
@@ -28,11 +30,15 @@ class Runner:
             because = self.endings.get(child.label, "max_env_steps")
             if because == "not started":
                 continue
+            if because == "killed":
+                raise KeyboardInterrupt
             self.started.append(child.label)
             child.folder.mkdir()
             line = {"wall_s": 1.0, "env_steps": 256, "mean_return_100": 3.0}
             (child.folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
-            facts = {"stopped_because": because, "first_cause": "it broke"}
+            facts = {"stopped_because": because, "first_cause": "it broke", "checkpoint": "saved"}
+            if because == "unsaved":
+                facts |= {"stopped_because": "max_env_steps", "checkpoint": None}
             write_summary(child.folder, build_summary(child.config, child.folder, facts, line))
             child._process = Ended()
 
@@ -49,6 +55,7 @@ def run(tmp_path, monkeypatch):
     """Compare in a folder of its own; returns the report and what was run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(picture, "draw", lambda _report, path: path.touch())
+    monkeypatch.setattr("tianji.trained.evaluate.evaluate_run", lambda *_, **__: {"mean": 5.0})
 
     def compare(asked=None, endings=(), name="mine"):
         runner = Runner(endings)
@@ -91,6 +98,24 @@ def test_a_comparison_that_was_stopped_continues_with_what_is_missing(run, tmp_p
     assert sorted(started) == ["impala-s2", "tianji-s2"]
     assert report["missing"] == []
     assert (tmp_path / "mine" / "tianji-s2-unfinished-1").is_dir(), "nothing is deleted"
+
+
+def test_the_last_policy_of_every_run_plays_without_exploration_once(run, monkeypatch):
+    played = []
+
+    def evaluate(run_dir, episodes, seed, checkpoint):
+        assert checkpoint == "latest" and episodes == greedy.EPISODES
+        played.append(run_dir.name)
+        return {"mean": 10.0 * seed}
+
+    monkeypatch.setattr("tianji.trained.evaluate.evaluate_run", evaluate)
+    stopped = {"tianji-s2": "interrupted", "impala-s1": "unsaved"}
+    report, _ = run(endings=stopped)
+    found = {Path(one["run_dir"]).name: one["greedy_return"] for one in report["runs"]}
+    assert found == {"tianji-s1": 10, "impala-s1": None, "impala-s2": 20, "tianji-s2": None}
+    report, _ = run()
+    assert sorted(played) == ["impala-s2", "tianji-s1", "tianji-s2"], "each once"
+    assert report["styles"][0]["greedy_return"]["value"] == 15
 
 
 def test_a_run_that_failed_is_told_and_tried_again(run):
@@ -170,7 +195,7 @@ def test_a_second_unfinished_try_gets_another_name(tmp_path):
 
 def test_runs_keep_the_commit_that_made_them_when_the_comparison_is_continued(run, monkeypatch):
     def report_at(commit, endings=()):
-        monkeypatch.setattr(folders, "package_commit", lambda: commit)
+        monkeypatch.setattr(origins, "package_commit", lambda: commit)
         return run(endings=endings)[0]
 
     first = report_at("old", endings={"impala-s2": "not started"})
@@ -179,23 +204,36 @@ def test_runs_keep_the_commit_that_made_them_when_the_comparison_is_continued(ru
     assert second["commit"] == "old, new"
     assert any("several commits: old, new" in note for note in second["notes"])
     assert report_at("newest")["commit"] == "old, new", "nothing was run"
+    made_by = {name: origin["commit"] for name, origin in second["origins"].items()}
+    assert made_by == {
+        "tianji-s1": "old",
+        "impala-s1": "old",
+        "tianji-s2": "old",
+        "impala-s2": "new",
+    }
 
 
-def test_outside_of_a_checkout_there_is_no_commit(monkeypatch):
-    def fail(*_words, **_options):
-        raise subprocess.CalledProcessError(128, "git")
+def test_a_comparison_continued_with_other_libraries_says_so(run, monkeypatch):
+    def report_with(torch, endings=()):
+        found = {"torch": torch, "gymnasium": "1.2", "numpy": "2.2"}
+        monkeypatch.setattr(origins, "metadata", SimpleNamespace(version=found.get))
+        return run(endings=endings)[0]
 
-    monkeypatch.setattr(folders.subprocess, "run", fail)
-    assert package_commit() == "installed"
+    first = report_with("2.6.0", endings={"impala-s2": "not started"})
+    assert not any("several" in note for note in first["notes"])
+    second = report_with("2.7.1")
+    assert second["versions"]["torch"] == "2.6.0, 2.7.1"
+    assert any("several versions of torch: 2.6.0, 2.7.1" in note for note in second["notes"])
+    assert second["origins"]["tianji-s1"]["versions"]["torch"] == "2.6.0"
+    assert second["origins"]["impala-s2"]["versions"]["torch"] == "2.7.1"
 
 
-def test_a_change_since_the_commit_is_marked(monkeypatch):
-    answers = {"ls-files": "__init__.py", "status": " M a.py", "rev-parse": "abc123"}
-
-    def git(words, **_options):
-        return subprocess.CompletedProcess(words, 0, stdout=f"{answers[words[3]]}\n")
-
-    monkeypatch.setattr(folders.subprocess, "run", git)
-    assert package_commit() == "abc123+"
-    answers["status"] = ""
-    assert package_commit() == "abc123"
+def test_a_run_that_ended_before_its_session_was_killed_keeps_its_origin(run, monkeypatch):
+    *ended, last = (turn.name for turn in contest().turns)
+    monkeypatch.setattr(origins, "package_commit", lambda: "old")
+    with pytest.raises(KeyboardInterrupt):
+        run(endings={last: "killed"})
+    monkeypatch.setattr(origins, "package_commit", lambda: "new")
+    report, started = run()
+    assert started == [last] and report["commit"] == "old, new"
+    assert {report["origins"][name]["commit"] for name in ended} == {"old"}

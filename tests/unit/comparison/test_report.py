@@ -5,7 +5,7 @@ import pytest
 from tests.fakes.comparison import contestant, run_figures
 from tianji.comparison import words
 from tianji.comparison.report import certainty, style_figures
-from tianji.comparison.words import estimate_text, notes, say_all
+from tianji.comparison.words import EXPLORING, estimate_text, notes, say_all
 
 SEEDS = (1, 2, 3, 4, 5)
 TIMES = {"tianji": (1.0, 1.1, 1.2, 1.3, 9.0), "impala": (2.0, 2.2, 2.4, 2.6, None)}
@@ -127,10 +127,21 @@ def test_words_compare_speed_and_lag_with_the_reference():
 
 
 def test_a_style_that_never_reaches_the_target_is_told_so():
-    never = runs("impala", times=(None,) * 5, mean_return_100=150.0)
+    never = runs("impala", times=(None,) * 5, mean_return_100=150.0, greedy_return=None)
     said = told(runs("tianji"), never)["impala"]
     assert "It does not reach 475 (5 seeds), and ends with a return of 150." in said
     assert "tianji is faster with probability 1 [1, 1]." in said
+
+
+def test_a_policy_that_is_better_than_its_exploration_is_told_so():
+    explores = runs("impala", times=(None,) * 5, mean_return_100=150.0, greedy_return=480.0)
+    said = told(runs("tianji"), explores)["impala"]
+    assert "and ends with a return of 150, 480 if its policy is greedy." in said
+    found = summed(runs("tianji"), explores)
+    assert found[1]["greedy_return"]["value"] == 480.0
+    assert EXPLORING in notes(found, [], 475.0, 10, 0.0)
+    unknown = summed(*(runs(style, greedy_return=None) for style in ("tianji", "impala")))
+    assert EXPLORING not in notes(unknown, [], 475.0, 10, 0.0), "nothing was played"
 
 
 def test_a_claim_needs_five_seeds():

@@ -4,11 +4,12 @@ import os
 import select
 import signal
 import threading
+from itertools import count
 
 import pytest
 
 from tianji.channels.orders import Stop
-from tianji.engines.signals import catch_signals
+from tianji.engines.signals import TWICE_S, catch_signals
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def is_readable(fd):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_asks_to_finish_the_second_to_stop_now_and_the_third_breaks_off(number):
-    with catch_signals() as stop:
+    with catch_signals(count(1).__next__) as stop:
         assert (stop.level, is_readable(stop.fd)) == (Stop.NO, False)
         signal.raise_signal(number)
         assert (stop.level, is_readable(stop.fd)) == (Stop.FINISH, True)
@@ -33,6 +34,18 @@ def test_the_first_asks_to_finish_the_second_to_stop_now_and_the_third_breaks_of
         assert stop.level == Stop.NOW
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
+
+
+def test_a_signal_that_is_sent_to_the_process_and_to_its_group_asks_once():
+    """As `timeout -s INT` does: the second one must not stop the run without saving."""
+    now_s = [100.0]
+    with catch_signals(lambda: now_s[0]) as stop:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+        assert (stop.level, "saving" in stop.note) == (Stop.FINISH, True)
+        now_s[0] += 2 * TWICE_S
+        signal.raise_signal(signal.SIGINT)
+        assert (stop.level, "not saved" in stop.note) == (Stop.NOW, True)
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.gauges import Gauge
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
+from tianji.engines.assembly.inproc_ends import build_stream
 from tianji.engines.assembly.wiring import (
     SharedEnds,
     SharedMemory,
-    build_stream,
     replay_layout,
 )
 from tianji.engines.running import WorkerRun

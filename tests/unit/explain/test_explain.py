@@ -258,7 +258,9 @@ def test_waiting_for_answers_is_told_apart_from_waiting_for_a_grant():
     )
     waits = "each actor waited 4.0 s for the answers of the inference server and 2.0 s for a grant;"
     assert waits in found.sentences[1]
-    assert found.gain.startswith("--inference actor-cpu may help most: the actors wait for")
+    assert found.gain.startswith(
+        "Inference by the actors themselves may help most: the actors wait for"
+    )
     on_gpu = told(served(), make_plan(device="cuda:0")).gain
     assert on_gpu.startswith("Another place of inference (`tianji plan` measures them) may help")
 

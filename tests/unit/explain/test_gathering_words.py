@@ -30,6 +30,11 @@ def test_actors_that_work_all_the_time_are_as_they_should_be():
     )
 
 
+@pytest.mark.parametrize("engine", ["ray", "mpi"])
+def test_actors_on_a_cluster_are_explained_as_those_of_one_machine(engine):
+    assert told(engine=engine) == told()
+
+
 def test_a_learner_that_cannot_keep_up_is_named():
     found = told(actors=0.3, learner=0.95)
     assert found.critical_path == "learner"

@@ -36,7 +36,7 @@ class Shifted:
 class BufferHost:
     """The host of buffer and learner; it listens."""
 
-    def __init__(self, layout, num_slots, num_actors, keys=CLEAR, limits=None):
+    def __init__(self, layout, num_slots, num_actors, keys=CLEAR, limits=None, part=None):
         self.bell, self.buffer_bell = make_bells(2)
         self.memory = StreamMemory.create(layout, num_slots, num_actors)
         self.start_buffer(num_actors)
@@ -56,6 +56,7 @@ class BufferHost:
             lambda actor, resets: self.lost.append((actor, resets)),
             self.policy_out,
             self.gauges,
+            part,
         )
         ports = [
             self.policy_out,
@@ -73,7 +74,9 @@ class BufferHost:
 class ActorsHost:
     """The host of the actors; it connects."""
 
-    def __init__(self, layout, num_slots, num_actors, address, keys=CLEAR, ahead_ns=0, limits=None):
+    def __init__(
+        self, layout, num_slots, num_actors, address, keys=CLEAR, ahead_ns=0, limits=None, part=None
+    ):
         self.bell = make_bell()
         self.memory = StreamMemory.create(layout, num_slots, num_actors)
         self.actor_bells = make_bells(num_actors)
@@ -85,7 +88,7 @@ class ActorsHost:
         self.clock = Shifted(ahead_ns)
         self.gateway = Gateway("actors", keys, self.bell, now_ns=self.clock)
         self.buffer = BufferElsewhere(
-            "experience", self.memory, self.receiver, range(num_actors), self.supervision
+            "experience", self.memory, self.receiver, range(num_actors), self.supervision, part
         )
         ports = [
             BoardSink("policy", self.board_fd, MAX_POLICY_BYTES),
@@ -111,9 +114,12 @@ class ActorsHost:
 class TwoHosts:
     """Both hosts, turned by hand."""
 
-    def __init__(self, layout, num_slots, num_actors, keys=CLEAR, ahead_ns=0, limits=None):
-        self.b = BufferHost(layout, num_slots, num_actors, keys, limits)
-        self.a = ActorsHost(layout, num_slots, num_actors, self.b.address, keys, ahead_ns, limits)
+    def __init__(
+        self, layout, num_slots, num_actors, keys=CLEAR, ahead_ns=0, limits=None, part=None
+    ):
+        self.b = BufferHost(layout, num_slots, num_actors, keys, limits, part)
+        address = self.b.address
+        self.a = ActorsHost(layout, num_slots, num_actors, address, keys, ahead_ns, limits, part)
 
     def turn(self):
         self.a.gateway.turn(0.0)

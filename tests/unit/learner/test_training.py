@@ -12,8 +12,8 @@ from tests.fakes.specs import make_spec
 from tianji.channels.gauges import CARRIED, Gauge
 from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
+from tianji.engines.assembly.inproc_ends import InprocEnds, build_stream
 from tianji.engines.assembly.roles import Roles
-from tianji.engines.assembly.wiring import InprocEnds, build_stream
 from tianji.programs.one_group import program_for
 from tianji.types import Stamp
 

@@ -124,6 +124,17 @@ def test_the_time_of_an_actor_is_told_by_what_it_went_to(rig):
     assert found["waited_s"]["actor-0"] == {"grant": 5.0, "parked": 0.0, "core": 0.0}
 
 
+def test_times_that_agents_of_other_hosts_have_measured_count_like_our_own(rig):
+    rig.add("actor-1", Gauge.CORE_NS, 70 * S)
+    rig.watch.look()
+    rig.add("actor-1", Gauge.CORE_NS, 3 * S)
+    rig.add("actor-1", Gauge.NO_CORE_NS, 2 * S)
+    rig.pass_s(8)
+    found = rig.watch.now().measured
+    assert found["core_s"] == {"actor-1": 3.0}
+    assert found["waited_s"]["actor-1"]["core"] == 2.0
+
+
 def test_an_actor_waits_for_grants_and_for_the_answers_of_a_server():
     rig = Rig({**TWO_ACTORS, "inference": "inference"})
     rig.watch.look()

@@ -109,7 +109,7 @@ def test_runs_that_cannot_have_groups_are_refused_with_a_way_out(values, words):
     ("values", "words"),
     [
         ({"engine": "virtual"}, "learners_per_group = 2: the virtual engine runs one learner"),
-        ({"algorithm": "tests.fakes.scripted:ALGORITHM"}, "cannot join others .* with --learners"),
+        ({"algorithm": "tests.fakes.scripted:ALGORITHM"}, "cannot join others .* and --learners"),
         ({"algorithm": "rennala-nigt"}, "gathers gradients"),
     ],
 )

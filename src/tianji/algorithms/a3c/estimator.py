@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from tianji.algorithms.a3c.config import A3CConfig
 from tianji.algorithms.accelerators.actor_critic import build_ppo
-from tianji.algorithms.actor_critic.experience import Experience, Preprocessor
+from tianji.algorithms.actor_critic.experience import Experience
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.gathered import GradientSum
 from tianji.algorithms.ppo.batch import Columns, EvaluatedBatch
 from tianji.algorithms.ppo.loss import LossTerms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tianji.algorithms.a3c.config import A3CConfig
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.gathering import check_normalize, num_actors
-from tianji.algorithms.interface import Algorithm, Gather
+from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -30,16 +30,11 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     check_normalize(config)
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = record.actor_critic(
     name="a3c",
     config=A3CConfig,
     cadence=cadence,
     check=check,
-    fields=record.fields,
-    build_model=record.build_model,
-    build_acting=record.build_acting,
     build_update=later("a3c.update", "build_update"),
-    export=record.export,
-    build_value=record.build_value,
     build_estimator=later("a3c.estimator", "ActorCriticEstimator"),
 )

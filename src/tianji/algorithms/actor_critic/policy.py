@@ -30,9 +30,10 @@ from tianji.algorithms.accelerators.inference import (
     build_inference,
     evaluate,
 )
-from tianji.algorithms.actor_critic.experience import reward_deviation
 from tianji.algorithms.actor_critic.memory import MemoryRows, MemoryStep
 from tianji.algorithms.actor_critic.model import POLICY, VALUE, ActorCritic, StochasticPolicy
+from tianji.algorithms.actor_critic.preprocessor import reward_deviation
+from tianji.algorithms.actor_critic.settings import ActorCriticConfig
 from tianji.algorithms.interface import ValueFunction
 from tianji.config.run import RunConfig
 from tianji.envs.frames import ObservationReader
@@ -40,6 +41,7 @@ from tianji.envs.interface import Spaces
 from tianji.models.actions import Choices, Continuous, Squashed
 from tianji.models.heads import SMALLEST_SPREAD, CategoricalHead, GaussianHead, Head, SquashedHead
 from tianji.models.networks.recurrent import RecurrentNet
+from tianji.ops.noise import colored_noise
 from tianji.ops.returns import Floats
 from tianji.types import Array, Unroll
 
@@ -112,12 +114,16 @@ class CategoricalSampler(_Sampler):
 
 
 class GaussianSampler(_Sampler):
-    """mean + deviation * normal noise; stored as drawn, cut to the bounds for the world."""
+    """mean + deviation * normal noise; stored as drawn, cut to the bounds for the world.
 
-    def __init__(self, head: GaussianHead) -> None:
+    Log-probabilities are those of each action alone, whatever the colour of the noise.
+    """
+
+    def __init__(self, head: GaussianHead, noise_color: float) -> None:
         layout = head.layout
         super().__init__(layout)
         self._head = head
+        self._noise_color = noise_color
         is_bounded = bool(np.isfinite(layout.low).any() or np.isfinite(layout.high).any())
         self._bounds = (layout.low, layout.high) if is_bounded else None
         self._noise_RNA = self.outputs_RNA
@@ -127,7 +133,7 @@ class GaussianSampler(_Sampler):
     def begin(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> None:
         shape = self._make_room(num_rows, num_envs)
         self._log_std_A = self._head.log_std_A.numpy(force=True).copy()
-        self._noise_RNA = rng.standard_normal(shape, np.float32)
+        self._noise_RNA = colored_noise(rng, shape, self._noise_color)
         self._scaled_RNA = self._noise_RNA * np.exp(self._log_std_A)
 
     def sample(self, t: int, action: Array) -> Array:
@@ -200,10 +206,13 @@ def _softplus(spread: Array, out: Array) -> Array:
 Sampler: TypeAlias = CategoricalSampler | GaussianSampler | SquashedSampler
 
 
-def build_sampler(head: Head) -> Sampler:
+def build_sampler(head: Head, noise_color: float = 0.0) -> Sampler:
+    """noise_color: see ops/noise.py; only actions of a Gaussian without squashing have it."""
     if isinstance(head, CategoricalHead):
         return CategoricalSampler(head.layout)
-    return SquashedSampler(head.layout) if isinstance(head, SquashedHead) else GaussianSampler(head)
+    if isinstance(head, SquashedHead):
+        return SquashedSampler(head.layout)
+    return GaussianSampler(head, noise_color)
 
 
 class StochasticActing(RowActing):
@@ -219,7 +228,9 @@ class StochasticActing(RowActing):
             self._step = MemoryStep(model.net, POLICY, model.mask)
             self.state_size = self._step.state_size
             self.rows = MemoryRows(self._step, spaces.observation)
-        self._sampler = build_sampler(model.head)
+        settings = config.algorithm
+        color = settings.noise_color if isinstance(settings, ActorCriticConfig) else 0.0
+        self._sampler = build_sampler(model.head, color)
         self.reads_parameters = isinstance(self._sampler, GaussianSampler)
         self._end_row = 0
 

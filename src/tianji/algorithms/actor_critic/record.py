@@ -1,9 +1,14 @@
-"""The common part of PPO's and IMPALA's records. Imports no torch: the supervisor reads it."""
+"""The common part of the records of PPO, IMPALA and A3C. Imports no torch: the supervisor reads it.
+
+ALGORITHM = actor_critic(name="ppo", config=PPOConfig, cadence=cadence, ...)
+"""
 
 from __future__ import annotations
 
+from functools import partial
+
 from tianji.algorithms.actor_critic.settings import ActorCriticConfig
-from tianji.algorithms.interface import QueueCadence
+from tianji.algorithms.interface import Algorithm, QueueCadence
 from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -63,3 +68,12 @@ build_model = later("actor_critic.model", "build_model")
 build_acting = later("actor_critic.policy", "StochasticActing")
 build_value = later("actor_critic.policy", "build_value")
 export = later("actor_critic.model", "export")
+actor_critic = partial(
+    Algorithm,
+    fields=fields,
+    build_model=build_model,
+    build_acting=build_acting,
+    export=export,
+    build_value=build_value,
+)
+"""Makes the record of an algorithm whose networks and acting are those of this folder."""

@@ -26,3 +26,7 @@ class ActorCriticConfig(AlgorithmConfig):
     stored, and are not trained on. Steps after a reset need none, and always count."""
     max_grad_norm: Positive = 0.5
     """Largest global norm of a gradient; larger gradients are scaled down."""
+    noise_color: float = Field(0.0, ge=0.0, le=2.0)
+    """How alike the noise of continuous actions is in successive steps of an unroll. 0: independent
+    (white); 1: alike over all lengths (pink), which gets further from where an episode starts; 2: a
+    slow drift (red)."""

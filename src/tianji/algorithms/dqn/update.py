@@ -5,7 +5,7 @@ U: updates of a batch, B: transitions of an update.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -19,24 +19,18 @@ from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.dqn.target import TargetNetwork
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ranks import means_over_ranks
+from tianji.algorithms.sampled import read_sampled
+from tianji.algorithms.steps import Steps
 from tianji.channels.peers.interface import ALONE, Peers, gathered
 from tianji.config.run import RunConfig
-from tianji.devices.waits import Download, Figures
+from tianji.devices.waits import Download
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.moments import Statistics
 from tianji.models.optimizers import Adam, build_optimizer, linear
 from tianji.models.statistics import ObservationStatistics, merged
-from tianji.models.tensors import (
-    Tensors,
-    add_prefix,
-    flatten,
-    kept,
-    to_tensor,
-    to_tensors,
-    with_prefix,
-)
-from tianji.types import NEXT_OBS, OBS, Array, Batch, leaf_name
+from tianji.models.tensors import Tensors, add_prefix, flatten, kept, to_tensor, with_prefix
+from tianji.types import Array, Batch
 
 ADAM_EPSILON = 1e-8
 ROW_MEANS = ("loss/td", "q_mean", "target_mean", "td_error_abs")
@@ -56,18 +50,12 @@ class DQNUpdate:
             model, self._config.target_period_updates, self._config.target_tau
         )
         self._gradient = build_dqn(model, self._target.model)
-        self._optimizer = build_optimizer(
-            flat, Adam(flat, ADAM_EPSILON), self._config.max_grad_norm
-        )
+        rule = Adam(flat, ADAM_EPSILON)
+        self._steps = Steps(build_optimizer(flat, rule, self._config.max_grad_norm))
         self._statistics = ObservationStatistics(model.net)
-        self._learning_rate = 0.0
         self._found: list[Diagnostics] = []
-        self._norms: list[float | Tensor] = []
-        self._figures = Figures()
         self._errors: Download | None = None
         self._transitions: Transitions | None = None
-        self._suspects: Callable[[], Tensors] = dict
-        """Returns what the gradients of the last batch were computed from."""
         self._peers: Peers = ALONE
         self._num_rows = 0
         """Transitions of the updates that the figures are about."""
@@ -81,9 +69,8 @@ class DQNUpdate:
 
     def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
         config = self._config
-        self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
-        self._found, self._norms = [], []
-        self._figures.clear()
+        self._steps.begin(linear(config.learning_rate, config.learning_rate_final, progress))
+        self._found = []
         self._errors = None
         self._transitions = transitions = self._read(batch.arrays)
         num_here, num_rows = transitions.reward.shape
@@ -126,17 +113,11 @@ class DQNUpdate:
     def _read(self, arrays: Mapping[str, Array]) -> Transitions:
         """Count the observations in the statistics, and move everything to the device."""
         device = self._flat.vector_P.device
-        obs, next_obs = (
-            to_tensors({key: arrays[leaf_name(prefix, key)] for key in self._keys}, device)
-            for prefix in (OBS, NEXT_OBS)
-        )
-        self._count({key: x_UB.flatten(0, 1) for key, x_UB in obs.items()})
-        action, reward, discount = (
-            to_tensor(arrays[name], device) for name in ("action", "reward", "discount")
-        )
-        has_weight = "weight" in arrays
-        weight = to_tensor(arrays["weight"], device) if has_weight else torch.ones_like(reward)
-        return Transitions(obs, next_obs, action, reward, discount, weight)
+        sampled = read_sampled(arrays, self._keys, device)
+        self._count({key: x_UB.flatten(0, 1) for key, x_UB in sampled.obs.items()})
+        if "weight" in arrays:
+            return Transitions(*sampled, to_tensor(arrays["weight"], device))
+        return Transitions(*sampled, torch.ones_like(sampled.reward))
 
     def _count(self, obs: Tensors) -> None:
         """Count observations in the statistics, those of all ranks on each."""
@@ -150,7 +131,7 @@ class DQNUpdate:
         return self._flat.gradient_P.zero_()
 
     def _step_with_others(self) -> None:
-        self._norms.append(self._optimizer.step(self._learning_rate, dict))
+        self._steps.make()
         self._target.follow()
 
     def _differentiate(self, minibatch: Transitions) -> Tensor:
@@ -160,28 +141,24 @@ class DQNUpdate:
 
     def _step(self, minibatch: Transitions) -> None:
         found = self._found[-1]
-        suspects = partial(_suspects, minibatch, found.q_B, found.target_B)
-        self._norms.append(self._optimizer.step(self._learning_rate, suspects))
+        self._steps.make(partial(_suspects, minibatch, found.q_B, found.target_B))
         self._target.follow()
 
     def _close(self) -> Tensor:
         """Compute the figures of the updates that were made; return their TD errors."""
         q_UB, target_UB = (torch.stack(parts) for parts in zip(*self._found, strict=True))
         error_UB = q_UB - target_UB
-        norm: float | Tensor = sum(self._norms) / len(self._norms)
-        self._figures.start(
+        assert self._transitions is not None, "something was found in them"
+        self._steps.close(
             {
                 "loss/td": td_loss(error_UB, self._config.loss).mean(),
                 "q_mean": q_UB.mean(),
                 Q_MAX: q_UB.max(),
                 "target_mean": target_UB.mean(),
                 "td_error_abs": error_UB.abs().mean(),
-                "grad_norm": torch.as_tensor(norm),
-            }
-            | self._optimizer.flags()
+            },
+            partial(_suspects, self._transitions, q_UB, target_UB),
         )
-        assert self._transitions is not None, "something was found in them"
-        self._suspects = partial(_suspects, self._transitions, q_UB, target_UB)
         self._found = []
         self._num_rows = q_UB.numel()
         return error_UB
@@ -195,13 +172,12 @@ class DQNUpdate:
     def metrics(self) -> Mapping[str, float]:
         if self._found:
             self._close()
-        found = self._figures.read()
+        found = self._steps.read()
         if found:
-            found = self._optimizer.check(found, self._suspects)
             if self._peers.num_ranks > 1:
                 found |= self._over_ranks(found)
-            found["learning_rate"] = self._learning_rate
-        self._transitions, self._suspects = None, dict
+            found["learning_rate"] = self._steps.learning_rate
+        self._transitions = None
         return found
 
     def _over_ranks(self, found: Mapping[str, float]) -> dict[str, float]:
@@ -212,13 +188,13 @@ class DQNUpdate:
 
     def state(self) -> Tensors:
         return {
-            **add_prefix("optimizer", self._optimizer.state()),
+            **add_prefix("optimizer", self._steps.optimizer.state()),
             **add_prefix("target", self._target.state()),
             **add_prefix("observations", self._statistics.state()),
         }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        self._optimizer.load_state(with_prefix("optimizer", state))
+        self._steps.optimizer.load_state(with_prefix("optimizer", state))
         self._target.load_state(with_prefix("target", state))
         self._statistics.load_state(with_prefix("observations", state))
 

@@ -15,11 +15,12 @@ from tianji.algorithms.dqn.model import QNetwork
 from tianji.algorithms.dqn.target import TargetNetwork
 from tianji.algorithms.gathered import GradientSum
 from tianji.algorithms.gorila.config import GorilaConfig
+from tianji.algorithms.sampled import read_sampled
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
-from tianji.models.tensors import flatten, to_tensor, to_tensors
-from tianji.types import NEXT_OBS, OBS, Unroll, leaf_name
+from tianji.models.tensors import flatten
+from tianji.types import Unroll
 
 
 class QEstimator(GradientSum):
@@ -49,12 +50,6 @@ class QEstimator(GradientSum):
 
     def _read(self, sample: Unroll) -> Transitions:
         """Return a sample as the transitions of one update, [1, B, ...]."""
-        obs, next_obs = (
-            to_tensors({key: sample[leaf_name(prefix, key)][None] for key in self._keys})
-            for prefix in (OBS, NEXT_OBS)
-        )
-        action_1B, reward_1B, discount_1B = (
-            to_tensor(np.asarray(sample[name])[None]) for name in ("action", "reward", "discount")
-        )
-        weight_1B = torch.ones_like(reward_1B)
-        return Transitions(obs, next_obs, action_1B, reward_1B, discount_1B, weight_1B)
+        arrays = {name: np.asarray(array)[None] for name, array in sample.items()}
+        sampled = read_sampled(arrays, self._keys)
+        return Transitions(*sampled, torch.ones_like(sampled.reward))

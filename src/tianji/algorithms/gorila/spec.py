@@ -3,11 +3,13 @@ reads this."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tianji.algorithms.dqn.spec import ALGORITHM as DQN
 from tianji.algorithms.dqn.spec import check as check_q_learning
 from tianji.algorithms.gathering import check_normalize, num_actors
 from tianji.algorithms.gorila.config import GorilaConfig
-from tianji.algorithms.interface import Algorithm, Gather, OwnReplay
+from tianji.algorithms.interface import Gather, OwnReplay
 from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -38,16 +40,13 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     check_q_learning(spaces, config)
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = replace(
+    DQN,
     name="gorila",
     config=GorilaConfig,
     cadence=cadence,
     check=check,
-    fields=DQN.fields,
-    build_model=DQN.build_model,
-    build_acting=DQN.build_acting,
     build_update=later("gorila.update", "build_update"),
-    export=DQN.export,
-    build_value=DQN.build_value,
+    adds_gradients=False,
     build_estimator=later("gorila.estimator", "QEstimator"),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tianji.algorithms.actor_critic import record
 from tianji.algorithms.impala.config import ImpalaConfig
-from tianji.algorithms.interface import Algorithm, QueueCadence
+from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
@@ -31,17 +31,12 @@ def check(spaces: Spaces, config: RunConfig) -> None:
         )
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = record.actor_critic(
     name="impala",
     config=ImpalaConfig,
     cadence=cadence,
     check=check,
-    fields=record.fields,
-    build_model=record.build_model,
-    build_acting=record.build_acting,
     build_update=later("impala.update", "ImpalaUpdate"),
-    export=record.export,
-    build_value=record.build_value,
     adds_gradients=True,
     remembers=True,
 )

@@ -5,7 +5,7 @@ B: valid steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -13,15 +13,17 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_impala
-from tianji.algorithms.actor_critic.experience import Experience, Preprocessor, approximate_kl
+from tianji.algorithms.actor_critic.experience import Experience, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.impala.config import ImpalaConfig
 from tianji.algorithms.impala.loss import PaddedPart, TracedSteps, UnrollPart, padded_part
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ranks import means_over_ranks, merged_moments, moments_of
+from tianji.algorithms.steps import Steps
 from tianji.channels.peers.interface import ALONE, Peers, total
 from tianji.config.run import RunConfig
-from tianji.devices.waits import Download, Figures
+from tianji.devices.waits import Download
 from tianji.envs.interface import Spaces
 from tianji.models.moments import Statistics
 from tianji.models.optimizers import Adam, RMSProp, build_optimizer, linear
@@ -55,15 +57,10 @@ class ImpalaUpdate:
             if self._config.optimizer == "adam"
             else RMSProp(flat, epsilon, self._config.rmsprop_decay)
         )
-        self._optimizer = build_optimizer(flat, rule, self._config.max_grad_norm)
-        self._learning_rate = 0.0
+        self._steps = Steps(build_optimizer(flat, rule, self._config.max_grad_norm))
         self._found: list[TracedSteps] = []
         self._weights: list[Tensor] = []
-        self._norms: list[float | Tensor] = []
-        self._figures = Figures()
         self._experience: Experience | None = None
-        self._suspects: Callable[[], Tensors] = dict
-        """Returns what the gradients of the last batch were computed from."""
         self._peers: Peers = ALONE
         self._moments: Download | None = None
         """The moments of errors and targets, [3, 2], where there are several ranks."""
@@ -78,9 +75,8 @@ class ImpalaUpdate:
 
     def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
         config = self._config
-        self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
-        self._found, self._weights, self._norms = [], [], []
-        self._figures.clear()
+        self._steps.begin(linear(config.learning_rate, config.learning_rate_final, progress))
+        self._found, self._weights = [], []
         self._moments = None
         self._experience = experience = self._preprocessor.process(batch)
         ends = np.linspace(0, experience.valid_TN.shape[1], config.minibatches + 1).astype(int)
@@ -105,7 +101,7 @@ class ImpalaUpdate:
                 differentiate = partial(self._differentiate_part, some, count / of_all)
                 yield Minibatch(differentiate, partial(self._step, some), count)
             elif of_all:
-                yield Minibatch(self._no_gradient, self._step_with_others)
+                yield Minibatch(self._no_gradient, self._steps.make)
 
     def _differentiate_part(self, some: Experience, share: float) -> Tensor:
         """Compute a mean over this rank's steps, as a part of the mean over those of all ranks."""
@@ -114,9 +110,6 @@ class ImpalaUpdate:
     def _no_gradient(self) -> Tensor:
         """Return the gradient of no steps, where only other ranks have some."""
         return self._flat.gradient_P.zero_()
-
-    def _step_with_others(self) -> None:
-        self._norms.append(self._optimizer.step(self._learning_rate, dict))
 
     def _differentiate(self, some: Experience) -> Tensor:
         order = some.row_order()
@@ -133,8 +126,7 @@ class ImpalaUpdate:
         return self._flat.gradient_P
 
     def _step(self, some: Experience) -> None:
-        suspects = partial(_suspects, some, self._found[-1])
-        self._norms.append(self._optimizer.step(self._learning_rate, suspects))
+        self._steps.make(partial(_suspects, some, self._found[-1]))
 
     def _close(self) -> None:
         """Compute means over all valid steps, before the update that they went into."""
@@ -143,8 +135,8 @@ class ImpalaUpdate:
         error_B = every.target_B - every.value_B
         spread = variance(every.target_B, weight_B).clamp(1e-12)
         is_clipped_B = every.ratio_B > self._config.clip_rho * ROUNDING
-        norm: float | Tensor = sum(self._norms) / len(self._norms)
-        self._figures.start(
+        assert self._experience is not None, "something was found in it"
+        self._steps.close(
             {
                 "loss/policy": -mean(every.advantage_B * every.log_prob_B, weight_B),
                 "loss/value": 0.5 * mean(error_B.square(), weight_B),
@@ -153,28 +145,23 @@ class ImpalaUpdate:
                 EXPLAINED: 1.0 - variance(error_B, weight_B) / spread,
                 "rho": mean(every.ratio_B, weight_B),
                 "rho_clipped": mean(is_clipped_B.float(), weight_B),
-                "grad_norm": torch.as_tensor(norm),
-            }
-            | self._optimizer.flags()
+            },
+            partial(_suspects, self._experience, every),
         )
         if self._peers.num_ranks > 1:
             errors_and_targets = torch.stack([error_B, every.target_B])
             self._moments = Download(moments_of(errors_and_targets, weight_B))
-        assert self._experience is not None, "something was found in it"
-        self._suspects = partial(_suspects, self._experience, every)
         self._found, self._weights = [], []
 
     def metrics(self) -> Mapping[str, float]:
         if self._found:
             self._close()
-        found = self._figures.read()
-        if found:
-            found = self._optimizer.check(found, self._suspects)
-        if self._peers.num_ranks > 1 and self._norms:
+        found = self._steps.read()
+        if self._peers.num_ranks > 1 and self._steps.is_any:
             found |= self._over_ranks(found)
         if found:
-            found["learning_rate"] = self._learning_rate
-        self._experience, self._suspects = None, dict
+            found["learning_rate"] = self._steps.learning_rate
+        self._experience = None
         return found
 
     def _over_ranks(self, found: Mapping[str, float]) -> dict[str, float]:
@@ -184,14 +171,17 @@ class ImpalaUpdate:
         whole = merged_moments(self._peers, mine)
         unexplained, targets = whole.variance_F.tolist()
         means = means_over_ranks(self._peers, found, ROW_MEANS, float(mine[0, 0]))
-        norm = float(sum(self._norms) / len(self._norms))
-        return means | {EXPLAINED: 1.0 - unexplained / max(targets, 1e-12), "grad_norm": norm}
+        explained = 1.0 - unexplained / max(targets, 1e-12)
+        return means | {EXPLAINED: explained, "grad_norm": float(self._steps.norm)}
 
     def state(self) -> dict[str, Tensor]:
-        return {**add_prefix("optimizer", self._optimizer.state()), **self._preprocessor.state()}
+        return {
+            **add_prefix("optimizer", self._steps.optimizer.state()),
+            **self._preprocessor.state(),
+        }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        self._optimizer.load_state(with_prefix("optimizer", state))
+        self._steps.optimizer.load_state(with_prefix("optimizer", state))
         self._preprocessor.load_state(state)
 
     def statistics(self) -> list[Statistics]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tianji.algorithms.actor_critic import record
-from tianji.algorithms.interface import Algorithm, QueueCadence
+from tianji.algorithms.interface import QueueCadence
 from tianji.algorithms.ppo.config import PPOConfig
 from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
@@ -20,17 +20,12 @@ def cadence(config: RunConfig) -> QueueCadence:
     return replace(made, steps_per_update=steps)
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = record.actor_critic(
     name="ppo",
     config=PPOConfig,
     cadence=cadence,
     check=record.check_with_memory,
-    fields=record.fields,
-    build_model=record.build_model,
-    build_acting=record.build_acting,
     build_update=later("ppo.update", "PPOUpdate"),
-    export=record.export,
-    build_value=record.build_value,
     adds_gradients=True,
     remembers=True,
 )

@@ -20,12 +20,9 @@ import torch
 from torch import Tensor
 
 from tianji.algorithms.accelerators.actor_critic import build_ppo
-from tianji.algorithms.actor_critic.experience import (
-    Experience,
-    Preprocessor,
-    approximate_kl,
-)
+from tianji.algorithms.actor_critic.experience import Experience, approximate_kl
 from tianji.algorithms.actor_critic.model import ActorCritic
+from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.actor_critic.sequences import counted_steps
 from tianji.algorithms.interface import Minibatch
 from tianji.algorithms.ppo.batch import AnyColumns, Columns, EvaluatedBatch, part_sizes

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from tianji.algorithms.actor_critic.model import StochasticPolicy
 from tianji.algorithms.sac.config import SACConfig
+from tianji.algorithms.sac.spec import NUM_CRITICS
 from tianji.config.run import RunConfig
 from tianji.config.seeding import seed_for
 from tianji.envs.interface import Spaces
@@ -27,7 +28,6 @@ from tianji.models.networks.stacked import StackedNet
 from tianji.models.sizes import hidden_widths
 from tianji.models.tensors import flatten
 
-NUM_CRITICS = 2
 ACTION = "sac:action"
 """The key of the action beside the leaves of an observation."""
 

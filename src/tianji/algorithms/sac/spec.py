@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from gymnasium import spaces as gym_spaces
 
-from tianji.algorithms.interface import Algorithm, ReplayCadence
+from tianji.algorithms.interface import Algorithm, LearnerSize, ReplayCadence
 from tianji.algorithms.registry import later
 from tianji.algorithms.replay_checks import check_replay
 from tianji.algorithms.sac.config import SACConfig
+from tianji.config.advice import advise
 from tianji.config.run import RunConfig, mixes_groups
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
 from tianji.models.actions import squashed_layout
-from tianji.models.sizes import check_model, hidden_widths
+from tianji.models.sizes import check_model, critic_parameters, hidden_widths
 from tianji.types import Field
+
+NUM_CRITICS = 2
 
 
 def cadence(config: RunConfig) -> ReplayCadence:
@@ -51,13 +54,21 @@ def check(spaces: Spaces, config: RunConfig) -> None:
     if mixes_groups(config):
         raise UsageError(
             f"combine is '{config.combine}' with num_groups {config.num_groups}: groups mix what "
-            "they publish, and SAC publishes the policy without its critics. Use --num-groups 1."
+            "they publish, and SAC publishes the policy without its critics. "
+            f"{advise(config, {'num_groups': 1})}"
         )
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
     """Return the action in the scale of the environment."""
     return (squashed_layout(spaces.action).field,)
+
+
+def learner_size(spaces: Spaces, config: RunConfig) -> LearnerSize:
+    """Count the critics and the temperature. The losses pass through the critics for the actions
+    that were taken and for those of the policy, and through the policy."""
+    num_parameters = critic_parameters(spaces, config, NUM_CRITICS) + 1
+    return LearnerSize(num_parameters, num_passes=3, keeps_float32=True)
 
 
 ALGORITHM = Algorithm(
@@ -70,4 +81,5 @@ ALGORITHM = Algorithm(
     build_acting=later("sac.policy", "SACActing"),
     build_update=later("sac.update", "SACUpdate"),
     export=later("actor_critic.model", "export"),
+    learner_size=learner_size,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -29,24 +29,17 @@ from tianji.algorithms.sac.model import (
     action_layout,
     build_networks,
 )
+from tianji.algorithms.sampled import read_sampled
+from tianji.algorithms.steps import Steps
 from tianji.config.run import RunConfig
 from tianji.config.seeding import seed_for
-from tianji.devices.waits import Figures
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import observation_leaves
 from tianji.models.moments import Statistics
 from tianji.models.optimizers import Adam, build_optimizer, linear
 from tianji.models.statistics import ObservationStatistics
-from tianji.models.tensors import (
-    Tensors,
-    add_prefix,
-    flatten,
-    kept,
-    to_tensor,
-    to_tensors,
-    with_prefix,
-)
-from tianji.types import NEXT_OBS, OBS, Array, Batch, leaf_name
+from tianji.models.tensors import Tensors, add_prefix, flatten, kept, with_prefix
+from tianji.types import Array, Batch
 
 ADAM_EPSILON = 1e-8
 CRITICS, TARGETS, TEMPERATURE, NUM_BATCHES = "critics", "targets", "temperature", "num_batches"
@@ -87,25 +80,19 @@ class SACUpdate:
         self._flat = flat = flatten(networks)
         self._gradient = build_sac(networks, self._targets.model)
         # Critics' gradients are as large as their errors: a bound would be one on the rewards.
-        self._optimizer = build_optimizer(flat, Adam(flat, ADAM_EPSILON), math.inf)
+        self._steps = Steps(build_optimizer(flat, Adam(flat, ADAM_EPSILON), math.inf))
         self._statistics = ObservationStatistics(model.net)
         self._num_batches = 0
-        self._learning_rate = 0.0
         self._found: list[Diagnostics] = []
-        self._norms: list[float | Tensor] = []
-        self._figures = Figures()
         self._transitions: Transitions | None = None
-        self._suspects: Callable[[], Tensors] = dict
-        """Returns what the gradients of the last batch were computed from."""
 
     def minibatch_steps(self, batch: Batch) -> int:
         return int(batch.arrays["reward"].shape[1])
 
     def minibatches(self, batch: Batch, progress: float) -> Iterator[Minibatch]:
         config = self._config
-        self._learning_rate = linear(config.learning_rate, config.learning_rate_final, progress)
-        self._found, self._norms = [], []
-        self._figures.clear()
+        self._steps.begin(linear(config.learning_rate, config.learning_rate_final, progress))
+        self._found = []
         self._transitions = transitions = self._read(batch.arrays)
         prepared = self._gradient.prepare(transitions, self._target_entropy)
         for u in range(len(transitions.reward)):
@@ -117,14 +104,9 @@ class SACUpdate:
         """Count the observations in the statistics, move everything to the device, and draw the
         noise: it depends on the seed and on the number of the batch alone."""
         device = self._flat.vector_P.device
-        obs, next_obs = (
-            to_tensors({key: arrays[leaf_name(prefix, key)] for key in self._keys}, device)
-            for prefix in (OBS, NEXT_OBS)
-        )
-        self._statistics.update({key: x_UB.flatten(0, 1) for key, x_UB in obs.items()})
-        action, reward, discount = (
-            to_tensor(arrays[name], device) for name in ("action", "reward", "discount")
-        )
+        sampled = read_sampled(arrays, self._keys, device)
+        self._statistics.update({key: x_UB.flatten(0, 1) for key, x_UB in sampled.obs.items()})
+        action = sampled.action
         action_UBK = self._scale.to_unit(
             action.flatten(2) if action.ndim > 2 else action[..., None]
         )
@@ -133,7 +115,7 @@ class SACUpdate:
         self._num_batches += 1
         shape = (2, *action_UBK.shape)
         noise, next_noise = torch.randn(shape, generator=generator, device=device)
-        return Transitions(obs, next_obs, action_UBK, reward, discount, noise, next_noise)
+        return Transitions(*sampled._replace(action=action_UBK), noise, next_noise)
 
     def _differentiate(self, minibatch: Transitions) -> Tensor:
         found = self._gradient.gradient(minibatch, self._target_entropy)
@@ -141,16 +123,15 @@ class SACUpdate:
         return self._flat.gradient_P
 
     def _step(self, minibatch: Transitions) -> None:
-        suspects = partial(_suspects, minibatch, self._found[-1])
-        self._norms.append(self._optimizer.step(self._learning_rate, suspects))
+        self._steps.make(partial(_suspects, minibatch, self._found[-1]))
         self._targets.follow()
 
     def _close(self) -> None:
         """Compute the figures of the updates that were made."""
         found = Diagnostics(*(torch.stack(parts) for parts in zip(*self._found, strict=True)))
         error_UB = found.q_B - found.target_B
-        norm: float | Tensor = sum(self._norms) / len(self._norms)
-        self._figures.start(
+        assert self._transitions is not None, "something was found in them"
+        self._steps.close(
             {
                 "loss/policy": (found.alpha * found.log_prob_B - found.policy_q_B).mean(),
                 "q_mean": found.q_B.mean(),
@@ -159,27 +140,23 @@ class SACUpdate:
                 "td_error_abs": error_UB.abs().mean(),
                 "entropy": -found.log_prob_B.mean(),
                 "temperature": found.alpha[-1],
-                "grad_norm": torch.as_tensor(norm),
-            }
-            | self._optimizer.flags()
+            },
+            partial(_suspects, self._transitions, found),
         )
-        assert self._transitions is not None, "something was found in them"
-        self._suspects = partial(_suspects, self._transitions, found)
         self._found = []
 
     def metrics(self) -> Mapping[str, float]:
         if self._found:
             self._close()
-        found = self._figures.read()
+        found = self._steps.read()
         if found:
-            found = self._optimizer.check(found, self._suspects)
-            found["learning_rate"] = self._learning_rate
-        self._transitions, self._suspects = None, dict
+            found["learning_rate"] = self._steps.learning_rate
+        self._transitions = None
         return found
 
     def state(self) -> Tensors:
         return {
-            **add_prefix("optimizer", self._optimizer.state()),
+            **add_prefix("optimizer", self._steps.optimizer.state()),
             **add_prefix("observations", self._statistics.state()),
             CRITICS: flatten(self._networks.critics).vector_P.clone(),
             TARGETS: self._targets.vector_P.clone(),
@@ -188,7 +165,7 @@ class SACUpdate:
         }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        self._optimizer.load_state(with_prefix("optimizer", state))
+        self._steps.optimizer.load_state(with_prefix("optimizer", state))
         self._statistics.load_state(with_prefix("observations", state))
         flatten(self._networks.critics).vector_P.copy_(state[CRITICS])
         self._targets.vector_P.copy_(state[TARGETS])

@@ -25,7 +25,7 @@ _ROUNDING = 1e-6  # of an item: ratios are seldom exact in binary
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
     """ReplayPlan(unroll_length=4, ratio=16.0, warmup_unrolls=32, minibatch=128, gamma=0.99, seed=1,
-    saves_items=True)"""
+    saves_items=True, updates_per_batch=8)"""
 
     unroll_length: int
     ratio: float
@@ -36,19 +36,22 @@ class ReplayPlan:
     seed: int
     saves_items: bool
     """Checkpoints hold the items too."""
+    updates_per_batch: int
+    """Minibatches of a batch; at most so many if there is a ratio to keep."""
+    keeps_ratio: bool = True
+    """A batch has no more minibatches than the ratio makes of what was put."""
     saves_last: bool = False
     """The last checkpoint does, when the run is stopped."""
     n_step: int | None = None
     """Rewards of a return; None: as many as the layout looks ahead."""
-    updates_per_batch: int | None = None
-    """Minibatches of every batch; None: as many as the ratio makes of what was put."""
 
 
 class Replay(Store):
     """Keeps the newest steps of every lane. A batch is as many whole minibatches of transitions as
-    the ratio makes of what was put since the last one; the remainder is carried over. Unrolls with
-    fewer items (environments being reset, unrolls handed over early) therefore lead to fewer
-    updates, not to a higher ratio. Without a ratio to keep, all batches are of the same size."""
+    the ratio makes of what was put, up to those of a version; the rest is carried over. Unrolls
+    with fewer items (environments being reset, unrolls handed over early) therefore lead to fewer
+    updates, not to a higher ratio, and unrolls that are stored ahead do not make a batch larger.
+    Without a ratio to keep, all batches are of the same size."""
 
     def __init__(
         self, plan: ReplayPlan, receiver: Receiver, rings: Rings, sampler: Sampler
@@ -82,7 +85,7 @@ class Replay(Store):
 
     def take(self, version: int) -> Batch:
         minibatch = self._plan.minibatch
-        num_updates = self._plan.updates_per_batch or self._num_owed()
+        num_updates = self._num_updates()
         count = num_updates * minibatch
         self._owed -= count
         items, weight_B, largest_U = self._sampler.draw(self._rng, count, minibatch)
@@ -98,9 +101,12 @@ class Replay(Store):
             shaped["largest_weight"] = largest_U
         return Batch(shaped, (), count, num_steps=count, unique_steps=fresh, keys=self._keys(items))
 
-    def _num_owed(self) -> int:
-        """Return how many minibatches the ratio makes of what was put; at least one."""
-        return max(1, int((self._owed + _ROUNDING) // self._plan.minibatch))
+    def _num_updates(self) -> int:
+        """Return how many minibatches the next batch has; at least one."""
+        most = self._plan.updates_per_batch
+        if not self._plan.keeps_ratio:
+            return most
+        return min(most, max(1, int((self._owed + _ROUNDING) // self._plan.minibatch)))
 
     def _keys(self, items: Items) -> Array:
         """Return numbers that no other items ever have, of this store."""

@@ -86,9 +86,12 @@ def _return_text(summary: Summary) -> str:
 def _next_things(summary: Summary) -> dict[str, str]:
     """Return commands and what they are for."""
     name = run_name(summary["run_dir"])
-    resume = {f"tianji resume {name}{_raised(summary)}": "continue from the last checkpoint"}
+    # The other ranks must be there again; how they are started is known to the person alone.
+    start = "mpirun ... " if summary["engine"] == "mpi" and len(summary["hosts"]) > 1 else ""
+    command = f"{start}tianji resume {name}{_raised(summary)}"
+    resume = {command: "continue from the last checkpoint"}
     if summary["checkpoint"] is None:
-        return {"tianji train": "start again: nothing was saved"}
+        return {f"{start}tianji train": "start again: nothing was saved"}
     if summary["stopped_because"] == "failed":
         envs = list(summary["returns_by_env"] or [summary["env"]])
         words = " ".join(f"--env {shlex.quote(env)}" for env in envs)

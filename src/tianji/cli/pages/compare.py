@@ -22,7 +22,7 @@ from tianji.comparison.words import estimate_text
 from tianji.wording import counted, to_count, to_percent, to_value
 
 INTERRUPTED = 130
-WIDE = 96
+WIDE = 112
 """A terminal with fewer columns shows shorter tables."""
 
 
@@ -67,7 +67,7 @@ def learning_table(report: Comparison, styles: list[StyleFigures]) -> Table:
     columns = ["style"]
     columns += ["reached\ntarget"] if has_target else []
     columns += ["seconds\nto target", "steps\nto target"] if has_times else []
-    columns += ["final\nreturn"] if has_returns else []
+    columns += ["final\nreturn", "greedy\nreturn"] if has_returns else []
     table = figures_table([*columns, f"{report['reference']}\nis better"])
     _name_rows(table)
     for one in styles:
@@ -77,7 +77,7 @@ def learning_table(report: Comparison, styles: list[StyleFigures]) -> Table:
         if has_times:
             row += [_stacked(one["time_to_target_s"], 3), _stacked(one["steps_to_target"], 3)]
         if has_returns:
-            row.append(_stacked(one["final_return"], 4))
+            row += [_stacked(one["final_return"], 4), _stacked(one["greedy_return"], 4)]
         found = certainty(one)
         table.add_row(*row, "" if found is None else _stacked(found.probability, 2))
     return table

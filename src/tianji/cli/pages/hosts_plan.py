@@ -1,4 +1,4 @@
-"""The plan of a run on several machines, as people and as scripts read it."""
+"""The plan of a run on several hosts, as people and as scripts read it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ LINK_SOURCES: dict[LinkSource, str] = {
 
 
 class HostsOptions(Strict):
-    """The machines that a run shall have."""
+    """The hosts that a run shall have."""
 
     nodes: Count | None = None
-    """Plan for this many machines like this one: groups, their places, and predicted rates."""
+    """Plan for this many hosts like this machine: groups, their places, and predicted rates."""
     link_gbit: Positive = LINK_GBIT
-    """With --nodes: gigabits per second of each machine's link, in each direction."""
+    """With --nodes: gigabits per second of each host's link, in each direction."""
     link_ms: float = Field(LINK_MS, ge=0.0)
-    """With --nodes: milliseconds that a message takes between machines."""
+    """With --nodes: milliseconds that a message takes between hosts."""
 
     def links(self) -> NetworkModel:
         return link_model(self.link_gbit, self.link_ms)
@@ -88,9 +88,9 @@ class HostsPlan:
 
 def hosts_page(plan: HostsPlan) -> RenderableType:
     proposal, config = plan.proposal, plan.run.config
-    machines = f"{counted(plan.num_hosts, 'machine')} of {counted(_num_cores(plan), 'core')}"
-    title = " · ".join((config.env_name, config.algorithm.name, machines))
-    predicted = "Predicted by simulation, with costs measured on this machine; the other machines "
+    hosts = f"{counted(plan.num_hosts, 'host')} of {counted(_num_cores(plan), 'core')}"
+    title = " · ".join((config.env_name, config.algorithm.name, hosts))
+    predicted = "Predicted by simulation, with costs measured on this machine; the other hosts "
     return Group(
         Text(title, style="bold"),
         "",
@@ -114,8 +114,8 @@ def _facts(plan: HostsPlan) -> dict[str, str]:
     proposal, shares = plan.proposal, plan.proposal.shares
     groups = counted(proposal.num_groups, "group")
     many = shares.groups_per_host > 1 and plan.num_hosts > 1
-    where = f", {shares.groups_per_host} on each machine" if many else ""
-    head = "; the head is on the first machine" if plan.num_hosts > 1 else ""
+    where = f", {shares.groups_per_host} on each host" if many else ""
+    head = "; the head is on the first host" if plan.num_hosts > 1 else ""
     facts = {"groups": f"{groups}{where}{head}", "each group": _group_words(shares)}
     if proposal.num_groups > 1:
         count = proposal.combine_every
@@ -124,7 +124,7 @@ def _facts(plan: HostsPlan) -> dict[str, str]:
     if plan.num_hosts > 1:
         facts["link"] = plan.options.link_words(plan.link_source)
         facts["between"] = _between_words(proposal.whole.simulated, plan.num_hosts)
-    where = "each machine" if shares.hosts_per_group == 1 else "a learner's machine"
+    where = "each host" if shares.hosts_per_group == 1 else "a learner's host"
     own = f"{mib(shares.memory_per_host)} MiB on {where}"
     facts["memory"] = f"{own}; a group: {memory_text(shares.memory)}"
     return facts
@@ -135,18 +135,18 @@ def _group_words(shares: GroupShares) -> str:
     learner = f"a learner with the buffer, {counted(shares.learner_threads, 'thread')}"
     where = counted(shares.cores, "core")
     if shares.hosts_per_group > 1:
-        where = f"{where} of each of {shares.hosts_per_group} machines"
+        where = f"{where} of each of {shares.hosts_per_group} hosts"
     return f"{learner}; {actors}; on {where}"
 
 
 def _between_words(found: Simulated, num_hosts: int) -> str:
     parts = [f"{kind} {to_value(rate / 1e6)}" for kind, rate in found.bytes_per_s.items() if rate]
-    return f"{', '.join(parts) or 'nothing'} (MB/s, all {num_hosts} machines together)"
+    return f"{', '.join(parts) or 'nothing'} (MB/s, all {num_hosts} hosts together)"
 
 
 def _table(proposal: Proposal) -> Table:
     names = (
-        "machines",
+        "hosts",
         "groups",
         "received\nsteps/s",
         "trained\nsteps/s",
@@ -179,7 +179,7 @@ def commands(plan: HostsPlan) -> dict[str, str]:
     if one_each.groups_per_host > 1:  # a rank runs one group
         one_each, groups = plan.run.shares(1), num_hosts
     mpi = f"mpirun --bind-to none -n {num_hosts} {_command(plan, groups, one_each)} --engine mpi"
-    return {"Ray": ray, "MPI, one rank for each machine": mpi}
+    return {"Ray": ray, "MPI, one rank for each host": mpi}
 
 
 _CHOSEN = ("num_groups", "combine", "num_actors", "learner_threads", "actor_threads", "engine")
@@ -245,7 +245,7 @@ def hosts_report(plan: HostsPlan) -> dict[str, Any]:
 
 
 def _placement(plan: HostsPlan) -> list[dict[str, Any]]:
-    """Return the groups of each machine; the head places them, so that others may be swapped."""
+    """Return the groups of each host; the head places them, so that others may be swapped."""
     shares = plan.proposal.shares
     groups = range(plan.proposal.num_groups)
     return [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options", bound=Strict)
 LINK_GBIT, LINK_MS = 10.0, 0.05
-"""What a link between machines is taken to be."""
+"""What a link between hosts is taken to be."""
 
 
 def take(

@@ -7,7 +7,7 @@ other plans by rule, with the rates of each place of inference where these were 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -39,8 +39,8 @@ Roles = Mapping[str, Mapping[str, Any]]
 """Processes, threads of each and, where they were shared out, cores, by kind of role."""
 
 
-def plan_page(planned: Planned, machine: Machine) -> RenderableType:
-    """Return the whole page; no wider than the terminal."""
+def plan_page(planned: Planned, machine: Machine, chosen: Sequence[str] = ()) -> RenderableType:
+    """Return the whole page; no wider than the terminal. chosen: why rules chose its settings."""
     plan, solved = planned.plan, planned.solved
     ending: list[RenderableType] = []
     roles: Roles = ruled_roles(planned)
@@ -67,15 +67,17 @@ def plan_page(planned: Planned, machine: Machine) -> RenderableType:
         "",
         fact_list(facts),
         Text("\nWhy", style="bold"),
-        sentence_list(reasons),
+        sentence_list([*chosen, *reasons]),
         *ending,
     )
 
 
-def plan_report(planned: Planned, machine: Machine) -> dict[str, Any]:
+def plan_report(planned: Planned, machine: Machine, chosen: Sequence[str] = ()) -> dict[str, Any]:
     """Return what scripts read."""
     plan, solved = planned.plan, planned.solved
     report = {
+        "algorithm": planned.config.algorithm.name,
+        "chosen_because": list(chosen),
         "num_actors": plan.num_actors,
         "envs_per_actor": plan.envs_per_actor,
         "actor_threads": plan.actor_threads,

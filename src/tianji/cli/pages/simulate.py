@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 
 class SimulateOptions(Strict):
-    """The size of the simulated run, and the machines that it runs on."""
+    """The size of the simulated run, and the hosts that it runs on."""
 
     nodes: Count = 1
-    """Machines; the learner is on the first."""
+    """Hosts; the learner is on the first."""
     actors_per_node: Count | None = None
-    """Actors on each machine; default: as planned for this machine."""
+    """Actors on each host; default: as planned for this machine."""
     envs_per_actor: Count | None = None
     """Environments of each actor; default: as planned."""
     cores_per_node: Count | None = None
-    """Cores of each machine; default: as many as this machine has, with several machines one for
+    """Cores of each host; default: as many as this machine has, with several hosts one for
     every process."""
     groups: Count = 1
-    """Groups of one learner with all of the above, each on --nodes machines of its own. With
-    --num-groups, groups are on --nodes machines in all."""
+    """Groups of one learner with all of the above, each on --nodes hosts of its own. With
+    --num-groups, groups are on --nodes hosts in all."""
     versions: Count = 50
     """Policy versions to simulate; the first fifth is not counted."""
     link_gbit: Positive = LINK_GBIT
-    """Gigabits per second of each machine's link, in each direction."""
+    """Gigabits per second of each host's link, in each direction."""
     link_ms: float = Field(LINK_MS, ge=0.0)
-    """Milliseconds that a message takes between machines."""
+    """Milliseconds that a message takes between hosts."""
     bandwidth_mb_s: Positive | None = None
     """The same as --link-gbit, in megabytes per second."""
     latency_us: float | None = Field(None, ge=0.0)
@@ -55,7 +55,7 @@ class SimulateOptions(Strict):
     times_learner_s: Positive | None = None
     """Seconds of one version of the learner, for as many environments as the run asks for."""
     output: Path | None = None
-    """A PNG to draw rates and lag against scale into: 1, 2, 4 ... machines or actors."""
+    """A PNG to draw rates and lag against scale into: 1, 2, 4 ... hosts or actors."""
     times: str | None = None
     """For algorithms that gather gradients, like the options below: seconds that each actor needs
     for a gradient, such as 1,3,7, or a law of times.law; default: 1 for all."""
@@ -69,7 +69,7 @@ class SimulateOptions(Strict):
     """Parameters of the model, for the network sqrt-size; default: counted."""
 
     def links(self) -> NetworkModel:
-        """Return the links between the machines."""
+        """Return the links between the hosts."""
         gbit, ms = self.link_gbit, self.link_ms
         if self.bandwidth_mb_s is not None:
             gbit = self.bandwidth_mb_s / 125
@@ -149,7 +149,7 @@ MOST_ROWS = 20
 
 def rates_table(sizes: Sequence[Size], found: Sequence[Simulated]) -> Table:
     has_groups = any(size.num_groups > 1 for size in sizes)
-    names = ["nodes", "groups", "actors"] if has_groups else ["nodes", "actors"]
+    names = ["hosts", "groups", "actors"] if has_groups else ["hosts", "actors"]
     shown = RATES[1:] if has_groups else RATES  # no wider than a terminal
     table = figures_table([*names, *(f"{name}\nsteps/s" for name in shown), "lag", *BUSY])
     table.add_column("limit", no_wrap=True)
@@ -168,10 +168,10 @@ def rates_table(sizes: Sequence[Size], found: Sequence[Simulated]) -> Table:
 
 
 def between_text(simulated: Simulated) -> str:
-    """Tell what crosses between machines, and how often groups mix; empty if nothing does."""
+    """Tell what crosses between hosts, and how often groups mix; empty if nothing does."""
     crossing = {kind: rate for kind, rate in simulated.bytes_per_s.items() if rate}
     told = [f"{kind} {to_value(rate / 1e6)}" for kind, rate in crossing.items()]
-    sentences = [f"Between machines, MB/s in all: {', '.join(told)}."] if told else []
+    sentences = [f"Between hosts, MB/s in all: {', '.join(told)}."] if told else []
     if simulated.mix_period_s is not None:
         period = to_value(simulated.mix_period_s * 1e3)
         sentences.append(f"A group mixes in new parameters of others every {period} ms.")

@@ -64,12 +64,33 @@ def command_list(purposes: Mapping[str, str]) -> Table:
     table.add_column(style="cyan", overflow="fold")
     typed = {command.replace("tianji", _typed(), 1): about for command, about in purposes.items()}
     widest = max(map(len, typed)) + max(map(len, typed.values()))
+    room = people().width - FRAME_WIDTH
     for command, purpose in typed.items():
-        if widest <= people().width - FRAME_WIDTH:
+        if widest <= room:
             table.add_row(Text(command), purpose)
         else:
-            table.add_row(Text.assemble(command, (f"\n  {purpose}", "default")))
+            lines = in_lines(command, room)
+            table.add_row(Text.assemble(lines, (f"\n  {purpose}", "default")))
     return table
+
+
+def in_lines(command: str, width: int) -> str:
+    """Break a command that is too long before its options, with backslashes: it can be pasted."""
+    if len(command) <= width:
+        return command
+    parts: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if parts and not word.startswith("--"):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) + len("  \\") > width:
+            lines.append(f"    {part}")
+        else:
+            lines[-1] += f" {part}"
+    return " \\\n".join(lines)
 
 
 def _typed() -> str:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from tianji.cli.output import Outcome, people
 from tianji.cli.pages.options import option_list
 from tianji.cli.pages.settings import asks_for_help, train_settings_page, without_help
+from tianji.config import overrides
 from tianji.config.machine import read_machine
-from tianji.config.overrides import preset_and_assignments, resolve
+from tianji.config.overrides import Resolved, preset_and_assignments
 from tianji.config.settings import canonical
 from tianji.config.values import Assignment
+from tianji.defaults.choose import resolve
 from tianji.errors import TianjiError, UsageError
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from tianji.cli.pages.hosts_plan import HostsOptions, LinkSource
@@ -27,7 +30,7 @@ On a GPU it makes a test run for each place where inference may run and takes th
 are shared by rule there. The measurement is saved: `tianji train` and `tianji plan` with the same \
 settings use it. --fresh measures again.
 
-With --nodes it says what several machines like this one would bring.
+With --nodes it says what several hosts like this machine would bring.
 
 {options}
 
@@ -41,8 +44,10 @@ NO_COSTS = (
     "--nodes: a simulation takes the costs of actors that infer by themselves and of a learner on "
     "the CPU. Use --device cpu and --inference actor-cpu."
 )
-ONE_GROUP = (
-    "This is the plan of one of {count} learners, on its share of the machine: {cores} cores."
+ONE_GROUP = "This is the plan of one of {count} learners, on its share of the machine: {cores}."
+CROWDED = (
+    "This is the plan of one of {count} learners. They are more than the usable cores ({cores}), "
+    "and share them: fewer would be as fast."
 )
 
 
@@ -54,25 +59,26 @@ def plan(*tokens: str) -> Outcome:
     words = [token for token in without_help(tokens) if token != FRESH_FLAG]
     preset, assignments = preset_and_assignments(words)
     options, rest = take(HostsOptions, assignments, "tianji plan")
-    resolved = resolve(preset, rest)
     if asks_for_help(tokens):
         about = ABOUT.format(options=option_list(HostsOptions))
-        return train_settings_page(resolved.config, USAGE, about)
+        return train_settings_page(overrides.resolve(preset, rest).config, USAGE, about)
     options.check()
+    resolved = resolve(preset, rest)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     fresh = FRESH_FLAG in tokens
     if options.nodes is not None:
         return _plan_hosts(resolved.config, preset, rest, options, fresh)
-    return _plan_machine(resolved.config, fresh)
+    return _plan_machine(resolved, fresh)
 
 
-def _plan_machine(config: RunConfig, fresh: bool) -> Outcome:
+def _plan_machine(resolved: Resolved, fresh: bool) -> Outcome:
     from tianji.cli.pages.plan import plan_page, plan_report
     from tianji.display.stream import tell_progress
     from tianji.planning.groups import check_groups, plan_groups
     from tianji.planning.planner import measured_plan
 
+    config = resolved.config
     check_groups(config)
     machine = read_machine()
     with tell_progress() as tell:
@@ -81,10 +87,12 @@ def _plan_machine(config: RunConfig, fresh: bool) -> Outcome:
             config, machine, lambda one, share: measured_plan(one, env, share, tell, fresh=fresh)
         )
     planned, share = groups.planned, groups.shares[0]
-    if config.num_learners > 1:
-        people().print(ONE_GROUP.format(count=config.num_learners, cores=len(share.cores)))
-    people().print(plan_page(planned, share))
-    return Outcome(plan_report(planned, share))
+    if (count := config.num_learners) > 1:
+        is_crowded = count > len(machine.cores)
+        words, cores = (CROWDED, machine.cores) if is_crowded else (ONE_GROUP, share.cores)
+        people().print(words.format(count=count, cores=counted(len(cores), "core")))
+    people().print(plan_page(planned, share, resolved.reasons))
+    return Outcome(plan_report(planned, share, resolved.reasons))
 
 
 def _plan_hosts(
@@ -146,7 +154,7 @@ def _with_link(config: RunConfig, options: HostsOptions) -> tuple[HostsOptions, 
 
 
 def _check_simulated(config: RunConfig) -> None:
-    """Raise UsageError for runs whose speed on other machines cannot be predicted."""
+    """Raise UsageError for runs whose speed on other hosts cannot be predicted."""
     from tianji.planning.planner import gathers
 
     if gathers(config):

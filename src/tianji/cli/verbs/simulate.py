@@ -19,9 +19,11 @@ from tianji.cli.pages.simulate import (
     rounds_text,
     take_options,
 )
+from tianji.config import overrides
 from tianji.config.machine import Machine, read_machine
-from tianji.config.overrides import preset_and_assignments, resolve
+from tianji.config.overrides import preset_and_assignments
 from tianji.config.run import RunConfig
+from tianji.defaults.choose import resolve
 from tianji.errors import UsageError
 from tianji.explain.rounds import round_in_words
 from tianji.planning.groups import check_groups, divide
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 USAGE = "tianji simulate [PRESET] [--nodes N] [--actors-per-node M] [OPTIONS] [--key value ...]"
 ABOUT = """\
-Predict how fast a run would be at another size: on more machines, with more actors or more \
+Predict how fast a run would be at another size: on more hosts, with more actors or more \
 learners. The simulation uses the real balance and channels, but replaces the work of the roles by \
 its measured cost on this machine, in simulated time: thousands of actors take seconds. The costs \
 come from a profile that `tianji plan` saved, or are measured first. Without options this \
@@ -58,12 +60,11 @@ def simulate(*tokens: str) -> Outcome:
     """Predict how fast a run would be at another size."""
     preset, assignments = preset_and_assignments(without_help(tokens))
     options, rest = take_options(assignments)
-    resolved = resolve(preset, rest)
     if asks_for_help(tokens):
-        return train_settings_page(
-            resolved.config, USAGE, ABOUT.format(options=option_list(SimulateOptions))
-        )
-    for note in resolved.notes:
+        about = ABOUT.format(options=option_list(SimulateOptions))
+        return train_settings_page(overrides.resolve(preset, rest).config, USAGE, about)
+    resolved = resolve(preset, rest)
+    for note in (*resolved.notes, *resolved.reasons):
         people().print(f"Note: {note}", markup=False)
     algorithm = load_algorithm(resolved.config.algorithm.name)
     gathers = algorithm.build_estimator is not None
@@ -86,7 +87,7 @@ def simulate(*tokens: str) -> Outcome:
 
 
 class Layout(NamedTuple):
-    """Where the groups are: several on a machine, or several machines for each."""
+    """Where the groups are: several on a host, or several hosts for each."""
 
     num_groups: int
     groups_per_node: int
@@ -94,7 +95,7 @@ class Layout(NamedTuple):
 
 
 def _layout(config: RunConfig, options: SimulateOptions) -> Layout:
-    """Return where the groups are. --groups multiplies machines, --num-groups shares them."""
+    """Return where the groups are. --groups multiplies hosts, --num-groups shares them."""
     count, nodes = config.num_groups, options.nodes
     if config.actor_hosts:
         return _with_actor_hosts(config, options)
@@ -103,25 +104,25 @@ def _layout(config: RunConfig, options: SimulateOptions) -> Layout:
     if options.groups > 1:
         raise UsageError(
             "--groups and --num-groups exclude each other: --num-groups counts the groups on "
-            "--nodes machines, --groups those with as many machines each."
+            "--nodes hosts, --groups those with as many hosts each."
         )
     check_groups(config.model_copy(update={"engine": "local"}))
     if count >= nodes:
         return Layout(count, -(-count // nodes), 1)
     if nodes % count:
         raise UsageError(
-            f"--nodes {nodes} and --num-groups {count}: machines cannot be shared evenly among "
-            f"the groups. Use a multiple of {count} machines."
+            f"--nodes {nodes} and --num-groups {count}: hosts cannot be shared evenly among "
+            f"the groups. Use a multiple of {count} hosts."
         )
     return Layout(count, 1, nodes // count)
 
 
 def _with_actor_hosts(config: RunConfig, options: SimulateOptions) -> Layout:
-    """Return the layout of groups with actors on machines of their own."""
+    """Return the layout of groups with actors on hosts of their own."""
     each = 1 + config.actor_hosts
     if {"nodes", "groups"} & options.model_fields_set:
         raise UsageError(
-            f"--actor-hosts {config.actor_hosts}: each of the groups has {each} machines, which "
+            f"--actor-hosts {config.actor_hosts}: each of the groups has {each} hosts, which "
             "says how many there are. Leave out --nodes and --groups."
         )
     return Layout(config.num_groups, 1, each)

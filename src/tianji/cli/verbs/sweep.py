@@ -84,6 +84,6 @@ def sweep(*tokens: str) -> Outcome:
         options.prune,
         shlex.join(("tianji", "sweep", *tokens)),
     )
-    for note in request.base.notes:
+    for note in (*request.base.notes, *request.base.reasons):
         people().print(f"Note: {note}", markup=False)
     return show_sweep(run_sweep(request, make_screen(request.config.observe.display)))

@@ -14,17 +14,18 @@ from tianji.cli.pages.settings import (
     train_settings_page,
     without_help,
 )
+from tianji.config import overrides
 from tianji.config.files import load_config
 from tianji.config.overrides import (
     is_changeable,
     preset_and_assignments,
-    resolve,
     resume_changes,
     with_changes,
 )
 from tianji.config.schema import AlgorithmConfig
 from tianji.config.settings import list_settings, value_at
 from tianji.config.values import Assignment, split_tokens
+from tianji.defaults.choose import resolve
 from tianji.engines.agents.mpi.launcher import launched_rank
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
@@ -34,7 +35,9 @@ USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"
 ABOUT = """\
 Train a policy. Options override the settings of the preset. Write them as `--key value`, \
 `--key=value`, `--flag` or `--no-flag`; the full name of a setting works too (--algorithm.gamma). \
-Without arguments this trains PPO on CartPole-v1.
+Without arguments this trains PPO on CartPole-v1. With --env and no preset, rules try out the \
+environment for a fraction of a second, choose the algorithm (unless you name one) and its \
+numbers, and say why; what you set wins, and config.yaml of the run holds all values.
 
 --seeds N trains N times, with the seeds --seed, --seed + 1 and so on. The runs share the cores of \
 this machine. Each has a folder of its own in one common folder, and one picture shows them all.
@@ -54,9 +57,9 @@ def train(*settings: str) -> Outcome:
     """Train a policy."""
     preset, asked = preset_and_assignments(without_help(settings))
     num_seeds, asked = take_seeds(asked)
-    resolved = resolve(preset, asked)
     if asks_for_help(settings):
-        return train_settings_page(resolved.config, USAGE, ABOUT)
+        return train_settings_page(overrides.resolve(preset, asked).config, USAGE, ABOUT)
+    resolved = resolve(preset, asked)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
     config = resolved.config
@@ -65,10 +68,15 @@ def train(*settings: str) -> Outcome:
     if launched_rank(os.environ) and resolved.config.engine != "mpi":
         people().print(RANKS_APART.format(engine=resolved.config.engine), markup=False)
     if num_seeds is not None:
+        for reason in resolved.reasons:
+            people().print(reason, markup=False)
         return train_with_seeds(resolved.config, num_seeds)
     from tianji.run import train_config
 
-    return show_closing(train_config(resolved.config, started_ns=process_started_ns()))
+    summary = train_config(
+        resolved.config, started_ns=process_started_ns(), reasons=resolved.reasons
+    )
+    return show_closing(summary)
 
 
 RESUME_USAGE = "tianji resume RUN [--key value ...]"

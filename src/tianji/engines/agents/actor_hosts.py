@@ -21,7 +21,7 @@ from tianji.engines.agents.messages import Door, GroupOrder, Question, Span
 from tianji.engines.spec import RunSpec
 from tianji.errors import TianjiError, UsageError
 from tianji.programs.program import SUPERVISOR
-from tianji.records import Event, EventKind, Report
+from tianji.reports import Event, EventKind, Report
 from tianji.wording import counted
 
 POLL_S = 0.25
@@ -30,8 +30,8 @@ AGAIN_S = 1.0
 """Pause before the actors of a host are started again, times the number of failures in a row."""
 PATIENCE_S = 5.0
 NO_HOST = (
-    "No host is free for {actors} of this run: they start when one is. Add a host to the cluster, "
-    "or use a smaller --actor-hosts."
+    "No host is free for {actors} of this run. One that joins the cluster gets them within "
+    "seconds. Add a host, or use a smaller --actor-hosts."
 )
 STOP_S = 5.0
 """Longest time for all of them to end; hosts that do not answer are left behind."""

@@ -29,6 +29,7 @@ from tianji.engines.agents.addresses import (
     own_addresses,
     visit,
 )
+from tianji.engines.agents.core_times import CoreTimes
 from tianji.engines.agents.files import pack, sees, unpack
 from tianji.engines.agents.interface import Call
 from tianji.engines.agents.messages import (
@@ -52,7 +53,8 @@ from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_of, group_program
 from tianji.programs.program import SUPERVISOR, Program
-from tianji.records import Event, LinkFigures, Report
+from tianji.records import LinkFigures
+from tianji.reports import Event, Report
 
 
 class Agent:
@@ -63,7 +65,11 @@ class Agent:
         self._reports: list[Report] = []
         self._outcome: Outcome | None = None
         self._gauges: Gauges | None = None
-        self._stop = StopRequest(note="")  # the head tells a person
+        self._pids: Mapping[str, int] = {}
+        self._roles: tuple[str, ...] = ()
+        """The roles that run on this host."""
+        self._core_times: CoreTimes | None = None
+        self._stop = StopRequest(notes={})  # the head tells a person
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """Stands in for the run folder of the head, where this host does not have it."""
         self._last_shipped = ""
@@ -123,6 +129,8 @@ class Agent:
         if (span := order.span) is not None:
             program = replace(program, here=span.host)
             connect = self._connect(spec, program, span)
+        here = (program.roles_in(worker.name) for worker in program.workers_here())
+        self._roles = tuple(role.name for roles in here for role in roles)
         observer = GroupObserver(self.report, self._watch)
         engine = LocalEngine(spec, program, observer, neighbours=neighbours, connect=connect)
         threading.Thread(target=self._run, args=(engine, order.resume), daemon=True).start()
@@ -167,6 +175,8 @@ class Agent:
         with self._news:
             self._news.wait_for(lambda: self._reports or self._outcome, asked.timeout_s)
             reports, self._reports = self._reports, []
+            if self._core_times is not None:
+                self._core_times.look(self._pids)
             gauges = b"" if self._gauges is None else to_bytes(self._gauges)
             now_ns, outcome = time.monotonic_ns(), self._outcome
         posts = self._boards.take_new(self._own_boards)
@@ -201,8 +211,10 @@ class Agent:
             self._reports.append(report)
             self._news.notify_all()
 
-    def _watch(self, gauges: Gauges, _: Mapping[str, int]) -> None:
-        self._gauges = gauges
+    def _watch(self, gauges: Gauges, pids: Mapping[str, int]) -> None:
+        with self._news:
+            self._gauges, self._pids = gauges, pids
+            self._core_times = self._core_times or CoreTimes(gauges, self._roles)
 
 
 def _measure(words: bytes) -> bytes:

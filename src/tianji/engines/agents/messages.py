@@ -17,7 +17,8 @@ from tianji.engines.interface import Outcome
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import probe_all
 from tianji.errors import UsageError
-from tianji.records import LinkFigures, Report
+from tianji.records import LinkFigures
+from tianji.reports import Report
 
 TIMES = (Gauge.HEARTBEAT_NS, Gauge.FIRST_STEP_NS)
 """Gauges with a time of the host's clock; the others are durations and counts."""

@@ -1,4 +1,4 @@
-"""The hosts of the Ray engine: an agent on a node runs the group, and this process is its head.
+"""The hosts of the Ray engine: an agent on a host runs the group, and this process is its head.
 
 It uses the cluster at `ray_address`, or one that was started on this machine before, or starts a
 Ray of its own. Ray carries orders, reports and gauges; experience and policies stay in the shared
@@ -29,13 +29,13 @@ from tianji.errors import UsageError
 AUTO, LOCAL = "auto", "local"
 CURRENT_CLUSTER = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
 """Where `ray start` notes the address of the cluster on this machine; it may be out of date."""
-TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 LOOPBACK = "127.0.0.1"
 """The address of a Ray that was started for one run. Its ports are open on all interfaces, as
 those of every Ray."""
 PLACE_S = 60.0
 """Longest time to wait for a place on the cluster."""
 LOOK_S = 0.5
+"""Time after which whoever waits asks whether it is still wanted."""
 SILENCE_S = 30.0
 """An agent that does not answer for this long is given up; a cable may be out for some seconds."""
 ANSWERS_S = 5.0
@@ -45,17 +45,18 @@ NO_CLUSTER = (
     "leave --ray-address out: a Ray is then started on this machine."
 )
 NO_TOKEN = (
-    "The Ray cluster asks for its token. Set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH to a file that "
-    "holds it, to the same value on every host, with RAY_AUTH_MODE=token."
+    "The Ray cluster at '{}' asks for its token, which this command does not have. Set "
+    "RAY_AUTH_TOKEN to it, or RAY_AUTH_TOKEN_PATH to a file that holds it, with "
+    "RAY_AUTH_MODE=token, as on the hosts of the cluster."
 )
 
 
 class RayHosts:
-    """The nodes of a Ray cluster, which is ended if it was started here.
+    """The hosts of a Ray cluster, which is ended if it was started here. Ray calls them nodes.
 
-    Where groups outnumber the nodes, those of a node share its cores. Agents with actors alone wait
-    for nodes that are free, and run on those that join later; only a Ray that was started here,
-    which has no other nodes, runs all agents on its own."""
+    Where groups outnumber the hosts, those of a host share its cores. Agents with actors alone wait
+    for hosts that are free, and run on those that join later; only a Ray that was started here,
+    which has no other hosts, runs all agents on its own."""
 
     def __init__(
         self,
@@ -72,7 +73,8 @@ class RayHosts:
         self._modules = modules
         self._shipped = contextlib.ExitStack()
         self._ray = import_ray()
-        self._lock = threading.Lock()
+        self._placed = threading.Condition()
+        """Guards the places, and tells of new ones."""
         self._first: RayAgent | None = None
         """Started to look at its host; it is the first one that start() returns."""
         self._machine: Machine | None = None
@@ -90,7 +92,8 @@ class RayHosts:
             folder = self._shipped.enter_context(tempfile.TemporaryDirectory(prefix="tianji-"))
             copy_modules(self._modules, Path(folder))
             quiet["runtime_env"] = {"working_dir": folder}
-        if self._address != AUTO:
+        is_found = self._address == AUTO
+        if not is_found:
             _check_address(self._address)
         elif not (running := _answering_cluster()):
             cores = len(read_machine().cores)
@@ -101,13 +104,12 @@ class RayHosts:
         else:
             self._address = running
         try:
+            _check_token(ray, self._address, is_found)
             ray.init(address=self._address, **quiet)
-        except ConnectionError as error:  # its port answers
-            if any(name in os.environ for name in TOKEN_VARIABLES):
-                raise UsageError(NO_CLUSTER.format(self._address, error)) from error
-            raise UsageError(NO_TOKEN) from error
         except ray.exceptions.AuthenticationError as error:
-            raise UsageError(NO_TOKEN) from error
+            raise UsageError(NO_TOKEN.format(self._address)) from error
+        except (ConnectionError, ray.exceptions.RpcError) as error:  # its port answers
+            raise UsageError(NO_CLUSTER.format(self._address, error)) from error
 
     def __exit__(
         self,
@@ -126,7 +128,7 @@ class RayHosts:
         self._first = self._place(lambda: time.monotonic() < until_s)
         if self._first is None:
             raise UsageError(
-                f"No node of the Ray cluster had enough free CPUs for {PLACE_S:g} s. `ray status` "
+                f"No host of the Ray cluster had enough free CPUs for {PLACE_S:g} s. `ray status` "
                 f"shows what uses them; free ones now: {self._ray.available_resources()}."
             )
         self._machine = self._first.machine()
@@ -145,11 +147,13 @@ class RayHosts:
     def start(self, number: int, is_wanted: Callable[[], bool]) -> RayAgent | None:
         if not self._is_first(number):
             self._wait_for_learners(is_wanted)
-        with self._lock:
+        with self._placed:
             first, self._first = self._first, None
         agent = first or self._place(is_wanted)
         if agent is not None:
-            self.places[number] = agent.host
+            with self._placed:
+                self.places[number] = agent.host
+                self._placed.notify_all()
         return agent
 
     def _is_first(self, number: int) -> bool:
@@ -158,14 +162,18 @@ class RayHosts:
 
     def _wait_for_learners(self, is_wanted: Callable[[], bool]) -> None:
         """Wait until all learners have places: actors are of no use without them."""
-        while sum(map(self._is_first, tuple(self.places))) < self._num_learners and is_wanted():
-            time.sleep(LOOK_S)
+        with self._placed:
+            while not self._placed.wait_for(self._have_all_learners, LOOK_S) and is_wanted():
+                pass  # the next wait
+
+    def _have_all_learners(self) -> bool:
+        return sum(map(self._is_first, self.places)) == self._num_learners
 
     def _place(self, is_wanted: Callable[[], bool]) -> RayAgent | None:
         """Wait for a free place and start an agent there, as long as it is wanted."""
         ray, nodes = self._ray, self._cpus()
         if not nodes:
-            raise UsageError("The Ray cluster has no node with CPUs. `ray status` shows its nodes.")
+            raise UsageError("The Ray cluster has no host with CPUs. `ray status` shows its hosts.")
         cpus = max(nodes) / self.agents_each
         group = ray.util.placement_group([{"CPU": cpus}])
         while not group.wait(LOOK_S):
@@ -176,7 +184,7 @@ class RayHosts:
 
 
 class RayAgent(AgentHandle):
-    """An agent on a node."""
+    """An agent on a host."""
 
     def __init__(self, ray: Any, group: Any, num_cpus: float) -> None:
         self._ray = ray
@@ -204,7 +212,9 @@ class RayAgent(AgentHandle):
         except errors.RayTaskError as error:
             raise error.cause from error
         except errors.RayActorError as error:
-            raise HostLost(f"Host {self.host} was lost: {_first_line(error)}") from error
+            is_dead = isinstance(error, errors.ActorDiedError)
+            why = "its agent has died" if is_dead else "its agent cannot be reached"
+            raise HostLost(f"Host {self.host} was lost: {why}.") from error
         return answer
 
     def close(self) -> None:
@@ -247,6 +257,26 @@ def _check_address(address: str) -> None:
         raise UsageError(NO_CLUSTER.format(address, error.strerror or error)) from error
 
 
+def _check_token(ray: Any, address: str, is_found: bool) -> None:
+    """Raise AuthenticationError where the cluster does not take our token. ray.init() would try
+    again for 20 s, write a line each second, and not say why.
+
+    is_found: the cluster was found on this machine; as in Ray, the token that the person has there
+    is then used without being asked for."""
+    try:
+        from ray._private.authentication.authentication_token_setup import (
+            ensure_token_if_auth_enabled,
+            maybe_enable_token_auth_if_token_available,
+        )
+    except ImportError:  # an older Ray: ray.init() finds out
+        return
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    if is_found:
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+    ensure_token_if_auth_enabled(create_token_if_missing=False)  # without one, GcsClient crashes
+    ray._raylet.GcsClient(address=address)
+
+
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
     """Put back the handlers of signals, which Ray replaces."""
@@ -258,7 +288,3 @@ def _signals_kept() -> Iterator[None]:
         with contextlib.suppress(ValueError):  # not in the main thread, where Ray installs none
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

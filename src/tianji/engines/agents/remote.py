@@ -31,7 +31,8 @@ from tianji.errors import TianjiError, UsageError
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_read_by
 from tianji.programs.program import Program
-from tianji.records import Event, LinkFigures, StoppedBecause
+from tianji.records import LinkFigures, StoppedBecause
+from tianji.reports import Event
 
 POLL_S = 0.25
 MIX_S = 0.05
@@ -67,6 +68,8 @@ class RemoteEngine:
         self._restarts = self._losses = 0
         """Restarts of everything, and losses of the learner's host."""
         self._links: dict[int, LinkFigures] = {}
+        self._links_before: dict[int, LinkFigures] = {}
+        """What had crossed to each agent when the learner's host was lost last."""
         self._keys = LinkKeys.make().to_text() if spec.plan.num_hosts > 1 else ""
 
     def run(self, stop: StopRequest, resume: bool) -> Outcome:
@@ -111,7 +114,7 @@ class RemoteEngine:
             self._boards.put(answer.posts)
             self._keep_posts(answer.posts)
             others.lose(answer.lost_hosts)
-            self._links |= {unit_of(self._spec, link.host): link for link in answer.links}
+            self._count_links(answer.links)
             for report in (*answer.reports, *others.reports()):
                 self._observer.report(report)
             if answer.gauges:
@@ -127,6 +130,14 @@ class RemoteEngine:
             if wanted > told:
                 told = wanted
                 agent.stop(told)
+                if stop.level == told and stop.note:
+                    self._observer.report(Event(kind="note", role="supervisor", text=stop.note))
+
+    def _count_links(self, links: Sequence[LinkFigures]) -> None:
+        """Keep what has crossed in the whole run; the agent knows it since its own start."""
+        for link in links:
+            unit = unit_of(self._spec, link.host)
+            self._links[unit] = link.plus(self._links_before.get(unit))
 
     def _judge(self, outcome: Outcome, failure: TianjiError | None) -> Outcome:
         """Return how the group ended, where its actors on other hosts may have failed it."""
@@ -175,6 +186,7 @@ class RemoteEngine:
         """Report it; return how the run ends, where it cannot go on."""
         self._restarts += 1
         self._losses += 1
+        self._links_before = dict(self._links)
         most = self._spec.config.supervise.max_restarts
         text = f"{lost} Restart {self._losses} of {most}, from the last checkpoint."
         if self._losses > most:

@@ -42,6 +42,7 @@ from tianji.gateways.ports.actors_elsewhere import ActorsElsewhere, OnLost
 from tianji.gateways.ports.boards import BoardSink, BoardSource
 from tianji.gateways.ports.buffer_elsewhere import BufferElsewhere
 from tianji.gateways.ports.rows import GaugesSink, GaugesSource, OrdersSink, OrdersSource
+from tianji.gateways.ports.stream_notes import SlotPart
 from tianji.gateways.ports.sums import SumsSource
 from tianji.programs.program import (
     EXPERIENCE,
@@ -54,6 +55,7 @@ from tianji.programs.program import (
     wanted_name,
 )
 from tianji.records import LinkFigures
+from tianji.wording import counted
 
 HOME = "the learner's host"
 LIMITS = LinkLimits(gone_after_ns=8_000_000_000)
@@ -143,7 +145,10 @@ class HomeLinks:
         control, stream = self._memory.control, self._memory.stream
         bell, indices = self._buffer_bell(), [actor.index for actor in actors]
         gauges = [control.gauges.rows[actor.name] for actor in actors]
-        items = ActorsElsewhere(EXPERIENCE, stream, indices, bell, self._on_lost, policy, gauges)
+        part = SlotPart.token(stream.layout) if self._gathers else None
+        items = ActorsElsewhere(
+            EXPERIENCE, stream, indices, bell, self._on_lost, policy, gauges, part
+        )
         return [
             policy,
             items,
@@ -151,11 +156,16 @@ class HomeLinks:
             GaugesSink(ACTORS, gauges),
         ]
 
+    @property
+    def _gathers(self) -> bool:
+        """Return whether the actors compute gradients."""
+        return any(self._program.has_wire(wanted_name(h)) for h in self._program.other_hosts())
+
     def _sum_ports(self, host: int) -> list[Port]:
         """Return the ports of the actors' sums, where they compute gradients."""
-        wanted, total, boards = wanted_name(host), total_name(host), self._memory.boards
-        if wanted not in boards:
+        if not self._gathers:
             return []
+        wanted, total, boards = wanted_name(host), total_name(host), self._memory.boards
         if host not in self._totals:
             ring = self._buffer_bell().ring
             self._totals[host] = BoardSink(total, boards[total], MAX_BOARD_BYTES, ring)
@@ -174,14 +184,9 @@ class HomeLinks:
         return [self._figures(host, opened) for host, opened in tuple(self._open.items())]
 
     def _figures(self, host: int, opened: _OpenLink) -> LinkFigures:
-        past = self._past.get(host, LinkFigures(host, 0, 0, 0))
-        report = opened.link.report()
-        return LinkFigures(
-            host,
-            past.sent_bytes + report.bytes_sent,
-            past.received_bytes + report.bytes_received,
-            past.policies + opened.policy.num_forwarded,
-        )
+        report, policies = opened.link.report(), opened.policy.num_forwarded
+        now = LinkFigures(host, report.bytes_sent, report.bytes_received, policies)
+        return now.plus(self._past.get(host))
 
     def news(self) -> str:
         """Return how often strangers and messages were refused, when that has doubled; else ""."""
@@ -189,8 +194,8 @@ class HomeLinks:
         if counts.total() < self._tell_at:
             return ""
         self._tell_at = 2 * counts.total()
-        why = ", ".join(f"{count} times because {reason.value}" for reason, count in counts.items())
-        return f"Connections or messages of other hosts were refused: {why}."
+        why = "; ".join(f"{counted(n, 'time')}: {reason.value}" for reason, n in counts.items())
+        return f"Connections or messages were refused, and the run goes on ({why})."
 
 
 def _is_lost(link: Link) -> bool:
@@ -250,9 +255,10 @@ class ActorLink:
         supervision = [control.supervision.rows[actor.name] for actor in actors]
         receiver = ShmReceiver(stream, lanes)
         indices = [actor.index for actor in actors]
+        part = None if self._weigh is None else SlotPart.token(stream.layout)
         ports: list[Port] = [
             BoardSink(POLICY, memory.boards[POLICY], MAX_BOARD_BYTES, wake_all),
-            BufferElsewhere(EXPERIENCE, stream, receiver, indices, supervision),
+            BufferElsewhere(EXPERIENCE, stream, receiver, indices, supervision, part),
             OrdersSink(BUFFER, [control.orders.rows[actor.name] for actor in actors], wake),
             GaugesSource(ACTORS, [control.gauges.rows[actor.name] for actor in actors]),
             *self._sum_ports(memory.boards, indices),

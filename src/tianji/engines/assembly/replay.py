@@ -53,7 +53,8 @@ def build_replay(
         saves_items=_saves_items(spec, nbytes),
         saves_last=spec.config.checkpoint.save_replay,
         n_step=cadence.n_step,
-        updates_per_batch=None if spec.plan.balance == "paced" else cadence.num_updates,
+        updates_per_batch=cadence.num_updates,
+        keeps_ratio=spec.plan.balance == "paced",
     )
     if plan.saves_last:
         _check_disk(spec, nbytes)

@@ -38,6 +38,7 @@ from tianji.channels.reports import Reports
 from tianji.config.run import adds_gradients, mixes_groups, peers_of, team_of
 from tianji.config.seeding import seed_for
 from tianji.engines.assembly.build import Serve, build_actor, build_buffer, spans_of
+from tianji.engines.assembly.ends import Ends, TeamMate, actor_rows, buffer_rows
 from tianji.engines.assembly.gradients import (
     build_rank,
     gather_of,
@@ -48,7 +49,6 @@ from tianji.engines.assembly.gradients import (
 )
 from tianji.engines.assembly.model import build_model, on_device
 from tianji.engines.assembly.recording import RECORD, StartTimes, record_update
-from tianji.engines.assembly.wiring import Ends, actor_rows, buffer_rows
 from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
@@ -65,7 +65,8 @@ from tianji.learner.shared_mix import SharedMix
 from tianji.learner.training import Training
 from tianji.models.tensors import Snapshot, flatten
 from tianji.programs.program import Program, Role
-from tianji.records import BoardBytes, BuiltReport, Evaluation, EvaluationReport
+from tianji.records import Evaluation
+from tianji.reports import BoardBytes, BuiltReport, EvaluationReport
 from tianji.trace.parts import (
     trace_acting,
     trace_batches,
@@ -277,7 +278,8 @@ class Roles:
         timeout_s = 2 * spec.config.supervise.heartbeat_timeout_s
         show_life = partial(self._show_life, learner)
         team = team_of(spec.group, spec.config)
-        peers = self._ends.peers(spec.group, team, timeout_s, show_life, spec.address)
+        mate = TeamMate(spec.group, team, timeout_s, show_life, spec.address)
+        peers = self._ends.peers(mate)
         assert peers.num_ranks == len(team), "the program has a wire for it"
         timed = TimedPeers(peers, gauges, self._now_ns)
         assert isinstance(update, Joins), "check_groups() has looked"

@@ -1,18 +1,16 @@
-"""Builds channels from the wires of a program: ends in one process, or on shared memory.
+"""Builds channels on shared memory from the wires of a program.
 
-ends = InprocEnds(program, plan)                    # every role in this process
 memory = SharedMemory.create(program, plan)         # the supervisor makes it ...
 ends = SharedEnds(program, plan, memory.fds)        # ... and each worker attaches to it
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,19 +18,18 @@ from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.channels.board import ShmBoardReader, ShmBoardWriter
 from tianji.channels.confirmed import ConfirmedSender, ConfirmingReceiver
 from tianji.channels.contributions import HostSums, wanted_bytes
-from tianji.channels.gauges import Gauges
-from tianji.channels.inproc import InprocBoard, InprocStream
 from tianji.channels.interface import Batches, BoardReader, BoardWriter, Receiver, Sender
 from tianji.channels.layout import Layout
 from tianji.channels.memory import Bell, Segment
 from tianji.channels.messages import MessageReceiver, MessageSender, empty
-from tianji.channels.orders import ActorRows, BufferRows, Control, Orders
+from tianji.channels.orders import Control
 from tianji.channels.peers.cards import shared_cards
-from tianji.channels.peers.interface import ALONE, Peers
+from tianji.channels.peers.interface import Peers
 from tianji.channels.requested import AnsweringBatches, AskingSender, RequestedReader
 from tianji.channels.requests import Answerer, Asker, RequestMemory
 from tianji.channels.shm import AnnouncingSender, ShmReceiver, ShmSender, StreamMemory
 from tianji.config.plan import RunPlan
+from tianji.engines.assembly.ends import TeamMate
 from tianji.programs.groups import PEER, boards_of, card_name, part_name, peer_name
 from tianji.programs.program import (
     ANSWERS,
@@ -52,93 +49,9 @@ from tianji.programs.program import (
 from tianji.types import Array, Clock
 
 if TYPE_CHECKING:
-    from tianji.channels.peers.inproc import InprocTeam
     from tianji.channels.reduce import GlooReduce
 
 REPLAY = "replay"
-
-
-class Ends(Protocol):
-    """Opens the ends of a program's channels, as far as they lie in this process."""
-
-    gauges: Gauges
-    supervision: Orders
-    orders: Orders
-
-    def sender(self, actor: Role) -> Sender:
-        """Open an actor's end of its lane, after its end of the policy: it may have to ask for the
-        policy when it has a slot."""
-        ...
-
-    def receiver(self) -> Receiver: ...
-
-    def replay_memory(self, layout: RingLayout) -> Any:
-        """Open the memory of the replay store; what a learner before this one has put is there."""
-        ...
-
-    def policy_writer(self, nbytes: int) -> BoardWriter: ...
-
-    def policy_reader(self, reader: Role) -> BoardReader: ...
-
-    def batches(self, buffer: Batches) -> Batches:
-        """Open the learner's end of the batches of a buffer; it may have to answer actors."""
-        ...
-
-    def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
-        """Open the board of an actor's sum; the reader finds what a predecessor has left."""
-        ...
-
-    def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
-        """Open the boards of all actors' sums, by index."""
-        ...
-
-    def host_sums(self) -> Sequence[HostSums]:
-        """Open the boards on which other hosts are asked for the totals of their actors, and on
-        which these come."""
-        ...
-
-    def peer_writer(self, group: int, nbytes: int) -> BoardWriter:
-        """Open the board on which the learner of this group posts its parameters."""
-        ...
-
-    def peer_reader(self, group: int, nbytes: int) -> BoardReader:
-        """Open the board of another group's learner."""
-        ...
-
-    def peers(
-        self,
-        group: int,
-        team: Sequence[int],
-        timeout_s: float,
-        show_life: Callable[[], None],
-        address: str,
-    ) -> Peers:
-        """Meet the learners that add up their gradients.
-
-        team: their groups, by rank. timeout_s: the longest time that one may make the others wait.
-        show_life: called meanwhile. address: of this host, by which the others reach it; empty:
-        all are on this host."""
-        ...
-
-    def meeting_clock(self) -> Clock:
-        """Return the clock by which learners decide how often to look at each other."""
-        ...
-
-    def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
-        """Open a rank's end of the all-reduce; None where there is none between processes.
-
-        timeout_s: the longest that one rank may let the others wait."""
-        ...
-
-
-def actor_rows(ends: Ends, actor: Role) -> ActorRows:
-    name = actor.name
-    return ActorRows(ends.gauges.rows[name], ends.supervision.rows[name], ends.orders.rows[name])
-
-
-def buffer_rows(ends: Ends, buffer: Role, actors: Iterable[Role]) -> BufferRows:
-    own, orders = ends.gauges.rows[buffer.name], ends.supervision.rows[buffer.name]
-    return BufferRows(own, orders, [actor_rows(ends, actor) for actor in actors])
 
 
 def bell_names(program: Program) -> tuple[str, ...]:
@@ -163,95 +76,6 @@ def replay_layout(plan: RunPlan) -> RingLayout | None:
     layout = Layout.from_json(plan.layout)
     shape = plan.num_actors, plan.replay_rows, plan.lookahead
     return RingLayout(layout, *shape, has_observations=not plan.replay_on_gpu)
-
-
-def build_stream(plan: RunPlan) -> InprocStream:
-    """Return the stream of experience inside one process."""
-    return InprocStream(Layout.from_json(plan.layout), plan.num_slots, plan.num_actors)
-
-
-class InprocEnds:
-    """All channels in ordinary memory. The policy's board exists once it was opened for writing.
-
-    In one process nobody waits for an answer or a confirmation: roles work one after the other, so
-    each would be there before it could be waited for."""
-
-    def __init__(
-        self,
-        program: Program,
-        stream: InprocStream,
-        make_board: Callable[[int], InprocBoard] = InprocBoard,
-        peers: dict[int, InprocBoard] | None = None,
-        team: InprocTeam | None = None,
-    ) -> None:
-        """make_board: makes the policy's board, of so many bytes. peers: the boards between groups,
-        the same for all groups. team: the learners that add up their gradients."""
-        kinds = program.kinds()
-        self.gauges = Gauges(kinds)
-        self.supervision = Orders(kinds)
-        self.orders = Orders(kinds)
-        self._stream = stream
-        self._make_board = make_board
-        self._policy: InprocBoard | None = None
-        self._sums: dict[int, InprocBoard] = {}
-        self._peers = {} if peers is None else peers
-        self._team = team
-
-    def sender(self, actor: Role) -> Sender:
-        return self._stream.sender(actor.index)
-
-    def receiver(self) -> Receiver:
-        return self._stream
-
-    def replay_memory(self, layout: RingLayout) -> Any:
-        return np.zeros(layout.nbytes, np.uint8)
-
-    def policy_writer(self, nbytes: int) -> BoardWriter:
-        self._policy = self._make_board(nbytes)
-        return self._policy
-
-    def policy_reader(self, reader: Role) -> BoardReader:
-        assert self._policy is not None, "the learner is built before whoever reads its policy"
-        return self._policy
-
-    def batches(self, buffer: Batches) -> Batches:
-        return buffer
-
-    def sum_writer(self, actor: Role, nbytes: int) -> tuple[BoardWriter, BoardReader]:
-        board = self._sum(actor.index, nbytes)
-        return board, board
-
-    def sum_readers(self, nbytes: int) -> Sequence[BoardReader]:
-        return [self._sum(lane, nbytes) for lane in range(self._stream.num_lanes)]
-
-    def host_sums(self) -> Sequence[HostSums]:
-        return ()
-
-    def _sum(self, actor: int, nbytes: int) -> InprocBoard:
-        return self._sums.setdefault(actor, InprocBoard(nbytes))
-
-    def peer_writer(self, group: int, nbytes: int) -> BoardWriter:
-        return self._peers.setdefault(group, InprocBoard(nbytes))
-
-    def peer_reader(self, group: int, nbytes: int) -> BoardReader:
-        return self._peers.setdefault(group, InprocBoard(nbytes))
-
-    def peers(
-        self,
-        group: int,
-        team: Sequence[int],
-        timeout_s: float,
-        show_life: Callable[[], None],
-        address: str,
-    ) -> Peers:
-        return ALONE if self._team is None else self._team.end(team.index(group))
-
-    def meeting_clock(self) -> Clock:
-        # It counts how often it is asked, so that no decision depends on the speed of the machine.
-        return itertools.count(0, 1_000_000).__next__
-
-    def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:
-        return None
 
 
 def open_peer_boards(num_learners: int) -> dict[str, int]:
@@ -458,24 +282,18 @@ class SharedEnds:
     def peer_reader(self, group: int, nbytes: int) -> BoardReader:
         return ShmBoardReader(self._fds[peer_name(group)])
 
-    def peers(
-        self,
-        group: int,
-        team: Sequence[int],
-        timeout_s: float,
-        show_life: Callable[[], None],
-        address: str,
-    ) -> Peers:
+    def peers(self, mate: TeamMate) -> Peers:
         from tianji.channels.peers.gloo import LOOPBACK, GlooPeers  # it loads torch
         from tianji.channels.peers.shared import SharedPeers
 
-        cards = shared_cards(team.index(group), [self._fds[card_name(each)] for each in team])
+        cards = shared_cards(mate.rank, [self._fds[card_name(each)] for each in mate.team])
         peers: GlooPeers | SharedPeers
-        if part_name(group) in self._fds:
-            parts = [self._fds[part_name(each)] for each in team]
-            peers = SharedPeers(cards, parts, timeout_s, show_life)
+        if part_name(mate.group) in self._fds:
+            parts = [self._fds[part_name(each)] for each in mate.team]
+            peers = SharedPeers(cards, parts, mate.timeout_s, mate.show_life)
         else:
-            peers = GlooPeers(cards, timeout_s, show_life, address or LOOPBACK)
+            address = mate.address or LOOPBACK
+            peers = GlooPeers(cards, mate.timeout_s, mate.show_life, address)
         if self._device == "cpu":
             return peers
         from tianji.channels.peers.nccl import on_own_gpus

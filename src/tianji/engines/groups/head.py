@@ -42,20 +42,22 @@ from tianji.programs.groups import in_group
 from tianji.programs.program import SUPERVISOR
 from tianji.records import (
     NO_RATES,
-    EpisodesReport,
-    Event,
-    FinishedEpisodes,
     GroupFigures,
     GroupRecord,
     LearnerMetrics,
-    MetricsReport,
     Rates,
-    Report,
-    RestoredReport,
-    RestorePoint,
     RunMetrics,
     SessionMetrics,
     StoppedBecause,
+)
+from tianji.reports import (
+    EpisodesReport,
+    Event,
+    FinishedEpisodes,
+    MetricsReport,
+    Report,
+    RestoredReport,
+    RestorePoint,
 )
 from tianji.types import Clock, Episode
 

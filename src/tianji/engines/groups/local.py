@@ -56,7 +56,7 @@ class LocalGroups:
         self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """Calls of the head that the engines' threads have asked for."""
         self._engines = [self._build(group_spec) for group_spec in group_specs(spec, plans, saved)]
-        self._stops = [StopRequest(note="") for _ in plans]
+        self._stops = [StopRequest(notes={}) for _ in plans]
         self._asked = Stop.NO
         """How urgently all of them were asked to stop."""
         self._ended: dict[int, Outcome] = {}

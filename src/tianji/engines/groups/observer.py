@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from tianji.channels.gauges import Gauges
-from tianji.records import Report
+from tianji.reports import Report
 from tianji.types import Clock
 
 Take: TypeAlias = Callable[[Report], None]

@@ -10,7 +10,8 @@ from tianji.balance.drift import Drift, Finding, Seen, Speeds
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.plan import RunPlan
 from tianji.observe.watch import Watch
-from tianji.records import Imbalance, ImbalanceReport, Measured
+from tianji.records import Measured
+from tianji.reports import Imbalance, ImbalanceReport
 from tianji.types import Clock
 
 Replan: TypeAlias = Callable[[Speeds], bool]
@@ -26,7 +27,6 @@ class Imbalances:
     def __init__(
         self,
         plan: RunPlan,
-        num_cores: int,
         gauges: Gauges,
         replan: Replan | None = None,
         now_ns: Clock = time.monotonic_ns,
@@ -35,7 +35,7 @@ class Imbalances:
         """pids: the workers' processes, for their processor time."""
         promised = plan.prediction.received if plan.prediction is not None else None
         self._plan = plan
-        self._drift = Drift(promised, num_cores, is_serial=plan.lag_target == 0)
+        self._drift = Drift(promised, plan.num_cores, is_serial=plan.lag_target == 0)
         self._watch = Watch(gauges, now_ns)
         self._learner = gauges.the("learner")
         self._actors = list(gauges.of_kind("actor"))

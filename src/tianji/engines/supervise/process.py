@@ -15,7 +15,7 @@ import cloudpickle
 
 from tianji.engines.spec import RunSpec
 from tianji.programs.program import Program
-from tianji.records import Report
+from tianji.reports import Report
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

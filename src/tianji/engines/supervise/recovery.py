@@ -20,7 +20,7 @@ from tianji.config.run import RunConfig
 from tianji.engines.interface import Observer
 from tianji.engines.supervise.watched import WatchedWorker
 from tianji.programs.program import Program
-from tianji.records import Event
+from tianji.reports import Event
 
 TOGETHER = " Actors and learner share that process and start again together, with new episodes."
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tianji.channels.gauges import Activity, Gauge, Gauges
 from tianji.engines.supervise.process import WorkerProcess
 from tianji.programs.program import Role, Worker
-from tianji.records import Event
+from tianji.reports import Event
 
 MAX_FRUITLESS = 3
 """Starts in a row without any work after which a worker is given up."""

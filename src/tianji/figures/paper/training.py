@@ -140,6 +140,7 @@ def gap(data: Data, preset: str, rate: str) -> str:
     _, middle, best = found[one["groups"]]
     return (
         f"With the same {counted(one['groups'], 'group')} on one machine, real runs reach "
-        f"{middle / one[rate]:.2f} of the simulated rate, the best one {best / one[rate]:.2f}: the "
-        f"simulation knows no other work on the machine ({where(data)})."
+        f"{middle / one[rate]:.2f} of the simulated rate, the best one {best / one[rate]:.2f}. The "
+        "simulation computes with times that were measured before the runs, and other programs "
+        f"change the speed of the machine ({where(data)})."
     )

@@ -40,6 +40,14 @@ class Connection:
             return EVENT_WRITE
         return 0
 
+    def peek(self) -> bytes | None:
+        """Return the next byte of the socket, b"" at the end, None if there is none yet."""
+        plain = socket.socket.recv  # that of an SSLSocket takes no flags
+        try:
+            return plain(self.socket, 1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return None
+
     def receive_into(self, view: memoryview) -> int:
         """Return how many bytes were received: 0 at the end, -1 if there are none yet."""
         try:

@@ -88,7 +88,7 @@ class Listener:
         name = self._meetings.pop(meeting)
         if meeting.is_met:
             self._links[name].attach(meeting.connection)
-        else:
+        elif refusal is not None or not meeting.is_mute:  # else it looked whether somebody listens
             self._refusals.note(refusal or Refusal.SILENT)
 
     def tick(self, now_ns: int) -> None:

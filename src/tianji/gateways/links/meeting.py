@@ -42,6 +42,8 @@ class Meeting:
         self.connection = connection
         self.deadline_ns = deadline_ns
         self.is_met = self._is_over = False
+        self.is_mute = True
+        """The other end has said nothing so far."""
         self._greeting = greeting
         self._watch = watch
         self._on_over = on_over
@@ -66,6 +68,11 @@ class Meeting:
 
     def _advance(self) -> int:
         """Return the events to wait for; 0 when the greeting is over."""
+        if self.is_mute:
+            first = self.connection.peek()
+            if first == b"":
+                raise ConnectionResetError
+            self.is_mute = first is None
         if not self._has_begun:
             if events := self.connection.shake_hands():
                 return events

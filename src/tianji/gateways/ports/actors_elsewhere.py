@@ -26,6 +26,7 @@ from tianji.gateways.ports.stream_notes import (
     Item,
     Lost,
     Renewed,
+    SlotPart,
     StreamNote,
     pack,
     unpack,
@@ -72,11 +73,14 @@ class ActorsElsewhere:
         on_lost: OnLost,
         policy: BoardSource | None = None,
         gauges: Sequence[memoryview] = (),
+        part: SlotPart | None = None,
     ) -> None:
         """actors: whose lanes these are, by index. on_lost: called in the gateway's thread.
-        gauges: their rows on this host, which another port writes."""
-        self.wiring = f"stream {name} {memory.layout.fingerprint()} {list(actors)}"
-        self.max_body_bytes = memory.layout.slot_bytes
+        gauges: their rows on this host, which another port writes. part: what crosses of each
+        slot; None: all of it."""
+        self._part = part or SlotPart.all_of(memory.layout)
+        self.wiring = f"stream {name} {self._part.wiring} {list(actors)}"
+        self.max_body_bytes = self._part.nbytes
         self.num_void = 0
         self._memory = memory
         self._bell = receiver_bell
@@ -139,8 +143,7 @@ class ActorsElsewhere:
         if not (lane.has_joined and lane.generation == content.generation and lane.granted):
             return None
         lane.is_arriving = True
-        at = lane.granted[0].slot * nbytes
-        return self._memory.slots.memory[at : at + nbytes]
+        return self._memory.slots.memory[self._part.of(lane.granted[0].slot)]
 
     def receive(self, note: bytes, body: memoryview | None) -> None:
         content = unpack(note)

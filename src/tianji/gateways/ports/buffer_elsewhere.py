@@ -21,6 +21,7 @@ from tianji.gateways.ports.stream_notes import (
     Item,
     Lost,
     Renewed,
+    SlotPart,
     pack,
     unpack,
 )
@@ -54,14 +55,16 @@ class BufferElsewhere:
         receiver: ShmReceiver,
         actors: Sequence[int],
         supervision: Sequence[memoryview],
+        part: SlotPart | None = None,
     ) -> None:
         """actors: whose lanes these are, by index; other lanes are not used on this host.
-        supervision: their rows of orders, which say when one was replaced."""
-        self.wiring = f"stream {name} {memory.layout.fingerprint()} {list(actors)}"
-        self.max_body_bytes = memory.layout.slot_bytes
+        supervision: their rows of orders, which say when one was replaced. part: what crosses of
+        each slot; None: all of it."""
+        self._part = part or SlotPart.all_of(memory.layout)
+        self.wiring = f"stream {name} {self._part.wiring} {list(actors)}"
+        self.max_body_bytes = self._part.nbytes
         self.num_void = 0
         self._slots = memory.slots.memory
-        self._slot_bytes = memory.layout.slot_bytes
         self._receiver = receiver
         rows = zip(actors, supervision, strict=True)
         self._lanes = {actor: _Lane(actor, row, row[Order.RESETS]) for actor, row in rows}
@@ -82,7 +85,7 @@ class BufferElsewhere:
                 has_moved = True
             if lane.wanted:
                 self._grant(lane)
-        while self._outlet.has_room(self._slot_bytes + ITEM_NOTE_BYTES):
+        while self._outlet.has_room(self.max_body_bytes + ITEM_NOTE_BYTES):
             slot = self._receiver.take()
             if slot is None:
                 break
@@ -94,12 +97,11 @@ class BufferElsewhere:
         stamp = self._receiver.stamp(slot)
         lane = self._lanes[stamp.actor]
         lane.num_held -= 1
-        at = slot * self._slot_bytes
 
         def settled(_: bool) -> None:
             self._receiver.release(slot)
 
-        body = self._slots[at : at + self._slot_bytes]
+        body = self._slots[self._part.of(slot)]
         self._outlet.send(pack(Item(lane.actor, lane.generation, stamp)), body, settled)
 
     def _lose(self, lane: _Lane) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple, TypeAlias
 
+from tianji.channels.layout import STANDARD_FIELDS, Layout
 from tianji.gateways.refusals import Refusal, Refused
 from tianji.types import Stamp
 
@@ -52,11 +53,42 @@ class Lost(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An unroll; its slot is the body of the message."""
+    """An unroll; its slot, or a part of it, is the body of the message."""
 
     actor: int
     generation: int
     stamp: Stamp
+
+
+class SlotPart(NamedTuple):
+    """What crosses of each slot: from its first byte to the end. Both ends name it in their wiring,
+    so that they connect only if they agree."""
+
+    layout: Layout
+    first: int
+
+    @staticmethod
+    def all_of(layout: Layout) -> SlotPart:
+        return SlotPart(layout, 0)
+
+    @staticmethod
+    def token(layout: Layout) -> SlotPart:
+        """Leave out observations and the algorithm's fields: where actors compute gradients, the
+        buffer counts steps and episodes, and nobody else reads the unroll."""
+        return SlotPart(layout, layout.offsets()[STANDARD_FIELDS[0].name])
+
+    @property
+    def wiring(self) -> str:
+        return f"{self.layout.fingerprint()} {self.first}"
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.slot_bytes - self.first
+
+    def of(self, slot: int) -> slice:
+        """Return the place of this part of a slot in the memory of all slots."""
+        begin = slot * self.layout.slot_bytes
+        return slice(begin + self.first, begin + self.layout.slot_bytes)
 
 
 StreamNote: TypeAlias = Came | Renewed | Granted | Lost | Item

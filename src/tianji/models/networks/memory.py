@@ -16,6 +16,7 @@ a state.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import torch
@@ -68,6 +69,16 @@ class _Memory(nn.Module):
         return states[..., : self.size]
 
 
+def _keep(
+    ctx: Any, before: list[Tensor], saved: Sequence[tuple[Tensor, ...]], *given: Tensor
+) -> None:
+    """Keep what the backward pass reads: the states before the rows, what each row computed, and
+    what was given. ctx: None where nothing is differentiated."""
+    if ctx is not None:
+        of_rows = (torch.stack(parts) for parts in zip(*saved, strict=True))
+        ctx.save_for_backward(torch.stack(before), *of_rows, *given)
+
+
 class _GRUSequence(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -80,7 +91,8 @@ class _GRUSequence(torch.autograd.Function):
     ) -> Tensor:
         size = weight_GH.shape[1]
         weight_HG, bias_G = weight_GH.t(), F.pad(bias_H, (2 * size, 0))
-        h_NH, before, saved, states = state_NS, [], [], []
+        h_NH = state_NS
+        before, saved, states = [], [], []
         for gates_NG, keep_N1 in zip(gates_TNG, keeps_TN1, strict=True):
             h_NH = h_NH * keep_N1
             before.append(h_NH)
@@ -91,9 +103,7 @@ class _GRUSequence(torch.autograd.Function):
             h_NH = torch.lerp(n_NH, h_NH, zr[:, :size])
             saved.append((zr, n_NH, recalled_NH))
             states.append(h_NH)
-        if ctx is not None:
-            stacked = (torch.stack(parts) for parts in zip(*saved, strict=True))
-            ctx.save_for_backward(torch.stack(before), *stacked, keeps_TN1, weight_GH)
+        _keep(ctx, before, saved, keeps_TN1, weight_GH)
         return torch.stack(states)
 
     @staticmethod
@@ -162,9 +172,7 @@ class _LSTMSequence(torch.autograd.Function):
             state_NS = torch.cat([o_NH * seen_NH, c_NH], 1)
             saved.append((fio, g_NH, seen_NH))
             states.append(state_NS)
-        if ctx is not None:
-            stacked = (torch.stack(parts) for parts in zip(*saved, strict=True))
-            ctx.save_for_backward(torch.stack(before), *stacked, keeps_TN1, weight_GH)
+        _keep(ctx, before, saved, keeps_TN1, weight_GH)
         return torch.stack(states)
 
     @staticmethod

@@ -18,7 +18,8 @@ from typing import Any
 from tianji.observe.callbacks.interface import Callback, RunHandle
 from tianji.observe.callbacks.load import NamedCallback
 from tianji.observe.callbacks.secrets import without_secrets
-from tianji.records import CheckpointRecord, Event, Metrics, Report, Summary
+from tianji.records import Metrics, Summary
+from tianji.reports import CheckpointRecord, Event, Report
 from tianji.types import Episode
 
 GOES_ON = "Training goes on, and further errors of this callback are only counted."

@@ -19,7 +19,8 @@ if TYPE_CHECKING:  # `import tianji` has this module, and must be quick
     from pathlib import Path
 
     from tianji.config.run import RunConfig
-    from tianji.records import CheckpointRecord, Metrics, Summary
+    from tianji.records import Metrics, Summary
+    from tianji.reports import CheckpointRecord
     from tianji.types import Episode
 
 

@@ -1,4 +1,4 @@
-"""What limits the rates of a run on several machines, in words."""
+"""What limits the rates of a run on several hosts, in words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tianji.wording import counted, to_percent, to_value
 
 LIMITS = {
     "sampling": "the actors limit each group: its learner waits for them",
-    "training": "the learner limits each group: more machines bring more learners",
-    "processors": "the cores of each machine are all at work",
+    "training": "the learner limits each group: more hosts bring more learners",
+    "processors": "the cores of each host are all at work",
 }
 _CROWDED_LINK = 0.8
 
@@ -20,11 +20,11 @@ _CROWDED_LINK = 0.8
 def limits_in_words(
     scale: Sequence[Forecast], combine: Combine, network: NetworkModel
 ) -> list[str]:
-    """Say what limits the rates on all machines."""
+    """Say what limits the rates on all hosts."""
     found, num_hosts = scale[-1].simulated, scale[-1].num_hosts
     shares = found.busy_share
     words = LIMITS.get(found.bottleneck) or _communication(shares)
-    told = [f"On {counted(num_hosts, 'machine')}, {words}."]
+    told = [f"On {counted(num_hosts, 'host')}, {words}."]
     if num_hosts > 1 and found.mix_period_s is not None:
         told.append(
             f"Parameters cross through the head: each group mixes every "

@@ -1,4 +1,4 @@
-"""A proposal for several machines: groups, their shares and places, and what they would bring."""
+"""A proposal for several hosts: groups, their shares and places, and what they would bring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tianji.virtual.simulate import Simulated
 class Asked:
     """What the person has decided; None: the proposal decides.
 
-    hosts_per_group: machines of each group: that of its learner, and those with more actors.
+    hosts_per_group: hosts of each group: that of its learner, and those with more actors.
     """
 
     num_hosts: int
@@ -23,34 +23,34 @@ class Asked:
     hosts_per_group: int = 1
 
     def check(self) -> None:
-        """Raise UsageError where groups do not fill the machines."""
+        """Raise UsageError where groups do not fill the hosts."""
         num_hosts, each = self.num_hosts, self.hosts_per_group
         if num_hosts % each:
             raise UsageError(
-                f"--nodes {num_hosts} --actor-hosts {each - 1}: each group has {each} machines. "
-                f"Use a multiple of {each} machines."
+                f"--nodes {num_hosts} --actor-hosts {each - 1}: each group has {each} hosts. "
+                f"Use a multiple of {each} hosts."
             )
         room = num_hosts // each
         if self.num_groups is not None and self.num_groups < room:
             raise UsageError(
                 f"--nodes {num_hosts} --num-groups {self.num_groups}: "
-                f"{num_hosts - each * self.num_groups} of the machines would be idle. Use --nodes "
+                f"{num_hosts - each * self.num_groups} of the hosts would be idle. Use --nodes "
                 f"{each * self.num_groups}, or at least {room} groups."
             )
         if each > 1 and self.num_groups is not None and self.num_groups > room:
             raise UsageError(
                 f"--nodes {num_hosts} --num-groups {self.num_groups} --actor-hosts {each - 1}: "
-                f"groups with machines of their own for actors do not share them. Use --nodes "
+                f"groups with hosts of their own for actors do not share them. Use --nodes "
                 f"{each * self.num_groups}."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class GroupShares:
-    """The shares of one group, where each machine has so many groups, or each group so many
-    machines.
+    """The shares of one group, where each host has so many groups, or each group so many
+    hosts.
 
-    cores: of one group on each machine.
+    cores: of one group on each host.
     """
 
     groups_per_host: int
@@ -64,14 +64,14 @@ class GroupShares:
 
     @property
     def memory_per_host(self) -> int:
-        """Return the bytes on a machine with a learner, for all groups there."""
+        """Return the bytes on a host with a learner, for all groups there."""
         elsewhere = self.memory.actors * (self.hosts_per_group - 1) // self.hosts_per_group
         return self.groups_per_host * (self.memory.total - elsewhere)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What so many machines would bring; share: of what they would if rates grew with them."""
+    """What so many hosts would bring; share: of what they would if rates grew with them."""
 
     num_hosts: int
     num_groups: int
@@ -81,10 +81,10 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Groups on machines, and what they would bring.
+    """Groups on hosts, and what they would bring.
 
-    scale: predictions for 1, 2, 4 ... machines, and for all.
-    by_combine: received steps per second of all machines, for each way to combine that can run.
+    scale: predictions for 1, 2, 4 ... hosts, and for all.
+    by_combine: received steps per second of all hosts, for each way to combine that can run.
     """
 
     shares: GroupShares
@@ -97,5 +97,5 @@ class Proposal:
 
     @property
     def whole(self) -> Forecast:
-        """Return the prediction for all machines."""
+        """Return the prediction for all hosts."""
         return self.scale[-1]

@@ -1,4 +1,4 @@
-"""What several machines like this one would bring: groups, their places, and predicted rates.
+"""What several hosts like this machine would bring: groups, their places, and predicted rates.
 
     planned = measured_plan(config, config.env, machine, tell)     # one group on one machine
     proposal = propose(HostsRun(planned, machine, Asked(num_hosts=4), network))
@@ -27,9 +27,9 @@ from tianji.virtual.sizes import Size, doublings, simulate_size
 from tianji.wording import counted, to_percent, to_value
 
 CORES_OF_A_GROUP = 2
-"""Fewest cores of a group, where a machine has several: for the learner, and for its actors."""
+"""Fewest cores of a group, where a host has several: for the learner, and for its actors."""
 WORTH_IT = 0.1
-"""More groups on a machine must be faster by this share: each makes the batches of all larger."""
+"""More groups on a host must be faster by this share: each makes the batches of all larger."""
 GRADIENTS_SHARE = 0.8
 """`gradients` must reach this share of the fastest way: its updates are those of one learner."""
 COMBINES: tuple[Combine, ...] = ("gradients", "average", "gossip")
@@ -37,7 +37,7 @@ COMBINES: tuple[Combine, ...] = ("gradients", "average", "gossip")
 
 @dataclass(frozen=True)
 class HostsRun:
-    """A run that was planned for one machine, and the machines that it shall have.
+    """A run that was planned for one machine, and the hosts that it shall have.
 
     planned: has a solution; its config has one group.
     """
@@ -57,7 +57,7 @@ class HostsRun:
         return self.planned.solved
 
     def shares(self, groups_per_host: int) -> GroupShares:
-        """Return the best shares of a group on its part of a machine, or on its machines."""
+        """Return the best shares of a group on its part of a host, or on its hosts."""
         hosts = self.asked.hosts_per_group
         part = divide(self.machine, groups_per_host)[0]
         profile, demand = self.solved.profile, demand_of(self.config, self.planned.probe)
@@ -69,7 +69,7 @@ class HostsRun:
         if not even:
             raise UsageError(
                 f"--actor-hosts {hosts - 1}: {self.config.num_envs} environments cannot be shared "
-                f"evenly among actors on {hosts} machines. Use --num-envs and --num-actors that "
+                f"evenly among actors on {hosts} hosts. Use --num-envs and --num-actors that "
                 f"are multiples of {hosts}."
             )
         chosen = even[0]
@@ -102,7 +102,7 @@ class HostsRun:
 
 
 def propose(run: HostsRun) -> Proposal:
-    """Return the best way found to use all machines; UsageError if the run cannot use them."""
+    """Return the best way found to use all hosts; UsageError if the run cannot use them."""
     shares, why_groups = _groups_per_host(run)
     room = run.asked.num_hosts // run.asked.hosts_per_group
     num_groups = run.asked.num_groups or room * shares.groups_per_host
@@ -120,14 +120,14 @@ def propose(run: HostsRun) -> Proposal:
 
 
 def _groups_per_host(run: HostsRun) -> tuple[GroupShares, str]:
-    """Return the shares of a group, with as many groups on a machine as are worth it, and why."""
+    """Return the shares of a group, with as many groups on a host as are worth it, and why."""
     asked = run.asked
     if asked.hosts_per_group > 1:
-        words = f"Each group has {asked.hosts_per_group} machines: you set actor_hosts."
+        words = f"Each group has {asked.hosts_per_group} hosts: you set actor_hosts."
         return run.shares(1), words
     if asked.num_groups is not None:
         each = -(-asked.num_groups // asked.num_hosts)
-        return run.shares(each), f"{counted(each, 'group')} on a machine: you set num_groups."
+        return run.shares(each), f"{counted(each, 'group')} on a host: you set num_groups."
     best = run.shares(1)
     rate = one = run.simulated(best, 1, "gossip").received
     most = max(1, len(run.machine.cores) // CORES_OF_A_GROUP)
@@ -137,11 +137,11 @@ def _groups_per_host(run: HostsRun) -> tuple[GroupShares, str]:
         if found > rate * (1 + WORTH_IT):
             best, rate = shares, found
     if best.groups_per_host == 1:
-        return best, "One group on each machine: more of them there would not be faster."
+        return best, "One group on each host: more of them there would not be faster."
     count = best.groups_per_host
     gain = to_percent(rate / one - 1)
     return best, (
-        f"{counted(count, 'group')} on each machine: {gain} faster there than one. {count} "
+        f"{counted(count, 'group')} on each host: {gain} faster there than one. {count} "
         f"learners train on {count} times the environments."
     )
 

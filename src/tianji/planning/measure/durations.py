@@ -176,6 +176,7 @@ def figure_of(durations_s: Floats, per_piece: int, is_waiting: bool = False) -> 
     no sleep at all, and their median would leave out what takes most of the time.
     """
     values = np.asarray(durations_s, np.float64)
+    assert len(values), "nothing was measured"
     num_pieces = len(values) // per_piece
     if num_pieces >= FEWEST_BLOCKS:
         block = max(1, num_pieces // NUM_BLOCKS) * per_piece

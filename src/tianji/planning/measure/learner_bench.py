@@ -113,9 +113,14 @@ class LearnerBench:
             self._tick()
             if span.is_alone and time.monotonic() > next_look_s:
                 next_look_s = time.monotonic() + LOOK_S
-                if self._version_figure().is_stable:
+                if self._is_stable():
                     break
         return self._summary((self._cpu_s() - began_cpu_s) / (self._free_s() - began_s))
+
+    def _is_stable(self) -> bool:
+        """Return whether more work would change little. The span may have begun with the end of a
+        version, which a loaded machine can draw out, so that there is no update yet."""
+        return len(self._updates) > 0 and self._version_figure().is_stable
 
     def _forget(self) -> None:
         """Drop all durations, but keep the last of each rare kind: a span may see none."""

@@ -21,7 +21,8 @@ from tianji.engines.signals import StopRequest, catch_signals
 from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
 from tianji.programs.one_group import program_for
-from tianji.records import LearnerMetrics, Report
+from tianji.records import LearnerMetrics
+from tianji.reports import Report
 from tianji.types import Clock
 from tianji.wording import counted
 

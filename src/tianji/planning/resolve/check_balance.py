@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.config.advice import advise
 from tianji.config.run import LimiterConfig, RunConfig
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.errors import UsageError
+
+PACED = {"balance": "paced"}
+INLINE = {"engine": "inline"}
+SOME_LAG = {"max_lag": 1}
 
 
 def check_balance(config: RunConfig, cadence: Cadence) -> None:
     """Raise UsageError if it does not."""
     if config.balance not in ("blocking", "dropping") and config.queue_size != "auto":
+        queues = {"balance": "blocking"}, {"balance": "dropping"}
         raise UsageError(
             f"queue_size is {config.queue_size}, and balance is '{config.balance}', which has no "
-            "queue of fixed size. Use --balance blocking or dropping, or leave queue_size out."
+            f"queue of fixed size. {advise(config, *queues, or_else='leave queue_size out')}"
         )
     if config.balance != "limiter" and config.limiter != LimiterConfig():
         raise UsageError(
             f"limiter has settings, and balance is '{config.balance}', which has no rate limiter. "
-            "Use --balance limiter, or leave them out."
+            f"{advise(config, {'balance': 'limiter'}, or_else='leave them out')}"
         )
     match config.balance:
         case "free":
@@ -32,12 +39,13 @@ def _check_free(config: RunConfig, cadence: Cadence) -> None:
     if not isinstance(cadence, ReplayCadence):
         raise UsageError(
             f"balance is 'free', and {config.algorithm.name} has no replay store: a learner that "
-            "never waits would have nothing to learn from. Use --balance paced, or dqn or apex."
+            "never waits would have nothing to learn from. "
+            f"{advise(config, PACED, *_named('dqn', 'apex'))}"
         )
     if config.max_lag == 0:
         raise UsageError(
             "balance is 'free', and max_lag is 0: with max_lag 0 actors and learner take turns, "
-            "with a free balance neither waits. Use --balance paced, or --max-lag 1."
+            f"with a free balance neither waits. {advise(config, PACED, SOME_LAG)}"
         )
     _check_no_target(config, "where neither side waits")
 
@@ -46,13 +54,13 @@ def _check_bounded(config: RunConfig, cadence: Cadence) -> None:
     if not isinstance(cadence, QueueCadence):
         raise UsageError(
             f"balance is '{config.balance}', which puts a queue of fixed size between actors and "
-            f"learner, and {config.algorithm.name} does not learn from a queue. Use --balance "
-            "paced, or ppo or impala."
+            f"learner, and {config.algorithm.name} does not learn from a queue. "
+            f"{advise(config, PACED, *_named('ppo', 'impala'))}"
         )
     if config.max_lag == 0 and config.engine != "inline":
         raise UsageError(
             f"balance is '{config.balance}', and max_lag is 0: actors fill the queue while the "
-            "learner trains, so that there is lag. Use --balance paced, or --engine inline."
+            f"learner trains, so that there is lag. {advise(config, PACED, SOME_LAG, INLINE)}"
         )
     _check_no_target(config, "with a queue of fixed size")
 
@@ -61,17 +69,17 @@ def _check_limited(config: RunConfig, cadence: Cadence) -> None:
     if isinstance(cadence, Gather):
         raise UsageError(
             f"balance is 'limiter', and {config.algorithm.name} gathers gradients, which are not "
-            "kept in a store. Use --balance paced, or an algorithm such as ppo, impala or dqn."
+            f"kept in a store. {advise(config, PACED, *_named('ppo', 'impala', 'dqn'))}"
         )
     if isinstance(cadence, QueueCadence) and cadence.pool_batches > 1:
         raise UsageError(
             "balance is 'limiter', and batches are drawn from a pool of several: the limiter is "
-            "for queues and replay stores. Use --balance paced, or a pool of one batch."
+            f"for queues and replay stores. {advise(config, PACED, or_else='a pool of one batch')}"
         )
     if config.max_lag == 0 and config.engine != "inline":
         raise UsageError(
             "balance is 'limiter', and max_lag is 0: actors insert while the learner trains, so "
-            "that there is lag. Use --balance paced, or --engine inline."
+            f"that there is lag. {advise(config, PACED, SOME_LAG, INLINE)}"
         )
     _check_no_target(config, "and from the limiter's window")
 
@@ -80,5 +88,10 @@ def _check_no_target(config: RunConfig, where: str) -> None:
     if config.lag_target != "auto":
         raise UsageError(
             f"balance is '{config.balance}', and lag_target is {config.lag_target}: the lag "
-            f"follows from the speeds {where}. Use --balance paced, or leave lag_target out."
+            f"follows from the speeds {where}. "
+            f"{advise(config, PACED, or_else='leave lag_target out')}"
         )
+
+
+def _named(*algorithms: str) -> list[dict[str, str]]:
+    return [{ALGORITHM_NAME: name} for name in algorithms]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tianji.algorithms.interface import Cadence, Gather
 from tianji.balance.given_times import Times
+from tianji.config.advice import advise
 from tianji.config.run import RunConfig, TimesConfig
 from tianji.errors import UsageError
 
@@ -28,9 +29,9 @@ def check_times(config: RunConfig, cadence: Cadence, num_actors: int) -> None:
         )
     if config.engine == "inline":
         raise UsageError(
-            "The inline engine runs one actor after the other, so given times have no effect. Use "
-            "--engine virtual (simulated time, as reproducible) or --engine local (real processes "
-            "that wait)."
+            "The inline engine runs one actor after the other, so given times have no effect; the "
+            "virtual engine simulates them, and real processes wait. "
+            f"{advise(config, {'engine': 'virtual'}, {'engine': 'local'})}"
         )
     _check_lists(times)
     Times(times, num_actors, num_parameters=1, seed=0)

@@ -1,6 +1,7 @@
 """The memory that a run takes on its GPU, part by part, checked before any process starts.
 
-Networks of a person's own are counted by their parameters alone. What torch and the libraries
+Networks of a person's own are counted by their parameters alone. Networks that a learner does not
+publish, such as critics, are counted by the record of the algorithm. What torch and the libraries
 under it take is an allowance; everything else follows from shapes.
 """
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
+from tianji.config.advice import advise
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.devices.nvml import Gpu, list_gpus
@@ -20,7 +22,7 @@ from tianji.envs.spaces import observation_leaves
 from tianji.errors import UsageError
 from tianji.models.sizes import is_image, torso_outputs
 from tianji.planning.resolve.places import Places
-from tianji.planning.resolve.slots import FLOAT_BYTES, TRAINING_COPIES, Run, Slots
+from tianji.planning.resolve.slots import FLOAT_BYTES, Run, Slots
 from tianji.planning.solve.demand import SMALLEST_SHOWN, mib
 from tianji.types import AGE, OBS, is_observation
 from tianji.wording import to_percent
@@ -43,7 +45,7 @@ class GpuMemory:
     """The memory of a run on its GPU, in bytes.
 
     context: what each process that uses the GPU takes by itself.
-    parameters: the network, its gradients, the optimiser's state and a target.
+    parameters: all networks, their gradients, the optimiser's state and targets.
     batch: observations of a batch, and those that a CUDA graph reads.
     activations: results of the layers and their gradients, for one update.
     evaluation: results of two layers, for the evaluation of the batch before training.
@@ -93,7 +95,7 @@ class GpuMemory:
         batch = _smaller_update(config) if samples else fewer
         advice = {
             "replay": "Use a smaller --replay-size, or --replay-on host for main memory.",
-            "unrolls": f"Use {fewer}, or --inference actor-cpu.",
+            "unrolls": advise(config, {"inference": "actor-cpu"}, or_else=fewer),
             "batch": f"Use {batch}, or --device cpu.",
             "evaluation": f"Use {fewer}, or --device cpu.",
             "activations": f"Use {_smaller_update(config)}, or --device cpu.",
@@ -147,7 +149,7 @@ def estimate_gpu_memory(
     on_gpu = 0 if replay is None or replay.has_observations else replay.observation_bytes
     return GpuMemory(
         context=CONTEXT_BYTES * (1 + others),
-        parameters=network * (TRAINING_COPIES + others),
+        parameters=run.trained_bytes + others * network,
         batch=_batch_bytes(run.cadence, slots),
         activations=activations,
         evaluation=evaluation,
@@ -194,7 +196,9 @@ def _layer_bytes(run: Run) -> tuple[int, int]:
     config, cadence = run.config, run.cadence
     if config.model.factory is not None:
         return 0, 0
-    item = FLOAT_BYTES if config.model.precision == "float32" else FLOAT_BYTES // 2
+    size, asked = run.learner_size, config.model.precision
+    is_float32 = asked == "float32" or (asked == "auto" and size.keeps_float32)
+    item = FLOAT_BYTES if is_float32 else FLOAT_BYTES // 2
     trained = evaluated = 0
     for leaf in filter(is_image, observation_leaves(run.probe.spaces.observation)):
         image, *layers = torso_outputs(leaf.shape, config.model.torso)
@@ -204,7 +208,7 @@ def _layer_bytes(run: Run) -> tuple[int, int]:
         cadence.trained_steps_per_version > cadence.steps_per_version
     )
     whole = cadence.steps_per_version if has_epochs else 0
-    return item * _update_steps(cadence) * trained, item * whole * evaluated
+    return item * _update_steps(cadence) * size.num_passes * trained, item * whole * evaluated
 
 
 def _staying_bytes(slots: Slots, places: Places) -> int:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
+from tianji.config.advice import advise
 from tianji.config.machine import Machine
 from tianji.config.plan import Inference, has_costs
 from tianji.config.run import RunConfig
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.devices.find import find_device
 from tianji.devices.nvml import list_gpus
 from tianji.envs.spaces import observation_leaves
@@ -76,29 +78,39 @@ def _asked_per_worker(config: RunConfig, inference: Inference) -> int | None:
     if asked == "auto":
         return None
     if asked > 1 and inference in ("actor-cpu", "learner"):
+        leave = "leave plan.actors_per_worker out"
         raise UsageError(
             f"plan.actors_per_worker is {asked}, and inference is '{inference}': actors take turns "
-            "in a process where a GPU or a server infers for one while another steps. Use "
-            "--inference served or actor-gpu, or leave plan.actors_per_worker out."
+            "in a process where a GPU or a server infers for one while another steps. "
+            f"{advise(config, *_served(config), _on('actor-gpu'), or_else=leave)}"
         )
     return asked
 
 
 def _on_the_cpu(config: RunConfig) -> Places:
     """Return the places of an algorithm whose actors compute the gradients."""
-    name = config.algorithm.name
+    name, others = config.algorithm.name, [{ALGORITHM_NAME: other} for other in ("ppo", "dqn")]
     if config.device not in ("auto", "cpu"):
         raise UsageError(
             f"device is '{config.device}', and the actors of {name} compute gradients on the CPU. "
-            "Use --device cpu, or another algorithm."
+            f"{advise(config, {'device': 'cpu'}, *others)}"
         )
     if config.inference not in ("auto", "actor-cpu"):
         raise UsageError(
-            f"inference is '{config.inference}', and the actors of {name} infer on the CPU. Use "
-            "--inference actor-cpu, or another algorithm."
+            f"inference is '{config.inference}', and the actors of {name} infer on the CPU. "
+            f"{advise(config, _on('actor-cpu'), *others)}"
         )
     threads = 1 if config.emulator_threads == "auto" else config.emulator_threads
     return Places("cpu", "actor-cpu", threads, is_together=False, reason="")
+
+
+def _on(inference: Inference) -> dict[str, str]:
+    return {"inference": inference}
+
+
+def _served(config: RunConfig) -> tuple[dict[str, str], ...]:
+    """Return the change to a server, if there are processes that one could serve."""
+    return (_on("served"),) if config.has_processes else ()
 
 
 def _inference(
@@ -107,19 +119,21 @@ def _inference(
     asked = config.inference
     if asked == "served" and not config.has_processes:
         raise UsageError(
-            f"inference is 'served', which takes processes, and engine is '{config.engine}'. Use "
-            "--engine local, or another --inference."
+            f"inference is 'served', which takes processes, and engine is '{config.engine}'. "
+            f"{advise(config, {'engine': 'local'}, _on('actor-cpu'))}"
         )
     if asked in ("actor-gpu", "learner") and device == "cpu":
+        on_cpu = _on("actor-cpu"), *_served(config)
         raise UsageError(
-            f"inference is '{asked}', which needs a GPU, and this run is on the CPU. Use "
-            "--inference actor-cpu or served, or --device cuda on a machine with a GPU."
+            f"inference is '{asked}', which needs a GPU, and this run is on the CPU. "
+            f"{advise(config, *on_cpu, or_else='--device cuda on a machine with a GPU')}"
         )
     has_memory = config.model.memory != "none"
     if has_memory and asked in ("learner", "served"):
         raise UsageError(
             f"inference is '{asked}', and model.memory is '{config.model.memory}': its states are "
-            "kept by the actors, which infer themselves. Use --inference actor-cpu or actor-gpu."
+            "kept by the actors, which infer themselves. "
+            f"{advise(config, _on('actor-cpu'), _on('actor-gpu'), {'model.memory': 'none'})}"
         )
     if asked != "auto":
         return asked, ""

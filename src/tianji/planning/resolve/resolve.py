@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from tianji.algorithms.interface import Gather, QueueCadence, ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.channels.board import NUM_COPIES
+from tianji.config.advice import advise
 from tianji.config.machine import Machine
 from tianji.config.plan import IN_STEP, RunPlan
 from tianji.config.run import RunConfig
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.errors import UsageError
 from tianji.models.sizes import most_parameters
 from tianji.planning.resolve.check_balance import check_balance
@@ -33,6 +35,7 @@ from tianji.planning.resolve.slots import (
     Slots,
     count_processes,
     estimated_memory,
+    lead_note,
     plan_slots,
 )
 from tianji.planning.solve.demand import Demand, RunMemory
@@ -109,6 +112,7 @@ def resolve(
         emulator_threads=places.emulator_threads,
         device=places.device,
         inference=places.inference,
+        num_cores=len(machine.cores),
         shares_cores=_shares_cores(config, machine, shares),
         cores=_cores(config, machine, shares),
         unroll_length=cadence.unroll_length,
@@ -116,6 +120,7 @@ def resolve(
         num_rows=slots.layout.num_rows,
         keeps_final=probe.keeps_final,
         layout=slots.layout.to_json(),
+        spaces=probe.spaces.in_words,
         slot_bytes=slots.layout.slot_bytes,
         num_slots=slots.num_slots,
         replay_rows=0 if slots.replay is None else slots.replay.capacity,
@@ -209,10 +214,10 @@ def staleness(cadence: Cadence) -> float:
 def _check_algorithm(config: RunConfig, probe: Probe) -> None:
     algorithm = load_algorithm(config.algorithm.name)
     if config.model.memory != "none" and not algorithm.remembers:
+        ways = {"model.memory": "none"}, {ALGORITHM_NAME: "ppo"}, {ALGORITHM_NAME: "impala"}
         raise UsageError(
             f"model.memory is '{config.model.memory}', and {algorithm.name} does not learn from "
-            "whole sequences (Algorithm.remembers). Use --model.memory none, or --algorithm ppo or "
-            "impala."
+            f"whole sequences (Algorithm.remembers). {advise(config, *ways)}"
         )
     algorithm.check(probe.spaces, config)
 
@@ -272,12 +277,17 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
 def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
     """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
     images takes several times as long as acting, so that the actors mostly wait, unless their
-    balance lets them run ahead."""
+    balance lets them run ahead.
+
+    num_cores: of all hosts of the group. The learner has those of one; the links to the actors of
+    other hosts need a core there too."""
+    on_host = num_cores // (1 + config.actor_hosts)
     if places.trains_images_on_cpu and config.balance in IN_STEP:
-        return num_cores
+        return on_host
     if places.device != "cpu":
         return 1  # it launches kernels
-    return min(MOST_LEARNER_THREADS, max(1, num_cores - num_actors))
+    most = on_host - 1 if config.actor_hosts else MOST_LEARNER_THREADS
+    return max(1, min(MOST_LEARNER_THREADS, most, num_cores - num_actors))
 
 
 def _groups(possible: list[int], most: int) -> int:
@@ -294,7 +304,8 @@ def _actors_by_rule(run: Run, machine: Machine, places: Places) -> int:
         return _checked(run, len(config.tasks))
     memory = (estimated_memory(run, n, _Shares(n, 1, 1, places).processes) for n in possible)
     fitting = [found.num_actors for found in memory if found.fits(machine.memory_bytes)]
-    counts = fitting or possible[:1]
+    # A host that was asked for has something to do.
+    counts = [n for n in fitting if n >= config.actor_hosts] or fitting or possible[:1]
     if not gathers and run.probe.times is not None and config.has_processes:
         return choose_actors(run, num_cores, counts)
     # The learner has one core, unless the actors compute the gradients: then it has little to do.
@@ -371,6 +382,7 @@ def _notes(
     steps_per_version = slots.per_version * run.cadence.unroll_length * num_envs
     uneven = uneven_note(run.probe.times, run.config, steps_per_version)
     warning = None if slots.limiter is None else limiter_warning(slots.limiter)
+    lead = lead_note(slots, run.config)
     return (
         f"{counted(len(machine.cores), 'usable core')}: "
         f"{counted(shares.num_actors, 'actor')}{threads} with "
@@ -379,6 +391,7 @@ def _notes(
         f"Environments: {run.probe.vectorised}.",
         *((uneven,) if uneven else ()),
         *((warning,) if warning else ()),
+        *((lead,) if lead else ()),
         *((shares.places.reason,) if shares.places.reason else ()),
         *(solution.reasons if solution is not None else ()),
     )

@@ -11,8 +11,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tianji.algorithms.interface import Cadence, Gather, QueueCadence, ReplayCadence
+from tianji.algorithms.interface import (
+    Cadence,
+    Gather,
+    LearnerSize,
+    QueueCadence,
+    ReplayCadence,
+)
 from tianji.algorithms.registry import load_algorithm
+from tianji.balance.lead import lead_unrolls
+from tianji.balance.set_point import SetPoint
 from tianji.buffer.free_running import SPARE_SLOTS_PER_ACTOR
 from tianji.buffer.stores.ring_layout import AUTO_SAVE_BYTES, RingLayout, own_layout
 from tianji.channels.board import NUM_COPIES
@@ -30,6 +38,7 @@ from tianji.planning.resolve.places import fits_gpu_replay
 from tianji.planning.solve.demand import SUPERVISOR_BYTES, RunMemory, SharedBytes
 from tianji.programs.program import FEEDBACK_SLOTS
 from tianji.types import Field
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from tianji.envs.build import Probe
@@ -46,7 +55,8 @@ FREE_SLOTS_BYTES = 64 << 20  # of all actors together, if those are more than th
 
 @dataclass(frozen=True)
 class Run:
-    """A run before its shares of the machine are known. num_parameters: of its network, at most.
+    """A run before its shares of the machine are known. num_parameters: of the network that it
+    publishes, at most.
     device: where the learner trains. keeps_replay_on_host: a replay store that may be on the GPU
     is in main memory."""
 
@@ -59,6 +69,17 @@ class Run:
     @cached_property
     def cadence(self) -> Cadence:
         return load_algorithm(self.config.algorithm.name).cadence(self.config)
+
+    @cached_property
+    def learner_size(self) -> LearnerSize:
+        algorithm = load_algorithm(self.config.algorithm.name)
+        return algorithm.learner_size(self.probe.spaces, self.config)
+
+    @property
+    def trained_bytes(self) -> int:
+        """Return what a learner takes for the parameters that it trains, of all its networks."""
+        num_parameters = self.num_parameters + self.learner_size.num_parameters
+        return TRAINING_COPIES * FLOAT_BYTES * num_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +176,20 @@ def plan_slots(run: Run, num_actors: int) -> Slots:
     if config.has_processes and config.plan.buffer_worker == "buffer":
         return replace(slots, shared=replace(shared, messages=_message_bytes(run, slots)))
     return slots
+
+
+def lead_note(slots: Slots, config: RunConfig) -> str | None:
+    """Return what is stored ahead while production is uneven; None if nothing is."""
+    if slots.replay is None or config.balance != "paced":
+        return None
+    point = SetPoint(slots.per_version, slots.warmup_unrolls, slots.lag_target)
+    count = lead_unrolls(point, config.max_lag)
+    if not count:
+        return None
+    return (
+        f"While production is uneven, actors store up to {counted(count, 'unroll')} ahead in the "
+        "replay store."
+    )
 
 
 def _item_fields(cadence: Cadence) -> tuple[Field, ...]:
@@ -257,7 +292,7 @@ def estimated_memory(run: Run, num_actors: int, processes: Processes) -> RunMemo
     return RunMemory(
         num_actors=num_actors,
         actors=num_actors * (network + environments + replay) + processes.actors * worker + server,
-        learner=WORKER_BYTES + TRAINING_COPIES * policy + _batch_bytes(cadence, slots),
+        learner=WORKER_BYTES + run.trained_bytes + _batch_bytes(cadence, slots),
         policy=boards * NUM_COPIES * policy,
         shared=slots.shared,
         evaluator=network + environments + worker if config.evaluate.period_s > 0 else 0,

@@ -3,58 +3,37 @@
     actor --(bounded queue of unrolls)--> learner --(policy)--> actor
 
 An actor starts an unroll when the queue has a free place for it, and waits when it has none: that
-is back-pressure. Nothing bounds the lag but the size of the queue; V-trace weighs what is old.
+is back-pressure. Nothing bounds the lag but the size of the queue; V-trace weighs what is old. The
+roles and wires are those of tianji: actors, each with a policy of its own, buffer and learner.
 """
 
 from __future__ import annotations
 
-from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig
 from tianji.config.values import Values
-from tianji.programs import parts
-from tianji.programs.program import Program
-from tianji.programs.style import Given, Style, fix, refusal
-from tianji.programs.v_trace import with_v_trace
+from tianji.programs.style import Given, Style, refusal
+from tianji.programs.styles import tianji
+from tianji.programs.v_trace import LOSS, PACING, with_v_trace
 
 OWN_POLICY = "its actors infer with their own copy of the policy."
 
 
 def settings(values: Values, given: Given) -> Values:
-    """Learn with V-trace, and let a full queue make actors wait."""
+    """Learn with V-trace, let a full queue make actors wait, and give each actor the policy."""
     values = with_v_trace("impala", values, given)
     if values["inference"] not in ("auto", "actor-cpu", "actor-gpu"):
         raise refusal("impala", values, "inference", OWN_POLICY, "actor-cpu")
     inference = "actor-cpu" if values["inference"] == "auto" else values["inference"]
-    values |= {"inference": inference}
-    why = "its pacing is a queue of fixed size, which makes actors wait when it is full."
-    return fix("impala", values, given, why, balance="blocking")
-
-
-def program(config: RunConfig, plan: RunPlan) -> Program:
-    """Return actors with a policy of their own, and a learner behind a bounded queue."""
-    roles = (
-        *parts.actors(plan),
-        parts.buffer(config),
-        parts.learner(),
-        *parts.evaluators(config),
-    )
-    wires = (
-        parts.experience(roles, plan.num_slots),
-        *parts.training(roles),
-        parts.policy(roles),
-        *parts.control(roles),
-    )
-    return Program(roles, parts.workers(plan, roles), wires)
+    return {**values, "inference": inference}
 
 
 STYLE = Style(
     name="impala",
     about="Actors fill a bounded queue and wait while it is full; V-trace corrects the lag.",
     settings=settings,
-    program=program,
+    program=tianji.program,
     differences=(
-        "Loss: V-trace, one pass over each unroll; the settings that PPO has too are kept.",
+        LOSS,
         "Correction: truncated importance weights in targets and traces.",
-        "Pacing: a bounded queue, which makes actors wait when it is full; max_lag bounds nothing.",
+        PACING,
     ),
 )

@@ -8,8 +8,6 @@ styles are compared with.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.config.values import Values
@@ -33,8 +31,8 @@ def settings(values: Values, given: Given) -> Values:
 def program(config: RunConfig, plan: RunPlan) -> Program:
     """Return the program of tianji with all roles in one worker."""
     apart = tianji.program(config, plan)
-    roles = tuple(replace(role, worker="learner", thread=0) for role in apart.roles)
-    return Program(roles, parts.workers(plan, roles), apart.wires)
+    kinds = (role.kind for role in apart.roles)
+    return parts.beside_learner(apart, plan, *kinds, thread=0)
 
 
 STYLE = Style(

@@ -135,7 +135,7 @@ class Together:
     def _posts_out(self) -> int:
         return self.groups_away * self.num_peers
 
-    def bytes_per_s(self, updates_per_s: float, num_hosts: int) -> dict[str, float]:
+    def bytes_per_s(self, updates_per_s: float, learner_hosts: int) -> dict[str, float]:
         """Return what crosses between hosts to combine the groups, by kind.
 
         updates_per_s: of one group.
@@ -145,7 +145,7 @@ class Together:
         if self.combine == "gradients":
             # Groups of one host are neighbours in the ring, so that it leaves each host once.
             part = 2 * (self.num_groups - 1) / self.num_groups
-            return {"gradients": updates_per_s * num_hosts * part * self.nbytes}
+            return {"gradients": updates_per_s * learner_hosts * part * self.nbytes}
         period_s = self.mix_period_s(updates_per_s)
         return {"parameters": (self._posts_in + self._posts_out) * self.nbytes / period_s}
 

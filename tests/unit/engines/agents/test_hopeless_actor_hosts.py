@@ -74,17 +74,20 @@ def at_once(monkeypatch):
     monkeypatch.setattr(actor_hosts, "AGAIN_S", 0.0)
 
 
-def follow(tmp_path, home, elsewhere, places=(1, 1), **changes):
+def follow(tmp_path, home, elsewhere, **changes):
     """home, elsewhere: return the agent to start next."""
+    return follow_agents(
+        tmp_path, lambda number, is_wanted: elsewhere() if number else home(), **changes
+    )
+
+
+def follow_agents(tmp_path, start, places=(1, 1), **changes):
+    """start: starts the agent with a number."""
     spec = make_spec(tmp_path, num_envs=4, num_actors=2)
     plan = spec.plan.model_copy(update={"actor_places": places})
     config = spec.config.model_copy(update={"actor_hosts": 1})
     spec = replace(spec, plan=plan, config=config, **changes)
     watcher = Watcher()
-
-    def start(number, is_wanted):
-        return elsewhere() if number else home()
-
     engine = RemoteEngine(spec, program_for(config, plan), watcher, start)
     return engine.run(StopRequest(), resume=False), watcher
 
@@ -156,3 +159,31 @@ def test_what_was_told_of_a_lost_host_does_not_hit_the_one_in_its_place(tmp_path
     time.sleep(0.05)
     hosts.stop()
     assert [report["kind"] for report in hosts.reports()] == ["note"]
+
+
+def test_others_take_the_turns_of_a_lost_host_before_another_one_is_free(tmp_path):
+    """That the learner's host expects another one is what gives the turns away."""
+    expected = []
+
+    class Expecting(Home):
+        def expect(self, host):
+            expected.append(host)
+            return super().expect(host)
+
+    class OneHost:
+        """Gives a host to the actors once."""
+
+        is_given = False
+
+        def start(self, number, is_wanted):
+            if number and self.is_given:
+                while is_wanted():
+                    time.sleep(0.001)
+                return None
+            self.is_given = self.is_given or bool(number)
+            return Elsewhere(fails=HostLost("host was lost.")) if number else Expecting(polls=300)
+
+    outcome, watcher = follow_agents(tmp_path, OneHost().start, places=(0, 1))
+    assert outcome["because"] == "interrupted"
+    assert len(watcher.texts("restart")) == 1
+    assert expected == [1, 1]

@@ -14,6 +14,7 @@ from tianji.engines.agents.remote import HostLost, RemoteEngine
 from tianji.engines.inline import InlineEngine
 from tianji.engines.signals import StopRequest
 from tianji.programs.one_group import program_for
+from tianji.records import LinkFigures
 
 DONE = {"because": "max_env_steps", "record": None, "restarts": 2, "first_cause": None}
 
@@ -46,8 +47,8 @@ class ScriptedAgent:
         self.is_closed = True
 
 
-def answer(outcome=None, reports=(), gauges=b"", checkpoint=None, now_ns=0):
-    return Answer(list(reports), gauges, now_ns, outcome, checkpoint)
+def answer(outcome=None, reports=(), gauges=b"", checkpoint=None, now_ns=0, links=()):
+    return Answer(list(reports), gauges, now_ns, outcome, checkpoint, links=list(links))
 
 
 @pytest.fixture
@@ -82,8 +83,9 @@ def test_a_stop_is_passed_on_once(spec):
     stop = StopRequest()
     stop.ask()
     agent = ScriptedAgent(answer(), answer(), answer(DONE))
-    follow(spec, agent, stop=stop)
+    _, watcher = follow(spec, agent, stop=stop)
     assert agent.stops == [Stop.FINISH]
+    assert watcher.texts("note") == [stop.note], "the person is told, once"
 
 
 def test_a_lost_host_costs_what_was_not_saved(spec):
@@ -112,3 +114,15 @@ def test_hosts_that_are_lost_again_and_again_end_the_run(spec):
     agents = [ScriptedAgent(HostLost("host was lost.")) for _ in range(6)]
     outcome, _ = follow(spec, *agents)
     assert (outcome["because"], outcome["first_cause"]) == ("failed", "host was lost.")
+
+
+def test_what_has_crossed_counts_on_when_the_learners_host_was_replaced(spec):
+    lost = HostLost("host was lost.")
+    first = ScriptedAgent(
+        answer(links=[LinkFigures(1, 10, 20, 3)]),
+        answer(links=[LinkFigures(1, 100, 200, 30)]),
+        lost,
+    )
+    second = ScriptedAgent(answer(links=[LinkFigures(1, 7, 8, 2)]), answer(DONE))
+    outcome, _ = follow(spec, first, second)
+    assert outcome["links"] == {1: LinkFigures(1, 107, 208, 32)}

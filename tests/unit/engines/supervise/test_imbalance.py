@@ -23,7 +23,7 @@ class Run:
         self.gauges.rows["actor-0"][Gauge.FIRST_STEP_NS] = 1
         self.now_ns = 0
         plan = plan_for(config()).model_copy(update={"prediction": prediction})
-        self.imbalances = Imbalances(plan, 2, self.gauges, replan, lambda: self.now_ns)
+        self.imbalances = Imbalances(plan, self.gauges, replan, lambda: self.now_ns)
 
     def goes(self, seconds, steps_per_s):
         """The reports of that time."""
@@ -93,8 +93,8 @@ class Emulators:
 @pytest.mark.parametrize(("busy", "is_reported"), [(15.5, False), (1, True)])
 def test_cores_that_an_emulator_uses_are_not_idle(busy, is_reported):
     run = Run(promised=1000)
-    plan = plan_for(config()).model_copy(update={"emulator_threads": 16})
-    run.imbalances = Imbalances(plan, 16, run.gauges, None, lambda: run.now_ns)
+    plan = plan_for(config(), cores=16).model_copy(update={"emulator_threads": 16})
+    run.imbalances = Imbalances(plan, run.gauges, None, lambda: run.now_ns)
     run.imbalances._watch._times = Emulators(busy)
     reports = []
     for _ in range(60):
@@ -103,3 +103,16 @@ def test_cores_that_an_emulator_uses_are_not_idle(busy, is_reported):
         reports += run.goes(1, steps_per_s=1000)
     assert bool(reports) == is_reported
     assert all("cores are idle" in report["text"] for report in reports)
+
+
+@pytest.mark.parametrize(("cores", "is_reported"), [(1, False), (4, True)])
+def test_idle_cores_are_those_that_the_plan_is_for(cores, is_reported):
+    """A group of a cluster has the cores of its hosts, however many groups there are."""
+    run = Run(promised=1000)
+    asked = config(num_groups=8, engine="ray")
+    run.imbalances = Imbalances(plan_for(asked, cores), run.gauges, None, lambda: run.now_ns)
+    for _ in range(20):
+        run.gauges.rows["learner"][Gauge.WAIT_NS] += int(0.9 * SECOND_NS)
+        run.gauges.rows["actor-0"][Gauge.BUSY_NS] += SECOND_NS
+        run.goes(1, steps_per_s=1000)
+    assert (run.imbalances._drift.lasting is not None) == is_reported

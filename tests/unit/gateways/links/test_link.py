@@ -260,6 +260,17 @@ def test_garbage_is_refused_and_the_link_goes_on(keys, garbage):
         stranger.close()
 
 
+def test_a_visitor_that_only_looks_whether_somebody_listens_is_no_stranger(keys):
+    """As our own hosts do, to find an address at which they reach this one."""
+    with TwoEnds(CountingPort(), CountingPort(), keys) as ends:
+        send_raw(ends.to, b"").close()
+        stranger = send_raw(ends.to, b"garbage" * 100)  # accepted after it
+        ends.turn_until(lambda: ends.b.refusals.total)
+        ends.turn(10)
+        assert ends.b.refusals.total == 1
+        stranger.close()
+
+
 def test_a_visitor_that_says_nothing_is_sent_away():
     with TwoEnds(CountingPort(), CountingPort()) as ends:
         stranger = send_raw(ends.to, b"")

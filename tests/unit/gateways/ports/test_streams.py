@@ -14,7 +14,7 @@ from tianji.channels.orders import Order
 from tianji.gateways import gateway, watch
 from tianji.gateways.links import dialer
 from tianji.gateways.links.state import LinkLimits, LinkState
-from tianji.gateways.ports.stream_notes import Item, pack
+from tianji.gateways.ports.stream_notes import Item, SlotPart, pack
 from tianji.types import Field, Stamp
 
 LAYOUT = Layout((Field("obs", "float32", (3,), "obs"), *STANDARD_FIELDS), num_rows=4, num_envs=2)
@@ -76,6 +76,24 @@ def test_times_arrive_in_the_clock_of_the_buffers_host(hosts):
     row_ns = hosts.b.receiver.arrays["row_ns"][slot]
     assert row_ns[0] == found.started_ns and row_ns[1] == row_ns[0] + 5
     assert (row_ns[2:] == 0).all()
+
+
+@pytest.mark.parametrize("hosts", [{"part": SlotPart.token(LAYOUT)}], indirect=True)
+def test_of_a_token_only_what_the_buffer_counts_crosses(hosts):
+    hosts.settle()
+    hosts.b.receiver.grant(0, 0, 2)
+    hosts.settle()
+    for length in (7, 8):
+        grant = hosts.a.senders[0].reserve()
+        unroll = hosts.a.senders[0].unroll(grant.slot)
+        unroll["obs"][:], unroll["episode_length"][:] = 1.0, length
+        hosts.a.senders[0].send(grant.slot, stamp(0, grant.round))
+    hosts.settle()
+    for length in (7, 8):
+        slot = hosts.b.receiver.take()
+        assert (hosts.b.receiver.arrays["episode_length"][slot] == length).all()
+        assert not hosts.b.receiver.arrays["obs"][slot].any(), "it stays where it was used"
+        hosts.b.receiver.release(slot)
 
 
 def test_bytes_arrive_as_they_were_written(hosts):

@@ -11,7 +11,7 @@ from tianji.engines.spec import RunSpec
 from tianji.errors import WorkerLost
 from tianji.planning.rehearse import rehearsal as module
 from tianji.planning.rehearse.rehearsal import Stage, mean_lag
-from tianji.records import MetricsReport
+from tianji.reports import MetricsReport
 
 DONE = {"because": "interrupted", "record": {}, "restarts": 0, "first_cause": None}
 

@@ -49,6 +49,10 @@ REFUSED = [
     ({"balance": "blocking", "queue_size": 1}, "the learner would wait forever"),
     ({"balance": "blocking", "max_lag": 0}, "actors fill the queue while the learner trains"),
     ({"balance": "dropping", "lag_target": 1}, "the lag follows from the speeds"),
+    (
+        {"balance": "free", "algorithm": REPLAY, "lag_target": 1},
+        "the lag follows from the speeds where neither side waits",
+    ),
     ({"queue_size": 4}, "balance is 'paced', which has no queue of fixed size"),
     ({"plan": {"actors_per_worker": 2}}, "a GPU or a server infers for one"),
 ]

@@ -3,17 +3,18 @@
 import math
 
 import pytest
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 
 from tests.unit.devices.fake_nvml import GIB, FakeGpu, FakeNvml
 from tests.unit.planning.plans import config
+from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine
 from tianji.devices import find, nvml
 from tianji.envs.build import Probe
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Frames
 from tianji.errors import UsageError
-from tianji.models.sizes import torso_outputs
+from tianji.models.sizes import most_parameters, torso_outputs
 from tianji.planning.resolve.gpu_memory import CONTEXT_BYTES
 from tianji.planning.resolve.resolve import memory_of, resolve
 
@@ -127,6 +128,55 @@ def test_a_gpu_that_other_programs_fill_is_named_with_them(free):
     free(0.3)
     small = {"name": "ppo", "unroll_length": 4, "minibatch_size": 64}
     assert "`nvidia-smi` lists them" in refused(small, num_envs=2)
+
+
+SAC = {"name": "sac", "replay_size": 100_000, "batch_size": 256, "replay_on": "gpu"}
+ROBOT = Probe(
+    Spaces(Box(-1.0, 1.0, (17,), "float32"), Box(-1.0, 1.0, (6,), "float32")),
+    False, "in words", False, None,
+)  # fmt: skip
+CRITICS = 2 * ((17 + 6 + 1) * 256 + 257 * 256 + 257)
+"""Two networks of an observation and an action, with two hidden layers of 256 and one output."""
+
+
+def test_networks_that_sac_does_not_publish_are_counted_with_their_copies(free):
+    free(100)
+    asked = config(SAC, device="cuda", num_envs=8)
+    parts = resolve(asked, MACHINE, ROBOT).gpu_bytes
+    policy = most_parameters(ROBOT.spaces, asked)
+    assert policy >= 18 * 256 + 257 * 256 + 257 * 12
+    # Each number of policy, critics and temperature, in float32: itself, its gradient, two moments
+    # of Adam, a target, and a copy for a checkpoint.
+    assert parts["parameters"] == 6 * 4 * (policy + CRITICS + 1)
+    assert parts["replay"] >= 100_000 * 17 * 4
+    main = memory_of(asked, ROBOT, resolve(asked, MACHINE, ROBOT))
+    assert main.learner > parts["parameters"], "and likewise in main memory"
+
+
+def test_the_critics_are_as_large_as_they_are_counted():
+    pytest.importorskip("torch")
+    from tianji.algorithms.sac.model import build_model, build_networks
+
+    asked = config(SAC, num_envs=8)
+    networks = build_networks(build_model(ROBOT.spaces, asked), ROBOT.spaces, asked)
+    apart = networks.critics, networks.temperature
+    built = sum(p.numel() for module in apart for p in module.parameters())
+    assert load_algorithm("sac").learner_size(ROBOT.spaces, asked).num_parameters == built
+    assert built == CRITICS + 1
+
+
+def test_sac_keeps_the_layers_of_three_passes_over_an_image_in_float32(free):
+    free(100)
+    seen = Probe(
+        Spaces(GAMES.spaces.observation, ROBOT.spaces.action), False, "in words", False, None
+    )
+    found, less = (
+        resolve(config(SAC, num_envs=8, model={"precision": kind}), MACHINE, seen).gpu_bytes
+        for kind in ("auto", "bfloat16")
+    )
+    dqn = plan({**DQN, "batch_size": 256}).gpu_bytes
+    assert less["activations"] == 3 * dqn["activations"] > 0
+    assert found["activations"] == 2 * less["activations"]
 
 
 @pytest.mark.parametrize(("torso", "layers"), [("nature", 4), ("impala", 19)])

@@ -190,6 +190,23 @@ def test_the_notes_say_who_got_what():
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "is_told"),
+    [
+        ({"max_lag": 2}, True),
+        ({"max_lag": 1}, False),
+        ({"max_lag": 2, "lag_target": 0}, False),
+        ({"max_lag": 2, "balance": "free"}, False),
+        ({"max_lag": 2, "algorithm": SCRIPTED}, False),
+    ],
+)
+def test_the_notes_say_what_is_stored_ahead(values, is_told):
+    plan = plan_for(config(**{"algorithm": {**REPLAY, "warmup_steps": 144}, **values}))
+    # A fifth of the 9 unrolls of the warm-up and the one of the first version, each of 16 steps.
+    note = "While production is uneven, actors store up to 2 unrolls ahead in the replay store."
+    assert (note in plan.notes) is is_told
+
+
 def test_a_plan_survives_json_and_cannot_be_changed():
     plan = plan_for(config(REPLAY, num_envs=4))
     other = RunPlan.model_validate(json.loads(json.dumps(plan.model_dump(mode="json"))))

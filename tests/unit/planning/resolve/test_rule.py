@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.fakes.scripted import SPACES
-from tests.unit.planning.plans import GIB, config
+from tests.unit.planning.plans import GIB, config, plan_for
 from tianji.config.machine import Machine
 from tianji.envs.build import Probe
 from tianji.envs.timing import StepTimes, summarise
@@ -69,3 +69,19 @@ def test_long_steps_are_told_with_what_they_cost():
     assert "hold the run" not in " ".join(resolve(config(PPO), machine, seen).notes)
     even = replace(seen, times=BUSY)
     assert "uneven" not in " ".join(resolve(config(PPO), machine, even).notes)
+
+
+@pytest.mark.parametrize(
+    ("cores_each", "actor_hosts", "num_actors", "threads"),
+    [(1, 1, 1, 1), (2, 1, 2, 1), (2, 3, 4, 1), (4, 1, 2, 3), (4, 1, 4, 3), (16, 1, 8, 4)],
+)
+def test_the_links_to_other_hosts_have_a_core_beside_the_learner(
+    cores_each, actor_hosts, num_actors, threads
+):
+    asked = config(PPO, engine="ray", num_actors=num_actors, actor_hosts=actor_hosts)
+    made = plan_for(asked, cores=cores_each * (1 + actor_hosts))
+    assert made.learner_threads == threads
+
+
+def test_every_host_that_was_asked_for_has_an_actor():
+    assert actors(CHEAP, 8, more_step_s=1e-6, engine="ray", actor_hosts=3) == 4

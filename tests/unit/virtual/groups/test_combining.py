@@ -88,7 +88,7 @@ def test_posts_of_other_hosts_are_mixed_as_often_as_they_come():
 def test_parameters_cross_through_the_head():
     """Three groups post 1000 bytes, and each of them gets those of three others."""
     period_s = EXCHANGE_S + 0.002
-    found = together().bytes_per_s(updates_per_s=1000.0, num_hosts=4)
+    found = together().bytes_per_s(updates_per_s=1000.0, learner_hosts=4)
     assert found == {"parameters": pytest.approx((3 + 9) * 1000 / period_s)}
     assert together().mix_period_s(1000.0) == pytest.approx(period_s)
 
@@ -106,7 +106,9 @@ def test_the_link_of_the_head_limits_the_exchange():
 
 
 def test_gradients_leave_each_host_once():
-    found = together("gradients", num_groups=4, away=2).bytes_per_s(updates_per_s=10, num_hosts=2)
+    found = together("gradients", num_groups=4, away=2).bytes_per_s(
+        updates_per_s=10, learner_hosts=2
+    )
     assert found == {"gradients": pytest.approx(10 * 2 * 1.5 * 1000)}
 
 

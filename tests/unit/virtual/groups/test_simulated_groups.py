@@ -129,6 +129,20 @@ def test_a_group_on_several_machines_sends_items_and_policies():
     assert found.bytes_per_s["policies"] == pytest.approx(1000 * versions_per_s, rel=0.1)
 
 
+def test_gradients_cross_between_the_hosts_of_learners_alone():
+    """Hosts with actors have no part in the ring."""
+    small = scenario_of(PPO, profile(), size(num_groups=2, combine="gradients", num_versions=20))
+    wide = dataclasses.replace(
+        small, machines=dataclasses.replace(small.machines, num_nodes=2), num_groups=2
+    )
+    assert (small.num_hosts, wide.num_hosts) == (2, 4)
+    one, other = (simulate(made).bytes_per_s["gradients"] for made in (small, wide))
+    updates = small.learner.num_updates * small.updates_per_tick
+    for made, found in ((small, one), (wide, other)):
+        per_version = found / (simulate(made).trained / 2 / made.trained_steps_per_version)
+        assert per_version == pytest.approx(2 * updates * 1000, rel=0.05)
+
+
 def test_a_link_that_is_busy_with_mixing_limits_nobody():
     slow = NetworkModel(1e5, 1e-4)
     found = simulate_size(

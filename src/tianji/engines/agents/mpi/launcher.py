@@ -52,7 +52,7 @@ class Slurm(NamedTuple):
         name, count = Counter(host_names).most_common(1)[0]
         if count > 1:
             raise UsageError(
-                f"Node {name} has {count} tasks. A task is a whole host here: ask for "
+                f"Host {name} has {count} tasks. A task is a whole host here: ask for "
                 "--ntasks-per-node=1, and for its cores with --cpus-per-task."
             )
 

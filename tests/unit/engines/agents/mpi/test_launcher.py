@@ -35,7 +35,7 @@ def test_a_process_that_is_alone_in_a_job_of_several_tasks_is_refused():
 
 def test_two_tasks_on_a_node_are_refused():
     Slurm(2, None).check(["a", "b"])
-    with pytest.raises(UsageError, match=r"Node b has 2 tasks.*--ntasks-per-node=1"):
+    with pytest.raises(UsageError, match=r"Host b has 2 tasks.*--ntasks-per-node=1"):
         Slurm(3, None).check(["a", "b", "b"])
 
 

@@ -1,0 +1,94 @@
+"""Settings for an environment that comes without a preset: rules look at it and choose.
+
+    resolved = resolve(None, [Assignment("--env", "CartPole-v1", is_text=True)])
+    resolved.config, resolved.reasons
+
+The rules' values take the place of a preset: what the person sets wins, one by one. The config of
+the run holds all values, so that nothing is chosen again when it is resumed or loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tianji.config import overrides
+from tianji.config.files import Preset, load_preset
+from tianji.config.overrides import Resolved, algorithm_of, env_of
+from tianji.config.run import RunConfig
+from tianji.config.schema import ALGORITHM, flat, nested
+from tianji.config.settings import ALGORITHM_NAME
+from tianji.config.values import Assignment, Values, assign_all, from_mapping
+from tianji.defaults.rules import ALGORITHMS, suggest
+from tianji.errors import UsageError
+
+if TYPE_CHECKING:
+    from tianji.envs.build import EnvSources
+
+
+def make_config(preset: str | None = None, **values: Any) -> RunConfig:
+    """Return the config of `tianji.train`; notes and reasons go to the log."""
+    resolved = resolve(preset, from_mapping(values))
+    for note in (*resolved.notes, *resolved.reasons):
+        logging.getLogger("tianji").warning(note)
+    return resolved.config
+
+
+def resolve(
+    preset: str | None, asked: Sequence[Assignment], env: EnvSources | None = None
+) -> Resolved:
+    """Combine what rules choose, a preset and settings into one validated record.
+
+    A preset that names an algorithm is complete: nothing is chosen then, nor without an
+    environment. env: what makes the environment, where its name alone does not.
+    """
+    base = Preset("", "", {}) if preset is None else load_preset(preset)
+    written = [*from_mapping(base.config), *asked]
+    if env_of(written) is None or algorithm_of(from_mapping(base.config)) is not None:
+        return overrides.resolve(preset, asked)
+    named = algorithm_of(asked)
+    fitting = _fitting(preset, asked, (named,) if named else ALGORITHMS)
+    from tianji.defaults.look import look  # it imports Gymnasium, which help pages do without
+
+    facts = look(_values(written, fitting[0]), env)
+    is_open = named is None and len(fitting) > 1
+    suggestion = suggest(facts, None if is_open else fitting[0])
+    reasons = suggestion.reasons
+    if named is None and not is_open:
+        reasons = (f"Algorithm {fitting[0]}: it has all the settings that you gave.", *reasons)
+    chosen = nested({**suggestion.values, **_flat(base.config)})
+    resolved = overrides.resolve(replace(base, config=chosen), asked)
+    return replace(resolved, reasons=reasons)
+
+
+def _fitting(
+    preset: str | None, asked: Sequence[Assignment], algorithms: Sequence[str]
+) -> list[str]:
+    """Return the algorithms that the person's settings fit. Mistakes are found here, before
+    anything of the environment runs."""
+    fitting: list[str] = []
+    errors: list[UsageError] = []
+    for name in algorithms:
+        try:
+            overrides.resolve(preset, [*asked, Assignment(ALGORITHM, name)])
+        except UsageError as error:
+            errors.append(error)
+        else:
+            fitting.append(name)
+    if not fitting:
+        raise errors[0]
+    return fitting
+
+
+def _values(written: Sequence[Assignment], algorithm: str) -> Values:
+    values: Values = {}
+    assign_all(values, written, algorithm)  # its mistakes were found before
+    return values
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a preset by path; an algorithm that is left open is none of them."""
+    names = (ALGORITHM, ALGORITHM_NAME)
+    return {path: value for path, value in flat(config).items() if path not in names}

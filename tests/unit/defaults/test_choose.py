@@ -1,0 +1,121 @@
+"""From a command line without a preset to a config: rules, a file, the person's own settings."""
+
+import shlex
+
+import pytest
+
+from tianji.config import overrides
+from tianji.config.overrides import preset_and_assignments
+from tianji.defaults import choose, look
+from tianji.envs.worlds import Continuous
+from tianji.errors import UsageError
+
+EXITS = "--env pettingzoo:tianji.envs.exits --env-kwargs.num-agents 3"
+
+
+def resolve(line, env=None):
+    return choose.resolve(*preset_and_assignments(shlex.split(line)), env)
+
+
+@pytest.fixture
+def nothing_is_tried_out(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the environment was tried out")
+
+    monkeypatch.setattr(look, "probe_all", refuse)
+
+
+class Costly(Continuous):
+    """Rewards are a cost of the action alone, until a goal is reached that no one reaches."""
+
+    def act(self, action):
+        super().act(action)
+        return -0.1 * float(action[0]) ** 2
+
+
+def test_an_environment_alone_gets_an_algorithm_and_a_reason():
+    resolved = resolve("--env tianji.envs.worlds:Continuous")
+    assert resolved.config.algorithm.name == "ppo"
+    assert resolved.config.algorithm.noise_color == 0.0
+    assert [reason.split(":")[0] for reason in resolved.reasons] == ["Algorithm ppo"]
+
+
+def test_an_environment_that_is_a_callable_is_tried_out_itself():
+    resolved = resolve("--env mine:Costly", Costly)
+    assert resolved.config.algorithm.noise_color == 1.0
+    assert len(resolved.reasons) == 2
+
+
+def test_agents_fit_without_a_word_from_the_person():
+    assert resolve(EXITS).config.num_envs == 9
+
+
+def test_each_choice_can_be_overridden():
+    assert resolve(f"{EXITS} --num-envs 12").config.num_envs == 12
+    resolved = resolve("--env mine:Costly --noise-color 0 --gamma 0.9", Costly)
+    assert (resolved.config.algorithm.noise_color, resolved.config.algorithm.gamma) == (0.0, 0.9)
+
+
+@pytest.mark.parametrize("word", ["auto", "dqn"])
+def test_an_algorithm_may_be_named_and_auto_names_none(word):
+    config = resolve(f"{EXITS} --algorithm {word}").config
+    assert config.algorithm.name == {"auto": "ppo", "dqn": "dqn"}[word]
+    assert config.num_envs == 9, "numbers are chosen either way"
+
+
+@pytest.mark.usefixtures("nothing_is_tried_out")
+@pytest.mark.parametrize(
+    "line",
+    ["", "--algorithm auto", "--algorithm dqn", "cartpole-dqn --algorithm auto", "hopper-sac"],
+)
+def test_presets_are_complete(line):
+    found, plain = resolve(line), overrides.resolve_tokens(shlex.split(line))
+    assert found.config == plain.config
+    assert found.reasons == ()
+
+
+def test_a_file_without_an_algorithm_is_completed_by_rules(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("env: pettingzoo:tianji.envs.exits\nenv_kwargs: {num_agents: 3}\nseed: 7\n")
+    resolved = resolve(f"{path} --gamma 0.9")
+    config = resolved.config
+    assert (config.num_envs, config.seed, config.algorithm.gamma) == (9, 7, 0.9)
+    path.write_text(path.read_text() + "num_envs: 6\nalgorithm: {name: auto, gamma: 0.8}\n")
+    config = resolve(f"{path} --algorithm dqn").config
+    assert (config.num_envs, config.algorithm.name, config.algorithm.gamma) == (6, "dqn", 0.8)
+
+
+@pytest.mark.usefixtures("nothing_is_tried_out")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--gama 0.9", "Did you mean '--gamma'?"),
+        ("--gamma 2", "gamma = 2: must be"),
+        ("--algorithm ppp", "Unknown algorithm 'ppp'"),
+        ("--epsilon-start 0.5", "dqn has it"),
+    ],
+)
+def test_mistakes_are_found_before_the_environment_is_tried_out(line, message):
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
+        resolve(f"--env CartPole-v1 {line}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"), [("--initial-temperature 0.1", "sac"), ("--epochs 3", "ppo")]
+)
+def test_a_setting_that_one_algorithm_alone_has_decides_for_it(setting, name):
+    resolved = resolve(f"--env tianji.envs.worlds:Continuous {setting}")
+    assert resolved.config.algorithm.name == name
+    assert resolved.reasons[0] == f"Algorithm {name}: it has all the settings that you gave."
+
+
+def test_what_a_config_was_made_from_gives_it_again_without_a_look(monkeypatch):
+    words = preset_and_assignments(shlex.split(EXITS))
+    resolved = choose.resolve(*words)
+    monkeypatch.setattr(look, "probe_all", None)
+    assert overrides.resolve(resolved.base, words[1]).config == resolved.config
+
+
+def test_python_gets_the_same_config():
+    config = choose.make_config(env="pettingzoo:tianji.envs.exits", env_kwargs={"num_agents": 3})
+    assert config == resolve(EXITS).config

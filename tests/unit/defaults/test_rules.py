@@ -1,0 +1,93 @@
+"""The rules for defaults: facts of made-up environments in, settings out."""
+
+from dataclasses import replace
+
+import pytest
+
+from tianji.config.overrides import make_config
+from tianji.defaults.facts import Facts
+from tianji.defaults.rules import ALGORITHMS, SLOW_STEP_S, suggest
+from tianji.envs.rewards import LEAST_STEPS, RewardLook
+
+PLAIN = Facts(
+    actions="choices",
+    sees_images=False,
+    num_agents=1,
+    step_s=2e-5,
+    rewards=RewardLook(num_steps=30, depend_on_state=True),
+)
+ROBOT = replace(PLAIN, actions="bounded")
+SILENT = RewardLook(num_steps=2000, depend_on_state=False)
+
+
+@pytest.mark.parametrize("facts", [PLAIN, ROBOT, replace(PLAIN, step_s=None)])
+def test_an_ordinary_environment_gets_the_defaults_of_ppo(facts):
+    suggestion = suggest(facts)
+    assert suggestion.values == {"algorithm.name": "ppo"}
+    assert len(suggestion.reasons) == 1 and suggestion.reasons[0].startswith("Algorithm ppo: ")
+
+
+def test_slow_environments_with_bounded_actions_get_sac():
+    slow = replace(ROBOT, step_s=SLOW_STEP_S)
+    assert suggest(slow).values["algorithm.name"] == "sac"
+    assert "10 ms" in suggest(slow).reasons[0]
+    assert suggest(replace(slow, step_s=0.9 * SLOW_STEP_S)).values["algorithm.name"] == "ppo"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"actions": "choices"}, {"actions": "unbounded"}, {"sees_images": True}, {"num_agents": 2}],
+)
+def test_slow_environments_that_sac_cannot_take_get_ppo(other):
+    slow = replace(ROBOT, step_s=1.0, **other)
+    assert suggest(slow).values["algorithm.name"] == "ppo"
+
+
+def test_the_algorithm_that_a_person_names_is_not_argued_with():
+    suggestion = suggest(replace(ROBOT, step_s=1.0), "ppo")
+    assert suggestion.values == {"algorithm.name": "ppo"}
+    assert suggestion.reasons == ()
+
+
+@pytest.mark.parametrize(("num_agents", "num_envs"), [(3, 9), (4, 8), (5, 10), (20, 20)])
+def test_agents_come_in_whole_environments(num_agents, num_envs):
+    suggestion = suggest(replace(PLAIN, num_agents=num_agents))
+    assert suggestion.values["num_envs"] == num_envs
+    assert f"of {num_agents} agents" in suggestion.reasons[1]
+
+
+def test_noise_persists_where_rewards_say_nothing_about_the_state():
+    suggestion = suggest(replace(ROBOT, rewards=SILENT))
+    assert suggestion.values["algorithm.noise_color"] == 1.0
+    assert "2,000 random steps" in suggestion.reasons[1]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(PLAIN, rewards=SILENT),
+        replace(ROBOT, rewards=None),
+        replace(ROBOT, rewards=RewardLook(LEAST_STEPS - 1, depend_on_state=False)),
+        replace(ROBOT, rewards=RewardLook(2000, depend_on_state=True)),
+    ],
+)
+def test_noise_is_independent_where_nothing_speaks_against_it(facts):
+    assert "algorithm.noise_color" not in suggest(facts).values
+
+
+def test_a_rule_counts_only_for_algorithms_that_have_its_settings():
+    silent = replace(ROBOT, rewards=SILENT, num_agents=3)
+    assert suggest(silent, "impala").values.keys() == {
+        "algorithm.name",
+        "algorithm.noise_color",
+        "num_envs",
+    }
+    assert suggest(silent, "sac").values.keys() == {"algorithm.name", "num_envs"}
+
+
+def test_whatever_is_suggested_is_a_valid_config():
+    worst = Facts("bounded", True, 3, 1.0, SILENT)
+    for name in (None, *ALGORITHMS, "dqn", "impala", "rennala-nigt"):
+        suggestion = suggest(worst, name)
+        config = make_config(env="Any-v0", **suggestion.values)
+        assert config.algorithm.name == suggestion.algorithm
