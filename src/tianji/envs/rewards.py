@@ -16,6 +16,8 @@ LOOK_S = 0.1
 MOST_STEPS = 2000
 LEAST_STEPS = 200
 """After fewer steps than this nothing is concluded from rewards that were all alike."""
+LEAST_STEPS_S = 1.0
+"""Most seconds for LEAST_STEPS, so that a busy machine comes to the conclusion of a quiet one."""
 NUM_ACTIONS = 16
 """Different actions, so that each is made many times."""
 
@@ -47,7 +49,7 @@ def look_at_rewards(world: World, rows: Unroll) -> RewardLook | None:
     actions_A = random_actions(world, NUM_ACTIONS)
     order = np.random.default_rng(1).integers(NUM_ACTIONS, size=MOST_STEPS)
     first_AN = np.full((NUM_ACTIONS, world.num_envs), np.nan, np.float32)
-    ends_s = time.perf_counter() + LOOK_S
+    started_s = time.perf_counter()
     for num_steps, a in enumerate(order, start=1):
         try:
             step_in_place(world, actions_A[a], rows)
@@ -58,6 +60,7 @@ def look_at_rewards(world: World, rows: Unroll) -> RewardLook | None:
         differs_N = np.abs(reward_N - first_AN[a]) > np.float32(1e-6)  # False where one is missing
         if differs_N.any() or rows["terminated"][0].any():
             return RewardLook(num_steps, depend_on_state=True)
-        if time.perf_counter() > ends_s:
+        limit_s = LOOK_S if num_steps >= LEAST_STEPS else LEAST_STEPS_S
+        if time.perf_counter() - started_s > limit_s:
             break
     return RewardLook(num_steps, depend_on_state=False)

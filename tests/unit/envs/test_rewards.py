@@ -63,8 +63,11 @@ def test_few_steps_prove_nothing():
     assert not RewardLook(rewards.LEAST_STEPS - 1, depend_on_state=False).is_silent
 
 
-def test_a_look_ends_in_time(monkeypatch):
+def test_a_look_goes_on_until_something_can_be_concluded_but_not_for_ever(monkeypatch):
     monkeypatch.setattr(rewards, "LOOK_S", 0.0)
+    monkeypatch.setattr(rewards, "LEAST_STEPS_S", 60.0)
+    assert look(FORCE, COST).num_steps == rewards.LEAST_STEPS
+    monkeypatch.setattr(rewards, "LEAST_STEPS_S", 0.0)
     assert look(FORCE, COST).num_steps == 1
 
 
