@@ -27,7 +27,7 @@ from tianji.observe.summary import build_summary
 from tianji.sweep.request import make_request
 
 WITH_PYTHON = [page for page in PAGES if pages.script(page)]
-CHEAP = ("presets", "programs", "doctor", "--version")
+CHEAP = ("presets", "zoo", "programs", "doctor", "--version")
 WORDS = (
     "step", "transition", "unroll", "episode", "row", "round", "item", "batch", "minibatch",
     "update", "version", "lag", "age", "ratio", "warm-up", "allowance", "grant", "paced", "slot",

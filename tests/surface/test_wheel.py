@@ -31,6 +31,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {p.name for p in (ROOT / "src/tianji/presets").glob("*.yaml")} <= presets
     figures = {Path(name).name for name in names if name.startswith("tianji/figures/data/")}
     assert {p.name for p in (ROOT / "src/tianji/figures/data").glob("*.json")} == figures
+    assert "tianji/zoo/results.json" in names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"tianji"}
 
 

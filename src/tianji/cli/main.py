@@ -45,6 +45,7 @@ VERBS = {
     "figure": ("figure:figure", "Draw a figure of the papers or of a run."),
     "bench": ("bench:bench", "Measure how fast experience moves on this machine."),
     "presets": ("presets:presets", "List the presets."),
+    "zoo": ("zoo:zoo", "Show what the presets have reached."),
     "programs": ("programs:programs", "List the styles, or print the program of one."),
     "doctor": ("doctor:doctor", "Check this machine and, with --env, an environment."),
 }

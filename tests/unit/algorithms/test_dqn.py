@@ -89,6 +89,23 @@ def test_random_actions_become_rarer_with_the_steps_of_the_run():
         assert share == pytest.approx(epsilon, abs=0.03)
 
 
+def test_random_actions_go_on_for_as_long_as_asked_and_are_no_more_frequent():
+    settings = {"epsilon_start": 0.4, "epsilon_final": 0.4, "epsilon_hold": 4}
+    rig = Rig("dqn", settings=settings)
+    unroll = rig.unroll(1, num_rows=200, num_envs=50)
+    greedy = rig.acting.greedy({"obs": unroll["obs"][:-1].reshape(-1, 4)}).reshape(50, 4, 50)
+    rig.acting.begin(np.random.default_rng(0), unroll, 0, 0)
+    for t in range(200):
+        rig.acting.act(unroll, t)
+    actions = unroll["action"].reshape(50, 4, 50)
+    is_other = actions != greedy
+    assert is_other.mean() * 3 / 2 == pytest.approx(0.4, abs=0.05)
+    # Where any action of four differs from the best one, all four are the same random one.
+    is_random = is_other.any(1)
+    held = np.broadcast_to(actions[:, :1], actions.shape)
+    assert (actions == held).transpose(0, 2, 1)[is_random].all()
+
+
 def test_user_networks_are_trained():
     factory = {"factory": "tests.unit.models.user_networks:q_values"}
     rig = Rig("dqn", settings=ONE, model=factory)

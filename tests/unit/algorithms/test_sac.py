@@ -88,6 +88,15 @@ def test_the_warm_up_draws_actions_uniformly():
     assert acted(rig, 1000).min() > 0.49
 
 
+def test_actions_of_the_warm_up_are_held():
+    rig = Rig("sac", settings={"warmup_steps": 1000, "warmup_hold": 3})
+    actions = acted(rig, 0)
+    for start in range(0, len(actions), 3):
+        held = actions[start : start + 3]
+        np.testing.assert_array_equal(held, np.broadcast_to(held[:1], held.shape))
+    assert (actions[2] != actions[3]).all()
+
+
 def test_greedy_actions_squash_the_mean_into_the_bounds():
     rig = Rig("sac")
     flatten(rig.model).vector_P.zero_()

@@ -36,6 +36,9 @@ SUMMARY: dict[str, Any] = {
     "checkpoint": "runs/one/checkpoints/v00000160",
 }
 
+WITHOUT_EVIDENCE = "cartpole-a3c"
+"""A preset that is not in the zoo, so that nothing is said before it runs."""
+
 
 def python(code: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *words]
@@ -214,7 +217,7 @@ def test_exceptions_become_words_and_exit_codes(
         raise raised
 
     stand_in(monkeypatch, "tianji.run", train_config=train_config)
-    assert main(["train", "--json"]) == exit_code
+    assert main(["train", WITHOUT_EVIDENCE, "--json"]) == exit_code
     out, err = capfd.readouterr()
     assert json.loads(out) == {"error": told, "exit_code": exit_code}
     assert err.startswith(told)
@@ -335,7 +338,7 @@ def test_the_first_cause_is_told_first(
             raise RuntimeError("could not save") from error
 
     stand_in(monkeypatch, "tianji.run", train_config=train_config)
-    assert main(["train"]) == 1
+    assert main(["train", WITHOUT_EVIDENCE]) == 1
     err = capfd.readouterr().err
     assert err.startswith("OSError: disk full")
     assert "RuntimeError: could not save" in err

@@ -24,6 +24,7 @@ PROMISED = {
     "pendulum-sac",
     "halfcheetah-sac",
     "hopper-sac",
+    "cartpole-memory-ppo",
     "rennala-nigt",
     "malenia-nigt",
     "sync-nigt",

@@ -27,6 +27,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import Spaces
 from tianji.envs.masks import nth_legal
+from tianji.ops.held import held
 from tianji.types import OBS, Array, Unroll, leaf_name
 
 MANY = 2**62
@@ -67,9 +68,14 @@ class EpsilonGreedyActing(RowActing):
         if len(self._scores_NA) != shape[1]:
             self._scores_NA = np.empty((shape[1], self._num_actions), np.float32)
         epsilon = self._exploration.epsilon(steps_before, shape[1])
-        self._is_random_RN = rng.random(shape, np.float32) < epsilon
+        (num_rows, num_envs), hold = shape, self._config.epsilon_hold
+        self._is_random_RN = held(
+            lambda count: rng.random((count, num_envs), np.float32) < epsilon, num_rows, hold
+        )
         most = self._num_actions if self._mask is None else MANY
-        self._random_RN = rng.integers(most, size=shape)
+        self._random_RN = held(
+            lambda count: rng.integers(most, size=(count, num_envs)), num_rows, hold
+        )
         self.rows.begin(unroll)
 
     def submit(self, unroll: Unroll, t: int) -> None:

@@ -55,6 +55,9 @@ class QLearningConfig(AlgorithmConfig):
     """Fraction of random actions from epsilon_decay_steps on."""
     epsilon_decay_steps: Count = 20_000
     """Environment steps over which the fraction of random actions falls linearly."""
+    epsilon_hold: Count = 1
+    """Steps of an unroll for which a random action goes on; at most unroll_length counts. Long ones
+    get further from where an episode starts; the fraction of random actions stays."""
     ladder_epsilon: PositiveFraction = 0.4
     """Fraction of random actions of the environment that explores most. Environment i of N has
     ladder_epsilon^(1 + ladder_alpha * i / (N - 1)), counted over all actors."""

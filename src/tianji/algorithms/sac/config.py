@@ -46,6 +46,9 @@ class SACConfig(AlgorithmConfig):
     there is one and they fit."""
     warmup_steps: Count = 1000
     """Steps collected before the first update; their actions are drawn uniformly."""
+    warmup_hold: Count = 1
+    """Steps of an unroll for which an action of the warm-up is held; at most unroll_length counts.
+    Held actions get further from where an episode starts."""
     n_step: Count = 1
     """Rewards summed before bootstrapping; more rewards propagate faster, but are more off-
     policy."""

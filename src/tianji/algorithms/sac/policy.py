@@ -16,6 +16,7 @@ from tianji.algorithms.sac.config import SACConfig
 from tianji.algorithms.sac.model import SACPolicy
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
+from tianji.ops.held import held
 from tianji.types import Array, Unroll
 
 
@@ -27,6 +28,7 @@ class SACActing(RowActing):
         model.eval()
         self._layout = model.head.layout
         self._warmup_steps = config.algorithm.warmup_steps
+        self._warmup_hold = config.algorithm.warmup_hold
         super().__init__(Network(model.net, POLICY, self._layout.num_outputs), spaces.observation)
         self._sampler = SquashedSampler(self._layout)
         self._drawn_NK = np.empty((0, 0), np.float32)
@@ -41,11 +43,18 @@ class SACActing(RowActing):
             self._drawn_NK = np.empty((shape[1], self._layout.num_numbers), np.float32)
         self._uniform = None
         if steps_before < self._warmup_steps:
-            share_RNK = rng.uniform(-1.0, 1.0, (*shape[:2], self._layout.num_numbers))
-            uniform_RNK = self._layout.middle + self._layout.half * share_RNK.astype(np.float32)
-            self._uniform = uniform_RNK.reshape(shape)
+            self._uniform = self._draw_uniform(rng, *shape[:2]).reshape(shape)
         self._sampler.begin(rng, shape[0], shape[1])
         self.rows.begin(unroll)
+
+    def _draw_uniform(self, rng: np.random.Generator, num_rows: int, num_envs: int) -> Array:
+        """Return actions [R, N, K] in the scale of the environment, each held for some rows."""
+        size = (num_envs, self._layout.num_numbers)
+        share_RNK = held(
+            lambda count: rng.uniform(-1.0, 1.0, (count, *size)), num_rows, self._warmup_hold
+        )
+        drawn: Array = self._layout.middle + self._layout.half * share_RNK.astype(np.float32)
+        return drawn
 
     def submit(self, unroll: Unroll, t: int) -> None:
         self.rows.submit(unroll, t)

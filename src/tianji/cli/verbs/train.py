@@ -29,6 +29,7 @@ from tianji.defaults.choose import resolve
 from tianji.engines.agents.mpi.launcher import launched_rank
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
+from tianji.zoo.evidence import evidence_for, expectation
 
 USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"
 ABOUT = """\
@@ -61,6 +62,9 @@ def train(*settings: str) -> Outcome:
     resolved = resolve(preset, asked)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
+    config = resolved.config
+    if evidence := evidence_for(config.env, config.algorithm.name):
+        people().print(expectation(evidence), markup=False, soft_wrap=True)
     if launched_rank(os.environ) and resolved.config.engine != "mpi":
         people().print(RANKS_APART.format(engine=resolved.config.engine), markup=False)
     if num_seeds is not None:

@@ -1,0 +1,102 @@
+"""docs/zoo.md, written from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.harness import format_table
+from tianji.zoo.evidence import (
+    Reached,
+    Row,
+    WallTime,
+    Zoo,
+    count_verdicts,
+    estimate_text,
+    return_text,
+)
+
+INTRODUCTION = Path(__file__).with_name("introduction.md")
+HEADERS = ("preset", "steps", "random", "mean", "IQM (95 %)", "seeds")
+PEER_HEADERS = ("SB3 mean", "SB3 IQM (95 %)", "SB3 seeds", "")
+TITLES = {"ppo": "PPO", "dqn": "DQN", "sac": "SAC", "impala": "IMPALA"}
+OWN_TASKS = "Memory and masks"
+
+
+def sections(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows by algorithm; tasks of our own come last."""
+    found: dict[str, list[Row]] = {title: [] for title in (*TITLES.values(), OWN_TASKS)}
+    for row in rows:
+        is_own = row["env"].startswith("tianji.")
+        found[OWN_TASKS if is_own else TITLES[row["algorithm"]]].append(row)
+    return {title: of_title for title, of_title in found.items() if of_title}
+
+
+def make_page(zoo: Zoo) -> str:
+    parts = [INTRODUCTION.read_text().format(episodes=zoo["episodes"]), verdict(zoo["rows"])]
+    for title, rows in sections(zoo["rows"]).items():
+        picture = f"![Training returns over environment steps](pictures/{picture_name(title)})"
+        parts.append(f"## {title}\n\n{table(rows)}\n\n{picture}")
+    parts.append(f"## Wall time\n\n{wall_time(zoo['rows'])}")
+    parts.append(f"## Where the figures come from\n\n{provenance(zoo)}")
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def picture_name(title: str) -> str:
+    return f"zoo-{title.lower().replace(' ', '-')}.png"
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    failed = [f"`{row['preset']}`" for row in rows if row["verdict"] == "not passed"]
+    text = f"**{count_verdicts(rows)}**"
+    return f"{text} Not passed: {', '.join(failed)}." if failed else text
+
+
+def table(rows: Sequence[Row]) -> str:
+    has_peer = any(row["sb3"] for row in rows)
+    cells = [_cells(row, has_peer) for row in rows]
+    return format_table((*HEADERS, *(PEER_HEADERS if has_peer else ())), cells)
+
+
+def _cells(row: Row, has_peer: bool) -> list[str]:
+    fixed = [f"`{row['preset']}`", f"{row['env_steps']:,}", return_text(row["random"])]
+    ours = _reached(row["tianji"])
+    if not has_peer:
+        return [*fixed, *ours]
+    return [*fixed, *ours, *_reached(row["sb3"]), row["verdict"] or ""]
+
+
+def _reached(one: Reached | None) -> list[str]:
+    if one is None:
+        return ["", "", ""]
+    return [return_text(one["mean"]), estimate_text(one), str(one["seeds"])]
+
+
+def wall_time(rows: Sequence[Row]) -> str:
+    cells = [_time_cells(row["preset"], time) for row in rows if (time := row["wall_time"])]
+    if not cells:
+        return (
+            "Not measured yet: `python -m benchmarks.zoo.bench --wall-time` on a quiet machine "
+            "trains both for 20,000 steps in turn, on all cores."
+        )
+    headers = ("preset", "TianJi, s", "Stable-Baselines3, s", "ratio", "turns")
+    about = "Seconds of training for 20,000 steps, in turn on all cores of one machine; medians."
+    return f"{about}\n\n{format_table(headers, cells)}"
+
+
+def _time_cells(preset: str, time: WallTime) -> list[str]:
+    ours_s, theirs_s = time["tianji_s"], time["sb3_s"]
+    seconds = (f"{ours_s:.1f}", f"{theirs_s:.1f}", f"{ours_s / theirs_s:.2f}")
+    return [f"`{preset}`", *seconds, str(time["turns"])]
+
+
+def provenance(zoo: Zoo) -> str:
+    names = {"tianji": "TianJi", "sb3": "Stable-Baselines3"}
+    lines = [
+        f"- Machine: {'; '.join(zoo['machines'])}.",
+        f"- Commits: {', '.join(zoo['commits'])}.",
+    ]
+    for name, packages in sorted(zoo["versions"].items(), reverse=True):
+        listed = ", ".join(f"{package} {version}" for package, version in packages.items())
+        lines.append(f"- {names[name]}: {listed}. Such as `{zoo['commands'][name]}`.")
+    return "\n".join(lines)

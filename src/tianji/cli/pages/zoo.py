@@ -1,0 +1,40 @@
+"""The page of `tianji zoo`: what every preset has reached."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tianji.cli.pages.tables import figures_table
+from tianji.zoo.evidence import Row, Zoo, count_verdicts, estimate_text, return_text
+
+WIDTH = 100
+"""What the table needs; a narrow terminal breaks its lines, which beats cutting its numbers."""
+COLUMNS = ("steps", "IQM (95 %)", "seeds", "SB3", "seeds", "", "time")
+
+
+def zoo_page(zoo: Zoo) -> RenderableType:
+    """Return the table with what its columns mean."""
+    table = figures_table(("preset", *COLUMNS))
+    table.columns[0].justify = "left"
+    for row in zoo["rows"]:
+        _add(table, row)
+    about = (
+        f"\nReturns are means of {zoo['episodes']} greedy episodes at the end of training; IQM is "
+        "their interquartile mean over seeds. SB3 is that of Stable-Baselines3 with RL Zoo's "
+        "settings and as many steps. Passed: our mean over seeds is below that of SB3 by at most "
+        "5 % of what SB3 gains over random actions. Kept up: so it is, but neither is better than "
+        f"random actions or than doing nothing. {count_verdicts(zoo['rows'])} time: our seconds of "
+        "training over those of SB3, measured in turn."
+    )
+    return Group(table, Text(about))
+
+
+def _add(table: Table, row: Row) -> None:
+    time = row["wall_time"]
+    ratio = "" if time is None else f"{time['tianji_s'] / time['sb3_s']:.2f}"
+    ours, theirs = row["tianji"], row["sb3"]
+    peer = ("", "") if theirs is None else (return_text(theirs["iqm"]), str(theirs["seeds"]))
+    own = (estimate_text(ours), str(ours["seeds"]))
+    table.add_row(row["preset"], f"{row['env_steps']:,}", *own, *peer, row["verdict"] or "", ratio)

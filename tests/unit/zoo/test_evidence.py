@@ -1,0 +1,113 @@
+"""What people read of the results that come with the package."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tianji.cli.main import main
+from tianji.config.files import list_presets, load_preset
+from tianji.errors import TianjiError
+from tianji.zoo.evidence import (
+    Reached,
+    Row,
+    count_verdicts,
+    estimate_text,
+    evidence_of,
+    expectation,
+    read_zoo,
+    return_text,
+)
+
+OURS: Reached = {
+    "seeds": 3, "returns": [1.0, 2.0, 3.0], "mean": 2.0, "iqm": 2.0, "low": 1.0, "high": 3.0,
+    "trained_steps": 20_000, "train_s": 4.0,
+}  # fmt: skip
+ROW: Row = {
+    "preset": "cartpole-ppo", "env": "CartPole-v1", "algorithm": "ppo", "env_steps": 20_000,
+    "random": 0.0, "tianji": OURS, "sb3": None, "verdict": None, "wall_time": None,
+}  # fmt: skip
+
+
+def test_a_sentence_says_what_to_expect_on_how_many_seeds() -> None:
+    assert expectation(ROW) == (
+        "Preset 'cartpole-ppo' has reached 2.00 (1.00 to 3.00) after 20,000 steps (interquartile "
+        "mean of 3 seeds with its 95 % interval, greedy actions)."
+    )
+
+
+def test_one_seed_has_no_interval() -> None:
+    one: Row = {**ROW, "tianji": {**OURS, "seeds": 1, "low": None, "high": None}}
+    assert "has reached 2.00 after 20,000 steps (1 seed, greedy actions)" in expectation(one)
+
+
+def test_verdicts_are_counted() -> None:
+    rows: list[Row] = [ROW, {**ROW, "verdict": "passed"}, {**ROW, "verdict": "not passed"}]
+    assert count_verdicts(rows) == "Of 2 rows with a peer: 1 passed, 1 not passed."
+    assert count_verdicts([ROW]) == "Of 0 rows with a peer: none."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1234.5, "1,234"), (12.34, "12.3"), (0.954, "0.95"), (-0.001, "0.00")]
+)
+def test_returns_have_three_digits(value: float, text: str) -> None:
+    assert return_text(value) == text
+
+
+@pytest.mark.parametrize("row", read_zoo()["rows"], ids=lambda row: str(row["preset"]))
+def test_every_row_is_about_a_preset_that_exists(row: Row) -> None:
+    config = load_preset(row["preset"]).config
+    assert (config["env"], config["algorithm"]["name"]) == (row["env"], row["algorithm"])
+    assert len(row["tianji"]["returns"]) == row["tianji"]["seeds"]
+
+
+def test_the_zoo_is_printed_for_people_and_for_programs(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["zoo", "--json"]) == 0
+    out, err = capfd.readouterr()
+    rows = json.loads(out)["rows"]
+    assert "cartpole-ppo" in [row["preset"] for row in rows]
+    assert all(row["preset"] in err for row in rows), "no name is cut"
+    assert all(estimate_text(row["tianji"]) in err for row in rows), "no number is cut"
+
+
+def test_presets_show_their_evidence(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["presets", "--json"]) == 0
+    out, err = capfd.readouterr()
+    evidence = {one["name"]: one["evidence"] for one in json.loads(out)["presets"]}
+    assert evidence["cartpole-ppo"]["tianji"]["seeds"] >= 1
+    assert evidence["cartpole-gorila"] is None
+    assert "has reached" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "is_told"),
+    [
+        (["cartpole-ppo", "--gamma", "0.9"], True),
+        (["--env", "CartPole-v1"], True),
+        (["cartpole-gorila"], False),
+    ],
+)
+def test_a_run_says_what_to_expect_where_there_is_evidence(
+    words: list[str],
+    is_told: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    row = evidence_of("cartpole-ppo")
+    assert row is not None
+
+    def train_config(*_: Any, **__: Any) -> None:
+        raise TianjiError("not trained here")
+
+    monkeypatch.setattr("tianji.run.train_config", train_config)
+    assert main(["train", *words]) == 1
+    err = capfd.readouterr().err
+    assert (expectation(row) in err) == ("has reached" in err) == is_told
+
+
+def test_all_presets_of_the_zoo_are_listed() -> None:
+    assert {row["preset"] for row in read_zoo()["rows"]} <= set(list_presets())
