@@ -153,6 +153,7 @@ class Buffer:
             "store": self._store.state(is_last),
             "gate": self._gate.state(),
             "lag": self.lag.state(),
+            "untold": self._episodes.state(),
             **self._lanes.losses.state(),
         }
 
@@ -163,6 +164,7 @@ class Buffer:
         self._store.load_state(state["store"])
         self._gate.load_state(state.get("gate", {}))  # checkpoints of version 0.1 have none
         self.lag.load_state(state["lag"])
+        self._episodes.load_state(state.get("untold", {}))  # older checkpoints have none
         self._lanes.losses.load_state(state)
         num_held = self._store.num_held()
         if state["store"].get("num_held", 0) > 0 and not num_held:
@@ -191,6 +193,7 @@ class Episodes:
         self._found: list[tuple[tuple[int, int, int, int], Episode]] = []
         """Each with its place in time: round, row, actor, environment."""
         self._steps = 0
+        self._latest_ns = 0
 
     def add(self, stamp: Stamp, slot: int) -> None:
         arrays, first = self._receiver.arrays, self._first_row
@@ -202,12 +205,33 @@ class Episodes:
             episode = Episode(ended_ns, float(returns[at, env]), length, stamp.actor)
             self._found.append(((stamp.round, row, stamp.actor, env), episode))
         self._steps += stamp.env_steps
+        self._latest_ns = stamp.finished_ns
 
     def tell(self) -> None:
         """Tell the episodes in order of time, so that arrival times do not change the run's end."""
         self._found.sort(key=lambda found: found[0])
-        self._progress.add([episode for _, episode in self._found], self._steps)
+        episodes = [
+            episode if episode.finished_ns else episode._replace(finished_ns=self._latest_ns)
+            for _, episode in self._found
+        ]
+        self._progress.add(episodes, self._steps)
         self._found, self._steps = [], 0
+
+    def state(self) -> dict[str, Any]:
+        """Return what entered the store and was not told yet. Times mean nothing after a resume."""
+        return {
+            "env_steps": self._steps,
+            "episodes": [
+                [*place, episode.episode_return, episode.length] for place, episode in self._found
+            ],
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._steps = int(state.get("env_steps", 0))
+        self._found = [
+            ((turn, row, actor, env), Episode(0, episode_return, length, actor))
+            for turn, row, actor, env, episode_return, length in state.get("episodes", ())
+        ]
 
 
 MOST = 64  # larger lags are counted in the last bin, and shown in max

@@ -1,9 +1,14 @@
 """Unrolls that a replay store takes in ahead of their version, while production is uneven."""
 
+import json
+
 import pytest
 
 from tests.unit.buffer.rig import STEPS, Rig
 from tianji.balance.lead import PATIENCE
+from tianji.buffer.role import Episodes
+from tianji.config.run import RunConfig
+from tianji.learner.progress import Progress
 
 POINT = (2, 18, 1)
 LEAD = 4
@@ -174,3 +179,17 @@ def test_what_was_stored_ahead_before_a_resume_is_used_after_it():
     assert versions_due(gate, num_held=POINT[1] + AHEAD) == AHEAD / 2
     assert versions_due(gate, num_held=0) == 0, "the checkpoint does not hold the store"
     assert versions_due({}, num_held=POINT[1] + AHEAD) == 0, "a checkpoint of before"
+
+
+def test_steps_and_episodes_that_are_stored_ahead_are_told_after_a_resume():
+    rig = uneven()
+    rig.buffer.tick()
+    rig.send(0, episodes=[(1, 0, 20.0, 7, 5)])
+    rig.buffer.tick()
+    saved = json.loads(json.dumps(rig.buffer.state()["untold"]))
+    assert saved["env_steps"] == STEPS
+    told = Progress(RunConfig(algorithm="ppo"))
+    episodes = Episodes(rig.stream, told)
+    episodes.load_state(saved)
+    episodes.tell()
+    assert (told.env_steps, told.episodes, told.mean_return) == (STEPS, 1, 20.0)
