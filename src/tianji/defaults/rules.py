@@ -53,11 +53,6 @@ class Suggestion:
             found |= choice.values
         return found
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Return one sentence for every choice."""
-        return tuple(choice.because for choice in self.choices)
-
 
 def suggest(facts: Facts, algorithm: str | None = None) -> Suggestion:
     """Apply every rule. algorithm: the one that the person named; None: a rule chooses it."""

@@ -24,18 +24,20 @@ SILENT = RewardLook(num_steps=2000, depend_on_state=False)
 def test_an_ordinary_environment_gets_the_defaults_of_ppo(facts):
     suggestion = suggest(facts)
     assert suggestion.values == {"algorithm.name": "ppo"}
-    assert len(suggestion.reasons) == 1 and suggestion.reasons[0].startswith("Algorithm ppo: ")
+    assert len(suggestion.choices) == 1 and suggestion.choices[0].because.startswith(
+        "Algorithm ppo: "
+    )
 
 
 def test_nothing_is_said_of_step_times_that_are_unknown():
-    assert "a step takes" in suggest(ROBOT).reasons[0]
-    assert "step" not in suggest(replace(ROBOT, step_s=None)).reasons[0]
+    assert "a step takes" in suggest(ROBOT).choices[0].because
+    assert "step" not in suggest(replace(ROBOT, step_s=None)).choices[0].because
 
 
 def test_slow_environments_with_bounded_actions_get_sac():
     slow = replace(ROBOT, step_s=SLOW_STEP_S)
     assert suggest(slow).values["algorithm.name"] == "sac"
-    assert "10 ms" in suggest(slow).reasons[0]
+    assert "10 ms" in suggest(slow).choices[0].because
     assert suggest(replace(slow, step_s=0.9 * SLOW_STEP_S)).values["algorithm.name"] == "ppo"
 
 
@@ -51,20 +53,20 @@ def test_slow_environments_that_sac_cannot_take_get_ppo(other):
 def test_the_algorithm_that_a_person_names_is_not_argued_with():
     suggestion = suggest(replace(ROBOT, step_s=1.0), "ppo")
     assert suggestion.values == {"algorithm.name": "ppo"}
-    assert suggestion.reasons == ()
+    assert suggestion.choices == ()
 
 
 @pytest.mark.parametrize(("num_agents", "num_envs"), [(3, 9), (4, 8), (5, 10), (20, 20)])
 def test_agents_come_in_whole_environments(num_agents, num_envs):
     suggestion = suggest(replace(PLAIN, num_agents=num_agents))
     assert suggestion.values["num_envs"] == num_envs
-    assert f"of {num_agents} agents" in suggestion.reasons[1]
+    assert f"of {num_agents} agents" in suggestion.choices[1].because
 
 
 def test_noise_persists_where_rewards_say_nothing_about_the_state():
     suggestion = suggest(replace(ROBOT, rewards=SILENT))
     assert suggestion.values["algorithm.noise_color"] == 1.0
-    assert "2,000 random steps" in suggestion.reasons[1]
+    assert "2,000 random steps" in suggestion.choices[1].because
 
 
 @pytest.mark.parametrize(
