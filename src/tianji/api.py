@@ -58,10 +58,15 @@ def train(
     """
     from tianji.config.values import from_mapping
     from tianji.defaults.choose import resolve
-    from tianji.errors import WorkerLost
+    from tianji.errors import UsageError, WorkerLost
     from tianji.run import train_config
     from tianji.trained.policy import load_policy
 
+    if isinstance(callbacks, str) or not isinstance(callbacks, Sequence | None):
+        raise UsageError(
+            f"callbacks is {callbacks!r}, and must be a list of callbacks: "
+            'callbacks=[MyCallback()] or callbacks=["module:MyCallback"].'
+        )
     given = _name_envs(env, values)
     called = [one for one in callbacks or () if not isinstance(one, str)]
     if callbacks is not None:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tianji.errors import TrainingDiverged
-from tianji.models.optimizers import Adam, GpuOptimizer, Optimizer, RMSProp
+from tianji.models.optimizers import Adam, GpuOptimizer, Optimizer, RMSProp, explain_divergence
 from tianji.models.tensors import flatten
 
 RULES = {
@@ -126,3 +126,16 @@ def test_the_optimizer_of_a_gpu_leaves_out_a_bad_step_and_finds_it_later(rule):
     figures = {name: float(value) for name, value in optimizer.flags().items()}
     with pytest.raises(TrainingDiverged, match=r"in 1 of the updates up to 2;.* rewards"):
         optimizer.check(figures, lambda: suspects)
+
+
+@pytest.mark.parametrize(
+    ("suspect", "advice"),
+    [
+        ("observations", "Check with `tianji doctor` that the environment never returns NaN"),
+        ("rewards, in the targets of the values", "Check with `tianji doctor` that"),
+        ("values", "Try a lower learning rate, and check"),
+    ],
+)
+def test_the_advice_begins_with_the_likely_cause(suspect, advice):
+    told = explain_divergence("is nan", {suspect: torch.tensor(float("nan"))})
+    assert f"The first quantity to go wrong: {suspect}. {advice}" in told

@@ -122,3 +122,9 @@ class Factory:
 )
 def test_a_callable_is_named_after_where_it_was_defined(factory, name):
     assert name_of(factory) == name
+
+
+@pytest.mark.parametrize("callbacks", [3, "module:name", object()])
+def test_callbacks_that_are_no_list_are_refused(callbacks):
+    with pytest.raises(UsageError, match="must be a list of callbacks"):
+        tianji.train(env="CartPole-v1", callbacks=callbacks)

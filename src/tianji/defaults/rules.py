@@ -76,8 +76,13 @@ def choose_algorithm(facts: Facts) -> Choice:
             f"Algorithm sac: actions are bounded numbers, and a step takes {_ms(step_s)}, so "
             "learning much from each step is worth more than quick updates.",
         )
-    if step_s is None or step_s >= SLOW_STEP_S:
+    if step_s is None:
         why = "it learns with any actions and observations."
+    elif step_s >= SLOW_STEP_S:
+        why = (
+            f"a step takes {_ms(step_s)}, but sac, which learns more from each step, is only for "
+            "one agent with bounded numbers as actions and no images."
+        )
     else:
         why = (
             f"a step takes {_ms(step_s)}, and it learns most in a given time from steps that cost "

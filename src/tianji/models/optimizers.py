@@ -215,6 +215,10 @@ class GpuOptimizer(Optimizer):
         return figures
 
 
+FROM_ENVIRONMENT = ("observations", "rewards")
+"""Beginnings of the names of suspects whose values come from the environment."""
+
+
 def explain_divergence(what: str, suspects: Mapping[str, Tensor]) -> str:
     """Return the message about a gradient, with the first suspect that is not finite.
 
@@ -222,11 +226,17 @@ def explain_divergence(what: str, suspects: Mapping[str, Tensor]) -> str:
     """
     culprits = [name for name, x in suspects.items() if not bool(torch.isfinite(x).all())]
     first = f" The first quantity to go wrong: {culprits[0]}." if culprits else ""
-    return (
-        f"Training diverged: the gradient's norm {what}.{first} Try a lower learning rate, and "
-        "check that the environment's rewards and observations are finite and not huge "
-        "(`tianji doctor`; normalize.rewards scales them)."
-    )
+    if culprits and culprits[0].startswith(FROM_ENVIRONMENT):
+        advice = (
+            "Check with `tianji doctor` that the environment never returns NaN or infinite "
+            "observations and rewards. If they are finite, try a lower learning rate."
+        )
+    else:
+        advice = (
+            "Try a lower learning rate, and check that the environment's rewards and observations "
+            "are finite and not huge (`tianji doctor`; normalize.rewards scales them)."
+        )
+    return f"Training diverged: the gradient's norm {what}.{first} {advice}"
 
 
 def build_optimizer(flat: FlatParameters, rule: Adam | RMSProp, max_grad_norm: float) -> Optimizer:

@@ -198,6 +198,21 @@ def test_the_closing_block_says_why_the_run_was_as_fast_as_it_was(
         assert all(sentence in err for sentence in told) == (path is not None)
 
 
+def test_a_failed_run_names_the_tool_that_finds_the_cause_and_gives_no_advice_on_speed(
+    monkeypatch: pytest.MonkeyPatch, in_tmp: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failed = {
+        **SUMMARY, "stopped_because": "failed", "checkpoint": None, "env_failures": 19,
+        "restarts": 1, "critical_path": "learner", "explanation": ["The learner is slow."],
+    }  # fmt: skip
+    stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: failed)
+    assert main(["train"]) == 1
+    err = capfd.readouterr().err
+    for words in ("tianji doctor --env CartPole-v1", "19 environment failures, 1 restart"):
+        assert words in err
+    assert "The learner is slow" not in err and "nothing was saved" in err
+
+
 @pytest.mark.parametrize(
     ("raised", "exit_code", "told"),
     [

@@ -34,6 +34,11 @@ def test_nothing_is_said_of_step_times_that_are_unknown():
     assert "step" not in suggest(replace(ROBOT, step_s=None)).choices[0].because
 
 
+def test_ppo_says_why_a_slow_environment_does_not_get_sac():
+    because = suggest(replace(ROBOT, step_s=SLOW_STEP_S, actions="choices")).choices[0].because
+    assert because.startswith("Algorithm ppo: a step takes 10 ms, but sac")
+
+
 def test_slow_environments_with_bounded_actions_get_sac():
     slow = replace(ROBOT, step_s=SLOW_STEP_S)
     assert suggest(slow).values["algorithm.name"] == "sac"

@@ -59,7 +59,9 @@ def _facts(summary: Summary) -> dict[str, str]:
         facts["time to target"] = on_clock(seconds, engine, of="training")
     work = f"{summary['env_steps']:,} environment steps, {counted(summary['updates'], 'update')}"
     facts["work"] = f"{work} in {on_clock(to_seconds(summary['wall_s']), engine)}"
-    if summary["critical_path"] is not None:
+    if incidents := _incidents(summary):
+        facts["incidents"] = incidents
+    if summary["critical_path"] is not None and summary["stopped_because"] != "failed":
         facts["why"] = "\n".join(summary["explanation"])
     facts["run folder"] = f"{run_dir}/"
     traces = sorted(run_dir.glob("trace*.json.gz"), key=lambda trace: trace.stat().st_mtime)
@@ -68,6 +70,12 @@ def _facts(summary: Summary) -> dict[str, str]:
     for picture in sorted(run_dir.glob("*.png")):
         facts["picture"] = str(picture)
     return facts
+
+
+def _incidents(summary: Summary) -> str:
+    """Return what went wrong on the way and was made up for; nothing if all went well."""
+    counts = {"environment failure": summary["env_failures"], "restart": summary["restarts"]}
+    return ", ".join(counted(count, what) for what, count in counts.items() if count)
 
 
 def _return_text(summary: Summary) -> str:
@@ -91,11 +99,13 @@ def _next_things(summary: Summary) -> dict[str, str]:
     command = f"{start}tianji resume {name}{_raised(summary)}"
     resume = {command: "continue from the last checkpoint"}
     if summary["checkpoint"] is None:
-        return {f"{start}tianji train": "start again: nothing was saved"}
+        resume = {f"{start}tianji train ...": "start again, as before: nothing was saved"}
     if summary["stopped_because"] == "failed":
         envs = list(summary["returns_by_env"] or [summary["env"]])
         words = " ".join(f"--env {shlex.quote(env)}" for env in envs)
         return {f"tianji doctor {words}": "look for the cause"} | resume
+    if summary["checkpoint"] is None:
+        return resume
     video = " --video" * bool(summary["can_be_filmed"])
     lines = {
         f"tianji eval {name}{video}": "evaluate the policy" + " and film it" * bool(video),
