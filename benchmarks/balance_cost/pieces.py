@@ -124,7 +124,7 @@ def look_us(plan: RunPlan) -> float:
     def clock() -> int:
         return now_ns
 
-    imbalances = Imbalances(plan, 2, gauges, now_ns=clock)
+    imbalances = Imbalances(plan, gauges, now_ns=clock)
 
     def look() -> None:
         nonlocal now_ns

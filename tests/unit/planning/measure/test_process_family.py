@@ -52,8 +52,8 @@ def test_memory_of_its_own_counts_and_shared_memory_does_not(monkeypatch):
     monkeypatch.setattr(family, "_all_pids", list)  # others of our session grow as they like
     found = ProcessFamily()
     before = found.memory_bytes()
-    own = bytearray(os.urandom(1)) * (64 << 20)
-    with mmap.mmap(-1, 64 << 20) as shared:
+    own = bytearray(os.urandom(1)) * (256 << 20)  # far more than this process grows by otherwise
+    with mmap.mmap(-1, 256 << 20) as shared:
         shared.write(own)
         grown = found.memory_bytes() - before
     assert grown == pytest.approx(len(own), rel=0.25)
