@@ -57,7 +57,7 @@ class StyleFigures(TypedDict):
     steps_to_target: Estimated | None
     final_return: Estimated | None
     greedy_return: Estimated | None
-    """Of the last policies without exploration."""
+    """Mean return of the last policies, which play without exploration."""
     reference_is_better: ReferenceBetter | None
     """None for the reference itself."""
     rates_per_s: Rates

@@ -75,7 +75,7 @@ class Zoo(TypedDict):
     """Greedy episodes of every seed."""
     machines: list[str]
     versions: dict[str, dict[str, str]]
-    """By contestant and package."""
+    """Versions of the packages of each contestant."""
     commits: list[str]
     commands: dict[str, str]
     """One command of each contestant, as an example."""

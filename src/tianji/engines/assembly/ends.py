@@ -34,7 +34,7 @@ class TeamMate:
     show_life: Callable[[], None]
     """Called meanwhile."""
     address: str
-    """Of this host, by which the others reach it; empty: all are on this host."""
+    """Address by which the other hosts reach this one; empty: all are on this host."""
 
     @property
     def rank(self) -> int:
