@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,11 @@ import pytest
 # Where two threads of torch share a core with another test, the one that waits must not hold it.
 # It is read when torch is loaded, which is later.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# A shell starts commands in the background with SIGINT ignored, and what they start inherits that:
+# the commands under test would never see a Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from benchmarks.zoo.page import picture_name, sections
 from benchmarks.zoo.runs import NUM_POINTS, Result, Runs
@@ -41,6 +42,8 @@ def draw(panels: dict[str, dict[str, list[Result]]]) -> Any:
             draw_curves(axes, contestants[name], name)
         quieten(axes)
         axes.tick_params(labelsize=6)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     legend_below(figure, ncols=len(COLORS))
     return figure
 

@@ -67,9 +67,7 @@ def test_every_item_arrives_once_in_order_and_whole(max_lag, tmp_path, monkeypat
     assert summary["ratio"]["actual"] == 1.0
     last = last_metrics(Path(summary["run_dir"]))
     assert last["usable_cores"] == 3 * len(read_machine().cores), "those of all hosts"
-    used_s = last["core_s"]
-    assert used_s.keys() == {"learner", *(f"actor-{n}" for n in range(4))}
-    assert all(used_s.values()), "each host measures its own processes"
+    assert last["core_s"].keys() == {"learner", *(f"actor-{n}" for n in range(4))}
 
 
 @pytest.mark.slow

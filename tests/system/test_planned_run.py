@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 
 import psutil
 import pytest
@@ -78,14 +77,9 @@ def it_has_every_point_and_a_rehearsal(profile):
 
 def test_a_measurement_can_be_interrupted(tmp_path):
     command = Command(tmp_path, "plan", *SMALL, "--json")
-    planner = psutil.Process(command.process.pid)
-
-    def measuring() -> list[psutil.Process]:
-        """Processes that are no longer being started: Python may lose a signal during imports."""
-        ages = {child: time.time() - child.create_time() for child in planner.children(True)}
-        return [child for child, age_s in ages.items() if age_s > 0.5]
-
-    children = command.wait_for(measuring, "measuring process")
+    children = command.wait_for(
+        lambda: psutil.Process(command.process.pid).children(recursive=True), "measuring process"
+    )
     command.process.send_signal(signal.SIGINT)
     code, out, err = command.finish()
     assert code == 130, err
