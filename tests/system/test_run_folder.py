@@ -117,12 +117,14 @@ def test_a_run_whose_folder_is_lost_says_so_at_once_and_saves_everything_anew(
 
 def test_a_run_whose_place_is_taken_by_another_stops_and_leaves_it_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    folder = Path("runs/run")
+    folder, other = Path("runs/run"), Path("other")
+    other.mkdir()
+    (other / "config.yaml").write_text("another: run")
 
     def take():
+        """Without a moment for the run's threads to find neither, and to make the folder again."""
         folder.rename("elsewhere")
-        folder.mkdir()
-        (folder / "config.yaml").write_text("another: run")
+        other.rename(folder)
 
     with pytest.raises(TianjiError, match="Another run uses its path now"):
         disturbed_run({100: take})
