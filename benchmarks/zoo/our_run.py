@@ -20,7 +20,7 @@ from typing import Any
 import tianji
 from benchmarks.defaults.tasks import FIRST_EVAL_SEED
 from benchmarks.harness import OUR_PACKAGES, versions
-from tianji.comparison.folder import package_commit
+from tianji.comparison.provenance import package_commit
 from tianji.observe.callbacks.interface import RunHandle
 from tianji.trained.evaluate import evaluate_run
 from tianji.types import Episode
