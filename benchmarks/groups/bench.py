@@ -43,11 +43,14 @@ def over_copies(data: Data, point: Point, rate: str) -> float | None:
 
 
 def simulated_over_real(data: Data, points: Sequence[Point]) -> float | None:
-    """Return the simulated rate of these groups over the median of their real ones."""
-    same = ("preset", "groups", "combine")
-    rows = [r for r in data["simulated_here"] if all(r[key] == points[0][key] for key in same)]
-    real = median([point["rates"]["received"] for point in points])
-    return rows[0]["received"] / real if rows and real else None
+    """Return the median over turns of the simulated rate over the real one of the same turn."""
+    same = ("preset", "groups", "combine", "seed")
+    return median([
+        row["received"] / point["rates"]["received"]
+        for point in points
+        for row in data["simulated_here"]
+        if all(row[key] == point[key] for key in same)
+    ])  # fmt: skip
 
 
 def is_bound(task: str, combine: str) -> float | None:

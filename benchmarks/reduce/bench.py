@@ -1,7 +1,8 @@
-"""What adding up gradients costs: updates of two learners, in shared memory and by gloo on the
+"""What adding up gradients costs: updates of several learners, in shared memory and by gloo on the
 loopback interface, against as many that know nothing of each other. One core and thread each.
 
-    python -m benchmarks.reduce.bench            10 rounds, about four minutes
+    python -m benchmarks.reduce.bench                          2 learners, about four minutes
+    python -m benchmarks.reduce.bench --ranks 7 --networks wide --ways "shared memory"
     python -m benchmarks.reduce.bench --quick
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import statistics
 import sys
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
 from benchmarks.harness import Report, alternate, median, parser, spread
@@ -19,7 +22,6 @@ NETWORKS = (
     Network("CartPole's", (64, 64), 128),
     Network("wide", (384, 384), 256),
 )
-NUM_RANKS = 2
 APART, TOGETHER = "apart", "together"
 MEMORY, GLOO = "shared memory", "gloo"
 WIDE_ENOUGH_MS, BOUND = 5.0, 0.8
@@ -45,12 +47,12 @@ def run_rank(
 
 
 def measure(
-    network: Network, way: str, rounds: int, turn_s: float
+    num_ranks: int, network: Network, way: str, rounds: int, turn_s: float
 ) -> list[tuple[dict[str, list[Turn]], float, int]]:
     """Return what each rank has sent."""
-    cards, parts = ([os.memfd_create(n) for _ in range(NUM_RANKS)] for n in ("card", "part"))
+    cards, parts = ([os.memfd_create(n) for _ in range(num_ranks)] for n in ("card", "part"))
     given = parts if way == MEMORY else []
-    pipes = [FORK.Pipe(duplex=False) for _ in range(NUM_RANKS)]
+    pipes = [FORK.Pipe(duplex=False) for _ in range(num_ranks)]
     ranks = [
         FORK.Process(target=run_rank, args=(pipe, cards, given, rank, network, rounds, turn_s))
         for rank, (_, pipe) in enumerate(pipes)
@@ -67,16 +69,34 @@ def measure(
     return found
 
 
-def bench(report: Report, network: Network, way: str, rounds: int, turn_s: float) -> list[str]:
-    """Return the row of a network; the slower rank of each turn counts."""
-    found = measure(network, way, rounds, turn_s)
+def mean_ms(ranks: Sequence[Turn]) -> float:
+    """Return the mean over ranks of the time for an update."""
+    return statistics.mean(each.update_ms for each in ranks)
+
+
+def slowest_ms(ranks: Sequence[Turn]) -> float:
+    """Return the time for an update if each version took as long as on its slowest rank, and adding
+    up took no time: nobody who waits for all can be faster."""
+    versions = list(zip(*(each.version_ms for each in ranks), strict=True))
+    growth = sum(map(max, versions)) / statistics.mean(sum(each.version_ms) for each in ranks)
+    return mean_ms(ranks) * growth
+
+
+def bench(
+    report: Report, num_ranks: int, network: Network, way: str, rounds: int, turn_s: float
+) -> list[str]:
+    """Return the row of a network; times are means over the ranks of a turn."""
+    found = measure(num_ranks, network, way, rounds, turn_s)
     times: dict[str, list[float | None]] = {}
+    slowest: list[float | None] = []
     for name in (APART, TOGETHER):
-        both = zip(*(turns[name] for turns, _, _ in found), strict=True)
-        for turn, ranks in enumerate(both):
-            slower = max(ranks, key=lambda each: each.update_ms)
-            times.setdefault(name, []).append(slower.update_ms)
-            report.add(f"{network.name}, {way}, {name}", turn, slower._asdict())
+        all_ranks = zip(*(turns[name] for turns, _, _ in found), strict=True)
+        for turn, ranks in enumerate(all_ranks):
+            times.setdefault(name, []).append(mean_ms(ranks))
+            if name == APART:
+                slowest.append(slowest_ms(ranks))
+            for rank, each in enumerate(ranks):
+                report.add(f"{network.name}, {way}, {name}, rank {rank}", turn, each._asdict())
     shares = [
         apart / together if apart and together else None
         for apart, together in zip(times[APART], times[TOGETHER], strict=True)
@@ -95,6 +115,7 @@ def bench(report: Report, network: Network, way: str, rounds: int, turn_s: float
         f"{together[-1].other_bytes:.0f}",
         f"{bare_ms:.2f}",
         spread(times[APART]),
+        spread(slowest),
         spread(times[TOGETHER]),
         spread([turn.reduce_ms for turn in together]),
         spread(shares),
@@ -108,6 +129,7 @@ HEADERS = [
     "other bytes per update",
     "bare reduction, ms",
     "update apart, ms",
+    "slowest of each version, ms",
     "update together, ms",
     "of it in reductions, ms",
     "rate together / apart",
@@ -117,15 +139,20 @@ HEADERS = [
 def main() -> int:
     made = parser(__doc__ or "")
     made.add_argument("--rounds", type=int, default=10)
+    made.add_argument("--ranks", type=int, default=2, help="learners, each on a core of its own")
+    names, ways = [network.name for network in NETWORKS], (MEMORY, GLOO)
+    made.add_argument("--networks", nargs="+", default=names, choices=names)
+    made.add_argument("--ways", nargs="+", default=list(ways), choices=ways)
     args = made.parse_args()
     report = Report("reduce", args)
     rounds, turn_s = (2, 0.2) if args.quick else (args.rounds, 2.0)
     rows = [
-        bench(report, network, way, rounds, turn_s)
+        bench(report, args.ranks, network, way, rounds, turn_s)
         for network in NETWORKS
-        for way in (MEMORY, GLOO)
+        for way in args.ways
+        if network.name in args.networks
     ]
-    report.table(f"{NUM_RANKS} learners, one thread each", HEADERS, rows)
+    report.table(f"{args.ranks} learners, one thread each", HEADERS, rows)
     return report.finish()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -56,6 +57,8 @@ class Turn(NamedTuple):
     """Bytes that it gave to reductions, per update."""
     other_bytes: float
     """Those of them that were not gradients."""
+    version_ms: tuple[float, ...]
+    """The duration of each version."""
 
 
 class SameBatch:
@@ -100,10 +103,13 @@ class LearnerRoom:
     def run(self, num_versions: int) -> Turn:
         last = self._learner.version + num_versions
         before = list(self._gauges)
-        started_s = time.perf_counter()
+        ends_s = [time.perf_counter()]
         while self._learner.version < last:
+            version = self._learner.version
             self._learner.tick()
-        passed_s = time.perf_counter() - started_s
+            if self._learner.version > version:
+                ends_s.append(time.perf_counter())
+        passed_s = ends_s[-1] - ends_s[0]
         grown = [after - earlier for after, earlier in zip(self._gauges, before, strict=True)]
         updates, given = grown[Gauge.UPDATES], grown[Gauge.REDUCED_BYTES]
         gradients = self.gradient_bytes if given else 0
@@ -112,6 +118,7 @@ class LearnerRoom:
             grown[Gauge.COMBINE_NS] / 1e6 / updates,
             given / updates,
             given / updates - gradients,
+            tuple(1e3 * (end_s - begin_s) for begin_s, end_s in pairwise(ends_s)),
         )
 
 

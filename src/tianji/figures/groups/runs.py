@@ -56,10 +56,12 @@ class GroupRuns:
     seeds: Sequence[int] = (1, 2, 3, 4, 5)
     seconds: float = 12.0
 
-    def ways(self, task: str) -> list[Way]:
-        """Return the contestants of a task: the wide network is there for `gradients` alone."""
+    def ways(self, task: str, seed: int) -> list[Way]:
+        """Return the contestants of a task: the wide network is there for `gradients` alone. Every
+        second turn has them in the other order, because the first ones may find cooler cores."""
         combines = self.combines if task in PRESETS else ("gradients",)
-        return [COPIES, *(way for way in self.combines if way in combines)]
+        ways = [COPIES, *(way for way in self.combines if way in combines)]
+        return ways if seed % 2 else ways[::-1]
 
 
 def measure() -> Data:
@@ -81,13 +83,16 @@ def run_groups(
     facts: dict[str, Any] = {
         "cores_per_group": asked.cores,
         "target": TARGET,
-        "points": [],
-        "copies": [],
-        **(before or simulate(asked)),
+        **{name: [] for name in ("points", "copies", "simulated", "simulated_here")},
+        **(before or {}),
     }
     made = {(p["preset"], p["combine"], p["seed"]) for p in (*facts["points"], *facts["copies"])}
+    simulated = {(p["preset"], p["seed"]) for p in facts["simulated_here"]}
     for seed, task in itertools.product(asked.seeds, asked.tasks):
-        for way in asked.ways(task):
+        if task in PRESETS and (task, seed) not in simulated:
+            facts = _with_simulations(facts, simulate(task, asked, seed), task)
+            keep(facts)
+        for way in asked.ways(task, seed):
             if (task, way, seed) not in made:
                 found = [
                     p for wave in waves(asked) for p in _run_wave(task, wave, way, seed, asked)
@@ -95,6 +100,18 @@ def run_groups(
                 facts["copies" if way == COPIES else "points"] += found
                 keep(facts)
     return facts
+
+
+def _with_simulations(
+    facts: dict[str, Any], found: dict[str, list[Point]], task: str
+) -> dict[str, Any]:
+    """Add those of this turn; those of more machines replace the ones of an earlier turn."""
+    others = [point for point in facts["simulated"] if point["preset"] != task]
+    return {
+        **facts,
+        "simulated_here": [*facts["simulated_here"], *found["simulated_here"]],
+        "simulated": [*others, *found["simulated"]],
+    }
 
 
 def waves(asked: GroupRuns) -> list[list[tuple[int, list[tuple[int, ...]]]]]:
@@ -203,22 +220,27 @@ def curve(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
     }
 
 
-def simulate(asked: GroupRuns) -> dict[str, list[Point]]:
-    """Simulate all numbers of groups on this machine, and the largest on 1 to 256 like it."""
+def simulate(task: str, asked: GroupRuns, seed: int) -> dict[str, list[Point]]:
+    """Simulate all numbers of groups on this machine, and the largest on 1 to 256 like it.
+
+    Each turn has a simulation of its own, from a profile that is taken right before its runs,
+    because the speed of a shared machine changes.
+    """
+    sys.stderr.write(f"{task}, profile and simulation, seed {seed} ...\n")
     share = divide(read_machine(), max(1, len(read_machine().cores) // asked.cores))[0]
+    config, profile = _profile(make_config(task), share)
     sizes = {
         "simulated_here": [(1, count) for count in asked.groups],
         "simulated": [(nodes, max(asked.groups)) for nodes in NODES],
     }
-    found: dict[str, list[Point]] = {name: [] for name in sizes}
-    for preset in (task for task in asked.tasks if task in PRESETS):
-        config, profile = _profile(make_config(preset), share)
-        for combine, (name, some) in itertools.product(asked.combines, sizes.items()):
-            found[name] += [
-                _simulated(preset, config, profile, combine, nodes, groups, asked.cores)
-                for nodes, groups in some
-            ]
-    return found
+    return {
+        name: [
+            {**_simulated(task, config, profile, combine, *size, asked.cores), "seed": seed}
+            for combine in asked.combines
+            for size in some
+        ]
+        for name, some in sizes.items()
+    }
 
 
 def _profile(config: RunConfig, share: Machine) -> tuple[RunConfig, Profile]:

@@ -127,19 +127,28 @@ def test_numbers_of_groups_that_fit_together_run_at_the_same_time(monkeypatch):
 def test_copies_and_groups_take_turns_and_what_was_kept_is_not_run_again(monkeypatch):
     machine_of(4, monkeypatch)
     made, kept = [], []
-    monkeypatch.setattr(runs, "simulate", lambda asked: {"simulated": [], "simulated_here": []})
+
+    def simulate(task, asked, seed):
+        made.append("simulated")
+        row = {"preset": task, "seed": seed}
+        return {"simulated": [row], "simulated_here": [row]}
 
     def run(task, shares, way, seed, asked):
         made.append((len(shares), way))
         return {"preset": task, "combine": way, "seed": seed}
 
+    monkeypatch.setattr(runs, "simulate", simulate)
     monkeypatch.setattr(runs, "_run", run)
     asked = GroupRuns(tasks=("cartpole-ppo",), groups=(2,), seeds=(1,), combines=("gossip",))
     data = run_groups(asked, lambda data: kept.append(len(data["copies"]) + len(data["points"])))
-    assert made == [(2, "copies"), (2, "gossip")]
-    assert kept == [1, 2]
+    assert made == ["simulated", (2, "copies"), (2, "gossip")]
+    assert kept == [0, 1, 2]
     run_groups(GroupRuns(**{**asdict(asked), "combines": ("gossip", "average")}), before=data)
-    assert made[2:] == [(2, "average")]
+    assert made[3:] == [(2, "average")]
+    data = run_groups(GroupRuns(**{**asdict(asked), "seeds": (2,)}), before=data)
+    assert made[-2:] == [(2, "gossip"), (2, "copies")], "the other order in every second turn"
+    assert [row["seed"] for row in data["simulated_here"]] == [1, 2], "one for each turn"
+    assert [row["seed"] for row in data["simulated"]] == [2], "the newest machine of many"
 
 
 def test_rates_of_copies_add_up_and_each_has_a_seed_of_its_own(monkeypatch):
@@ -164,8 +173,8 @@ def test_rates_of_copies_add_up_and_each_has_a_seed_of_its_own(monkeypatch):
 
 
 def test_the_wide_network_is_run_for_gradients_alone():
-    assert GroupRuns().ways("cartpole-dqn") == ["copies", "average", "gossip", "gradients"]
-    assert GroupRuns().ways(WIDE) == ["copies", "gradients"]
+    assert GroupRuns().ways("cartpole-dqn", 1) == ["copies", "average", "gossip", "gradients"]
+    assert GroupRuns().ways(WIDE, 1) == ["copies", "gradients"]
 
 
 def test_hosts_cannot_be_made_by_the_command(capfd):
