@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from operator import itemgetter
 from statistics import fmean
 
@@ -44,13 +45,18 @@ def _idle_by_kind(point: Point) -> list[str]:
 
 
 def returns_on_pong(data: Data) -> str:
-    """Say what both methods of figure 4 (a) reach, and whether the order is that of the paper."""
+    """Say what both methods of figure 4 (a) reach, which of them learns faster, and whether that is
+    what the paper says. Faster is who first reaches the lower one of the two last returns."""
     ours, apex = (_final_return(data, preset) for preset in (OURS, APEX))
-    order = "as in the paper" if ours > apex else "the other way round than in the paper"
+    common = min(ours, apex)
+    soon, late = (_minutes_to(data, preset, common) for preset in (OURS, APEX))
+    is_ours = (soon, -ours) < (late, -apex)
+    order = "as in the paper" if is_ours else "the other way round than in the paper"
     seeds = counted(len({run["seed"] for run in data["points"]}), "seed")
     return (
         f"After {data['minutes']:g} minutes TianJi's DQN has a mean return of {ours:.1f} and Ape-X "
-        f"{apex:.1f}, {order} ({seeds} each, {_cores(data)}, {data['gpu'] or 'no GPU'})."
+        f"{apex:.1f}. They reach {common:.1f} after {soon:.1f} and {late:.1f} minutes, {order} "
+        f"({seeds} each, {_cores(data)}, {data['gpu'] or 'no GPU'})."
     )
 
 
@@ -70,8 +76,21 @@ def _runs(data: Data, preset: str) -> list[Point]:
 
 
 def _final_return(data: Data, preset: str) -> float:
-    curves = [[p for p in run["curve"] if p["return"] is not None] for run in _runs(data, preset)]
-    return median([curve[-1]["return"] for curve in curves])
+    return median([_known(run)[-1]["return"] for run in _runs(data, preset)])
+
+
+def _known(run: Point) -> list[Point]:
+    """Return the points of a curve from the first finished game on."""
+    return [point for point in run["curve"] if point["return"] is not None]
+
+
+def _minutes_to(data: Data, preset: str, wanted: float) -> float:
+    """Return the median of the times at which the runs first have this return; inf: never."""
+    times = [
+        next((p["seconds"] / 60 for p in _known(run) if p["return"] >= wanted), inf)
+        for run in _runs(data, preset)
+    ]
+    return median(times)
 
 
 def _settled(data: Data, preset: str, rate: str) -> float:

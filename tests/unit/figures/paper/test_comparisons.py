@@ -60,10 +60,24 @@ def test_an_order_that_is_not_the_papers_is_told():
     for point in data["points"][1]["curve"]:
         point["return"] = 20.0
     said = ours("tianji-4a", data)
-    assert "-15.2 and Ape-X 20.0, the other way round than in the paper (1 seed each" in said
+    assert "-15.2 and Ape-X 20.0. They reach -15.2 after" in said
+    assert "minutes, the other way round than in the paper (1 seed each" in said
     for point in data["points"][1]["curve"]:
         point["return"] = -21.0
-    assert "Ape-X -21.0, as in the paper" in ours("tianji-4a", data)
+    data["points"][1]["curve"][-1]["return"] = -20.0
+    assert "minutes, as in the paper" in ours("tianji-4a", data)
+
+
+def test_who_is_ahead_for_most_of_the_time_is_faster_though_the_other_ends_higher():
+    data = pong_data()
+    slow, quick = (run["curve"] for run in data["points"])
+    for point in (*slow, *quick):
+        point["return"] = -21.0
+    quick[1]["return"] = slow[-2]["return"] = quick[-1]["return"] = 0.0
+    slow[-1]["return"] = 19.0
+    said = ours("tianji-4a", data)
+    assert "19.0 and Ape-X 0.0. They reach 0.0 after" in said
+    assert "the other way round than in the paper" in said
 
 
 def test_throughput_on_pong_is_told_for_both():
