@@ -11,12 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.zoo.tasks import Job
+from benchmarks.zoo.tasks import Job, is_our_own
 from tianji.config.files import load_preset
 
 NUM_POINTS = 25
 REPLACED = {"target_return", "max_env_steps"}
 """Settings of a preset that the zoo replaces with its own."""
+SAME_STARTS = ", same starts"
+"""Marks runs whose greedy episodes begin in the same states as those of the peer."""
 Result = dict[str, Any]
 
 
@@ -68,7 +70,9 @@ def _digest(preset: str) -> str:
 def settings_of(job: Job) -> str:
     """Return what tells apart runs with different settings: a digest of the preset, and RL Zoo's
     version for the peer, whose numbers are fixed."""
-    return _digest(job.row.preset) if job.contestant == "tianji" else "rl_zoo3 2.9.2"
+    if job.contestant != "tianji":
+        return "rl_zoo3 2.9.2"
+    return _digest(job.row.preset) + ("" if is_our_own(job.row.env) else SAME_STARTS)
 
 
 def curve(episodes: Sequence[tuple[int, float]], env_steps: int) -> list[list[float]]:

@@ -25,6 +25,11 @@ TASKS = {task.env: task for task in defaults.TASKS} | {
 """By environment; random actions on the doors are legal ones."""
 
 
+def is_our_own(env: str) -> bool:
+    """Return whether an environment comes with TianJi; the peer does not have it."""
+    return ":" in env
+
+
 @dataclass(frozen=True)
 class Row:
     """One preset of ours and how many steps it trains for; the peer gets as many."""

@@ -6,6 +6,7 @@ of them and is taken off here.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import os
 import sys
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cyclopts import App
 
 INTERRUPTED = 130
+STDERR = 2
 JSON_FLAG = "--json"
 FOLDER = "tianji.cli.verbs"
 
@@ -82,6 +84,8 @@ def show_version() -> Outcome:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
+    if not faulthandler.is_enabled():
+        faulthandler.enable(STDERR)  # an environment may crash the interpreter itself
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # so that `module:name` finds modules in this folder
     if JSON_FLAG not in tokens:

@@ -146,6 +146,7 @@ def test_minibatches_of_ppo_are_whole_sequences(minibatch_size, num_updates, mon
         ({"burn_in": 8}, {"memory": "gru"}, "burn_in is 8, and unrolls have 8 steps"),
         ({"burn_in": 2}, {"memory": "none"}, "no memory whose state"),
         ({}, {"memory": "gru", "factory": "a:b"}, "model.factory is 'a:b'"),
+        ({"noise_color": 1.0}, {}, "noise_color is 1, and the actions of this environment are"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(name, settings, model, message):

@@ -13,7 +13,7 @@ from tianji.algorithms.registry import later
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
-from tianji.models.actions import action_layout
+from tianji.models.actions import Choices, action_layout
 from tianji.models.sizes import check_model, state_size
 from tianji.types import MEMORY, NEXT_MEMORY, Field
 
@@ -43,8 +43,15 @@ def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
 
 def check(spaces: Spaces, config: RunConfig) -> None:
     """Raise UsageError for spaces and settings that no network of ours can work with."""
-    action_layout(spaces.action)
+    layout = action_layout(spaces.action)
     check_model(spaces, config)
+    color = config.algorithm.noise_color if isinstance(config.algorithm, ActorCriticConfig) else 0.0
+    if color and isinstance(layout, Choices):
+        raise UsageError(
+            f"noise_color is {color:g}, and the actions of this environment are choices, which "
+            "have no noise that could be coloured. Use --noise-color 0; it is meant for continuous "
+            "actions."
+        )
 
 
 def check_with_memory(spaces: Spaces, config: RunConfig) -> None:
