@@ -2,11 +2,13 @@
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.defaults.tasks import FIRST_EVAL_SEED
 from benchmarks.harness import ROOT
-from benchmarks.zoo import publish
+from benchmarks.zoo import our_run, publish
 from benchmarks.zoo.page import make_page
 from benchmarks.zoo.rl_zoo import SETTINGS
 from benchmarks.zoo.runs import Runs, curve, settings_of
@@ -117,3 +119,22 @@ def test_the_page_and_the_package_tell_the_runs_that_are_kept():
     again = "run python -m benchmarks.zoo.publish"
     assert made == read_zoo(), again
     assert publish.PAGE.read_text() == make_page(made), again
+
+
+def test_greedy_episodes_start_in_the_same_states_as_those_of_the_peer(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(our_run, "episode_return", lambda policy, env, seed: seeds.append(seed))
+    summary = {"run_dir": "somewhere", "env": "Pendulum-v1"}
+    our_run.greedy_returns(SimpleNamespace(summary=summary, policy=None), 3)
+    peers = (ROOT / "benchmarks" / "zoo" / "sb3_run.py").read_text()
+    assert seeds == [FIRST_EVAL_SEED, FIRST_EVAL_SEED + 1, FIRST_EVAL_SEED + 2]
+    assert "FIRST_EVAL_SEED + i) for i in range(num_episodes)" in peers, "it needs no TianJi"
+
+
+def test_runs_with_other_starts_are_made_again():
+    pendulum, doors = (
+        Job("tianji", next(row for row in ROWS if row.preset == preset), 1)
+        for preset in ("pendulum-ppo", "doors-masked-ppo")
+    )
+    assert settings_of(pendulum).endswith("same starts")
+    assert "starts" not in settings_of(doors), "the peer has no such environment"
