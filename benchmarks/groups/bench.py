@@ -121,10 +121,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     before = json.loads(out.read_text()) if out is not None and out.exists() else None
 
+    commands = [*(before or {}).get("commands", []), facts["command"]]
+
     def keep(data: Data) -> None:
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
-            write_data({**facts, **data}, out)
+            write_data({**data, **facts, "commands": commands}, out)
 
     asked = GroupRuns(
         tasks=args.tasks,

@@ -3,7 +3,6 @@
     python -m benchmarks.pong.dqn --side-by-side                     8 minutes, half the cores each
     python -m benchmarks.pong.dqn --presets pong-dqn --out R.json    one alone, on all cores ...
     python -m benchmarks.pong.dqn --presets pong-apex --out R.json   ... and the other, same file
-    python -m benchmarks.pong.dqn --presets pong-impala --out I.json  others, apart from the figures
     python -m benchmarks.pong.dqn --quick
 
 Both have the same network, transport and batch size; the presets say where their numbers come from.
@@ -43,8 +42,6 @@ QUICK = (
     "--updates-per-version", "1", "--plan.source", "rule", "--device", "cpu", "--num-actors", "1",
 )  # fmt: skip
 
-OTHERS = ("pong-impala", "pong-ppo")
-"""Presets whose runs can be recorded in the same way, for a file of their own."""
 EVALUATION = ("--evaluate.episodes", "3", "--evaluate.cut-after-steps", "6000")
 """Games without random actions may never end; most take 2,000 to 4,000 steps."""
 
@@ -116,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = parser(__doc__ or "")
     made.add_argument("--minutes", type=float, default=MINUTES, help="training time of each run")
     made.add_argument("--side-by-side", action="store_true", help="at once, on parts of the cores")
-    made.add_argument("--presets", nargs="+", default=list(PRESETS), choices=(*PRESETS, *OTHERS))
+    made.add_argument("--presets", nargs="+", default=list(PRESETS), choices=PRESETS)
     made.add_argument("--seed", type=int, default=1)
     made.add_argument("--evaluate-s", type=float, default=30.0, help="0: no greedy evaluations")
     made.add_argument("--folder", type=Path, help="keep the run folders here")

@@ -102,6 +102,8 @@ def bench(
         for apart, together in zip(times[APART], times[TOGETHER], strict=True)
     ]
     together = found[0][0][TOGETHER]
+    waits = zip(*(turns[TOGETHER] for turns, _, _ in found), strict=True)
+    reduce_ms = [statistics.mean(each.reduce_ms for each in ranks) for ranks in waits]
     gradient_bytes, bare_ms = found[0][2], max(bare for _, bare, _ in found)
     update_ms = median(times[APART]) or 0.0
     report.add(f"{network.name}, {way}, bare", 0, {"reduce_ms": bare_ms, "bytes": gradient_bytes})
@@ -117,7 +119,7 @@ def bench(
         spread(times[APART]),
         spread(slowest),
         spread(times[TOGETHER]),
-        spread([turn.reduce_ms for turn in together]),
+        spread(reduce_ms),
         spread(shares),
     ]
 
@@ -144,6 +146,8 @@ def main() -> int:
     made.add_argument("--networks", nargs="+", default=names, choices=names)
     made.add_argument("--ways", nargs="+", default=list(ways), choices=ways)
     args = made.parse_args()
+    if args.ranks > len(os.sched_getaffinity(0)):
+        made.error(f"--ranks {args.ranks} is more than the cores of this machine.")
     report = Report("reduce", args)
     rounds, turn_s = (2, 0.2) if args.quick else (args.rounds, 2.0)
     rows = [

@@ -126,9 +126,9 @@ def test_greedy_episodes_start_in_the_same_states_as_those_of_the_peer(monkeypat
     monkeypatch.setattr(our_run, "episode_return", lambda policy, env, seed: seeds.append(seed))
     summary = {"run_dir": "somewhere", "env": "Pendulum-v1"}
     our_run.greedy_returns(SimpleNamespace(summary=summary, policy=None), 3)
-    peers = (ROOT / "benchmarks" / "zoo" / "sb3_run.py").read_text()
     assert seeds == [FIRST_EVAL_SEED, FIRST_EVAL_SEED + 1, FIRST_EVAL_SEED + 2]
-    assert "FIRST_EVAL_SEED + i) for i in range(num_episodes)" in peers, "it needs no TianJi"
+    peers = (ROOT / "benchmarks" / "defaults" / "sb3_returns.py").read_text()
+    assert f"FIRST_EVAL_SEED = {FIRST_EVAL_SEED:_}\n" in peers, "it cannot import ours"
 
 
 def test_runs_with_other_starts_are_made_again():

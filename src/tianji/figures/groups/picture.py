@@ -103,10 +103,10 @@ def draw_groups(data: Data) -> Figure:
 def _where(data: Data) -> str:
     machine = data["machine"]
     cores = counted(data["cores_per_group"], "core")
-    seeds = counted(len({point["seed"] for point in data["points"]}), "run")
+    runs = counted(len({point["seed"] for point in data["points"]}), "run")
     return (
         f"Real: {machine['cpu']}, {machine['cores']} cores, {cores} for each group; medians and "
-        f"ranges of {seeds}. Simulated: machines like it, links of 10 Gbit/s"
+        f"ranges of up to {runs}. Simulated: machines like it, links of 10 Gbit/s"
     )
 
 

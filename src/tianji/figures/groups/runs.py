@@ -87,10 +87,12 @@ def run_groups(
         **(before or {}),
     }
     made = {(p["preset"], p["combine"], p["seed"]) for p in (*facts["points"], *facts["copies"])}
-    simulated = {(p["preset"], p["seed"]) for p in facts["simulated_here"]}
+    simulated = {(p["preset"], p["combine"], p["seed"]) for p in facts["simulated_here"]}
     for seed, task in itertools.product(asked.seeds, asked.tasks):
-        if task in PRESETS and (task, seed) not in simulated:
-            facts = _with_simulations(facts, simulate(task, asked, seed), task)
+        missing = [way for way in asked.combines if (task, way, seed) not in simulated]
+        if task in PRESETS and missing:
+            turn = simulate(task, replace(asked, combines=missing), seed)
+            facts |= {name: [*facts[name], *rows] for name, rows in turn.items()}
             keep(facts)
         for way in asked.ways(task, seed):
             if (task, way, seed) not in made:
@@ -100,18 +102,6 @@ def run_groups(
                 facts["copies" if way == COPIES else "points"] += found
                 keep(facts)
     return facts
-
-
-def _with_simulations(
-    facts: dict[str, Any], found: dict[str, list[Point]], task: str
-) -> dict[str, Any]:
-    """Add those of this turn; those of more machines replace the ones of an earlier turn."""
-    others = [point for point in facts["simulated"] if point["preset"] != task]
-    return {
-        **facts,
-        "simulated_here": [*facts["simulated_here"], *found["simulated_here"]],
-        "simulated": [*others, *found["simulated"]],
-    }
 
 
 def waves(asked: GroupRuns) -> list[list[tuple[int, list[tuple[int, ...]]]]]:

@@ -10,6 +10,7 @@ from tianji.figures.files import Data, Point
 from tianji.figures.groups.runs import COMBINES, PRESETS
 
 PPO, DQN = PRESETS
+RATES = ("received", "trained")
 
 
 def points_of(data: Data, preset: str) -> list[Point]:
@@ -54,7 +55,16 @@ def by_groups(
 
 
 def simulated_of(data: Data, preset: str, combine: str) -> list[Point]:
-    """Return the simulated rows of one way to combine, from one machine to the most."""
+    """Return the simulated rows of one way to combine, from one machine to the most. Rates are
+    medians over the turns."""
     kind = (preset, combine)
     rows = [row for row in data["simulated"] if (row["preset"], row["combine"]) == kind]
-    return sorted(rows, key=lambda row: int(row["nodes"]))
+    turns: dict[int, list[Point]] = {}
+    for row in rows:
+        turns.setdefault(int(row["nodes"]), []).append(row)
+    return [_middle(turns[nodes]) for nodes in sorted(turns)]
+
+
+def _middle(rows: Sequence[Point]) -> Point:
+    """Return one row with the medians of the rates of all turns."""
+    return {**rows[-1], **{rate: median([row[rate] for row in rows]) for rate in RATES}}
