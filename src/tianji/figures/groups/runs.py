@@ -58,7 +58,7 @@ class GroupRuns:
 
     def ways(self, task: str, seed: int) -> list[Way]:
         """Return the contestants of a task: the wide network is there for `gradients` alone. Every
-        second turn has them in the other order, because the first ones may find cooler cores."""
+        second turn has them in the other order, so that none is always the first."""
         combines = self.combines if task in PRESETS else ("gradients",)
         ways = [COPIES, *(way for way in self.combines if way in combines)]
         return ways if seed % 2 else ways[::-1]

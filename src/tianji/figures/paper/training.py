@@ -25,7 +25,7 @@ OURS, APEX = "pong-dqn", "pong-apex"
 LOST = -21.0
 """The return of a game of Pong in which no point was won."""
 MOST_OF_THE_WAY = 0.9
-"""A run that has learnt wavers around its return; all runs reach this share of the way for good."""
+"""The share of the way to the lowest last return; a run that has learnt wavers around its own."""
 
 
 def idle_roles(data: Data) -> str:
@@ -161,7 +161,7 @@ def gap(data: Data, preset: str, rate: str) -> str:
         point["rates"][rate] / row[rate]
         for point in points
         for row in data["simulated_here"]
-        if (point["groups"], point["combine"]) == (most, combine)
+        if (row["groups"], row["combine"]) == (most, combine)
         if all(point[key] == row[key] for key in ("preset", "groups", "combine", "seed"))
     ]
     return (
