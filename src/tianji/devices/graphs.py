@@ -10,8 +10,11 @@ running them. A graph launches them at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import torch
@@ -78,9 +81,27 @@ class Recorded(Generic[P, Result]):
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         # Other threads of this process may use the GPU meanwhile, hence "thread_local".
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        capture = torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local")
+        with without_collection(), capture:
             result = self._function(*args, **kwargs)
         return _Recording(inputs, graph, result)
+
+
+_recording = Lock()
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Switch the garbage collector off: a graph that it frees during a recording spoils that
+    recording. The switch is one for the whole process, so threads take turns."""
+    with _recording:
+        was_on = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if was_on:
+                gc.enable()
 
 
 def _take_apart(value: Any, tensors: list[Tensor], key: list[Any]) -> None:

@@ -1,12 +1,13 @@
-"""What tells recordings apart, on graphs that a CPU runs."""
+"""What tells recordings apart, and how they are made, on graphs that a CPU runs."""
 
+import gc
 from typing import NamedTuple
 
 import pytest
 import torch
 
 from tests.fakes.graphs import use_fake_graphs
-from tianji.devices.graphs import Recorded
+from tianji.devices.graphs import Recorded, without_collection
 
 
 class Pair(NamedTuple):
@@ -54,3 +55,16 @@ def test_a_result_is_overwritten_by_the_next_launch():
     first = double(torch.tensor(1.0))
     double(torch.tensor(4.0))
     assert float(first) == 8.0
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_recording_leaves_the_garbage_collector_as_it_was(is_on):
+    if not is_on:
+        gc.disable()
+    try:
+        with pytest.raises(ValueError), without_collection():
+            assert not gc.isenabled()
+            raise ValueError
+        assert gc.isenabled() == is_on
+    finally:
+        gc.enable()
