@@ -23,8 +23,19 @@ def test_a_run_is_compared_with_the_copies_of_its_own_turn_and_size():
         point("copies", 10.0, seed=2, groups=4),
     ]
     found = data([], copies)
-    assert bench.over_copies(found, point("gossip", 45.0, seed=2), "received") == 0.9
-    assert bench.over_copies(found, point("gossip", 45.0, seed=3), "received") is None
+    one, later = point("gossip", 45.0, seed=2), point("gossip", 45.0, seed=3)
+    assert bench.over_copies(found, one, "rates", "received") == 0.9
+    assert bench.over_copies(found, later, "rates", "received") is None
+
+
+def test_older_files_say_nothing_of_the_learners_work(capsys):
+    copies, one = [point("copies", 100.0)], point("gossip", 95.0)
+    assert bench.over_copies(data([], copies), one, "learners", "update_ms") is None
+    one["learners"] = {"update_ms": 1.5}
+    assert bench.over_copies(data([], copies), one, "learners", "update_ms") is None
+    copies[0]["learners"] = {"update_ms": 1.0}
+    assert bench.show(data([one], copies))
+    assert "1.50 (1.50-1.50)" in capsys.readouterr().out
 
 
 def test_mixing_must_reach_nine_tenths_and_gradients_only_with_a_wide_network(capsys):

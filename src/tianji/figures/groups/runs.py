@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from tianji.algorithms.registry import load_algorithm
 from tianji.config.machine import Machine, read_machine
@@ -26,6 +26,7 @@ from tianji.errors import UsageError
 from tianji.figures.commands import CommandRun, only_on, train_on
 from tianji.figures.files import Data, Point
 from tianji.planning.groups import divide
+from tianji.records import Metrics, roles_of
 
 Way: TypeAlias = Combine | Literal["copies"]
 COMBINES: tuple[Combine, ...] = ("average", "gossip", "gradients")
@@ -174,9 +175,27 @@ def _point(task: str, way: Way, seed: int, runs: Sequence[CommandRun]) -> Point:
         "rates": {name: sum(rate[name] for rate in rates) for name in rates[0]},
         "lag_versions": runs[0].summary["lag_versions"]["mean"],
         "updates": sum(run.summary["updates"] for run in runs),
+        "learners": learners(runs),
         "time_to_target_s": reached(shown),
         "env_steps": runs[0].summary["env_steps"],
         "curve": shown,
+    }
+
+
+def learners(runs: Sequence[CommandRun]) -> dict[str, float]:
+    """Return what the learners of these runs did with their time, as means over them: the share of
+    it in which they worked, the share in which they had no free core, and milliseconds of work for
+    an update, mixing and publishing included."""
+    busy_s = no_core_s = lived_s = 0.0
+    for run in runs:
+        names = roles_of(cast("Metrics", run.records[-1]), "learner")
+        busy_s += sum(run.summary["busy_s"][name] for name in names)
+        no_core_s += sum(run.summary["waited_s"][name]["core"] for name in names)
+        lived_s += len(names) * run.summary["wall_s"]
+    return {
+        "busy_share": busy_s / lived_s,
+        "no_core_share": no_core_s / lived_s,
+        "update_ms": 1e3 * busy_s / sum(run.summary["updates"] for run in runs),
     }
 
 

@@ -157,10 +157,15 @@ def test_rates_of_copies_add_up_and_each_has_a_seed_of_its_own(monkeypatch):
         asked_for.append((cores, words[-1]))
         records = [
             {"wall_s": float(s), "env_steps": 100 * s, "rates_per_s": {"trained": 400.0},
-             "mean_return_100": 100.0 * s}
+             "mean_return_100": 100.0 * s, "kind": {"actor-0": "actor", "learner": "learner"}}
             for s in range(7)
         ]  # fmt: skip
-        summary = {"lag_versions": {"mean": 1.0}, "updates": 5, "env_steps": 600}
+        first = words[-1] == "3"
+        summary = {
+            "lag_versions": {"mean": 1.0}, "updates": 5, "env_steps": 600, "wall_s": 6.0,
+            "busy_s": {"actor-0": 6.0, "learner": 5.0 if first else 2.5},
+            "waited_s": {"actor-0": {"core": 6.0}, "learner": {"core": 0.6 if first else 0.0}},
+        }  # fmt: skip
         return CommandRun(summary, records)
 
     monkeypatch.setattr(runs, "train_on", train_on)
@@ -169,6 +174,10 @@ def test_rates_of_copies_add_up_and_each_has_a_seed_of_its_own(monkeypatch):
     assert sorted(asked_for) == [((0, 1), "3"), ((2, 3), "4")]
     assert point["rates"] == {"received": pytest.approx(200), "trained": pytest.approx(800)}
     assert (point["groups"], point["updates"], point["time_to_target_s"]) == (2, 10, 3.0)
+    assert point["learners"] == {
+        "busy_share": pytest.approx(0.625), "no_core_share": pytest.approx(0.05),
+        "update_ms": pytest.approx(750.0),
+    }  # fmt: skip
 
 
 def test_the_wide_network_is_run_for_gradients_alone():
