@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from tests.system.runs import DQN, resume, run
+from tianji.buffer.stores.device_observations import MOST_STAGED, DeviceObservations
+from tianji.devices.waits import WAITS
+from tianji.types import Field
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -56,3 +60,20 @@ def test_replay_on_the_gpu_gives_the_transitions_of_replay_on_the_host(tmp_path,
         )  # fmt: skip
         found.append([made[key] for key in ("env_steps", "updates", "episodes", "mean_return_100")])
     assert found[0] == found[1]
+
+
+def test_writing_does_not_wait_for_a_busy_gpu():
+    field = Field("obs", "float32", (3,))
+    memory = DeviceObservations(torch.device("cuda"), field, (1, MOST_STAGED, 1, 3), 0)
+    rows = np.arange(3.0 * MOST_STAGED, dtype=np.float32).reshape(MOST_STAGED, 1, 1, 3)
+    pinned = [torch.empty(3, pin_memory=True) for _ in range(MOST_STAGED)]
+    del pinned  # torch keeps it: making pinned memory might wait for the GPU
+    torch.cuda.synchronize()
+    before = WAITS.count
+    torch.cuda._sleep(1_000_000_000)  # cycles: about half a second
+    for row, values in enumerate(rows):
+        memory.write(0, row, values)
+    assert WAITS.count == before
+    memory.write(0, 0, rows[0])
+    assert WAITS.count == before + 1, "only so many are on their way"
+    assert np.array_equal(memory.read(0, 0, MOST_STAGED), rows[:, 0])

@@ -5,7 +5,9 @@ L: lanes, R: rows of a ring, N: environments of a lane, K: frames of a stack, B:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -16,8 +18,9 @@ from tianji.buffer.stores.rings import MakeObservations
 from tianji.devices.waits import WAITS, Download, make_event
 from tianji.types import Array, Field
 
-NUM_STAGED = 4
-"""Blocks of rows that may be on their way to the GPU at once."""
+MOST_STAGED = 16
+"""Blocks of rows that may be on their way to the GPU at once. The learner waits once for each
+version, and a version takes in a few unrolls: only a GPU that is far behind makes a writer wait."""
 
 
 class DeviceObservations:
@@ -34,8 +37,7 @@ class DeviceObservations:
         self._shape = shape[1], shape[2]
         self._num_frames = num_frames
         self._device = device
-        self._staged: list[_Staged] = []
-        self._next = 0
+        self._staged = Turns(partial(_Staged, device), MOST_STAGED)
 
     def write(self, lane: int, row: int, rows_TN: Array) -> None:
         num_rows = self._shape[0]
@@ -48,11 +50,7 @@ class DeviceObservations:
     def _upload(self, rows_TN: Array) -> Tensor:
         if self._device.type == "cpu":
             return torch.from_numpy(np.ascontiguousarray(rows_TN))
-        if len(self._staged) < NUM_STAGED:
-            self._staged.append(_Staged(self._device))
-        staged = self._staged[self._next % len(self._staged)]
-        self._next += 1
-        return staged.upload(rows_TN)
+        return self._staged.next().upload(rows_TN)
 
     def gather(self, lane_B: Array, row_B: Array, env_B: Array, age_B: Array | None) -> Tensor:
         if age_B is None:
@@ -85,6 +83,35 @@ class DeviceObservations:
         return Download(self._lanes[lane, self._to_device(rows)]).read()
 
 
+class Block(Protocol):
+    """Memory that may be in use for a while after it was given out."""
+
+    @property
+    def is_busy(self) -> bool: ...
+
+
+BlockT = TypeVar("BlockT", bound=Block)
+
+
+class Turns(Generic[BlockT]):
+    """Blocks that are used in turn. While the oldest one is busy, more are made, up to a number."""
+
+    def __init__(self, make: Callable[[], BlockT], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._blocks: list[BlockT] = []
+        self._next = 0
+
+    def next(self) -> BlockT:
+        """Return the block that was given out the longest time ago, busy or not, or a new one."""
+        index = self._next if self._next < len(self._blocks) else 0
+        is_full = len(self._blocks) == self._most
+        if not self._blocks or (self._blocks[index].is_busy and not is_full):
+            self._blocks.insert(index, self._make())
+        self._next = index + 1
+        return self._blocks[index]
+
+
 class _Staged:
     """Pinned memory of one upload, and the tensor on the GPU that it goes to."""
 
@@ -92,6 +119,10 @@ class _Staged:
         self._device = device
         self._pinned = torch.empty(0)
         self._is_copied = make_event()
+
+    @property
+    def is_busy(self) -> bool:
+        return not self._is_copied.query()  # type: ignore[no-untyped-call]
 
     def upload(self, rows_TN: Array) -> Tensor:
         """Return the rows on the GPU; they are there when its stream comes to what follows."""

@@ -6,7 +6,7 @@ import torch
 
 from tests.fakes.replay import make_rings, with_place, write_place
 from tests.fakes.scripted import scripted_layout
-from tianji.buffer.stores.device_observations import DeviceObservations, on_device
+from tianji.buffer.stores.device_observations import DeviceObservations, Turns, on_device
 from tianji.buffer.stores.ring_layout import RingLayout
 from tianji.buffer.stores.rings import Items, Rings
 from tianji.channels.layout import STANDARD_FIELDS, Layout
@@ -200,3 +200,24 @@ def test_rows_reach_a_gpu_whole_though_their_slot_is_written_at_once():
     newest = leaf.read(0, 4 * 48, 64)
     assert newest[:, 0, 0, 0].tolist() == np.repeat(np.arange(48, 64), 4).tolist()
     assert (newest == newest[:, :1, :1, :1]).all()
+
+
+class FakeBlock:
+    def __init__(self):
+        self.is_busy = False
+
+
+def test_blocks_take_turns_and_more_are_made_while_the_oldest_is_busy():
+    turns = Turns(FakeBlock, most=3)
+    first = turns.next()
+    assert turns.next() is first, "it is free again"
+    first.is_busy = True
+    second = turns.next()
+    second.is_busy = True
+    third = turns.next()
+    third.is_busy = True
+    assert len({first, second, third}) == 3
+    oldest_first = [turns.next() for _ in range(4)]
+    assert oldest_first == [first, second, third, first], "no more than three, busy or not"
+    second.is_busy = False
+    assert turns.next() is second
