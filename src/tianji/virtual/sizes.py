@@ -51,7 +51,6 @@ class Size:
     num_groups: int = 1
     groups_per_node: int = 1
     combine: Combine = "gradients"
-    combine_every: int = 1
     num_versions: int = 50
     network: NetworkModel = field(default_factory=NetworkModel)
 
@@ -130,7 +129,7 @@ def scenario_of(config: RunConfig, profile: Profile, size: Size) -> Scenario:
     unroll = actor_work(profile, size.envs_per_actor, size.actor_threads).unroll
     parts = _parts(profile, cadence, size)
     num_updates = max(1, round(growth * parts.num_updates))
-    together, combining = _together(profile, size), ALONE
+    together, combining = _together(config, profile, size), ALONE
     if together is not None:
         noise = learner_cost(profile, size.learner_threads).version.noise
         version_s = growth * parts.num_updates * parts.update_s
@@ -178,7 +177,7 @@ def num_workers(size: Size) -> int:
     return size.actors_per_node * size.actor_threads + size.learner_threads + gateway
 
 
-def _together(profile: Profile, size: Size) -> Together | None:
+def _together(config: RunConfig, profile: Profile, size: Size) -> Together | None:
     """Return what the groups exchange; None for one group."""
     if size.num_groups == 1:
         return None
@@ -188,7 +187,7 @@ def _together(profile: Profile, size: Size) -> Together | None:
         num_groups=size.num_groups,
         groups_away=max(0, size.num_groups - size.groups_per_node),
         combine=size.combine,
-        combine_every=size.combine_every,
+        combine_every=config.combine_every,
         nbytes=profile.policy_bytes,
         network=size.network,
         is_crowded=busy * size.groups_per_node > size.cores_per_node,

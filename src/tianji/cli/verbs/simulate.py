@@ -82,7 +82,7 @@ def simulate(*tokens: str) -> Outcome:
         resolved.config, divide(machine, layout.groups_per_node)[0], options
     )
     size = _size(options, plan, machine, layout)
-    size = replace(size, combine=config.combine, combine_every=config.combine_every)
+    size = replace(size, combine=config.combine)
     return _simulate_sizes(config, profile, size, options.output)
 
 
@@ -201,7 +201,7 @@ def _simulate_sizes(
     people().print(rates_table(sizes, found))
     if told := between_text(found[-1]):
         people().print(told, markup=False, soft_wrap=True)
-    rows = [_row(one, simulated) for one, simulated in zip(sizes, found, strict=True)]
+    rows = [_row(config, one, simulated) for one, simulated in zip(sizes, found, strict=True)]
     if output is None:
         return Outcome(rows[-1])
     from tianji.figures.style import save
@@ -212,12 +212,16 @@ def _simulate_sizes(
     return Outcome({**rows[-1], "scale": rows, "picture": str(output)})
 
 
-def _row(size: Size, simulated: Simulated) -> dict[str, Any]:
+def _row(config: RunConfig, size: Size, simulated: Simulated) -> dict[str, Any]:
     same = (
         *("actors_per_node", "envs_per_actor", "cores_per_node", "learner_threads"),
-        *("num_groups", "groups_per_node", "combine", "combine_every", "num_hosts"),
+        *("num_groups", "groups_per_node", "combine", "num_hosts"),
     )
-    sizes = {"nodes": size.num_nodes, "groups": size.num_groups}
+    sizes = {
+        "nodes": size.num_nodes,
+        "groups": size.num_groups,
+        "combine_every": config.combine_every,
+    }
     return asdict(simulated) | sizes | {name: getattr(size, name) for name in same}
 
 

@@ -95,7 +95,6 @@ class HostsRun:
             num_groups=num_groups,
             groups_per_node=min(num_groups, shares.groups_per_host),
             combine=combine,
-            combine_every=self.config.combine_every,
             network=self.network,
         )
         return simulate_size(self.config, self.solved.profile, size)

@@ -100,6 +100,15 @@ def test_a_size_says_what_its_groups_exchange():
     assert scenario_of(PPO, profile(), size()).together is None
 
 
+def test_groups_mix_as_often_as_the_run_that_is_simulated():
+    groups = size(num_groups=4, groups_per_node=4, combine="average")
+    often, rarely = (
+        scenario_of(PPO.model_copy(update={"combine_every": every}), profile(), groups)
+        for every in (1, 8)
+    )
+    assert often.combining.mix_s == pytest.approx(8 * rarely.combining.mix_s)
+
+
 def test_cores_of_a_machine_are_divided_among_its_groups():
     own = scenario_of(PPO, profile(), size(num_groups=4, groups_per_node=4))
     assert (own.shares_cores, own.machines.cores_per_node, own.cores_per_host) == (False, 4, 16)
