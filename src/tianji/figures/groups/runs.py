@@ -155,17 +155,17 @@ def _run(
                 pool.submit(train_on, share, [*words, "--seed", str(seed + place)], limit_s)
                 for place, share in enumerate(shares)
             ]
-            return _point(task, way, seed, [run.result() for run in runs])
+            return _point(task, way, seed, asked.seconds, [run.result() for run in runs])
     if count > 1:
         words += ["--num-groups", str(count), "--combine", way]
     cores = [core for share in shares for core in share]
     run = train_on(cores, [*words, "--seed", str(seed)], limit_s)
-    return {**_point(task, way, seed, [run]), "groups": count}
+    return {**_point(task, way, seed, asked.seconds, [run]), "groups": count}
 
 
-def _point(task: str, way: Way, seed: int, runs: Sequence[CommandRun]) -> Point:
+def _point(task: str, way: Way, seed: int, seconds: float, runs: Sequence[CommandRun]) -> Point:
     """Return the figures of runs that were made at the same time; their rates add up."""
-    rates = [settled(run.records) for run in runs]
+    rates = [settled(run.records, seconds) for run in runs]
     shown = curve(runs[0].records)
     return {
         "preset": task,
@@ -205,9 +205,12 @@ def reached(shown: Mapping[str, Sequence[float]]) -> float | None:
     return next((seconds for seconds, value in pairs if value >= TARGET), None)
 
 
-def settled(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return received and trained steps per second after the first third of a run."""
-    late = [r for r in records if r["wall_s"] > SETTLED_SHARE * records[-1]["wall_s"]]
+def settled(records: Sequence[Mapping[str, Any]], seconds: float) -> dict[str, float]:
+    """Return received and trained steps per second from the first third of a run to its time limit.
+
+    After the limit a run ends, which takes several groups a quarter of a second: they finish what
+    they have begun, and save."""
+    late = [r for r in records if SETTLED_SHARE * seconds < r["wall_s"] <= seconds]
     first, last = late[0], late[-1]
     span_s = last["wall_s"] - first["wall_s"]
     trained = (r["rates_per_s"]["trained"] for r in late[1:])

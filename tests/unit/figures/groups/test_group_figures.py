@@ -95,12 +95,14 @@ def test_a_median_that_was_never_reached_is_not_drawn():
     assert not any(math.isinf(x) for x in find([point(1, 4.0)])[2])
 
 
-def test_rates_are_those_after_the_first_third():
+def test_rates_are_those_from_the_first_third_to_the_time_limit():
     records = [
-        {"wall_s": float(s), "env_steps": 100 * s, "rates_per_s": {"trained": 400.0 * (s > 5)}}
-        for s in range(13)
-    ]
-    assert settled(records) == {"received": pytest.approx(100), "trained": pytest.approx(400)}
+        {"wall_s": float(s), "env_steps": 100 * min(s, 12),
+         "rates_per_s": {"trained": 400.0 * (5 < s < 13)}}
+        for s in range(15)
+    ]  # fmt: skip
+    found = settled(records, 12.5)
+    assert found == {"received": pytest.approx(100), "trained": pytest.approx(400)}
 
 
 def test_every_step_is_trained_on_as_often_as_the_preset_says():
