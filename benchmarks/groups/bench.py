@@ -44,6 +44,12 @@ def over_copies(data: Data, point: Point, part: str, name: str) -> float | None:
     return float(point[part][name] / copies[0][part][name])
 
 
+def shares_of_copies(data: Data, points: Sequence[Point], part: str, name: str) -> list[float]:
+    """Return a figure over that of the copies, of all turns that have copies."""
+    shares = [over_copies(data, point, part, name) for point in points]
+    return [share for share in shares if share is not None]
+
+
 def simulated_over_real(data: Data, points: Sequence[Point]) -> float | None:
     """Return the median over turns of the simulated rate over the real one of the same turn."""
     same = ("preset", "groups", "combine", "seed")
@@ -64,7 +70,7 @@ def is_bound(task: str, combine: str) -> float | None:
 
 def settings_of(data: Data) -> dict[tuple[str, int, str], list[Point]]:
     found: dict[tuple[str, int, str], list[Point]] = {}
-    for point in data["points"]:
+    for point in (point for point in data["points"] if "rates" in point):
         found.setdefault((point["preset"], point["groups"], point["combine"]), []).append(point)
     return dict(sorted(found.items()))
 
@@ -73,14 +79,13 @@ def show(data: Data) -> bool:
     """Print the table and what was missed; return whether everything was met."""
     rows, missed = [], []
     for (task, groups, combine), points in settings_of(data).items():
-        shares = [[over_copies(data, p, "rates", rate) for p in points] for rate in RATES]
-        work = [over_copies(data, point, "learners", "update_ms") for point in points]
-        known = [value for value in work if value is not None]
+        shares = [shares_of_copies(data, points, "rates", rate) for rate in RATES]
+        work = shares_of_copies(data, points, "learners", "update_ms")
         simulated = simulated_over_real(data, points)
         rates = [[point["rates"][rate] for point in points] for rate in RATES]
         rows.append([
             task, str(groups), combine, *(spread(some, 0) for some in rates),
-            *(spread(some) for some in shares), spread(known) if known else "-",
+            *(spread(some) for some in shares), spread(work) if work else "-",
             spread([point["time_to_target_s"] for point in points], 1),
             "-" if simulated is None else f"{simulated:.2f}",
         ])  # fmt: skip

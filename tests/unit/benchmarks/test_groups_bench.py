@@ -38,6 +38,13 @@ def test_older_files_say_nothing_of_the_learners_work(capsys):
     assert "1.50 (1.50-1.50)" in capsys.readouterr().out
 
 
+def test_a_turn_without_copies_is_left_out(capsys):
+    copies = [point("copies", 100.0, seed=1)]
+    turns = [point("gossip", 85.0, seed=1), point("gossip", 500.0, seed=2)]
+    assert not bench.show(data(turns, copies))
+    assert "0.85 (0.85-0.85)" in capsys.readouterr().out
+
+
 def test_mixing_must_reach_nine_tenths_and_gradients_only_with_a_wide_network(capsys):
     copies = [point("copies", 100.0), point("copies", 100.0, task=WIDE)]
     slow = [point("gradients", 20.0), point("gradients", 85.0, task=WIDE), point("average", 95.0)]

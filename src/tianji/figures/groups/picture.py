@@ -21,6 +21,7 @@ from tianji.figures.groups.summary import (
     median,
     points_of,
     rate_of,
+    rated_of,
     simulated_of,
 )
 from tianji.figures.paper.numbers import NODES
@@ -52,7 +53,7 @@ def draw_final_times(data: Data) -> Figure:
     _draw_rates(right, data, DQN, "trained")
     right.set_title(f"{NAMES[DQN]}: throughput", fontsize=11)
     right.set_ylabel(f"{STEPS_PER_S} trained on")
-    style.legend_below(figure, ncols=6, about=_where(data), size=9)
+    style.legend_below(figure, ncols=6, about=_where(data, data["points"]), size=9)
     return figure
 
 
@@ -70,7 +71,7 @@ def draw_returns(data: Data) -> Figure:
     left.set(xlim=(0, None), ylim=(0, None))
     left.axhline(data["target"], color=style.QUIET, linewidth=0.8, linestyle=":")
     _draw_bars(right, data, counts)
-    about = f"{_where(data)}; combined by {first_combine(points)}"
+    about = f"{_where(data, points)}; combined by {first_combine(points)}"
     style.legend_below(figure, ncols=6, about=about, size=9)
     return figure
 
@@ -79,7 +80,7 @@ def draw_groups(data: Data) -> Figure:
     """Draw figure 6 (c): rates by groups on one machine, and simulated on 1 to 256 of them."""
     figure = style.new_figure(12.0, 5.4, "Groups carry on where one learner ends")
     left, right = figure.subplots(1, 2)
-    points = points_of(data, DQN)
+    points = rated_of(data, DQN)
     counts = sorted({point["groups"] for point in points})
     first = median([p["rates"]["received"] for p in points if p["groups"] == counts[0]])
     _draw_ideal(left, counts, first / counts[0])
@@ -96,14 +97,15 @@ def draw_groups(data: Data) -> Figure:
     left.set_ylabel(STEPS_PER_S)
     _draw_rates(right, data, DQN, "received")
     right.set_ylabel(f"received {STEPS_PER_S}")
-    style.legend_below(figure, ncols=4, about=f"DQN, CartPole. {_where(data)}", size=9)
+    style.legend_below(figure, ncols=4, about=f"DQN, CartPole. {_where(data, points)}", size=9)
     return figure
 
 
-def _where(data: Data) -> str:
+def _where(data: Data, points: Sequence[Point]) -> str:
+    """Say where these points come from."""
     machine = data["machine"]
     cores = counted(data["cores_per_group"], "core")
-    runs = counted(len({point["seed"] for point in data["points"]}), "run")
+    runs = counted(len({point["seed"] for point in points}), "run")
     return (
         f"Real: {machine['cpu']}, {machine['cores']} cores, {cores} for each group; medians and "
         f"ranges of up to {runs}. Simulated: machines like it, links of 10 Gbit/s"
@@ -166,7 +168,7 @@ def _draw_peers(axes: Any, data: Data) -> None:
 
 def _draw_rates(axes: Any, data: Data, preset: str, rate: str) -> None:
     """Draw a rate of real runs, and of simulated machines, over the number of all groups."""
-    points = points_of(data, preset)
+    points = rated_of(data, preset)
     counts = sorted({point["groups"] for point in points})
     ticks = {count: str(count) for count in counts}
     one = median([p["rates"][rate] for p in points if p["groups"] == counts[0]]) / counts[0]
@@ -215,7 +217,7 @@ def _draw_curves(axes: Any, runs: Sequence[Point], color: str, label: str) -> No
 
 def _draw_bars(axes: Any, data: Data, counts: Sequence[int]) -> None:
     """Draw received and trained steps by groups, and of several machines, simulated."""
-    points = points_of(data, PPO)
+    points = rated_of(data, PPO)
     combine = first_combine(points)
     rows = [row for row in simulated_of(data, PPO, combine) if row["nodes"] in (1, *MACHINES)]
     for side, rate in enumerate(("received", "trained")):

@@ -17,6 +17,12 @@ def points_of(data: Data, preset: str) -> list[Point]:
     return [point for point in data["points"] if point["preset"] == preset]
 
 
+def rated_of(data: Data, preset: str) -> list[Point]:
+    """Return the points that have rates: in the first turns the end of a run counted too, so that
+    they kept their curves and times alone."""
+    return [point for point in points_of(data, preset) if "rates" in point]
+
+
 def combines_of(points: Sequence[Point]) -> list[str]:
     known = {point["combine"] for point in points}
     return [name for name in COMBINES if name in known]

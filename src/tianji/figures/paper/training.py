@@ -15,6 +15,7 @@ from tianji.figures.groups.summary import (
     median,
     points_of,
     rate_of,
+    rated_of,
     simulated_of,
 )
 from tianji.figures.paper.record import times, where
@@ -137,7 +138,7 @@ def rates_by_groups(data: Data) -> str:
 
 def _growth(data: Data, preset: str, rate: str, verb: str) -> str:
     """Say how a rate grows with groups, real and simulated."""
-    points = points_of(data, preset)
+    points = rated_of(data, preset)
     combine = first_combine(points)
     real = by_groups(points, combine, partial(rate_of, rate, 1.0))
     few, many = min(real), max(real)
@@ -154,7 +155,7 @@ def _growth(data: Data, preset: str, rate: str, verb: str) -> str:
 
 def gap(data: Data, preset: str, rate: str) -> str:
     """Say how far real runs are from what is simulated for the same groups and turn, and why."""
-    points = points_of(data, preset)
+    points = rated_of(data, preset)
     combine = first_combine(points)
     most = max(point["groups"] for point in points)
     shares = [
