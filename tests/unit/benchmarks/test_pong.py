@@ -13,7 +13,16 @@ import torch
 
 pytest.importorskip("ale_py", reason="the extra `atari` is not installed")
 
-from benchmarks.pong import bare, cpu_peers, learner_alone, pairs, serial_loop, server, version
+from benchmarks.pong import (
+    bare,
+    cpu_peers,
+    learner_alone,
+    pairs,
+    serial_loop,
+    server,
+    styles,
+    version,
+)
 from benchmarks.pong.ppo import FRAMES, PPO, Settings, advantages
 from benchmarks.pong.serial_loop import Progress, SerialLoop, train
 
@@ -151,6 +160,30 @@ def test_a_turn_that_failed_counts_as_no_steps():
 def test_the_quick_form_prints_its_table(yardstick, capfd):
     assert yardstick.main(["--quick"]) == 0
     assert "| --" in capfd.readouterr().out.replace("|--", "| --")
+
+
+@pytest.mark.slow
+def test_every_style_trains_in_the_quick_form(capfd):
+    assert styles.main(["--quick"]) == 0
+    out = capfd.readouterr().out
+    assert all(f"| {style} " in out for style in styles.STYLES)
+
+
+def test_what_a_folder_of_styles_has_is_not_trained_again(tmp_path, monkeypatch, capfd):
+    trained = []
+
+    def train(style, seed, args):
+        trained.append((style, seed))
+        summary = {"env_steps": 1000, "mean_return_100": -20.5, "best_mean_return_100": None,
+                   "lag_versions": {"mean": 1.0}}  # fmt: skip
+        return {"style": style, "seed": seed, "cores": 5, "summary": summary, "settled": None}
+
+    monkeypatch.setattr(styles, "train", train)
+    words = ["--folder", str(tmp_path / "kept"), "--out", str(tmp_path / "report.json"), "--styles"]
+    assert styles.main([*words, "seed", "--seeds", "1"]) == 0
+    assert styles.main([*words, "seed", "apex", "--seeds", "1", "2"]) == 0
+    assert trained == [("seed", 1), ("apex", 1), ("seed", 2), ("apex", 2)]
+    assert capfd.readouterr().out.count("| apex ") == 2
 
 
 @pytest.mark.slow
