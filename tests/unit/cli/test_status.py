@@ -73,6 +73,16 @@ def test_a_run_that_is_running_shows_its_newest_record_and_why(folder, held, cap
     assert report["explanation"][0] in seen
 
 
+def test_roles_of_a_run_that_has_ended_do_nothing_now(folder, capfd):
+    log(folder)
+    _, _, seen = ask(capfd)
+    assert "not running" in seen and "updating" in seen, "what a lost run did last"
+    end(folder, "max_env_steps")
+    _, report, seen = ask(capfd)
+    assert report["state"] == "finished" and "97 % busy" in seen
+    assert "updating" not in seen
+
+
 def test_a_run_that_has_just_begun_has_no_record_yet(folder, held, capfd):
     code, report, seen = ask(capfd)
     assert (code, report["state"], report["gauges"]) == (0, "running", {})

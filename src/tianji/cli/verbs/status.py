@@ -14,7 +14,7 @@ from tianji.display.phrases import ENDINGS
 from tianji.explain.explain import explain_status, prediction_error
 from tianji.explain.words import Explanation
 from tianji.observe.summary import RunStatus, State, read_status
-from tianji.records import NO_RATES
+from tianji.records import NO_RATES, Metrics
 from tianji.run_folder.paths import find_run
 from tianji.wording import to_ago
 
@@ -42,11 +42,16 @@ def status(run: str) -> Outcome:
     marks = ASCII if console.options.ascii_only else UNICODE
     if found.record is not None:
         panel = Panel(found.config, marks, found.first_return)
-        panel.update(found.record)
+        panel.update(found.record if found.summary is None else _at_rest(found.record))
         lines = panel.lines(console.width, [])
         console.print(Text("\n", no_wrap=True, overflow="ellipsis").join(lines))
     console.print(sentence_list(explanation.sentences, marks.dot))
     return Outcome(_report(found, explanation))
+
+
+def _at_rest(record: Metrics) -> Metrics:
+    """Return the last record of a run that has ended, in which no role does anything now."""
+    return {**record, "activity": {}}
 
 
 def _report(found: RunStatus, explanation: Explanation) -> dict[str, Any]:
