@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal, TextIO, cast
 
 _GONE = {errno.EIO, errno.EPIPE}
@@ -106,16 +107,19 @@ def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
 def tell_while_slow(
     tell: Callable[[str], None], what: str, period_s: float = 5.0
 ) -> Iterator[None]:
-    """Say every few seconds that something is still going on, from a thread: the block may hang.
+    """Say every few seconds that something is still going on, and in which line of Python, from a
+    thread: the block may hang.
 
     >>> with tell_while_slow(tell, "Trying out CartPole-v1"):
     ...     probe()
     """
     is_over, began_s = threading.Event(), time.monotonic()
+    slow = threading.get_ident()
 
     def repeat() -> None:
         while not is_over.wait(period_s):
-            tell(f"{what}: no answer for {time.monotonic() - began_s:.0f} s.")
+            passed_s = time.monotonic() - began_s
+            tell(f"{what}: no answer for {passed_s:.0f} s, {_place_of(slow)}.")
 
     thread = threading.Thread(target=repeat, name="tell-while-slow", daemon=True)
     thread.start()
@@ -124,3 +128,10 @@ def tell_while_slow(
     finally:
         is_over.set()
         thread.join()
+
+
+def _place_of(thread: int) -> str:
+    """Return where a thread is now, such as "in step() of chase.py, line 12"."""
+    frame = sys._current_frames()[thread]
+    code = frame.f_code
+    return f"in {code.co_name}() of {Path(code.co_filename).name}, line {frame.f_lineno}"

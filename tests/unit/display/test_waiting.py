@@ -1,5 +1,6 @@
 """Sentences while something takes long before a run."""
 
+import re
 import threading
 
 import pytest
@@ -16,7 +17,27 @@ def test_an_environment_that_hangs_before_the_run_is_told():
 
     with tell_while_slow(tell, "Trying out mine:make", period_s=0.001):
         assert told.wait(30)
-    assert texts[0] == "Trying out mine:make: no answer for 0 s."
+    beginning = r"Trying out mine:make: no answer for 0 s, in \w+\(\) of \w+\.py, line \d+\."
+    assert re.fullmatch(beginning, texts[0]), texts
+
+
+def test_the_line_in_which_it_hangs_is_told():
+    told, texts = threading.Event(), []
+
+    def tell(text):
+        texts.append(text)
+        if "in step()" in text:
+            told.set()
+
+    def step():
+        for _ in range(3000):  # half a minute at most
+            if told.wait(0):
+                return
+            sum(range(100_000))
+
+    with tell_while_slow(tell, "x", period_s=0.001):
+        step()
+    assert any(" in step() of test_waiting.py, line " in text for text in texts)
 
 
 def test_what_is_quick_is_not_told_and_errors_pass():
