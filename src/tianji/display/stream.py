@@ -18,6 +18,9 @@ from typing import Any, Literal, TextIO, cast
 _GONE = {errno.EIO, errno.EPIPE}
 """Errors of a write to a closed terminal, or to a pipe without a reader."""
 
+SLOW_S = 5.0
+"""What takes longer than this is told, and again after as long."""
+
 Mode = Literal["auto", "live", "plain", "off"]
 
 
@@ -104,9 +107,7 @@ def tell_progress(mode: Mode = "auto") -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def tell_while_slow(
-    tell: Callable[[str], None], what: str, period_s: float = 5.0
-) -> Iterator[None]:
+def tell_while_slow(tell: Callable[[str], None], what: str) -> Iterator[None]:
     """Say every few seconds that something is still going on, and in which line of Python, from a
     thread: the block may hang.
 
@@ -117,7 +118,7 @@ def tell_while_slow(
     slow = threading.get_ident()
 
     def repeat() -> None:
-        while not is_over.wait(period_s):
+        while not is_over.wait(SLOW_S):
             passed_s = time.monotonic() - began_s
             tell(f"{what}: no answer for {passed_s:.0f} s, {_place_of(slow)}.")
 

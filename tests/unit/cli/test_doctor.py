@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tianji.cli.main import main
+from tianji.display import stream
 from tianji.envs.check import Finding
 from tianji.observe import doctor
 
@@ -32,6 +33,24 @@ def test_doctor_says_in_json_and_in_words_what_it_found(capfd: pytest.CaptureFix
         "disk",
     ):
         assert words in err
+
+
+def test_doctor_says_where_an_environment_hangs(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def waits(name: str, _keywords: object) -> list[Finding]:
+        seen = ""
+        for _ in range(3000):  # until it is told, and half a minute at most
+            if "no answer" in (seen := seen + capfd.readouterr().err):
+                return [Finding("ok", seen)]
+            sum(range(100_000))
+        return [Finding("error", f"nothing was told of {name}")]
+
+    monkeypatch.setattr("tianji.envs.check.check_environment", waits)
+    monkeypatch.setattr(stream, "SLOW_S", 0.001)
+    assert main(["doctor", "--json", "--env", "mine:Slow"]) == 0
+    said = json.loads(capfd.readouterr().out)["findings"][-1]["what"]
+    assert "Checking mine:Slow: no answer for 0 s, in " in said
 
 
 def test_doctor_checks_an_environment_when_asked(capfd: pytest.CaptureFixture[str]) -> None:

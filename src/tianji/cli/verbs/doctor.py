@@ -33,6 +33,7 @@ def doctor(
     env_kwargs
         Keyword arguments of the environment, as --env-kwargs.KEY VALUE.
     """
+    from tianji.display.stream import say, tell_while_slow
     from tianji.envs.check import check_environment, check_together
     from tianji.observe.doctor import check_machine
 
@@ -43,7 +44,8 @@ def doctor(
         for key, text in (env_kwargs or {}).items()
     }
     for name in env or ():
-        of_env = check_environment(name, keywords)
+        with tell_while_slow(say, f"Checking {name}"):
+            of_env = check_environment(name, keywords)
         _show(name, of_env)
         findings = [*findings, *of_env]
     if env is not None and len(env) > 1:
