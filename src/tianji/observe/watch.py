@@ -20,7 +20,10 @@ from tianji.records import (
 )
 from tianji.types import Clock
 
-WINDOW_S = 3.0
+WINDOW_S, LONGEST_WINDOW_S = 3.0, 60.0
+NUM_VERSIONS = 4
+"""Rates are over a few seconds, or as long as so many versions take: where a version takes seconds,
+experience comes in bursts, and there may be none in any three seconds."""
 Rows = dict[str, tuple[int, ...]]
 
 
@@ -53,7 +56,7 @@ class _Sample(NamedTuple):
 
 
 class Watch:
-    """Reads the gauges from time to time; rates are over the last few seconds."""
+    """Reads the gauges from time to time; rates are over the last seconds or versions."""
 
     def __init__(self, gauges: Gauges, now_ns: Clock = time.monotonic_ns) -> None:
         self._gauges = gauges
@@ -91,7 +94,7 @@ class Watch:
             self._forget_before(self._steady.at_ns)
         elif self._all_learn(self._first, sample):
             self._steady = sample
-        self._forget_before(sample.at_ns - int(WINDOW_S * 1e9))
+        self._forget_before(sample.at_ns - int(self._window_s(sample) * 1e9))
 
     def _all_learn(self, first: _Sample, now: _Sample) -> bool:
         """Return whether every learner has made an update since the first sample."""
@@ -99,6 +102,19 @@ class Watch:
             now.rows[learner][Gauge.UPDATES] > first.rows[learner][Gauge.UPDATES]
             for learner in self._names.learners
         )
+
+    def _window_s(self, now: _Sample) -> float:
+        """Return the seconds that rates are over. It follows the mean time of a version, not the
+        last ones: the rates of a run that stands still must fall at once."""
+        if self._steady is None:
+            return WINDOW_S
+        passed_s = (now.at_ns - self._steady.at_ns) / 1e9
+        versions = min(
+            now.rows[learner][Gauge.VERSION] - self._steady.rows[learner][Gauge.VERSION]
+            for learner in self._names.learners
+        )
+        few_s = NUM_VERSIONS * passed_s / versions if versions > 0 else 0.0
+        return min(max(WINDOW_S, few_s), LONGEST_WINDOW_S)
 
     def _seats(self) -> dict[str, Seat]:
         kinds, rows = self._gauges.kinds, self._gauges.rows

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.roles import TWO_ACTORS
 from tianji.channels.gauges import CARRIED, Activity, Gauge, Gauges
-from tianji.observe.watch import WINDOW_S, Watch
+from tianji.observe.watch import LONGEST_WINDOW_S, WINDOW_S, Watch
 from tianji.records import NOTHING_MEASURED
 
 S = 10**9
@@ -66,6 +66,35 @@ def test_rates_are_those_of_the_last_seconds(rig):
         rig.pass_s(WINDOW_S / 3)
         rig.add("actor-0", Gauge.STEPS, 1)
     assert rig.watch.now().measured["rates_per_s"]["produced"] == pytest.approx(1.0)
+
+
+def make_versions(rig, count, seconds):
+    """Versions that take so long, each with all of its 1,000 steps at its end."""
+    for _ in range(count):
+        for _ in range(10):
+            rig.pass_s(seconds / 10)
+        rig.add("actor-0", Gauge.STEPS, 1000)
+        rig.add("learner", Gauge.UPDATES, 8)
+        rig.add("learner", Gauge.VERSION, 1)
+
+
+def test_rates_of_long_versions_are_those_of_a_few_of_them(rig):
+    rig.watch.look()
+    make_versions(rig, 10, seconds=8.0)
+    for _ in range(20):
+        make_versions(rig, 1, seconds=8.0)
+        rate = rig.watch.now().measured["rates_per_s"]["produced"]
+        assert rate == pytest.approx(1000 / 8, rel=0.3)
+    make_versions(rig, 20, seconds=100.0)
+    assert rig.watch.now().measured["span_s"] <= LONGEST_WINDOW_S + 10.0
+
+
+def test_the_rates_of_a_run_that_stands_still_fall_within_the_last_seconds(rig):
+    rig.watch.look()
+    make_versions(rig, 100, seconds=0.5)
+    for _ in range(10):
+        rig.pass_s(WINDOW_S / 8)
+    assert rig.watch.now().measured["rates_per_s"]["produced"] == 0.0
 
 
 def test_a_look_after_a_long_pause_still_has_something_to_compare_with(rig):
