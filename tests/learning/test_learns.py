@@ -22,7 +22,7 @@ LIMITS = {
 }
 PRESETS = (
     "cartpole-ppo", "cartpole-dqn", "cartpole-apex", "cartpole-impala", "cartpole-a3c",
-    "cartpole-gorila", "acrobot-ppo",
+    "cartpole-gorila", "catch-pixels-dqn", "acrobot-ppo",
     "lunarlander-dqn", "hopper-ppo", "rennala-nigt", "malenia-nigt", "sync-nigt", "afedpg",
     "rennala-pg", "pendulum-sac",
     "acrobot-rennala-nigt", "hopper-rennala-nigt", "humanoid-rennala-nigt",
