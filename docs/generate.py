@@ -107,12 +107,12 @@ def others_table(kind: str) -> str:
 def trained_table() -> str:
     """How fast other systems learnt CartPole, beside one group of ours on such a machine."""
     from tianji.figures.files import read_data
-    from tianji.figures.groups.summary import PPO, by_groups, first_combine, points_of
+    from tianji.figures.groups.summary import PPO, by_groups, first_combine, timed_of
     from tianji.figures.peers import list_trained
     from tianji.wording import counted
 
     data = read_data("tianji-groups")
-    points = points_of(data, PPO)
+    points = timed_of(data, PPO)
     ours = by_groups(points, first_combine(points), lambda point: point["time_to_target_s"])
     seeds = str(len({point["seed"] for point in points}))
     cores = f"{counted(data['cores_per_group'], 'core')} ({data['machine']['cpu']})"

@@ -132,6 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     before = json.loads(out.read_text()) if out is not None and out.exists() else None
 
     commands = [*(before or {}).get("commands", []), facts["command"]]
+    earlier = (before or {}).get("commit")
+    if earlier and facts["commit"] not in earlier:
+        facts["commit"] = f"{earlier}, {facts['commit']} (from command {len(commands)} on)"
 
     def keep(data: Data) -> None:
         if out is not None:

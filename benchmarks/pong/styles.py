@@ -4,9 +4,9 @@
     taskset -c 0-3 python -m benchmarks.pong.styles --folder runs/styles --styles seed --seeds 2
     python -m benchmarks.pong.styles --quick
 
-The folder keeps a file for every run that has ended; a command makes only what is missing on the
-cores that it may use, and several commands may share a folder and a GPU. The table and the report
-show all runs of the folder. TianJi's own style is measured by `pairs`.
+The folder keeps a file for every run that has ended; a command makes only what is missing, on the
+cores that it may use. Several commands with other styles or seeds may share a folder and a GPU. The
+table and the report show all runs of the folder. TianJi's own style is measured by `pairs`.
 """
 
 from __future__ import annotations
@@ -65,9 +65,16 @@ def train(style: str, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     words = words_of(known, args.quick)
     contest = Contest((known.preset,), 60 * args.minutes, seed=seed, options=words)
     cores = len(os.sched_getaffinity(0))
-    data = run_contest(contest, args.folder / style)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=args.folder) as scratch:
+        data = run_contest(contest, Path(scratch))
     (point,) = data["points"]
-    others = {"style": style, "cores": cores, "gpu": data["gpu"], "machine": machine_facts()}
+    others = {
+        "style": style,
+        "minutes": args.minutes,
+        "cores": cores,
+        "gpu": data["gpu"],
+        "machine": machine_facts(),
+    }
     return {**point, **others}
 
 
@@ -81,12 +88,13 @@ def show(args: argparse.Namespace) -> int:
         summary, settled = run["summary"], run["settled"] or {}
         returns = summary["mean_return_100"], summary["best_mean_return_100"]
         rows.append([
-            run["style"], str(run["seed"]), str(run["cores"]), f"{summary['env_steps']:,}",
+            run["style"], str(run["seed"]), f"{run['minutes']:g}", str(run["cores"]),
+            f"{summary['env_steps']:,}",
             *("-" if value is None else f"{value:.1f}" for value in returns),
             f"{settled.get('steps_per_s', 0):,.0f}", f"{summary['lag_versions']['mean']:.2f}",
         ])  # fmt: skip
-    headers = ["style", "seed", "cores", "steps", "return", "best", "steps/s", "lag"]
-    report.table(f"Pong, {args.minutes:g} minutes of training", headers, rows)
+    headers = ["style", "seed", "minutes", "cores", "steps", "return", "best", "steps/s", "lag"]
+    report.table("Pong, training time in minutes", headers, rows)
     return report.finish()
 
 

@@ -14,7 +14,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import torch
@@ -87,13 +87,14 @@ class Recorded(Generic[P, Result]):
         return _Recording(inputs, graph, result)
 
 
-_recording = Lock()
+_recording = RLock()
 
 
 @contextmanager
 def without_collection() -> Iterator[None]:
     """Switch the garbage collector off: a graph that it frees during a recording spoils that
-    recording. The switch is one for the whole process, so threads take turns."""
+    recording. Threads take turns, because there is one switch for the whole process. What loses its
+    last reference is freed all the same."""
     with _recording:
         was_on = gc.isenabled()
         gc.disable()

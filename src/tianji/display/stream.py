@@ -8,18 +8,22 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import sysconfig
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal, TextIO, cast
 
 _GONE = {errno.EIO, errno.EPIPE}
 """Errors of a write to a closed terminal, or to a pipe without a reader."""
 
 SLOW_S = 5.0
-"""What takes longer than this is told, and again after as long."""
+"""Seconds before a slow step is reported, and between two reports."""
+_OURS, _PYTHONS = str(Path(__file__).parents[1]), sysconfig.get_path("stdlib")
 
 Mode = Literal["auto", "live", "plain", "off"]
 
@@ -132,7 +136,17 @@ def tell_while_slow(tell: Callable[[str], None], what: str) -> Iterator[None]:
 
 
 def _place_of(thread: int) -> str:
-    """Return where a thread is now, such as "in step() of chase.py, line 12"."""
-    frame = sys._current_frames()[thread]
+    """Return where a thread is now, such as "in step() of chase.py, line 12": in the innermost code
+    that is neither Python's own nor ours, because that is where to look."""
+    innermost = sys._current_frames()[thread]
+    frames = [frame for frame, _ in traceback.walk_stack(innermost)]
+    frame = next((frame for frame in frames if _is_theirs(frame)), innermost)
     code = frame.f_code
     return f"in {code.co_name}() of {Path(code.co_filename).name}, line {frame.f_lineno}"
+
+
+def _is_theirs(frame: FrameType) -> bool:
+    """Return whether code is neither Python's own nor ours."""
+    name = frame.f_code.co_filename
+    is_pythons = name.startswith((_PYTHONS, "<frozen")) and "site-packages" not in name
+    return not is_pythons and not name.startswith(_OURS)

@@ -22,8 +22,8 @@ from tianji.types import Clock
 
 WINDOW_S, LONGEST_WINDOW_S = 3.0, 60.0
 NUM_VERSIONS = 4
-"""Rates are over a few seconds, or as long as so many versions take: where a version takes seconds,
-experience comes in bursts, and there may be none in any three seconds."""
+"""Rates are over a few seconds, or over the last few versions where these take longer: experience
+comes in bursts then, and there may be none in any three seconds."""
 Rows = dict[str, tuple[int, ...]]
 
 
@@ -94,7 +94,9 @@ class Watch:
             self._forget_before(self._steady.at_ns)
         elif self._all_learn(self._first, sample):
             self._steady = sample
-        self._forget_before(sample.at_ns - int(self._window_s(sample) * 1e9))
+        self._forget_before(sample.at_ns - int(LONGEST_WINDOW_S * 1e9))
+        few = 0 if self._steady is None else NUM_VERSIONS
+        self._forget_before(sample.at_ns - int(WINDOW_S * 1e9), few)
 
     def _all_learn(self, first: _Sample, now: _Sample) -> bool:
         """Return whether every learner has made an update since the first sample."""
@@ -103,27 +105,23 @@ class Watch:
             for learner in self._names.learners
         )
 
-    def _window_s(self, now: _Sample) -> float:
-        """Return the seconds that rates are over. It follows the mean time of a version, not the
-        last ones: the rates of a run that stands still must fall at once."""
-        if self._steady is None:
-            return WINDOW_S
-        passed_s = (now.at_ns - self._steady.at_ns) / 1e9
-        versions = min(
-            now.rows[learner][Gauge.VERSION] - self._steady.rows[learner][Gauge.VERSION]
-            for learner in self._names.learners
-        )
-        few_s = NUM_VERSIONS * passed_s / versions if versions > 0 else 0.0
-        return min(max(WINDOW_S, few_s), LONGEST_WINDOW_S)
-
     def _seats(self) -> dict[str, Seat]:
         kinds, rows = self._gauges.kinds, self._gauges.rows
         return {name: Seat(kinds[name], row[Gauge.THREAD_ID]) for name, row in rows.items()}
 
-    def _forget_before(self, at_ns: int) -> None:
-        """Two samples stay, however old, so that there is something to compare."""
+    def _forget_before(self, at_ns: int, num_versions: int = 0) -> None:
+        """Forget older samples, but keep what shows so many versions of every learner. Two samples
+        stay, however old, so that there is something to compare."""
         while len(self._samples) > 2 and self._samples[1].at_ns <= at_ns:
+            if num_versions and self._versions_since(self._samples[1]) < num_versions:
+                return
             self._samples.popleft()
+
+    def _versions_since(self, sample: _Sample) -> int:
+        """Return the versions of the slowest learner between a sample and the last one."""
+        first, last = sample.rows, self._samples[-1].rows
+        learners = self._names.learners
+        return min(last[name][Gauge.VERSION] - first[name][Gauge.VERSION] for name in learners)
 
     def _sample(self) -> _Sample:
         at_ns = self._now_ns()
@@ -139,7 +137,7 @@ class Watch:
         return _Sample(at_ns, rows, core_ns, no_core_ns, self._parked_ns)
 
     def now(self) -> Seen:
-        """Return rates, shares and where the time went, over the last few seconds."""
+        """Return rates, shares and where the time went, over the last seconds or versions."""
         if not self._samples:
             return Seen(NOTHING_MEASURED, NOTHING_GATHERED)
         return _between(self._names, self._samples[0], self._samples[-1])

@@ -176,7 +176,14 @@ def test_what_a_folder_of_styles_has_is_not_trained_again(tmp_path, monkeypatch,
         trained.append((style, seed))
         summary = {"env_steps": 1000, "mean_return_100": -20.5, "best_mean_return_100": None,
                    "lag_versions": {"mean": 1.0}}  # fmt: skip
-        return {"style": style, "seed": seed, "cores": 5, "summary": summary, "settled": None}
+        return {
+            "style": style,
+            "seed": seed,
+            "minutes": 8.0,
+            "cores": 5,
+            "summary": summary,
+            "settled": None,
+        }
 
     monkeypatch.setattr(styles, "train", train)
     words = ["--folder", str(tmp_path / "kept"), "--out", str(tmp_path / "report.json"), "--styles"]

@@ -19,7 +19,7 @@ def test_an_environment_that_hangs_before_the_run_is_told(monkeypatch):
 
     with tell_while_slow(tell, "Trying out mine:make"):
         assert told.wait(30)
-    beginning = r"Trying out mine:make: no answer for 0 s, in \w+\(\) of \w+\.py, line \d+\."
+    beginning = r"Trying out mine:make: no answer for \d+ s, in \w+\(\) of \w+\.py, line \d+\."
     assert re.fullmatch(beginning, texts[0]), texts
 
 
@@ -33,10 +33,7 @@ def test_the_line_in_which_it_hangs_is_told(monkeypatch):
             told.set()
 
     def step():
-        for _ in range(3000):  # half a minute at most
-            if told.wait(0):
-                return
-            sum(range(100_000))
+        assert told.wait(30)  # the lock is Python's own code; whose it is, is ours
 
     with tell_while_slow(tell, "x"):
         step()

@@ -107,6 +107,7 @@ def group_run(preset, groups, combine, seed):
     seconds = [0.0, 5.0 / groups, (10.0 + seed) / groups]
     return {
         "preset": preset, "groups": groups, "combine": combine, "seed": seed, "cores": groups,
+        "seconds": 12.0,
         "rates": {"received": 10_000.0 * groups, "trained": 40_000.0 * groups},
         "lag_versions": 1.0, "time_to_target_s": seconds[-1], "env_steps": 100_000,
         "curve": {"seconds": seconds, "steps": [0, 50_000, 100_000], "return": [20, 100, 300]},

@@ -69,32 +69,49 @@ def test_rates_are_those_of_the_last_seconds(rig):
 
 
 def make_versions(rig, count, seconds):
-    """Versions that take so long, each with all of its 1,000 steps at its end."""
+    """Versions that take so long, each with all of its 1,000 steps at its end; yield each look."""
     for _ in range(count):
-        for _ in range(10):
-            rig.pass_s(seconds / 10)
         rig.add("actor-0", Gauge.STEPS, 1000)
         rig.add("learner", Gauge.UPDATES, 8)
         rig.add("learner", Gauge.VERSION, 1)
+        for _ in range(10):
+            rig.pass_s(seconds / 10)
+            yield rig.watch.now().measured
 
 
-def test_rates_of_long_versions_are_those_of_a_few_of_them(rig):
+@pytest.mark.parametrize("seconds", [2.0, 5.0, 12.0])
+def test_rates_of_long_versions_are_those_of_the_last_few(rig, seconds):
     rig.watch.look()
-    make_versions(rig, 10, seconds=8.0)
-    for _ in range(20):
-        make_versions(rig, 1, seconds=8.0)
-        rate = rig.watch.now().measured["rates_per_s"]["produced"]
-        assert rate == pytest.approx(1000 / 8, rel=0.3)
-    make_versions(rig, 20, seconds=100.0)
-    assert rig.watch.now().measured["span_s"] <= LONGEST_WINDOW_S + 10.0
+    for number, seen in enumerate(make_versions(rig, 30, seconds)):
+        if number >= 40:
+            assert seen["rates_per_s"]["produced"] == pytest.approx(1000 / seconds, rel=0.3)
+            assert seen["span_s"] <= LONGEST_WINDOW_S + seconds
+        elif number >= 10:
+            assert seen["rates_per_s"]["produced"] >= 0.4 * 1000 / seconds, "no gap at the start"
 
 
-def test_the_rates_of_a_run_that_stands_still_fall_within_the_last_seconds(rig):
+def test_rates_follow_versions_that_become_longer(rig):
     rig.watch.look()
-    make_versions(rig, 100, seconds=0.5)
+    for _ in make_versions(rig, 300, 1.0):
+        pass
+    for number, seen in enumerate(make_versions(rig, 20, 8.0)):
+        if number >= 40:
+            assert seen["rates_per_s"]["produced"] == pytest.approx(1000 / 8, rel=0.3)
+
+
+def test_no_window_is_longer_than_a_minute(rig):
+    rig.watch.look()
+    *_, seen = make_versions(rig, 10, 100.0)
+    assert LONGEST_WINDOW_S <= seen["span_s"] <= LONGEST_WINDOW_S + 10.0
+
+
+def test_the_rates_of_a_run_that_stands_still_fall_to_those_of_a_few_versions(rig):
+    rig.watch.look()
+    *_, seen = make_versions(rig, 1000, 0.05)
+    assert seen["rates_per_s"]["produced"] == pytest.approx(20_000, rel=0.01)
     for _ in range(10):
-        rig.pass_s(WINDOW_S / 8)
-    assert rig.watch.now().measured["rates_per_s"]["produced"] == 0.0
+        rig.pass_s(1.0)
+    assert rig.watch.now().measured["rates_per_s"]["produced"] < 0.03 * 20_000
 
 
 def test_a_look_after_a_long_pause_still_has_something_to_compare_with(rig):
@@ -235,6 +252,7 @@ def test_the_whole_run_begins_with_its_first_version(rig):
     rig.pass_s(1)
     for _ in range(10):
         rig.add("actor-0", Gauge.STEPS, 20)
+        rig.add("learner", Gauge.VERSION, 2)
         rig.pass_s(1)
     whole = rig.watch.whole().measured
     assert whole["span_s"] == 10.0

@@ -18,9 +18,10 @@ from tianji.buffer.stores.rings import MakeObservations
 from tianji.devices.waits import WAITS, Download, make_event
 from tianji.types import Array, Field
 
-MOST_STAGED = 16
-"""Blocks of rows that may be on their way to the GPU at once. The learner waits once for each
-version, and a version takes in a few unrolls: only a GPU that is far behind makes a writer wait."""
+MOST_STAGED = 8
+"""Blocks of rows that may be on their way to the GPU at once, in pinned memory. The learner waits
+once for each version, after which all are free; a writer waits only where a version takes in more
+of them."""
 
 
 class DeviceObservations:

@@ -49,7 +49,8 @@ def doctor(
         _show(name, of_env)
         findings = [*findings, *of_env]
     if env is not None and len(env) > 1:
-        together = check_together(tuple(env), keywords)
+        with tell_while_slow(say, f"Checking {', '.join(env)}"):
+            together = check_together(tuple(env), keywords)
         _show("Together", together)
         findings = [*findings, *together]
     failed = any(finding.level == "error" for finding in findings)

@@ -50,7 +50,7 @@ def status(run: str) -> Outcome:
 
 
 def _at_rest(record: Metrics) -> Metrics:
-    """Return the last record of a run that has ended, in which no role does anything now."""
+    """Return the last record of a run that has ended, without the activities of its roles."""
     return {**record, "activity": {}}
 
 

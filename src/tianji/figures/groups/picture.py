@@ -23,6 +23,7 @@ from tianji.figures.groups.summary import (
     rate_of,
     rated_of,
     simulated_of,
+    timed_of,
 )
 from tianji.figures.paper.numbers import NODES
 from tianji.figures.peers import fastest, trained_beside
@@ -47,7 +48,7 @@ def draw_final_times(data: Data) -> Figure:
     figure = style.new_figure(13.0, 5.4, "More groups: time to a return of 300, and throughput")
     left, middle, right = figure.subplots(1, 3)
     for axes, preset in ((left, PPO), (middle, DQN)):
-        _draw_times(axes, points_of(data, preset), NAMES[preset])
+        _draw_times(axes, timed_of(data, preset), NAMES[preset])
     _draw_peers(left, data)
     left.set_ylabel(f"seconds to a mean return of {data['target']:g}")
     _draw_rates(right, data, DQN, "trained")
@@ -102,7 +103,7 @@ def draw_groups(data: Data) -> Figure:
 
 
 def _where(data: Data, points: Sequence[Point]) -> str:
-    """Say where these points come from."""
+    """Say on what machine these points were measured, and how many runs they are."""
     machine = data["machine"]
     cores = counted(data["cores_per_group"], "core")
     runs = counted(len({point["seed"] for point in points}), "run")

@@ -1,8 +1,8 @@
 """The runs behind figures 4 (c), 4 (d) and 6 (c): one to several groups on one machine, for real,
 and more machines of its kind, simulated.
 
-Runs are `tianji train` in processes of their own, each for the same time: rates are those after the
-first third, and the time to the target is read from the curve. Step sizes do not fall meanwhile.
+Runs are `tianji train` in processes of their own, each for the same time: rates are those from the
+first third on, and the time to the target is read from the curve. Step sizes do not fall meanwhile.
 Unconnected copies (separate commands at the same time, each on the cores of one group) show what
 the connection costs. Numbers of groups that fit on the machine together run at the same time, each
 on cores of its own; contestants take turns, so that other load meets all alike.
@@ -22,11 +22,12 @@ from tianji.config.machine import Machine, read_machine
 from tianji.config.overrides import make_config
 from tianji.config.run import Combine, RunConfig
 from tianji.costs.profile import Profile
-from tianji.errors import UsageError
+from tianji.errors import TianjiError, UsageError
 from tianji.figures.commands import CommandRun, only_on, train_on
 from tianji.figures.files import Data, Point
 from tianji.planning.groups import divide
 from tianji.records import Metrics, roles_of
+from tianji.wording import listed
 
 Way: TypeAlias = Combine | Literal["copies"]
 COMBINES: tuple[Combine, ...] = ("average", "gossip", "gradients")
@@ -87,7 +88,14 @@ def run_groups(
         **{name: [] for name in ("points", "copies", "simulated", "simulated_here")},
         **(before or {}),
     }
-    made = {(p["preset"], p["combine"], p["seed"]) for p in (*facts["points"], *facts["copies"])}
+    rated = [p for p in (*facts["points"], *facts["copies"]) if "rates" in p]
+    if other := {p["seconds"] for p in rated} - {asked.seconds}:
+        raise UsageError(
+            f"The runs that were kept take {listed([f'{s:g}' for s in sorted(other)])} s, and not "
+            f"{asked.seconds:g}: their figures cannot be compared. Ask for the same, or keep these "
+            "runs elsewhere."
+        )
+    made = {(p["preset"], p["combine"], p["seed"]) for p in rated}
     simulated = {(p["preset"], p["combine"], p["seed"]) for p in facts["simulated_here"]}
     for seed, task in itertools.product(asked.seeds, asked.tasks):
         missing = [way for way in asked.combines if (task, way, seed) not in simulated]
@@ -172,6 +180,7 @@ def _point(task: str, way: Way, seed: int, seconds: float, runs: Sequence[Comman
         "groups": len(runs),
         "combine": way,
         "seed": seed,
+        "seconds": seconds,
         "rates": {name: sum(rate[name] for rate in rates) for name in rates[0]},
         "lag_versions": runs[0].summary["lag_versions"]["mean"],
         "updates": sum(run.summary["updates"] for run in runs),
@@ -208,9 +217,12 @@ def reached(shown: Mapping[str, Sequence[float]]) -> float | None:
 def settled(records: Sequence[Mapping[str, Any]], seconds: float) -> dict[str, float]:
     """Return received and trained steps per second from the first third of a run to its time limit.
 
-    After the limit a run ends, which takes several groups a quarter of a second: they finish what
-    they have begun, and save."""
+    received is counted between two records; trained is the mean of the rates that the records have,
+    which reach back some seconds. After the limit a run ends, which takes several groups a quarter
+    of a second: they finish what they have begun, and save."""
     late = [r for r in records if SETTLED_SHARE * seconds < r["wall_s"] <= seconds]
+    if len(late) < 2:
+        raise TianjiError(f"A run of {seconds:g} s has no two records in its last two thirds.")
     first, last = late[0], late[-1]
     span_s = last["wall_s"] - first["wall_s"]
     trained = (r["rates_per_s"]["trained"] for r in late[1:])

@@ -18,9 +18,16 @@ def points_of(data: Data, preset: str) -> list[Point]:
 
 
 def rated_of(data: Data, preset: str) -> list[Point]:
-    """Return the points that have rates: in the first turns the end of a run counted too, so that
-    they kept their curves and times alone."""
+    """Return the points that have rates. Those of the first turns also counted the end of each run,
+    so only their curves and times were kept."""
     return [point for point in points_of(data, preset) if "rates" in point]
+
+
+def timed_of(data: Data, preset: str) -> list[Point]:
+    """Return the points of the longest runs: shorter ones end before slow ones reach the target."""
+    points = points_of(data, preset)
+    longest = max(point["seconds"] for point in points)
+    return [point for point in points if point["seconds"] == longest]
 
 
 def combines_of(points: Sequence[Point]) -> list[str]:

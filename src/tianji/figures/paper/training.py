@@ -13,10 +13,10 @@ from tianji.figures.groups.summary import (
     by_groups,
     first_combine,
     median,
-    points_of,
     rate_of,
     rated_of,
     simulated_of,
+    timed_of,
 )
 from tianji.figures.paper.record import times, where
 from tianji.figures.peers import fastest, trained_beside
@@ -119,7 +119,7 @@ def times_by_groups(data: Data) -> str:
 
 
 def _times(data: Data, preset: str, name: str) -> str:
-    points = points_of(data, preset)
+    points = timed_of(data, preset)
     combine = first_combine(points)
     found = by_groups(points, combine, itemgetter("time_to_target_s"))
     said = [f"{found[count][1]:.1f} s with {counted(count, 'group')}" for count in found]

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.figures.made_up import groups_data, hosts_data, link_data
 from tianji.cli.main import main
 from tianji.config.machine import Machine
-from tianji.errors import UsageError
+from tianji.errors import TianjiError, UsageError
 from tianji.figures import catalogue
 from tianji.figures.catalogue import FIGURES
 from tianji.figures.commands import CommandRun
@@ -101,6 +101,8 @@ def test_rates_are_those_from_the_first_third_to_the_time_limit():
          "rates_per_s": {"trained": 400.0 * (5 < s < 13)}}
         for s in range(15)
     ]  # fmt: skip
+    with pytest.raises(TianjiError, match="no two records"):
+        settled(records[:6], 12.5)
     found = settled(records, 12.5)
     assert found == {"received": pytest.approx(100), "trained": pytest.approx(400)}
 
@@ -137,7 +139,8 @@ def test_copies_and_groups_take_turns_and_what_was_kept_is_not_run_again(monkeyp
 
     def run(task, shares, way, seed, asked):
         made.append((len(shares), way))
-        return {"preset": task, "combine": way, "seed": seed}
+        kept = {"seconds": asked.seconds, "rates": {}}
+        return {"preset": task, "combine": way, "seed": seed, **kept}
 
     monkeypatch.setattr(runs, "simulate", simulate)
     monkeypatch.setattr(runs, "_run", run)
@@ -150,6 +153,12 @@ def test_copies_and_groups_take_turns_and_what_was_kept_is_not_run_again(monkeyp
     data = run_groups(GroupRuns(**{**asdict(asked), "seeds": (2,)}), before=data)
     assert made[-2:] == [(2, "gossip"), (2, "copies")], "the other order in every second turn"
     assert [row["seed"] for row in data["simulated_here"]] == [1, 2], "one for each turn"
+    with pytest.raises(UsageError, match="kept take 12 s, and not 5"):
+        run_groups(GroupRuns(**{**asdict(asked), "seconds": 5.0}), before=data)
+    data["points"][0].pop("rates")
+    made.clear()
+    run_groups(asked, before=data)
+    assert made == [(2, "gossip")], "rates of the first way to count them are measured again"
 
 
 def test_rates_of_copies_add_up_and_each_has_a_seed_of_its_own(monkeypatch):
