@@ -54,7 +54,7 @@ from tianji.programs.one_group import program_for
 from tianji.records import GatherRule, Summary, SummaryFacts
 from tianji.reports import Event
 from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
-from tianji.run_folder.paths import CONFIG_FILE, RUNS, new_run_dir
+from tianji.run_folder.paths import CONFIG_FILE, RUNS, check_name_is_free, new_run_dir
 from tianji.trace.spans import SPANS_FOLDER
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def train_config(
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
     check_groups(config)
+    check_name_is_free(config, base)
     called = load_callbacks(config.callbacks, callbacks)
     with open_hosts(config) as hosts:
         machine, agents_each = _place_of(hosts)

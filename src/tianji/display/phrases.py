@@ -5,7 +5,6 @@ How far it is and how long it will take, how it ended, and what it waits for.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from tianji.records import Metrics, StoppedBecause, Summary
@@ -52,22 +51,21 @@ def short_env_name(env: str) -> str:
     return env.rpartition(":")[2]
 
 
-RATE_WINDOW = 20
-"""Records over which the time left is estimated; at two a second, the last ten seconds."""
-
-
 class Outlook:
     """Takes every record of a run, or its first return and its newest record."""
 
     def __init__(self, config: RunConfig, first_return: float | None = None) -> None:
         self._config = config
-        self._recent: deque[tuple[float, int]] = deque(maxlen=RATE_WINDOW)
+        self._newest: Metrics | None = None
+        self._is_going_on = False
+        """There were two records: one may be the last of a run that is over."""
         self._first_return = first_return
         self._return: float | None = None
         self.best_return: float | None = None
 
     def update(self, record: Metrics) -> None:
-        self._recent.append((record["wall_s"], record["env_steps"]))
+        self._is_going_on = self._newest is not None
+        self._newest = record
         self._return = record["mean_return_100"]
         if self._return is None:
             return
@@ -77,14 +75,14 @@ class Outlook:
         self.best_return = max(value for value in known if value is not None)
 
     def left_s(self) -> float | None:
-        """Return the seconds to the nearest limit, at the recent rate; None with one record."""
-        if len(self._recent) < 2:
+        """Return the seconds to the nearest limit, at the rate of the newest record; None with one
+        record."""
+        record, config = self._newest, self._config
+        if record is None or not self._is_going_on:
             return None
-        (first_s, first_steps), (last_s, last_steps) = self._recent[0], self._recent[-1]
-        limits = [] if self._config.max_wall_s is None else [self._config.max_wall_s - last_s]
-        if last_s > first_s and last_steps > first_steps:
-            rate = (last_steps - first_steps) / (last_s - first_s)
-            limits.append((self._config.max_env_steps - last_steps) / rate)
+        limits = [] if config.max_wall_s is None else [config.max_wall_s - record["wall_s"]]
+        if rate := record["rates_per_s"]["received"]:
+            limits.append((config.max_env_steps - record["env_steps"]) / rate)
         return max(0.0, min(limits)) if limits else None
 
     def return_share(self) -> float | None:

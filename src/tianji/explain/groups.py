@@ -11,9 +11,11 @@ SLOW = 0.1
 
 
 def wait_for_each_other(account: Account) -> bool:
-    """Return whether the learners have batches most of the time, and wait for other groups."""
+    """Return whether the learners do little else than their updates and waiting for each other, or
+    wait for each other more than half of the time."""
     learner = account.learner
-    return learner.busy < LIMIT <= learner.busy + learner.waits.get("others", 0.0)
+    waiting = learner.waits.get("others", 0.0)
+    return learner.busy < LIMIT and (learner.busy + waiting >= LIMIT or waiting > 1 / 2)
 
 
 def groups_sentence(account: Account) -> str:

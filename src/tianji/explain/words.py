@@ -21,7 +21,7 @@ from tianji.wording import listed, on_clock, to_percent, to_seconds
 
 LIMIT = 0.85
 """A side that works this share of the time sets the pace; the rest is hand-over and noise."""
-NOTHING_YET = "There is nothing to explain yet: no role has done any work."
+NOTHING_YET = "There is nothing to explain yet: too little has been done."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,13 @@ def _is_worth_telling(share: float, span_s: float) -> bool:
 def parts_sentences(account: Account, path: CriticalPath) -> str:
     """Say what the busy time of the limiting side, or of both sides, consists of."""
     who = "actor spends its" if account.num_actors == 1 else "actors spend their"
-    actors = f"The {who} busy time on {_parts(account.actors)}."
-    learner = f"The learner spends its busy time on {_parts(account.learner)}."
+    parts = _parts(account.actors), _parts(account.learner)
+    actors = f"The {who} busy time on {parts[0]}." if parts[0] else ""
+    learner = f"The learner spends its busy time on {parts[1]}." if parts[1] else ""
     if path == "actors":
         return actors
-    return f"{actors} {learner}" if path in ("both", "neither", "inference") else learner
+    both = f"{actors} {learner}".strip()
+    return both if path in ("both", "neither", "inference") else learner
 
 
 def _parts(side: Side) -> str:

@@ -87,7 +87,8 @@ class Account:
 
 
 def to_account(record: Metrics) -> Account | None:
-    """Return None where no role has worked yet."""
+    """Return None where too little has been done to say anything: no role has worked, or nothing
+    was produced and the learner is not why."""
     span_s, worked = record["span_s"], record["worked_s"]
     actors, learners = roles_of(record, "actor"), roles_of(record, "learner")
     if span_s < LEAST_S or not worked or not actors or not learners:
@@ -97,6 +98,8 @@ def to_account(record: Metrics) -> Account | None:
     sampling = _side(record, actors, span_s, threads)
     training = _side(record, learners, span_s, len(learners))
     if sampling.busy + training.busy < NO_WORK:
+        return None
+    if not record["rates_per_s"]["produced"] and training.busy < 1 / 2:
         return None
     # Saving keeps the learner from updates, and no other role can help: it counts as work.
     parts = {**training.parts, "saving": training.waits.get("saving", 0.0)}

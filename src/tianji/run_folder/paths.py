@@ -74,6 +74,15 @@ def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:
     return new_folder(config.run, default_run_name(config), base)
 
 
+def check_name_is_free(config: RunConfig, base: Path = RUNS) -> None:
+    """Refuse a name that is taken before anything is measured. Another run may still be quicker."""
+    if config.run is None:
+        return
+    _check_name(config.run, base)
+    if (folder := base / config.run).is_dir():
+        raise _is_taken(folder)
+
+
 def new_seeds_dir(config: RunConfig, num_seeds: int, base: Path = RUNS) -> Path:
     """Make the folder of several runs that differ only in their seed."""
     return new_folder(config.run, f"{_name_without_seed(config)}-{num_seeds}-seeds", base)
@@ -108,11 +117,15 @@ def _name_without_seed(config: RunConfig) -> str:
     return "-".join(words)
 
 
-def _make_named(name: str, base: Path) -> Path:
+def _check_name(name: str, base: Path) -> None:
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise UsageError(
             f"run = {name!r}: must be the name of a folder under '{base}/', not a path."
         )
+
+
+def _make_named(name: str, base: Path) -> Path:
+    _check_name(name, base)
     folder = base / name
     if _made(folder):
         return folder
@@ -121,7 +134,12 @@ def _make_named(name: str, base: Path) -> Path:
             f"Cannot make the run folder '{folder}': it is {_what_is_there(folder)}. Choose "
             "another name with --run."
         )
-    raise UsageError(
+    raise _is_taken(folder)
+
+
+def _is_taken(folder: Path) -> UsageError:
+    name = folder.name
+    return UsageError(
         f"Run '{name}' exists. Continue it with `tianji resume {shlex.quote(name)}`, or choose "
         "another name with --run."
     )

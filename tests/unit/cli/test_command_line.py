@@ -271,7 +271,7 @@ def test_a_run_of_several_ranks_is_resumed_with_as_many(capsys, monkeypatch, eng
     assert " tianji eval one evaluate" in shown and "... tianji eval" not in shown
 
 
-def test_video_is_offered_only_where_something_renders(capsys):
+def test_video_is_offered_only_where_something_renders(capsys, monkeypatch):
     show_closing({**SUMMARY, "can_be_filmed": False})
     shown = unwrapped(capsys.readouterr().err)
     assert "tianji eval one evaluate the policy" in shown and "--video" not in shown
@@ -279,6 +279,9 @@ def test_video_is_offered_only_where_something_renders(capsys):
     assert "tianji eval one --video evaluate the policy and film it" in unwrapped(
         capsys.readouterr().err
     )
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)  # as if it were not installed
+    show_closing({**SUMMARY, "can_be_filmed": True})
+    assert "--video" not in unwrapped(capsys.readouterr().err)
 
 
 def test_an_environment_of_your_own_is_offered_only_to_those_who_have_not_used_one(capsys):

@@ -159,20 +159,27 @@ def test_a_record_with_nothing_in_it_can_be_drawn():
     assert draw(NO_METRICS)
 
 
+def at_rate(received, **values):
+    record = make_record(**values)
+    return record | {"rates_per_s": record["rates_per_s"] | {"received": received}}
+
+
 def test_the_time_left_follows_the_recent_rate_and_the_nearer_limit():
     steady = Outlook(make_config())
     assert steady.left_s() is None
-    for second in range(40):
-        rate = 1_000 if second < 15 else 10_000
-        steady.update(make_record(wall_s=float(second), env_steps=rate * second))
-    assert steady.left_s() == pytest.approx((1_000_000 - 390_000) / 10_000)
+    steady.update(at_rate(0.0, env_steps=0))  # a run that is resumed: its steps are not known yet
+    assert steady.left_s() is None
+    steady.update(at_rate(1_000.0, env_steps=300_000))
+    assert steady.left_s() == pytest.approx(700.0)
+    steady.update(at_rate(10_000.0, env_steps=390_000))
+    assert steady.left_s() == pytest.approx(61.0)
 
     limited = Outlook(make_config(max_wall_s=60.0))
-    limited.update(make_record(wall_s=50.0, env_steps=1))
+    limited.update(at_rate(10.0, wall_s=50.0, env_steps=1))
     assert limited.left_s() is None, "one record has no rate, and its run may be over"
-    limited.update(make_record(wall_s=51.0, env_steps=500_001))
-    assert limited.left_s() == pytest.approx(1.0, rel=1e-3)
-    limited.update(make_record(wall_s=59.9, env_steps=500_002))
+    limited.update(at_rate(499_999.0, wall_s=51.0, env_steps=500_001))
+    assert limited.left_s() == pytest.approx(1.0)
+    limited.update(at_rate(1.0, wall_s=59.9, env_steps=500_002))
     assert limited.left_s() == pytest.approx(0.1)
 
 

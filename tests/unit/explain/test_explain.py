@@ -225,11 +225,23 @@ def test_a_long_time_is_told_without_digits():
         make_record(span_s=0.0),
         make_record(0.0, 0.0),
         {**NO_METRICS, "span_s": 3.0},
+        make_record(0.0, 0.04, rates_per_s=NO_RATES),
     ],
 )
 def test_without_an_account_of_times_there_is_nothing_to_explain(record):
     found = told(record, make_plan(promised=1.0))
     assert (found.critical_path, found.sentences) == (None, (NOTHING_YET,))
+
+
+def test_a_learner_that_works_is_the_bottleneck_although_nothing_is_produced():
+    record = make_record(0.0, 1.0, rates_per_s={**NO_RATES, "trained": 100.0})
+    assert told(record).critical_path == "learner"
+
+
+def test_a_side_that_did_nothing_worth_telling_has_no_sentence():
+    found = told(make_record(0.0, 0.5))
+    assert not any("time on ." in sentence for sentence in found.sentences)
+    assert any(sentence.startswith("The learner spends") for sentence in found.sentences)
 
 
 def test_a_record_without_processes_is_explained_all_the_same():
@@ -342,6 +354,7 @@ def test_the_group_that_the_others_wait_for_is_named():
 def test_learners_that_work_or_lack_batches_are_not_the_groups_fault():
     assert told(joined([0.1, 0.1], learner=0.88)).critical_path == "learner"
     assert told(joined([0.3, 0.3])).critical_path == "neither"
+    assert told(joined([0.62, 0.6], learner=0.12)).critical_path == "groups"
     assert told(joined([0.55, 0.5], actors=0.95)).critical_path == "actors"
 
 

@@ -7,7 +7,14 @@ import pytest
 
 from tianji.config.overrides import make_config
 from tianji.errors import UsageError
-from tianji.run_folder.paths import default_run_name, find_run, list_runs, new_run_dir
+from tianji.run import train_config
+from tianji.run_folder.paths import (
+    check_name_is_free,
+    default_run_name,
+    find_run,
+    list_runs,
+    new_run_dir,
+)
 
 
 def make_run(base: Path, name: str, age_s: int = 0) -> Path:
@@ -63,10 +70,21 @@ def test_a_given_name_is_never_used_twice(tmp_path: Path) -> None:
         new_run_dir(config, tmp_path)
 
 
+def test_a_name_that_is_taken_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path, "mine")
+    monkeypatch.setattr("tianji.run.plan_groups", pytest.fail)
+    with pytest.raises(UsageError, match=r"Run 'mine' exists\. .*tianji resume mine"):
+        train_config(make_config("cartpole-ppo", run="mine"), base=tmp_path)
+
+
 @pytest.mark.parametrize("name", ["", "..", "a/b"])
 def test_a_path_is_no_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="must be the name of a folder"):
-        new_run_dir(make_config(None, run=name), tmp_path)
+    config = make_config(None, run=name)
+    for refuse in (new_run_dir, check_name_is_free):
+        with pytest.raises(UsageError, match="must be the name of a folder"):
+            refuse(config, tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

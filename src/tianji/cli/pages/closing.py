@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import shlex
 from collections.abc import Sequence
@@ -106,7 +107,7 @@ def _next_things(summary: Summary) -> dict[str, str]:
         return {f"tianji doctor {words}": "look for the cause"} | resume
     if summary["checkpoint"] is None:
         return resume
-    video = " --video" * bool(summary["can_be_filmed"])
+    video = " --video" * bool(summary["can_be_filmed"] and _has_video())
     lines = {
         f"tianji eval {name}{video}": "evaluate the policy" + " and film it" * bool(video),
         f"tianji export {name}": "write the policy as ONNX",
@@ -114,6 +115,11 @@ def _next_things(summary: Summary) -> dict[str, str]:
     if summary["env"] == RunConfig.model_fields["env"].default:
         lines["tianji train --env YOUR-ENV"] = "train on an environment of your own"
     return lines if summary["stopped_because"] == "target_reached" else lines | resume
+
+
+def _has_video() -> bool:
+    """Return whether the extra `video` is installed: what is suggested must work."""
+    return importlib.util.find_spec("imageio_ffmpeg") is not None
 
 
 def _raised(summary: Summary) -> str:

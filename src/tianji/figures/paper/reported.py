@@ -119,7 +119,7 @@ REPORTED: dict[str, Reported] = {
         f"{NO_NUMBERS}",
         training.rates_by_groups,
         "Groups that average or gossip their parameters grow linearly in the simulation, as in "
-        "the paper. Groups that add up gradients do not: every update waits for all of them. "
+        "the paper. Groups that add up gradients are not drawn: there, every update waits for all. "
         "Real points are filled, simulated ones hollow; both stand at the same number of groups.",
     ),
     "tianji-6d": Reported(
