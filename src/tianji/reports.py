@@ -123,6 +123,7 @@ EventKind: TypeAlias = Literal[
     "callback_failed",
     "error",
     "restart",
+    "silent",
     "env_failure",
     "folder_lost",
 ]

@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal, TextIO, cast
 
 _GONE = {errno.EIO, errno.EPIPE}
@@ -136,17 +135,23 @@ def tell_while_slow(tell: Callable[[str], None], what: str) -> Iterator[None]:
 
 
 def _place_of(thread: int) -> str:
-    """Return where a thread is now, such as "in step() of chase.py, line 12": in the innermost code
-    that is neither Python's own nor ours, because that is where to look."""
+    """Return where a thread is now: in the innermost code that is neither Python's own nor ours,
+    because that is where to look."""
     innermost = sys._current_frames()[thread]
     frames = [frame for frame, _ in traceback.walk_stack(innermost)]
-    frame = next((frame for frame in frames if _is_theirs(frame)), innermost)
-    code = frame.f_code
-    return f"in {code.co_name}() of {Path(code.co_filename).name}, line {frame.f_lineno}"
+    frame = next((one for one in frames if is_theirs(one.f_code.co_filename)), innermost)
+    return place_in_words(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno)
 
 
-def _is_theirs(frame: FrameType) -> bool:
-    """Return whether code is neither Python's own nor ours."""
-    name = frame.f_code.co_filename
-    is_pythons = name.startswith((_PYTHONS, "<frozen")) and "site-packages" not in name
-    return not is_pythons and not name.startswith(_OURS)
+def is_theirs(file: str) -> bool:
+    """Return whether code in this file is neither Python's own nor ours."""
+    is_pythons = file.startswith((_PYTHONS, "<")) and "site-packages" not in file
+    return not is_pythons and not file.startswith(_OURS)
+
+
+def place_in_words(function: str, file: str, line: int) -> str:
+    """
+    >>> place_in_words("step", "/me/chase.py", 12)
+    'in step() of chase.py, line 12'
+    """
+    return f"in {function}() of {Path(file).name}, line {line}"

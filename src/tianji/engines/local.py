@@ -24,6 +24,7 @@ from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.imbalance import Imbalances, Replan
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
 from tianji.engines.supervise.recovery import Recovery
+from tianji.engines.supervise.stacks import hangs_in_words
 from tianji.engines.supervise.watched import WatchedWorker
 from tianji.errors import TianjiError
 from tianji.programs.groups import in_group
@@ -249,7 +250,11 @@ class LocalEngine:
             if process is None or process.is_killed:
                 continue
             if (why := worker.silence(limit_s, self._awake_ns, now_ns)) is not None:
-                process.dump_stack()
+                stacks = process.ask_for_stack()
+                unknown = "Its stack is in events.jsonl." if stacks else "It does not say where."
+                where = hangs_in_words(stacks) or unknown
+                event = Event(kind="silent", role=worker.name, text=where, traceback=stacks)
+                self._observer.report(event)
                 process.kill(why)
 
     def _check_links(self) -> None:

@@ -73,7 +73,8 @@ def main(work: Work) -> None:
     # An environment that prints must not fail because the terminal was closed.
     sys.stdout, sys.stderr = unfailing(sys.stdout), unfailing(sys.stderr)
     faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1)  # the supervisor asks a silent worker where it is
+    # The supervisor asks a silent worker where it is.
+    faulthandler.register(signal.SIGUSR1, file=head["stack_fd"])
     sys.path[:0] = [entry for entry in head["sys_path"] if entry not in sys.path]
     reports = ReportPipe(head["report_fd"], head["worker"])
     try:

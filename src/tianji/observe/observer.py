@@ -40,6 +40,7 @@ LEVELS: dict[EventKind, Level] = {
     "env_failure": "warning",
     "folder_lost": "warning",
     "restart": "warning",
+    "silent": "warning",
     "error": "error",
 }
 
@@ -92,7 +93,9 @@ class RunObserver:
         self._restarts = 0
         self._first_step_ns = 0
         self._next_ns = self._looked_ns = 0
-        self._shown_tracebacks: set[str] = set()
+        self._shown_tracebacks = {"silent"}
+        """Kinds of events whose next tracebacks are for the log alone. The stacks of a process that
+        hangs are long, and the event says where it hangs."""
         """Kinds of reports."""
         self._gpu: int | None = None
         if plan is not None and plan.device != "cpu":

@@ -31,6 +31,7 @@ ASLEEP = {"OMP_WAIT_POLICY": "passive"}
 operation, which costs others their core: the learner's update of a convolutional network took twice
 its processor time on a machine with other work."""
 STACK_DUMP_S = 0.5
+MOST_STACK_BYTES = 1 << 16
 
 
 def encode_run(spec: RunSpec, program: Program | None = None) -> bytes:
@@ -68,12 +69,14 @@ class StartMessage:
     shown_as: str = ""
     """Name in the list of processes; empty: that of the worker."""
 
-    def encode(self, report_fd: int) -> bytes:
-        """Return a line of JSON for this worker, followed by what all are told."""
+    def encode(self, report_fd: int, stack_fd: int) -> bytes:
+        """Return a line of JSON for this worker, followed by what all are told. stack_fd: where it
+        writes its stack when it is asked to (SIGUSR1)."""
         head = {
             "worker": self.worker,
             "parent_pid": os.getpid(),
             "report_fd": report_fd,
+            "stack_fd": stack_fd,
             "threads": self.threads,
             "fds": self.fds,
             "sys_path": [os.path.abspath(entry) for entry in sys.path],
@@ -86,8 +89,9 @@ class StartMessage:
 class WorkerProcess:
     """One running worker. `report_fd` becomes readable when it reports, `pid_fd` when it ends."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], report_fd: int) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], report_fd: int, stack_fd: int) -> None:
         self._popen = popen
+        self._stack_fd = stack_fd
         self.pid = popen.pid
         self.report_fd = report_fd
         self.pid_fd = os.pidfd_open(popen.pid)
@@ -100,8 +104,8 @@ class WorkerProcess:
     def start(message: StartMessage, module: str = "tianji.engines.worker") -> WorkerProcess:
         """`module` is what runs in it: the worker of a run, or of a profile."""
         report_read, report_write = os.pipe()
-        start_fd = os.memfd_create("tianji-start")
-        os.write(start_fd, message.encode(report_write))
+        start_fd, stack_fd = os.memfd_create("tianji-start"), os.memfd_create("tianji-stack")
+        os.write(start_fd, message.encode(report_write, stack_fd))
         os.lseek(start_fd, 0, os.SEEK_SET)
         variables = {**dict.fromkeys(THREAD_VARIABLES, str(message.threads)), **ONE_HEAP}
         if message.shares_cores:
@@ -110,13 +114,13 @@ class WorkerProcess:
             [sys.executable, "-m", module, str(start_fd), message.shown_as or message.worker],
             stdin=subprocess.DEVNULL,
             stdout=2,  # standard output is for the command's own line
-            pass_fds=[start_fd, report_write, *message.fds.values()],
+            pass_fds=[start_fd, stack_fd, report_write, *message.fds.values()],
             env={**os.environ, **variables},
             start_new_session=True,  # a terminal's Ctrl-C reaches the supervisor alone
         )
         os.close(start_fd)
         os.close(report_write)
-        return WorkerProcess(popen, report_read)
+        return WorkerProcess(popen, report_read, stack_fd)
 
     def read_reports(self) -> list[Report]:
         """Return the reports that have arrived in full."""
@@ -148,13 +152,14 @@ class WorkerProcess:
         """Wait until it has ended; return its exit code."""
         return self._popen.wait()
 
-    def dump_stack(self) -> None:
-        """Have a silent worker print where it hangs, on standard error."""
+    def ask_for_stack(self) -> str:
+        """Have a silent worker write down where it hangs; return that."""
         if not self.has_ended():
             os.kill(self.pid, signal.SIGUSR1)
             deadline = time.monotonic() + STACK_DUMP_S
             while not self.has_ended() and time.monotonic() < deadline:
                 self._popen_wait(0.1)
+        return os.pread(self._stack_fd, MOST_STACK_BYTES, 0).decode(errors="replace")
 
     def _popen_wait(self, timeout_s: float) -> None:
         try:
@@ -181,5 +186,5 @@ class WorkerProcess:
 
     def close(self) -> None:
         self._kill_group()
-        os.close(self.report_fd)
-        os.close(self.pid_fd)
+        for fd in (self.report_fd, self.pid_fd, self._stack_fd):
+            os.close(fd)

@@ -13,6 +13,7 @@ from tianji.config.run import CheckpointConfig
 from tianji.costs.profile import ActorCost
 from tianji.engines.spec import RunSpec
 from tianji.engines.supervise.process import StartMessage, WorkerProcess, encode_run
+from tianji.engines.supervise.stacks import hangs_in_words
 from tianji.errors import WorkerLost
 from tianji.types import Unroll
 
@@ -99,10 +100,10 @@ class Member:
     def hear(self, kind: type[Answer]) -> Answer:
         """Wait for the answer; raise WorkerLost if none will come."""
         if not wait([self._pipe, self._process.pid_fd], self._timeout_s):
-            self._process.dump_stack()
+            where = hangs_in_words(self._process.ask_for_stack())
             raise WorkerLost(
-                f"{self._who} did not answer for {self._timeout_s:.0f} s. If its environment "
-                "needs more time for a step, raise supervise.heartbeat_timeout_s."
+                f"{self._who} did not answer for {self._timeout_s:.0f} s. {where} If its "
+                "environment needs more time for a step, raise supervise.heartbeat_timeout_s."
             )
         with contextlib.suppress(EOFError, OSError):
             if self._pipe.poll():

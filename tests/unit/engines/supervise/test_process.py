@@ -33,7 +33,7 @@ def start(code):
         pass_fds=[write], start_new_session=True,
     )  # fmt: skip
     os.close(write)
-    return WorkerProcess(popen, read)
+    return WorkerProcess(popen, read, os.memfd_create("stack"))
 
 
 def finish(process):
@@ -43,7 +43,7 @@ def finish(process):
 
 def test_the_start_message_is_a_line_of_json_and_what_json_cannot_hold(tmp_path):
     made = message(tmp_path, threads=3, fds={"slots": 5}, resume=True)
-    line, _, run = made.encode(report_fd=9).partition(b"\n")
+    line, _, run = made.encode(report_fd=9, stack_fd=10).partition(b"\n")
     head = json.loads(line)
     assert (head["worker"], head["threads"], head["report_fd"]) == ("actor-0", 3, 9)
     assert (head["fds"], head["resume"], head["is_restart"]) == ({"slots": 5}, True, False)
@@ -124,7 +124,7 @@ def test_killing_one_that_has_ended_changes_nothing():
     process.kill("too late")
     assert not process.is_killed
     assert process.how_it_ended() == "ended with exit code 3"
-    process.dump_stack()
+    assert process.ask_for_stack() == ""
 
 
 def test_a_silent_worker_is_asked_where_it_hangs():
@@ -137,15 +137,37 @@ signal.pause()
     reports = []
     while not reports:
         reports = process.read_reports()
-    process.dump_stack()
+    process.ask_for_stack()
     finish(process)
     assert process.read_reports() == [{"kind": "here"}]
+
+
+def test_a_real_worker_writes_its_stack_where_the_supervisor_reads_it():
+    stack_fd, (read, write) = os.memfd_create("stack"), os.pipe()
+    code = f"""
+import faulthandler, os, signal
+faulthandler.register(signal.SIGUSR1, file={stack_fd})
+os.write({write}, b"x")
+def hang():
+    while True: signal.pause()
+hang()
+"""
+    popen = subprocess.Popen(
+        [sys.executable, "-S", "-c", code], pass_fds=[stack_fd, write], start_new_session=True
+    )
+    os.close(write)
+    assert os.read(read, 1) == b"x", "it is ready"
+    process = WorkerProcess(popen, read, stack_fd)
+    while " in hang" not in process.ask_for_stack():
+        pass  # a busy machine may need more than one question
+    process.kill()
+    process.close()
 
 
 def test_its_end_can_be_waited_for_and_its_descriptors_are_closed():
     process = start("")
     finish(process)
-    fds = (process.report_fd, process.pid_fd)
+    fds = (process.report_fd, process.pid_fd, process._stack_fd)
     assert all(os.fstat(fd) for fd in fds)
     process.close()
     for fd in fds:
@@ -165,7 +187,7 @@ def test_a_real_worker_reports_its_exception_with_its_name_and_ends_with_1(tmp_p
 
 def test_a_worker_without_its_parent_ends_itself(tmp_path):
     made = message(tmp_path)
-    line, _, rest = made.encode(report_fd=1).partition(b"\n")
+    line, _, rest = made.encode(report_fd=1, stack_fd=2).partition(b"\n")
     orphan = json.dumps({**json.loads(line), "parent_pid": 1}).encode()
     start_fd = os.memfd_create("start")
     os.write(start_fd, orphan + b"\n" + rest)

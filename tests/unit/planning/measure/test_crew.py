@@ -32,7 +32,7 @@ def hire(monkeypatch):
                     pass_fds=[write, message.fds["commands"]], start_new_session=True,
                 )  # fmt: skip
                 os.close(write)
-                return WorkerProcess(popen, read)
+                return WorkerProcess(popen, read, os.memfd_create("stack"))
 
             monkeypatch.setattr(WorkerProcess, "start", start)
             return crew.start("actor-bench-0", 1)
