@@ -177,9 +177,9 @@ def test_a_worker_with_learner_and_actors_starts_again_as_a_whole(tmp_path):
     killer = Killer("learner")
     outcome = LocalEngine(spec, program, killer).run(StopRequest(), resume=False)
     assert killer.killed
-    assert (outcome["because"], outcome["restarts"]) == ("max_env_steps", 1)
-    assert outcome["record"]["env_steps"] >= asked["max_env_steps"]
     told = [report["text"] for report in killer.reports if report["kind"] == "restart"]
+    assert (outcome["because"], outcome["restarts"]) == ("max_env_steps", 1), told
+    assert outcome["record"]["env_steps"] >= asked["max_env_steps"]
     assert told == [
         "killed by SIGKILL. Restart 1 of 5. Actors and learner share that process and start again "
         "together, with new episodes."
