@@ -218,7 +218,7 @@ class RecordedPasses:
         batch, made = self._evaluated.batch, int(self._place)
         return {
             "observations": next(iter(batch.inputs.values())),
-            "rewards or last observations, in the targets of the values": batch.columns.target_B,
+            "rewards or last observations, in the targets": batch.columns.target_B,
             "policy outputs": self._log_ratio_ML[:made],
             "values": self._value_error_ML[:made],
         }

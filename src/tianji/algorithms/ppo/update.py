@@ -101,7 +101,7 @@ class BatchLog:
         """Return what the gradients so far were computed from, first causes first."""
         return {
             "observations": next(iter(self._batch.inputs.values())),
-            "rewards or last observations, in the targets of the values": self._batch.columns.target_B,
+            "rewards or last observations, in the targets": self._batch.columns.target_B,
             "policy outputs": _joined(self._log_ratios),
             "values": _joined(self._value_errors),
         }
