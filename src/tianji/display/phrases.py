@@ -58,7 +58,7 @@ class Outlook:
         self._config = config
         self._newest: Metrics | None = None
         self._is_going_on = False
-        """There were two records: one may be the last of a run that is over."""
+        """Two records have come: a single one may be the last of a run that is over."""
         self._first_return = first_return
         self._return: float | None = None
         self.best_return: float | None = None

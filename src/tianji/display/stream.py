@@ -150,7 +150,8 @@ def is_theirs(file: str) -> bool:
 
 
 def place_in_words(function: str, file: str, line: int) -> str:
-    """
+    """Name a line of Python as a person looks for it.
+
     >>> place_in_words("step", "/me/chase.py", 12)
     'in step() of chase.py, line 12'
     """
