@@ -28,6 +28,9 @@ from tianji.models.networks.stacked import StackedNet
 from tianji.models.sizes import hidden_widths
 from tianji.models.tensors import flatten
 
+SMALL = 0.01
+"""Scale of the last layers in the beginning. All states are alike to the policy, and all actions to
+the critics: random values of theirs would be what the policy learns first."""
 ACTION = "sac:action"
 """The key of the action beside the leaves of an observation."""
 
@@ -46,9 +49,9 @@ class SACPolicy(StochasticPolicy):
 
 
 def build_model(spaces: Spaces, config: RunConfig) -> SACPolicy:
-    """Build the policy. Its last layer begins 100 times smaller: all states are alike."""
+    """Build the policy, whose last layer begins 100 times smaller."""
     layout = action_layout(spaces)
-    net = build_net(spaces, config, (layout.num_outputs,), (0.01,))
+    net = build_net(spaces, config, (layout.num_outputs,), (SMALL,))
     model = SACPolicy(net, SquashedHead(layout))
     flatten(model)
     return model
@@ -88,7 +91,7 @@ class TwinCritics(nn.Module):
             hidden_widths(spaces, config),
             config.model.activation,
             [1] * NUM_CRITICS,
-            [1.0] * NUM_CRITICS,
+            [SMALL] * NUM_CRITICS,
         )
 
     def forward(self, obs: Mapping[str, Tensor], action_BK: Tensor) -> tuple[Tensor, Tensor]:
