@@ -64,6 +64,7 @@ def main() -> None:
                 "episodes": episodes.finished,
                 "trained_steps": summary["env_steps"],
                 "wall_s": wall_s,
+                "training_s": summary["wall_s"],
                 "lag_versions": summary["lag_versions"],
                 "commit": package_commit(),
                 "versions": versions((*OUR_PACKAGES, "mujoco", "box2d")),

@@ -17,8 +17,10 @@ from tianji.zoo.evidence import (
 )
 
 INTRODUCTION = Path(__file__).with_name("introduction.md")
-HEADERS = ("preset", "steps", "random", "mean", "IQM (95 %)", "seeds")
-PEER_HEADERS = ("SB3 mean", "SB3 IQM (95 %)", "SB3 seeds", "")
+HEADERS = ("preset", "steps", "random", "mean", "IQM (95 %)", "seeds", "s", "machine")
+PEER_HEADERS = ("SB3 mean", "SB3 IQM (95 %)", "SB3 seeds", "SB3 s", "SB3 machine", "")
+MACHINES = {"AMD EPYC": "EPYC", "Intel(R) Xeon(R) Processor": "Xeon"}
+"""Short names of processors."""
 TITLES = {"ppo": "PPO", "dqn": "DQN", "sac": "SAC", "impala": "IMPALA"}
 OWN_TASKS = "Memory and masks"
 
@@ -68,8 +70,10 @@ def _cells(row: Row, has_peer: bool) -> list[str]:
 
 def _reached(one: Reached | None) -> list[str]:
     if one is None:
-        return ["", "", ""]
-    return [return_text(one["mean"]), estimate_text(one), str(one["seeds"])]
+        return [""] * 5
+    machines = ", ".join(MACHINES.get(machine, machine) for machine in one["machines"])
+    returns = (return_text(one["mean"]), estimate_text(one), str(one["seeds"]))
+    return [*returns, f"{one['train_s']:.0f}", machines]
 
 
 def wall_time(rows: Sequence[Row]) -> str:
@@ -79,15 +83,26 @@ def wall_time(rows: Sequence[Row]) -> str:
             "Not measured yet: `python -m benchmarks.zoo.bench --wall-time` on a quiet machine "
             "trains both for 20,000 steps in turn, on all cores."
         )
-    headers = ("preset", "TianJi, s", "Stable-Baselines3, s", "ratio", "turns")
-    about = "Seconds of training for 20,000 steps, in turn on all cores of one machine; medians."
+    headers = ("preset", *(f"{of}, s" for of in ("TianJi", "SB3")), "ratio")
+    headers = (*headers, "TianJi whole, s", "SB3 whole, s", "ratio", "turns")
+    about = (
+        "Seconds for 20,000 steps, in turn on all cores of one machine; medians. The first three "
+        "columns count from the first environment step to the end of training; `whole` is the "
+        "whole program, with imports, the start of processes, and files and pictures at the end. "
+        "Stable-Baselines3 (SB3) ends with a whole batch; its training is counted in proportion to "
+        "the steps that were asked for."
+    )
     return f"{about}\n\n{format_table(headers, cells)}"
 
 
 def _time_cells(preset: str, time: WallTime) -> list[str]:
-    ours_s, theirs_s = time["tianji_s"], time["sb3_s"]
-    seconds = (f"{ours_s:.1f}", f"{theirs_s:.1f}", f"{ours_s / theirs_s:.2f}")
-    return [f"`{preset}`", *seconds, str(time["turns"])]
+    trained = _ratio_cells(time["tianji_s"], time["sb3_s"])
+    whole = _ratio_cells(time["tianji_whole_s"], time["sb3_whole_s"])
+    return [f"`{preset}`", *trained, *whole, str(time["turns"])]
+
+
+def _ratio_cells(ours_s: float, theirs_s: float) -> list[str]:
+    return [f"{ours_s:.1f}", f"{theirs_s:.1f}", f"{ours_s / theirs_s:.2f}"]
 
 
 def provenance(zoo: Zoo) -> str:

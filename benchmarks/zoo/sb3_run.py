@@ -52,8 +52,9 @@ def main() -> None:
     kind = {"ppo": PPO, "dqn": DQN, "sac": SAC}[algorithm]
     model = kind("MlpPolicy", env, seed=seed, device="cpu", **settings)
     episodes = Episodes()
+    made = time.monotonic()
     model.learn(steps, callback=episodes)
-    wall_s = time.monotonic() - started
+    ended = time.monotonic()
     player = OnRawObservations(model, env)
     returns = [episode_return(player, env_id, FIRST_EVAL_SEED + i) for i in range(num_episodes)]
     print(
@@ -62,7 +63,8 @@ def main() -> None:
                 "returns": returns,
                 "episodes": episodes.finished,
                 "trained_steps": model.num_timesteps,
-                "wall_s": wall_s,
+                "wall_s": ended - started,
+                "training_s": ended - made,
                 "versions": {name: metadata.version(name) for name in PACKAGES},
             }
         )

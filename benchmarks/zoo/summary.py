@@ -74,26 +74,37 @@ def reached(runs: Sequence[Result]) -> evidence.Reached:
         "high": None if found.high is None else round(float(found.high), DIGITS),
         "trained_steps": int(statistics.median(run["trained_steps"] for run in runs)),
         "train_s": round(statistics.median(run["wall_s"] for run in runs), 1),
+        "machines": _distinct(run["machine"]["cpu"] for run in runs),
     }
 
 
 def wall_time(row: tasks.Row, timed: Runs) -> evidence.WallTime | None:
     """Return the median seconds of the turns that both contestants have finished."""
     turns = [
-        (ours["wall_s"], theirs["wall_s"])
+        (*timings(ours), *timings(theirs))
         for turn in tasks.WALL_TIME_TURNS
         if (ours := timed.find(Job("tianji", tasks.shortened(row), turn)))
         and (theirs := timed.find(Job("sb3", tasks.shortened(row), turn)))
     ]
     if not turns:
         return None
-    ours_s, theirs_s = (statistics.median(column) for column in zip(*turns, strict=True))
+    medians = [round(statistics.median(column), 2) for column in zip(*turns, strict=True)]
+    ours_s, our_whole_s, theirs_s, their_whole_s = medians
     return {
         "env_steps": tasks.WALL_TIME_STEPS,
         "turns": len(turns),
-        "tianji_s": round(ours_s, 2),
-        "sb3_s": round(theirs_s, 2),
+        "tianji_s": ours_s,
+        "sb3_s": theirs_s,
+        "tianji_whole_s": our_whole_s,
+        "sb3_whole_s": their_whole_s,
     }
+
+
+def timings(run: Result) -> tuple[float, float]:
+    """Return the seconds of training and of the whole program, for the steps that were asked for:
+    Stable-Baselines3 ends with a whole batch, which may have three times as many."""
+    asked_s = run["training_s"] * run["env_steps"] / run["trained_steps"]
+    return asked_s, run["process_s"] - run["training_s"] + asked_s
 
 
 def _distinct(words: Iterable[str]) -> list[str]:

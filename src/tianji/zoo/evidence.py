@@ -41,15 +41,21 @@ class Reached(TypedDict):
     trained_steps: int
     """Median over seeds, as are the seconds."""
     train_s: float
+    machines: list[str]
+    """Processors that the runs were made on, each run on one core."""
 
 
 class WallTime(TypedDict):
-    """Seconds of training for equally many steps, in turn on all cores of one machine."""
+    """Seconds for equally many steps, in turn on all cores of one machine."""
 
     env_steps: int
     turns: int
     tianji_s: float
+    """From the first environment step to the end of training."""
     sb3_s: float
+    tianji_whole_s: float
+    """The whole program, with imports and the start of processes."""
+    sb3_whole_s: float
 
 
 class Row(TypedDict):

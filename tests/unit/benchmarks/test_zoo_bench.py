@@ -12,7 +12,7 @@ from benchmarks.zoo import our_run, publish
 from benchmarks.zoo.page import make_page
 from benchmarks.zoo.rl_zoo import SETTINGS
 from benchmarks.zoo.runs import Runs, curve, settings_of
-from benchmarks.zoo.summary import make_zoo, reached
+from benchmarks.zoo.summary import make_zoo, reached, timings
 from benchmarks.zoo.tasks import OUR_SEEDS, PEER_SEEDS, ROWS, Job, jobs, wall_time_jobs
 from benchmarks.zoo.workers import UNKNOWN_S, expected_s, work
 from tianji.config.files import load_preset
@@ -111,6 +111,14 @@ def test_rows_are_judged_by_the_rule_of_the_defaults(ours, theirs, verdict, tmp_
     learnt.add(peer, result(peer, theirs))
     (row,) = make_zoo(learnt, Runs(tmp_path / "timed"))["rows"]
     assert row["verdict"] == verdict
+
+
+def test_wall_time_counts_the_steps_that_were_asked_for():
+    ended_late = {"env_steps": 20_000, "trained_steps": 65_536}
+    run = ended_late | {"training_s": 65.536, "process_s": 68.0}
+    training_s, whole_s = timings(run)
+    assert training_s == pytest.approx(20.0)
+    assert whole_s == pytest.approx(20.0 + 68.0 - 65.536)
 
 
 def test_the_page_and_the_package_tell_the_runs_that_are_kept():

@@ -26,7 +26,7 @@ def zoo_page(zoo: Zoo) -> RenderableType:
         "settings and as many steps. Passed: our mean over seeds is below that of SB3 by at most "
         "5 % of what SB3 gains over random actions. Kept up: so it is, but neither is better than "
         f"random actions or than doing nothing. {count_verdicts(zoo['rows'])} time: our seconds "
-        "over those of SB3 for 20,000 steps, measured in turn; ours include the start."
+        "over those of SB3 for 20,000 steps, measured in turn, without the start of either."
     )
     return Group(table, Text(about))
 
