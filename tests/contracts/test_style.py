@@ -119,6 +119,14 @@ REFUSED = [
     ("gala", "cartpole-ppo", {"num_groups": 1}, "nobody to gossip with"),
     ("gala", "cartpole-ppo", {"combine": "average"}, "gossip"),
     ("sample-factory", "cartpole-ppo", {"inference": "actor-cpu"}, "a server infers"),
+    ("sample-factory", "cartpole-ppo", {"plan.actors_per_worker": 1}, "the other half"),
+    ("sample-factory", "cartpole-ppo", {"num_actors": 1}, "the other half"),
+    ("apex", "pendulum-sac", {}, "Q values of discrete actions"),
+    ("apex", "cartpole-gorila", {}, "from one replay store"),
+    ("gorila", "pendulum-sac", {}, "Q values of discrete actions"),
+    ("a3c", "cartpole-ppo", {"balance": "blocking"}, "each gradient makes a version"),
+    ("a3c", "cartpole-ppo", {"num_groups": 2}, "one learner applies the gradients"),
+    ("gorila", "cartpole-dqn", {"num_groups": 2}, "one learner applies the gradients"),
 ]
 
 

@@ -4,7 +4,8 @@
     actor --(rows)--> inference <--(policy)-- learner
     actor --(experience)--> buffer --(batches)--> learner
 
-This hides inference behind simulation where it takes no longer than stepping half of the environments.
+This hides inference behind simulation where it takes no longer than stepping half of the
+environments.
 """
 
 from __future__ import annotations
