@@ -31,14 +31,14 @@ class Estimated(NamedTuple):
     low: float
     value: float
     high: float
-    count: int
+    runs: int
     """Values, those that are never included."""
     reached: int
 
     @property
     def text(self) -> str:
         """The value in seconds, with its interval if it has one."""
-        ends = f" [{_or_never(self.low)}, {_or_never(self.high)}]" if self.count > 1 else ""
+        ends = f" [{_or_never(self.low)}, {_or_never(self.high)}]" if self.runs > 1 else ""
         return f"{_or_never(self.value)}{'' if math.isinf(self.value) else ' s'}{ends}"
 
 

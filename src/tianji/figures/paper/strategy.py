@@ -68,7 +68,7 @@ def ablation(data: Data) -> str:
 
 def _reached(times: Sequence[float | None]) -> str:
     found = estimate(times)
-    return f"{found.text} ({found.reached} of {found.count} runs reach it)"
+    return f"{found.text} ({found.reached} of {found.runs} runs reach it)"
 
 
 def _times_to_target(data: Data, mapping: str, pool_batches: int) -> list[float | None]:

@@ -139,7 +139,7 @@ def _times(data: Data, preset: str, name: str) -> str:
 
 def _reached(found: Estimated) -> str:
     """Say how many runs reached the target, and after which time unless that is never."""
-    count = f"{found.reached} of {counted(found.count, 'run')}"
+    count = f"{found.reached} of {counted(found.runs, 'run')}"
     return count if math.isinf(found.value) else f"{count} in {found.text}"
 
 

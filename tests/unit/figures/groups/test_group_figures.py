@@ -92,7 +92,7 @@ def test_a_time_that_was_never_reached_counts_as_endless():
 
     found = find([*(point(seed, 4.0 + seed) for seed in range(4)), point(5, None)])[2]
     assert (found.value, found.high) == (6.0, math.inf) and found.low < 6.0
-    assert (found.reached, found.count) == (4, 5)
+    assert (found.reached, found.runs) == (4, 5)
     assert math.isinf(find([point(1, 4.0), point(2, None)])[2].value)
     assert find([point(1, 4.0)])[2][:3] == (4.0, 4.0, 4.0), "one seed has no interval"
 
