@@ -71,7 +71,7 @@ def test_its_settings_stay_what_they_are_when_they_are_read_again(name):
 def test_it_trains_is_saved_with_its_name_and_goes_on(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     is_served = config_of(name).inference == "served"  # which takes processes
-    place = {"engine": "local" if is_served else "inline", "num_actors": 1 if is_served else 2}
+    place = {"engine": "local" if is_served else "inline", "num_actors": 2}
     summary = train_config(config_of(name, **place, max_env_steps=600))
     assert (summary["style"], summary["stopped_because"]) == (name, "max_env_steps")
     assert math.isfinite(summary["mean_return_100"]) and summary["updates"] > 0
