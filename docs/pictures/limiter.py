@@ -19,6 +19,7 @@ STYLES = {
     "balance, set-point 1 of at most 2": (BLUE, "--", 1.4),
     "balance, set-point 4": (BLUE, ":", 1.6),
     "limiter": (RED, "-", 1.2),
+    "limiter, 4 x as wide": (RED, ":", 1.2),
 }
 PANELS = {
     "rate": "environment steps per second",
@@ -68,7 +69,7 @@ def draw(rows: list[dict[str, Any]]) -> Any:
         name_phases(grid[0][column], ours[0]["series"]["begins"])
         subtitle(grid[0][column], f"{store}\n\n\n\n")
         grid[-1][column].set_xlabel("seconds, virtual clock", size=9)
-    grid[1][0].legend(frameon=False, fontsize=8)
+    grid[1][0].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.5, 0.92))
     return figure
 
 

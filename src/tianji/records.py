@@ -59,6 +59,16 @@ class Ratio(TypedDict):
     actual: float | None
 
 
+class PeerAge(TypedDict):
+    """Age of the oldest state that a group mixes with, in mixes since it was new."""
+
+    mean: float | None
+    """None before the first mix."""
+    max: int
+    waited_s: float
+    """Time in which the group took no batch because a peer's state was too old."""
+
+
 class Rounds(TypedDict):
     """What the buffer of a run that gathers gradients knows of its rounds."""
 
@@ -156,6 +166,8 @@ class GroupFigures(TypedDict):
     updates: int
     version: int
     restarts: int
+    peer_age: NotRequired[PeerAge]
+    """Where groups mix their parameters, and the first learner of this one has reported."""
 
 
 class HostFigures(TypedDict):
@@ -213,6 +225,7 @@ class GroupRecord(_GroupCounts):
     learner: dict[str, float]
     """Figures that the algorithm and the store report, by name."""
     gather: NotRequired[Rounds]
+    peer_age: NotRequired[PeerAge]
 
 
 class LearnerMetrics(ProgressRecord, GroupRecord):

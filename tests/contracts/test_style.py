@@ -71,7 +71,7 @@ def test_its_settings_stay_what_they_are_when_they_are_read_again(name):
 def test_it_trains_is_saved_with_its_name_and_goes_on(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     is_served = config_of(name).inference == "served"  # which takes processes
-    place = {"engine": "local" if is_served else "inline", "num_actors": 1 if is_served else 2}
+    place = {"engine": "local" if is_served else "inline", "num_actors": 2}
     summary = train_config(config_of(name, **place, max_env_steps=600))
     assert (summary["style"], summary["stopped_because"]) == (name, "max_env_steps")
     assert math.isfinite(summary["mean_return_100"]) and summary["updates"] > 0
@@ -119,6 +119,14 @@ REFUSED = [
     ("gala", "cartpole-ppo", {"num_groups": 1}, "nobody to gossip with"),
     ("gala", "cartpole-ppo", {"combine": "average"}, "gossip"),
     ("sample-factory", "cartpole-ppo", {"inference": "actor-cpu"}, "a server infers"),
+    ("sample-factory", "cartpole-ppo", {"plan.actors_per_worker": 1}, "the other half"),
+    ("sample-factory", "cartpole-ppo", {"num_actors": 1}, "the other half"),
+    ("apex", "pendulum-sac", {}, "Q values of discrete actions"),
+    ("apex", "cartpole-gorila", {}, "from one replay store"),
+    ("gorila", "pendulum-sac", {}, "Q values of discrete actions"),
+    ("a3c", "cartpole-ppo", {"balance": "blocking"}, "each gradient makes a version"),
+    ("a3c", "cartpole-ppo", {"num_groups": 2}, "one learner applies the gradients"),
+    ("gorila", "cartpole-dqn", {"num_groups": 2}, "one learner applies the gradients"),
 ]
 
 

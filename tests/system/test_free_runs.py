@@ -2,7 +2,10 @@
 
 import signal
 
+import pytest
+
 from tests.system.commands import FOREVER, Command
+from tests.system.runs import APEX, run
 
 WORDS = [
     "--algorithm", "apex", "--env", "CartPole-v1", "--num-envs", "4", "--num-actors", "2",
@@ -35,3 +38,11 @@ def it_goes_on_without(command, victim):
     steps = command.records()[-1]["env_steps"]
     command.wait_for(lambda: command.records()[-1]["env_steps"] > steps + 2000, "more steps")
     command.wait_for_version(command.version() + 20)
+
+
+def test_in_one_process_it_has_about_the_ratio_of_dqn(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {"engine": "inline", "algorithm": APEX, "max_env_steps": 3000, "num_actors": 2}
+    free = run(balance="free", **shared)
+    paced = run(balance="paced", max_lag=0, **shared)
+    assert free["ratio"]["actual"] == pytest.approx(paced["ratio"]["target"], rel=0.05)

@@ -5,7 +5,7 @@ import signal
 import numpy as np
 import pytest
 
-from tests.system.commands import FOREVER, SMALL, Command
+from tests.system.commands import FOREVER, SMALL, Command, groups_that_work
 from tests.system.runs import PPO, resume, run
 from tianji.checkpoint.load import latest, read_checkpoint
 from tianji.checkpoint.sets import group_folder, newest_set
@@ -156,3 +156,30 @@ def test_a_killed_learner_ends_all_that_add_up_gradients_and_they_start_again_to
     assert [figures["restarts"] for figures in summary["groups"]] == [1, 1]
     assert len({figures["version"] for figures in summary["groups"]}) == 1
     assert np.array_equal(weights_of(command.run_dir, 0), weights_of(command.run_dir, 1))
+
+
+def test_a_group_waits_for_a_peer_that_stands_and_goes_on_when_it_is_back(tmp_path):
+    bound = ["--combine", "gossip", "--combine-every", "1", "--combine-max-age", "5"]
+    command = Command(tmp_path, "train", *SMALL, *FOREVER, "--num-groups", "2", *bound)
+    command.wait_for(lambda: groups_that_work(command) == {0, 1}, "steps of both groups")
+
+    def versions():
+        return [r["groups"][0]["version"] for r in command.records() if r.get("groups")]
+
+    def stop_the_other():
+        command.workers()["1/learner"].suspend()
+        before = len(versions())
+        command.wait_for(lambda: len(set(versions()[before:][-20:])) == 1 and
+                         len(versions()) > before + 40, "a group that waits")  # fmt: skip
+
+    stop_the_other()
+    reached = versions()[-1]
+    command.workers()["1/learner"].kill()
+    command.wait_for(lambda: versions()[-1] > reached + 2, "versions beside the new learner")
+    stop_the_other()
+    command.process.send_signal(signal.SIGINT)
+    code, _, err = command.finish()
+    assert code == 130, err
+    age = command.summary()["groups"][0]["peer_age"]
+    updates_per_batch = 4
+    assert age["waited_s"] > 1.0 and 5 <= age["max"] < 5 + updates_per_batch

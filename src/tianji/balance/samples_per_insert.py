@@ -6,8 +6,8 @@ must hold before anything is sampled, q items may be
     sampled if    I - D >= m        and  k I - S - q   >= min_diff
     inserted if   I + q - D <= m    or   k (I + q) - S <= max_diff
 
-and whoever may not waits. A single error buffer e means the bounds k m - e and k m + e. The
-formulas, and which settings are refused, are those of Cassirer et al. 2021 and of the published
+The side that may not proceed waits. A single error buffer e means the bounds k m - e and k m + e.
+The formulas, and which settings are refused, are those of Cassirer et al. 2021 and of the published
 code (`SampleToInsertRatio` and `Queue`).
 
 Reverb inserts and samples items one at a time. Here an actor inserts a whole unroll and the learner

@@ -1,5 +1,5 @@
-"""The rate-limited gate: Reverb's limiter (balance/samples_per_insert.py) decides, and whoever may
-not go on waits.
+"""The rate-limited gate: Reverb's limiter (balance/samples_per_insert.py) decides; the side that
+may not proceed waits.
 
 An actor has a slot that it writes and one at hand, so that it need not wait for an answer after
 every unroll; Reverb's writers have items in flight for the same reason. An unroll that has arrived

@@ -95,8 +95,9 @@ class _Known:
 
 def _known_before(folder: Path) -> _Known:
     before = read_before(folder)
-    # A return is missing where a comparison was broken off before the policy was played.
-    played = [run for run in before.get("runs", ()) if run["greedy_return"] is not None]
+    # A return is missing where a comparison was broken off before the policy was played, or was
+    # made when policies were not played.
+    played = [run for run in before.get("runs", ()) if run.get("greedy_return") is not None]
     greedy = {Path(run["run_dir"]).name: run["greedy_return"] for run in played}
     return _Known(before.get("others_cores", 0.0), before.get("origins", {}), greedy)
 

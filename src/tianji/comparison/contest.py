@@ -10,9 +10,6 @@ from tianji.comparison.turns import alternate
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 
-ENOUGH_SEEDS = 5
-"""With fewer seeds, a difference between returns or times to a target may be chance."""
-
 
 @dataclass(frozen=True, slots=True)
 class Contestant:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from tianji.comparison.contest import ENOUGH_SEEDS
 from tianji.comparison.outcomes import RunFigures, is_finished
 from tianji.comparison.report import Comparison, Estimated, StyleFigures
 from tianji.display.curve import Point, on_one_grid
 from tianji.figures import style
+from tianji.ops.claims import ENOUGH_SEEDS
 from tianji.ops.scores import estimate_iqm
 from tianji.wording import counted, to_count
 

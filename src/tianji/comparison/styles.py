@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tianji.comparison.contest import ENOUGH_SEEDS, Contest, Contestant, refusal
+from tianji.comparison.contest import Contest, Contestant, refusal
 from tianji.config.overrides import STYLE, resolve
 from tianji.config.settings import canonical
 from tianji.config.values import Assignment
 from tianji.errors import UsageError
+from tianji.ops.claims import ENOUGH_SEEDS
 from tianji.programs.registry import STYLES, find_style
 from tianji.wording import listed
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tianji.comparison.contest import ENOUGH_SEEDS
 from tianji.comparison.greedy import EPISODES
 from tianji.comparison.neighbours import QUIET_CORES
 from tianji.comparison.outcomes import SideFigures
 from tianji.comparison.provenance import COMMA, Provenance
 from tianji.comparison.report import Estimated, StyleFigures, certainty
 from tianji.explain.explain import wait_words
+from tianji.ops.claims import ENOUGH_SEEDS
 from tianji.wording import counted, listed, to_count, to_percent, to_seconds, to_value
 
 WORTH_TELLING = 0.05

@@ -230,6 +230,7 @@ def _tuned_for(env: str, algorithm: str) -> str | None:
 
 _CHANGEABLE = (
     *("engine", "num_groups", "learners_per_group", "actor_hosts", "combine", "combine_every"),
+    "combine_max_age",
     *("num_actors", "learner_threads", "actor_threads"),
     *("device", "inference", "emulator_threads", "algorithm.replay_on"),
     *("target_return", "max_env_steps", "max_wall_s", "callbacks"),

@@ -225,11 +225,14 @@ class RunConfig(Strict):
     before each step; `combine` is between the groups."""
     combine: Combine = "gradients"
     """How several groups become one policy. `average`: each takes the mean of all groups'
-    parameters; `gossip`: each mixes with the group before it in a ring; nobody waits. `gradients`:
-    their gradients are added up before each step."""
+    parameters; `gossip`: each mixes with the group before it in a ring; nobody waits, unless
+    combine_max_age says so. `gradients`: their gradients are added up before each step."""
     combine_every: Count = 8
     """Updates between two mixes, with `average` and `gossip`. Few cost time where updates are
     short; many make the groups drift apart."""
+    combine_max_age: int = Field(0, ge=0)
+    """Mixes that a group makes without a new state of a peer before it waits for that peer, with
+    `average` and `gossip`; 0: it never waits. Few let the fast groups wait for the slow ones."""
     actor_hosts: int = Field(0, ge=0)
     """Hosts that run actors of each group beside the host of its learner; engines ray and mpi."""
     num_envs: TriedCount = 8

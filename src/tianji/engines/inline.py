@@ -53,14 +53,15 @@ class InlineEngine:
     def turn(self, stop: Stop) -> StoppedBecause | None:
         """Do what is next; return why the run is over, if it is."""
         training = self.roles.side
-        if self._is_free and training.group.learner.is_between_versions:
+        learner = training.group.learner
+        if self._is_free and learner.is_between_versions and not learner.waits_for_peers:
             self._make_round()
         use_threads(self._threads)
         worked = training.tick()
         if (because := training.ended(stop)) is not None:
             return because
         self._observer.tick()
-        if not worked and not self._is_free:
+        if not worked and not self._is_free and not learner.waits_for_peers:
             self._tick_actors()
         return None
 

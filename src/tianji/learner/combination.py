@@ -2,9 +2,10 @@
 
 Takes      the latest parameters and statistics of its peers (Boards)
 Gives      its own, before it mixes (Board)
-Waits for  nothing: a peer that has posted nothing since the last mix is left out, and one that
-           restarts comes back with the parameters of its peers
-Unblocked  by its learner's updates
+Waits for  nothing in a mix: a peer that has posted nothing since the last one is left out, and one
+           that restarts comes back with the parameters of its peers; before a batch, for a peer
+           that was left out too often, if there is a bound (ages.py)
+Unblocked  by its learner's updates; by a post of that peer, or when it is given up
 Stops      with its learner
 
 `average` reads all other groups, `gossip` the group before it in a ring (Assran et al. 2019, GALA):
@@ -24,9 +25,11 @@ import torch
 from numpy.typing import NDArray
 
 from tianji.channels.interface import BoardReader, BoardWriter, Bytes
+from tianji.learner.ages import Ages
 from tianji.models.moments import RunningMoments, Statistics
 from tianji.models.tensors import FlatParameters
 from tianji.ops.returns import Floats
+from tianji.records import PeerAge
 
 
 class MixedState:
@@ -128,9 +131,11 @@ class Combination:
         peers: Mapping[int, BoardReader],
         every: int,
         posted: int = 0,
+        ages: Ages | None = None,
     ) -> None:
         """board: where this group posts. peers: the boards that it reads, by group. every: updates
-        between two mixes. posted: posts on the board by a learner before this one."""
+        between two mixes. posted: posts on the board by a learner before this one. ages: of the
+        peers' states; without it, the group waits for nobody."""
         self._group = group
         self._state = state
         self._board = board
@@ -140,6 +145,7 @@ class Combination:
         self._updates = 0
         self._read = dict.fromkeys(peers, -1)
         """The post that was read last, by group."""
+        self._ages = ages or Ages(peers)
         self.is_due = False
 
     def after_update(self) -> None:
@@ -154,8 +160,23 @@ class Combination:
         """Become the mean of the state that was posted and the latest of the peers. The state has
         not changed since then: a mix is the tick after the update."""
         self.is_due = False
-        if fresh := self._fresh():
+        fresh = self._fresh()
+        self._ages.count(fresh)
+        if fresh:
             self._take_mean([self._group, *fresh])
+
+    def hold_back(self) -> bool:
+        """Return whether to wait for a peer before the next batch."""
+        return self._ages.hold_back(self._fresh())
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the last `hold_back` said to wait."""
+        return self._ages.is_waiting
+
+    def record(self) -> PeerAge:
+        """Return how old the peers' states were in the mixes so far."""
+        return self._ages.record()
 
     def catch_up(self) -> bool:
         """Become the mean of the peers alone: a learner that was restarted comes from an old

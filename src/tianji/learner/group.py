@@ -111,6 +111,8 @@ class Group:
         )
         if (rounds := buffer["gather"]) is not None:
             record["gather"] = rounds
+        if self.learner.combination is not None:
+            record["peer_age"] = self.learner.combination.record()
         return record
 
     def first_step_ns(self) -> int:

@@ -2,8 +2,8 @@
 
 Takes      batches, one per version and group
 Gives      the policy (Board), one version per batch, the same in all groups
-Waits for  the other learners, in every update
-Unblocked  by their coming (learner/meeting.py)
+Waits for  the other learners, in every update; before a batch, for a group whose state is too old
+Unblocked  by their coming (learner/meeting.py); by a post of that group
 Stops      between two versions, with all others; a version in work is cut short by all or by none
 """
 
@@ -98,7 +98,7 @@ class JoinedLearner(Learner):
 
     def _begin(self) -> bool:
         """Begin a version if all learners have a batch. Else this one's waits."""
-        batch = self._waiting = self._waiting or self._batches.take()
+        batch = self._waiting = self._waiting or self._take()
         self._gauges[Gauge.ACTIVITY] = Activity.WAITING
         if not self.meeting.is_due(batch is not None):
             return False

@@ -2,8 +2,9 @@
 
 Takes      batches, one per version
 Gives      the policy (Board), one version per batch
-Waits for  nothing; a tick that finds no batch says so
-Unblocked  by the buffer, when a version is due
+Waits for  nothing; a tick that finds no batch says so, and one that may not take any because the
+           state of another group is too old
+Unblocked  by the buffer, when a version is due; by a post of that group
 Stops      between two optimiser steps; a version in work is published only where it is cut short
 """
 
@@ -21,6 +22,10 @@ from tianji.types import Array, Batch, Clock
 
 if TYPE_CHECKING:  # it loads torch, and simulations do without
     from tianji.learner.combination import Combination
+
+
+LOOK_NS = 1_000_000
+"""Boards ring no bell: a learner that waits for another group looks again after this time."""
 
 
 class Learner:
@@ -93,8 +98,24 @@ class Learner:
     def is_between_versions(self) -> bool:
         return self._batch is None
 
+    @property
+    def waits_for_peers(self) -> bool:
+        """True while it takes no batch because it waits for another group."""
+        return self.combination is not None and self.combination.is_waiting
+
+    @property
+    def due_ns(self) -> int:
+        """Time to look again at what it waits for; 0: somebody rings."""
+        return self._now_ns() + LOOK_NS if self.waits_for_peers else 0
+
+    def _take(self) -> Batch | None:
+        """Return the next batch, if there is one and no other group must be waited for."""
+        if self.combination is not None and self.combination.hold_back():
+            return None
+        return self._batches.take()
+
     def _begin(self) -> bool:
-        batch = self._batches.take()
+        batch = self._take()
         if batch is None:
             self._gauges[Gauge.ACTIVITY] = Activity.WAITING
             return False

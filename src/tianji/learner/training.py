@@ -112,7 +112,8 @@ class Training:
     @property
     def due_ns(self) -> int:
         """Time of the next work that needs no arrival; 0: there is none."""
-        return self.group.buffer.due_ns
+        due = self.group.buffer.due_ns, self.group.learner.due_ns
+        return min(filter(None, due), default=0)
 
     def tell_news(self) -> None:
         """Report what the buffer has to say. A round that waits for an actor makes no versions,

@@ -50,7 +50,9 @@ class Adam:
 
 
 class RMSProp:
-    """Tieleman and Hinton 2012: v <- d v + (1 - d) g^2,  x <- x - lr * g / (sqrt(v) + epsilon)."""
+    """Tieleman and Hinton 2012: v <- d v + (1 - d) g^2,  x <- x - lr * g / (sqrt(v) + epsilon).
+
+    Epsilon is outside the root, as in PyTorch; Mnih et al. 2016 (A3C) have it inside."""
 
     def __init__(self, flat: FlatParameters, epsilon: float, decay: float = 0.99) -> None:
         self.moments = {"v": torch.zeros_like(flat.vector_P)}

@@ -132,7 +132,7 @@ def policy(roles: Roles) -> Wire:
 
 
 def control(roles: Roles) -> Wires:
-    """Let the buffer direct the actors, and the supervisor all roles, by what they tell."""
+    """Connect orders, gauges, reports and supervision."""
     everybody, buffers = tuple(role.name for role in roles), names(roles, "buffer")
     return (
         Wire("orders", "board", "desired state", buffers, names(roles, "actor")),

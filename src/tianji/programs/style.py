@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from tianji.algorithms.interface import Cadence, QueueCadence, ReplayCadence
+from tianji.algorithms.registry import load_algorithm
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.config.schema import (
@@ -20,12 +22,19 @@ from tianji.config.schema import (
     CHOOSE,
     AlgorithmConfig,
     load_algorithm_config,
+    nested,
     open_paths,
 )
 from tianji.config.settings import ALGORITHM_NAME, spelled_like, value_text
 from tianji.config.values import Values
 from tianji.errors import UsageError
 from tianji.programs.program import Program
+
+EXAMPLES: dict[type[Cadence], tuple[str, ...]] = {
+    QueueCadence: ("ppo", "impala"),
+    ReplayCadence: ("dqn", "apex"),
+}
+"""Algorithms that learn so, for messages."""
 
 Given: TypeAlias = frozenset[str]
 """The paths of the settings that were given beside the style: by the person, or in the preset that
@@ -85,6 +94,20 @@ def of_family(
             f"style is '{style}', and the algorithm is {name}: {why} Use a preset or an "
             f"--algorithm such as {examples}, or another --style."
         )
+
+
+def learns_from(style: str, values: Values, *kinds: type[Cadence], why: str) -> None:
+    """Raise UsageError unless the algorithm learns from one of these: a queue of unrolls, or a
+    replay store."""
+    config = RunConfig.model_validate(nested(values))
+    if isinstance(load_algorithm(config.algorithm.name).cadence(config), kinds):
+        return
+    *others, last = (name for kind in kinds for name in EXAMPLES[kind])
+    fitting = f"{', '.join(others)} or {last}"
+    raise UsageError(
+        f"style is '{style}', and the algorithm is {values[ALGORITHM_NAME]}: {why} Use a preset or "
+        f"an --algorithm such as {fitting}, or another --style."
+    )
 
 
 def with_algorithm(style: str, values: Values, given: Given, name: str, why: str) -> Values:

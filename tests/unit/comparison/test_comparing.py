@@ -118,6 +118,18 @@ def test_the_last_policy_of_every_run_plays_without_exploration_once(run, monkey
     assert report["styles"][0]["greedy_return"]["value"] == 15
 
 
+def test_a_comparison_of_before_policies_were_played_goes_on(run, tmp_path, monkeypatch):
+    run()
+    path = tmp_path / "mine" / "comparison.json"
+    report = json.loads(path.read_text())
+    for one in report["runs"]:
+        del one["greedy_return"]
+    path.write_text(json.dumps(report))
+    monkeypatch.setattr("tianji.trained.evaluate.evaluate_run", lambda *_, **__: {"mean": 7.0})
+    report, _ = run()
+    assert [one["greedy_return"] for one in report["runs"]] == [7.0] * 4
+
+
 def test_a_policy_that_was_not_played_since_the_comparison_was_broken_off_plays_later(
     run, monkeypatch
 ):

@@ -4,9 +4,10 @@ import pytest
 
 from tests.contracts.test_style import config_of, program_of
 from tianji.config.files import save_config
-from tianji.config.overrides import make_config
+from tianji.config.overrides import make_config, resume_changes, with_changes
+from tianji.config.values import Assignment
 from tianji.errors import UsageError
-from tianji.programs.styles.gala import GROUPS
+from tianji.programs.styles.gala import GROUPS, MAX_AGE
 
 
 def algorithm(preset, **values):
@@ -53,9 +54,26 @@ def test_apex_keeps_the_network_and_the_returns_and_draws_by_priority():
 def test_gala_divides_the_environments_among_its_groups():
     found = make_config("cartpole-ppo", style="gala")
     assert (found.num_groups, found.combine, found.combine_every) == (GROUPS, "gossip", 1)
+    assert found.combine_max_age == MAX_AGE
     assert found.num_groups * found.num_envs == make_config("cartpole-ppo").num_envs
     asked = make_config("cartpole-ppo", style="gala", num_envs=6, num_groups=3)
     assert (asked.num_groups, asked.num_envs) == (3, 6), "num_envs is that of one group"
+    four = make_config("cartpole-ppo", style="gala", num_groups=4, combine_max_age=0)
+    assert four.num_groups * four.num_envs == make_config("cartpole-ppo").num_envs
+    assert four.combine_max_age == 0, "nobody waits if that is asked for"
+
+
+def test_gala_refuses_environments_that_do_not_divide_among_its_groups():
+    told = "32 environments cannot be divided among 3 groups. Use --num-envs 10, which"
+    with pytest.raises(UsageError, match=told):
+        make_config("cartpole-ppo", style="gala", num_groups=3)
+
+
+def test_a_run_of_gala_continues_with_any_number_of_groups():
+    """Its num_envs is that of a group already, and is not divided again."""
+    run = make_config("cartpole-ppo", style="gala")
+    changes = resume_changes(run, [Assignment("num_groups", 3)])
+    assert with_changes(run, changes).num_envs == run.num_envs
 
 
 def test_gala_refuses_algorithms_with_one_learner_and_says_what_to_use():
@@ -88,7 +106,7 @@ def test_actors_of_impala_have_a_policy_of_their_own():
 
 
 def test_a_run_is_repeated_exactly_from_its_config(tmp_path):
-    given = make_config("cartpole-ppo", style="gala", combine_every=4, num_groups=3)
+    given = make_config("cartpole-ppo", style="gala", combine_every=4, num_groups=4)
     path = tmp_path / "config.yaml"
     save_config(given, path)
     assert make_config(str(path)) == given, "what was given beside the style is not replaced"

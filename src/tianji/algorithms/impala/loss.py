@@ -176,7 +176,7 @@ def impala_loss(
         L = E[ -rho (r + gamma v' - V) log pi(a|s) + c_v (V - v)^2 / 2 - c_e H ]
 
     The targets v and the weights come from vtrace(), through which no gradient goes. Without a
-    correction pi/mu is taken for 1 in it.
+    correction pi/mu is treated as 1 in it.
     """
     num_valid = part.num_steps
     outputs_BA, value_B, end_value = model.rows_and_ends(part.inputs, num_valid)

@@ -53,6 +53,7 @@ from tianji.engines.spec import RunSpec
 from tianji.envs.build import build_world
 from tianji.envs.mending import EnvFailures
 from tianji.evaluator.role import Evaluator
+from tianji.learner.ages import Ages
 from tianji.learner.checkpoints import ActorStates, Checkpoints
 from tianji.learner.combination import Combination, MixedState
 from tianji.learner.episodes import EpisodeReports
@@ -262,7 +263,9 @@ class Roles:
         board = ends.peer_writer(spec.group, state.nbytes)
         posted = ends.peer_reader(spec.group, state.nbytes).version() + 1
         readers = {peer: ends.peer_reader(peer, state.nbytes) for peer in peers}
-        return Combination(spec.group, state, board, readers, config.combine_every, posted)
+        patience_s = config.supervise.heartbeat_timeout_s
+        ages = Ages(peers, config.combine_max_age, patience_s, self._now_ns)
+        return Combination(spec.group, state, board, readers, config.combine_every, posted, ages)
 
     def _meeting(
         self,

@@ -213,19 +213,26 @@ class Head:
     def _figures(
         self, records: Mapping[int, LearnerMetrics], rates: Mapping[int, Rates]
     ) -> list[GroupFigures]:
-        of_learners = [
-            GroupFigures(
-                group=learner // self._config.learners_per_group,
-                env_steps=self.steps.by_group[learner],
-                rates_per_s=rates.get(learner, NO_RATES),
-                lag_versions=records[learner]["lag_versions"],
-                updates=records[learner]["updates"],
-                version=records[learner]["version"],
-                restarts=self._restarts[learner],
-            )
-            for learner in sorted(records)
-        ]
-        return merge_learners(of_learners)
+        return merge_learners(
+            [
+                self._learner_figures(learner, records[learner], rates.get(learner, NO_RATES))
+                for learner in sorted(records)
+            ]
+        )
+
+    def _learner_figures(self, learner: int, record: LearnerMetrics, rates: Rates) -> GroupFigures:
+        figures = GroupFigures(
+            group=learner // self._config.learners_per_group,
+            env_steps=self.steps.by_group[learner],
+            rates_per_s=rates,
+            lag_versions=record["lag_versions"],
+            updates=record["updates"],
+            version=record["version"],
+            restarts=self._restarts[learner],
+        )
+        if "peer_age" in record:
+            figures["peer_age"] = record["peer_age"]
+        return figures
 
     def _save_set(self, now_ns: int) -> None:
         """Write which checkpoints belong together: the newest of each group, once all have one."""

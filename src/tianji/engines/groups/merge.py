@@ -69,18 +69,23 @@ def merge_learners(figures: Sequence[GroupFigures]) -> list[GroupFigures]:
     by_group: dict[int, list[GroupFigures]] = {}
     for each in figures:
         by_group.setdefault(each["group"], []).append(each)
-    return [
-        GroupFigures(
-            group=group,
-            env_steps=sum(each["env_steps"] for each in some),
-            rates_per_s=_add_rates([each["rates_per_s"] for each in some]),
-            lag_versions=_merge_lags([each["lag_versions"] for each in some]),
-            updates=sum(each["updates"] for each in some),
-            version=max(each["version"] for each in some),
-            restarts=sum(each["restarts"] for each in some),
-        )
-        for group, some in by_group.items()
-    ]
+    return [_merge_group(group, some) for group, some in by_group.items()]
+
+
+def _merge_group(group: int, learners: Sequence[GroupFigures]) -> GroupFigures:
+    merged = GroupFigures(
+        group=group,
+        env_steps=sum(each["env_steps"] for each in learners),
+        rates_per_s=_add_rates([each["rates_per_s"] for each in learners]),
+        lag_versions=_merge_lags([each["lag_versions"] for each in learners]),
+        updates=sum(each["updates"] for each in learners),
+        version=max(each["version"] for each in learners),
+        restarts=sum(each["restarts"] for each in learners),
+    )
+    for each in learners:  # the first learner of a group mixes
+        if "peer_age" in each:
+            merged["peer_age"] = each["peer_age"]
+    return merged
 
 
 def _add_rates(rates: Sequence[Rates]) -> Rates:

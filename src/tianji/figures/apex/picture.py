@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tianji.figures import style
+from tianji.figures.estimates import few_seeds
 from tianji.figures.files import Data, Point
+from tianji.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,11 +27,12 @@ def draw_returns(data: Data) -> Figure:
     axes = figure.subplots()
     for run in data["points"]:
         color, label = COLORS[run["preset"]], NAMES[run["preset"]]
-        axes.plot(*_along(run, "return"), color=color, linewidth=1.8, label=label)
+        axes.plot(*_along(run, "return"), color=color, linewidth=1.8, label=_once(axes, label))
         minutes, returns = _along(run, "greedy_return")
         if returns:
             looks: dict[str, Any] = {"color": color, "markersize": 4, "fillstyle": "none"}
-            axes.plot(minutes, returns, "o", label=f"{label}, greedy policy", **looks)
+            greedy = _once(axes, f"{label}, greedy policy")
+            axes.plot(minutes, returns, "o", label=greedy, **looks)
     style.quieten(axes)
     axes.set(
         xlabel="minutes of training",
@@ -42,6 +45,11 @@ def draw_returns(data: Data) -> Figure:
     return figure
 
 
+def _once(axes: Any, label: str) -> str | None:
+    """Return the label for the first line of its kind; None for those of further seeds."""
+    return None if label in axes.get_legend_handles_labels()[1] else label
+
+
 def _along(run: Point, name: str) -> tuple[list[float], list[float]]:
     known = [point for point in run["curve"] if point[name] is not None]
     return [point["seconds"] / 60 for point in known], [point[name] for point in known]
@@ -52,7 +60,9 @@ def _where(data: Data) -> str:
     cores = [run["cores"] or machine["cores"] for run in data["points"]]
     how = "side by side" if data["side_by_side"] else "one after the other"
     gpu = data["gpu"] or "no GPU"
-    return f"{machine['cpu']}, {min(cores)} cores each, {gpu}; {how}"
+    count = len({run["seed"] for run in data["points"]})
+    seeds = few_seeds(count) or f"{counted(count, 'seed')} each"
+    return f"{machine['cpu']}, {min(cores)} cores each, {gpu}; {how}; {seeds}"
 
 
 def _settled(name: str) -> Callable[[Point], float | None]:

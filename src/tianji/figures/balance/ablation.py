@@ -10,6 +10,7 @@ import numpy as np
 
 from tianji.config.machine import Machine, read_machine
 from tianji.figures import style
+from tianji.figures.estimates import INTERQUARTILE, band
 from tianji.figures.files import Data, Point, train_once
 from tianji.types import Array
 from tianji.wording import counted
@@ -117,19 +118,19 @@ def draw_ablation(data: Data) -> Figure:
     where = f"{data['machine']['cpu']}, {data['machine']['cores']} cores"
     style.subtitle(
         panels[0],
-        f"PPO, CartPole, one learner; medians and middle halves of {seeds} seeds; {where}",
+        f"PPO, CartPole, one learner; {INTERQUARTILE} of {seeds} seeds; {where}",
     )
     style.legend_below(figure, ncols=2)
     return figure
 
 
 def _draw_runs(axes: Any, runs: list[Point], along: str, color: str, label: str) -> None:
-    """Draw the median of all seeds, and their middle half."""
+    """Draw the interquartile mean of all seeds, and its interval."""
     scale = 1e-3 if along == "steps" else 1.0
     ends = [run["curve"][along][-1] for run in runs]
     at = np.linspace(0.0, float(np.median(ends)), _GRID)
     curves: Array = np.stack([np.interp(at, r["curve"][along], r["curve"]["return"]) for r in runs])
-    low, middle, high = np.quantile(curves, (0.25, 0.5, 0.75), axis=0)
+    low, middle, high = band(curves)
     axes.fill_between(at * scale, low, high, color=color, alpha=0.15, linewidth=0)
     axes.plot(at * scale, middle, color=color, linewidth=1.8, label=label)
 

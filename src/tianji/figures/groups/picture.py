@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tianji.figures import style
+from tianji.figures.estimates import INTERQUARTILE, band, few_seeds
 from tianji.figures.files import Data, Point
 from tianji.figures.groups.runs import trained_per_step
 from tianji.figures.groups.summary import (
@@ -17,6 +19,7 @@ from tianji.figures.groups.summary import (
     Spread,
     by_groups,
     combines_of,
+    fewest_seeds,
     first_combine,
     median,
     points_of,
@@ -47,6 +50,7 @@ def draw_final_times(data: Data) -> Figure:
     """Draw figure 4 (c): seconds to the target by groups, and training throughput."""
     figure = style.new_figure(13.0, 5.4, "More groups: time to a return of 300, and throughput")
     left, middle, right = figure.subplots(1, 3)
+    timed = [point for preset in (PPO, DQN) for point in timed_of(data, preset)]
     for axes, preset in ((left, PPO), (middle, DQN)):
         _draw_times(axes, timed_of(data, preset), NAMES[preset])
     _draw_peers(left, data)
@@ -54,7 +58,7 @@ def draw_final_times(data: Data) -> Figure:
     _draw_rates(right, data, DQN, "trained")
     right.set_title(f"{NAMES[DQN]}: throughput", fontsize=11)
     right.set_ylabel(f"{STEPS_PER_S} trained on")
-    style.legend_below(figure, ncols=6, about=_where(data, data["points"]), size=9)
+    style.legend_below(figure, ncols=6, about=_where(data, timed), size=9)
     return figure
 
 
@@ -103,19 +107,21 @@ def draw_groups(data: Data) -> Figure:
 
 
 def _where(data: Data, points: Sequence[Point]) -> str:
-    """Say on what machine these points were measured, and how many runs they are."""
+    """Say on what machine these points were measured, and whether the seeds support a claim."""
     machine = data["machine"]
     cores = counted(data["cores_per_group"], "core")
-    runs = counted(len({point["seed"] for point in points}), "run")
+    fewest = fewest_seeds(points)
+    few = f" ({few_seeds(fewest)})" if few_seeds(fewest) else ""
     return (
-        f"Real: {machine['cpu']}, {machine['cores']} cores, {cores} for each group; medians and "
-        f"ranges of up to {runs}. Simulated: machines like it, links of 10 Gbit/s"
+        f"Real: {machine['cpu']}, {machine['cores']} cores, {cores} for each group; {INTERQUARTILE}"
+        f"{few}. Simulated: machines like it, links of 10 Gbit/s"
     )
 
 
 def _draw_spread(axes: Any, spread: Spread, combine: str, look: str) -> None:
     at, color = list(spread), COLORS[combine]
-    low, middle, high = np.array([spread[count] for count in at]).reshape(-1, 3).T
+    ends = [(each.low, each.value, each.high) for each in spread.values()]
+    low, middle, high = np.array(ends).reshape(-1, 3).T
     label = None
     if "-" in look:
         axes.fill_between(at, low, high, color=color, alpha=0.13, linewidth=0)
@@ -133,15 +139,36 @@ def _draw_simulated(axes: Any, at: list[int], values: list[float], combine: str)
 
 
 def _draw_times(axes: Any, points: Sequence[Point], name: str) -> None:
+    limit = max(point["seconds"] for point in points)
     for combine in combines_of(points):
         times = by_groups(points, combine, lambda point: point["time_to_target_s"])
-        if times:
-            _draw_spread(axes, times, combine, "o-")
+        known = {
+            count: found._replace(high=min(found.high, limit))
+            for count, found in times.items()
+            if math.isfinite(found.value)
+        }
+        _draw_spread(axes, known, combine, "o-")
+        _draw_runs(axes, [point for point in points if point["combine"] == combine], combine)
     style.quieten(axes)
-    axes.set(xlim=(0, None), ylim=(0, None), xlabel="groups on one machine, real runs")
-    axes.set_xticks(sorted({point["groups"] for point in points}))
+    axes.set(xlim=(0, None), ylim=(0, None), xlabel="groups on one machine; runs that reached it")
+    counts = sorted({point["groups"] for point in points})
+    reached = {n: _reached([point for point in points if point["groups"] == n]) for n in counts}
+    axes.set_xticks(counts, [f"{count}\n{text}" for count, text in reached.items()])
+    few = few_seeds(fewest_seeds(points))
+    said = f"{name}: {_reached(points)} runs reached it"
+    axes.set_title("\n".join(filter(None, (said, few))), fontsize=11)
+
+
+def _draw_runs(axes: Any, points: Sequence[Point], combine: str) -> None:
+    """Draw a dot for each run that reached the target."""
+    known = [point for point in points if point["time_to_target_s"] is not None]
+    at, seconds = ([point[key] for point in known] for key in ("groups", "time_to_target_s"))
+    axes.plot(at, seconds, ".", color=COLORS[combine], alpha=0.6, markersize=5)
+
+
+def _reached(points: Sequence[Point]) -> str:
     reached = sum(point["time_to_target_s"] is not None for point in points)
-    axes.set_title(f"{name}: {reached} of {len(points)} runs reached it", fontsize=11)
+    return f"{reached} of {len(points)}"
 
 
 def _draw_peers(axes: Any, data: Data) -> None:
@@ -205,13 +232,13 @@ def _log_axes(axes: Any, ticks: Mapping[int, str]) -> None:
 
 
 def _draw_curves(axes: Any, runs: Sequence[Point], color: str, label: str) -> None:
-    """Draw the median of all seeds, and their range."""
+    """Draw the interquartile mean of all seeds, and its interval."""
     known = [run["curve"] for run in runs if len(run["curve"]["seconds"]) > 1]
     if not known:
         return
     at = np.linspace(0.0, float(np.median([curve["seconds"][-1] for curve in known])), 200)
     curves: Array = np.stack([np.interp(at, c["seconds"], c["return"]) for c in known])
-    low, middle, high = np.quantile(curves, (0.0, 0.5, 1.0), axis=0)
+    low, middle, high = band(curves)
     axes.fill_between(at, low, high, color=color, alpha=0.15, linewidth=0)
     axes.plot(at, middle, color=color, linewidth=1.8, label=label)
 
@@ -224,7 +251,7 @@ def _draw_bars(axes: Any, data: Data, counts: Sequence[int]) -> None:
     for side, rate in enumerate(("received", "trained")):
         found = by_groups(points, combine, partial(rate_of, rate, 1.0))
         for place, count in enumerate(counts):
-            _bar(axes, place, side, found[count][1], rate)
+            _bar(axes, place, side, found[count].value, rate)
         for place, row in enumerate(rows, len(counts)):
             _bar(axes, place, side, row[rate], rate, hatch="//", alpha=0.55)
     style.quieten(axes)

@@ -1,11 +1,11 @@
-"""The runs of groups in numbers: medians and ranges by the number of groups."""
+"""The runs of groups in numbers: interquartile means and intervals by the number of groups."""
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Sequence
 
+from tianji.figures.estimates import Estimated, estimate
 from tianji.figures.files import Data, Point
 from tianji.figures.groups.runs import COMBINES, PRESETS
 
@@ -24,10 +24,15 @@ def rated_of(data: Data, preset: str) -> list[Point]:
 
 
 def timed_of(data: Data, preset: str) -> list[Point]:
-    """Return the points of the longest runs: shorter ones end before slow ones reach the target."""
+    """Return the points of the longest runs: shorter ones end before slow ones reach the target.
+    Ways to combine of which one seed was run are left out."""
     points = points_of(data, preset)
     longest = max(point["seconds"] for point in points)
-    return [point for point in points if point["seconds"] == longest]
+    points = [point for point in points if point["seconds"] == longest]
+    seeds = {
+        p["combine"]: {q["seed"] for q in points if q["combine"] == p["combine"]} for p in points
+    }
+    return [point for point in points if len(seeds[point["combine"]]) > 1]
 
 
 def combines_of(points: Sequence[Point]) -> list[str]:
@@ -47,24 +52,33 @@ def rate_of(name: str, scale: float, point: Point) -> float:
     return float(point["rates"][name]) / scale
 
 
-Spread = dict[int, tuple[float, float, float]]
-"""Lowest, middle and highest value by number of groups."""
+Spread = dict[int, Estimated]
+"""By number of groups."""
 
 
 def by_groups(
     points: Sequence[Point], combine: str, value: Callable[[Point], float | None]
 ) -> Spread:
     """Return the values of one way to combine; one group, which combines nothing, is of all."""
-    found: Spread = {}
-    for count in sorted({point["groups"] for point in points}):
-        some = [
-            p for p in points if p["groups"] == count and (count == 1 or p["combine"] == combine)
-        ]
-        values = [v for v in map(value, some) if v is not None]
-        if 2 * len(values) > len(some):  # else the median is "never"
-            worst = [math.inf] * (len(some) - len(values))
-            found[count] = (min(values), median([*values, *worst]), max(values))
-    return found
+    return {
+        count: estimate([value(point) for point in some])
+        for count in sorted({point["groups"] for point in points})
+        if (some := [p for p in points if p["groups"] == count and _is_of(p, combine)])
+    }
+
+
+def _is_of(point: Point, combine: str) -> bool:
+    return bool(point["groups"] == 1 or point["combine"] == combine)
+
+
+def fewest_seeds(points: Sequence[Point]) -> int:
+    """Return the seeds of the setting that has the fewest."""
+    seeds: dict[tuple[str, int, str], set[int]] = {}
+    for point in points:
+        seeds.setdefault((point["preset"], point["groups"], point["combine"]), set()).add(
+            point["seed"]
+        )
+    return min(map(len, seeds.values()))
 
 
 def simulated_of(data: Data, preset: str, combine: str) -> list[Point]:

@@ -4,6 +4,9 @@ He et al., Highly Parallelized Reinforcement Learning Training with Relaxed Assi
 AAAI 2025 (arXiv 2502.20190).
 """
 
+UP_TO_FASTER = 4.37
+"""Abstract and introduction: convergence time of the systems compared with, over TianJi's, at most.
+The text does not say which system, task or figure that is: 4.36 over RLlib is of figure 4 (c)."""
 NODES = 8
 """Figures 4 (c) and (d): computing nodes, each with 40 cores."""
 PPO_OVER_RLLIB = 4.36

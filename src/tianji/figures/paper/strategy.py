@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
+from collections.abc import Sequence
 
 from tianji.figures.balance.scaling_picture import equilibrium
+from tianji.figures.estimates import estimate, sooner
 from tianji.figures.files import Data
-from tianji.figures.paper.record import times, where
+from tianji.figures.paper.record import where
 from tianji.wording import counted, to_count, to_percent
 
 TARGET = 475.0
@@ -23,8 +24,8 @@ def scaling(data: Data) -> str:
         f"The balance is at {counted(actors, 'actor')}, and the highest rate is "
         f"{to_count(best['received'])} steps/s with {best['actors']}{end} ({where(data)}). "
         f"With {actors} the run reaches {_over_simulated(data, actors):.2f} of the simulated rate. "
-        f"At every size {to_percent(_trained_share(data))} or more of what is produced is received "
-        "and trained on as often as the ratio says."
+        f"At every size {_how_much(_trained_share(data))} of what is produced is received and "
+        "trained on as often as the ratio says."
     )
 
 
@@ -38,6 +39,10 @@ def _trained_share(data: Data) -> float:
     return float(min(1.0, *shares))
 
 
+def _how_much(share: float) -> str:
+    return "all" if share == 1 else f"{to_percent(share)} or more"
+
+
 def _over_simulated(data: Data, actors: int) -> float:
     """Return what a run received over what the simulation says, with this many actors."""
     real, simulated = (
@@ -49,26 +54,28 @@ def _over_simulated(data: Data, actors: int) -> float:
 
 def ablation(data: Data) -> str:
     """Say what the planned mapping and fresh batches of figure 6 (d) are worth."""
-    planned, stale, arbitrary = (
-        _time_to_target(data, *kind) for kind in (("planned", 1), ("planned", 8), ("arbitrary", 1))
+    fresh, stale, arbitrary = (
+        _times_to_target(data, *kind) for kind in (("planned", 1), ("planned", 8), ("arbitrary", 1))
     )
-    if planned is None or stale is None or arbitrary is None:
-        return f"Not every mapping reaches a mean return of {TARGET:g} ({where(data)})."
     return (
-        f"To a mean return of {TARGET:g} the arbitrary mapping takes {arbitrary:.2f} s, "
-        f"{times(arbitrary / planned)} as long as the planned one ({planned:.2f} s). Stale "
-        f"batches take {times(stale / planned)} as long as fresh ones ({where(data)})."
+        f"To a mean return of {TARGET:g} (interquartile means and 95 % intervals): the planned "
+        f"mapping with fresh batches {_reached(fresh)}, with stale ones {_reached(stale)}; an "
+        f"arbitrary mapping with fresh batches {_reached(arbitrary)}. Planned against arbitrary: "
+        f"{sooner(fresh, arbitrary)}. Fresh against stale batches: {sooner(fresh, stale)} "
+        f"({where(data)})."
     )
 
 
-def _time_to_target(data: Data, mapping: str, pool_batches: int) -> float | None:
-    """Return the median of all seeds; None if half of them never got there."""
-    reached = []
-    for run in data["points"]:
-        if (run["mapping"], run["pool_batches"]) == (mapping, pool_batches):
-            curve = zip(run["curve"]["seconds"], run["curve"]["return"], strict=True)
-            reached.append(next((s for s, mean in curve if mean >= TARGET), None))
-    known = sorted(seconds for seconds in reached if seconds is not None)
-    if 2 * len(known) <= len(reached):
-        return None
-    return float(statistics.median([*known, *[float("inf")] * (len(reached) - len(known))]))
+def _reached(times: Sequence[float | None]) -> str:
+    found = estimate(times)
+    return f"{found.text} ({found.reached} of {found.runs} runs reach it)"
+
+
+def _times_to_target(data: Data, mapping: str, pool_batches: int) -> list[float | None]:
+    """Return the time of each seed; None if it never got there."""
+    curves = [
+        zip(run["curve"]["seconds"], run["curve"]["return"], strict=True)
+        for run in data["points"]
+        if (run["mapping"], run["pool_batches"]) == (mapping, pool_batches)
+    ]
+    return [next((s for s, mean in curve if mean >= TARGET), None) for curve in curves]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from operator import itemgetter
 from statistics import fmean
 
+from tianji.figures.estimates import Estimated, few_seeds
 from tianji.figures.files import Data, Point
 from tianji.figures.groups.summary import (
     DQN,
     PPO,
     by_groups,
+    fewest_seeds,
     first_combine,
     median,
     rate_of,
@@ -50,17 +53,20 @@ def _idle_by_kind(point: Point) -> list[str]:
 
 def returns_on_pong(data: Data) -> str:
     """Say what both methods of figure 4 (a) reach, which of them learns faster, and whether that is
-    what the paper says. Faster is who first comes most of the way to what all runs end with."""
+    what the paper says. Faster is who first comes most of the way to what all runs end with.
+    Few seeds give no verdict."""
     ours, apex = (_final_return(data, preset) for preset in (OURS, APEX))
     lowest = min(_known(run)[-1]["return"] for run in data["points"])
     level = LOST + MOST_OF_THE_WAY * (lowest - LOST)
     soon, late = (_minutes_to(data, preset, level) for preset in (OURS, APEX))
+    count = len({run["seed"] for run in data["points"]})
     order = "as in the paper" if soon < late else "the other way round than in the paper"
-    seeds = counted(len({run["seed"] for run in data["points"]}), "seed")
+    verdict = few_seeds(count) or f"{order}, {counted(count, 'seed')} each"
     return (
         f"After {data['minutes']:g} minutes TianJi's DQN has a mean return of {ours:.1f} and Ape-X "
-        f"{apex:.1f}. They reach {level:.1f} after {soon:.1f} and {late:.1f} minutes, {order} "
-        f"({seeds} each, {_cores(data)}, {data['gpu'] or 'no GPU'})."
+        f"{apex:.1f}. They reach {level:.1f} after {soon:.1f} and {late:.1f} "
+        f"minutes: TianJi is {late / soon:.2f} times as fast ({verdict}; {_cores(data)}, "
+        f"{data['gpu'] or 'no GPU'})."
     )
 
 
@@ -119,11 +125,22 @@ def times_by_groups(data: Data) -> str:
 
 
 def _times(data: Data, preset: str, name: str) -> str:
+    """Say how many runs reached the target, and when, by groups."""
     points = timed_of(data, preset)
     combine = first_combine(points)
     found = by_groups(points, combine, itemgetter("time_to_target_s"))
-    said = [f"{found[count][1]:.1f} s with {counted(count, 'group')}" for count in found]
-    return f"{name} reaches {data['target']:g} after {listed(said)} ({combine})"
+    said = [f"with {counted(count, 'group')} {_reached(found[count])}" for count in found]
+    few = few_seeds(fewest_seeds([point for point in points if point["combine"] == combine]))
+    return (
+        f"{name} to {data['target']:g} in runs of {points[0]['seconds']:g} s "
+        f"({', '.join(filter(None, (combine, few)))}): {', '.join(said)}"
+    )
+
+
+def _reached(found: Estimated) -> str:
+    """Say how many runs reached the target, and after which time unless that is never."""
+    count = f"{found.reached} of {counted(found.runs, 'run')}"
+    return count if math.isinf(found.value) else f"{count} in {found.text}"
 
 
 def returns_by_groups(data: Data) -> str:
@@ -145,8 +162,8 @@ def _growth(data: Data, preset: str, rate: str, verb: str) -> str:
     rows = {row["nodes"]: row for row in simulated_of(data, preset, combine)}
     eight, most = rows[min(n for n in rows if n >= 8)], rows[max(n for n in rows if n <= 64)]
     return (
-        f"Real: {counted(many, 'group')} {verb} {to_count(real[many][1])} steps/s, "
-        f"{times(real[many][1] / real[few][1])} as many as {counted(few, 'group')} "
+        f"Real: {counted(many, 'group')} {verb} {to_count(real[many].value)} steps/s, "
+        f"{times(real[many].value / real[few].value)} as many as {counted(few, 'group')} "
         f"({combine}). Simulated: {to_count(eight[rate])} on "
         f"{counted(eight['nodes'], 'machine')}, {to_count(most[rate])} on {most['nodes']}, "
         f"{times(most[rate] / eight[rate])} as many."

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tianji.algorithms.interface import QueueCadence, ReplayCadence
 from tianji.config.values import Values
-from tianji.programs.ablations.needs import learns_from
-from tianji.programs.style import Given, Style, fix
+from tianji.programs.style import Given, Style, fix, learns_from
 from tianji.programs.styles import tianji
 
 

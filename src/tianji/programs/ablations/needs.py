@@ -2,33 +2,9 @@
 
 from __future__ import annotations
 
-from tianji.algorithms.interface import Cadence, QueueCadence, ReplayCadence
-from tianji.algorithms.registry import load_algorithm
-from tianji.config.run import RunConfig
-from tianji.config.schema import nested
-from tianji.config.settings import ALGORITHM_NAME
+from tianji.algorithms.interface import QueueCadence, ReplayCadence
 from tianji.config.values import Values
-from tianji.errors import UsageError
-from tianji.programs.style import Given, fix, refusal
-
-EXAMPLES: dict[type[Cadence], tuple[str, ...]] = {
-    QueueCadence: ("ppo", "impala"),
-    ReplayCadence: ("dqn", "apex"),
-}
-
-
-def learns_from(style: str, values: Values, *kinds: type[Cadence], why: str) -> None:
-    """Raise UsageError unless the algorithm learns from one of these: a queue of unrolls, or a
-    replay store."""
-    config = RunConfig.model_validate(nested(values))
-    if isinstance(load_algorithm(config.algorithm.name).cadence(config), kinds):
-        return
-    *others, last = (name for kind in kinds for name in EXAMPLES[kind])
-    fitting = f"{', '.join(others)} or {last}"
-    raise UsageError(
-        f"style is '{style}', and the algorithm is {values[ALGORITHM_NAME]}: {why} Use a preset or "
-        f"an --algorithm such as {fitting}, or another --style."
-    )
+from tianji.programs.style import Given, fix, learns_from, refusal
 
 
 def sends_items(style: str, values: Values) -> None:

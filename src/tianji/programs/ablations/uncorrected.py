@@ -35,7 +35,7 @@ def settings(values: Values, given: Given) -> Values:
 
 STYLE = Style(
     name="uncorrected",
-    about="The loss takes old experience for new: nothing corrects for the lag of the actors.",
+    about="The loss treats old experience as new: nothing corrects for the lag of the actors.",
     settings=settings,
     program=tianji.program,
     differences=(

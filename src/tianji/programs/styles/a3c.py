@@ -20,7 +20,10 @@ from tianji.programs.styles import tianji
 NAME = "a3c"
 NO_POLICY = "A3C's settings are carried over from those of PPO."
 NO_STEPS = "its learner sees gradients and no steps, so that it has nothing to normalise by."
-ONE_LEARNER = "one learner applies every gradient when it arrives, and nobody paces the actors."
+ONE_LEARNER = "one learner applies the gradients of all actors."
+EVERY_GRADIENT = (
+    "each gradient makes a version when it arrives, so that there is no queue or ratio to hold."
+)
 
 
 def settings(values: Values, given: Given) -> Values:
@@ -36,8 +39,14 @@ def settings(values: Values, given: Given) -> Values:
             values |= A3CConfig.run_defaults
     no = {"normalize.observations": False, "normalize.rewards": False}
     values = fix(NAME, values, given, NO_STEPS, **no)
-    one = {"balance": "paced", "lag_target": "auto", "num_groups": 1, "learners_per_group": 1}
-    return fix(NAME, values, given, ONE_LEARNER, **one)
+    return with_one_learner(NAME, values, given)
+
+
+def with_one_learner(style: str, values: Values, given: Given) -> Values:
+    """Return the settings with one learner, which applies every gradient when it arrives."""
+    held = {"balance": "paced", "lag_target": "auto"}
+    values = fix(style, values, given, EVERY_GRADIENT, **held)
+    return fix(style, values, given, ONE_LEARNER, num_groups=1, learners_per_group=1)
 
 
 STYLE = Style(

@@ -22,7 +22,7 @@ _OWN = ("sampling", "initial_priorities", "exploration")
 
 def settings(values: Values, given: Given) -> Values:
     """Learn from a prioritised replay store, and let nobody wait."""
-    why = "it learns from a replay store, which this algorithm has not."
+    why = "it learns Q values of discrete actions from one replay store."
     of_family("apex", values, DQNConfig, why, "dqn or apex")
     changed = with_algorithm("apex", values, given, "apex", "it draws by priority.")
     if changed is not values:

@@ -3,19 +3,24 @@
     group 0 --(parameters)--> group 1 --(parameters)--> ... --(parameters)--> group 0
 
 Every group trains by itself. After each update it mixes its parameters with the newest of the group
-before it, if those are there; no group waits for another one. programs/groups.py has the wires.
+before it, if those are there. A group that has mixed MAX_AGE times without new ones waits for them
+before its next batch. programs/groups.py has the wires.
 """
 
 from __future__ import annotations
 
 from tianji.algorithms.interface import QueueCadence, ReplayCadence
+from tianji.config.overrides import STYLE as NAMED
 from tianji.config.values import Values
-from tianji.programs.ablations.needs import learns_from
-from tianji.programs.style import Given, Style, fix, refusal
+from tianji.errors import UsageError
+from tianji.programs.style import Given, Style, fix, learns_from, refusal
 from tianji.programs.styles import tianji
 
 GROUPS = 2
 """Groups of a run that does not say how many."""
+MAX_AGE = 100
+"""Mixes without new parameters after which a group waits. Groups that are about equally fast never
+do: PPO's mix some tens of times for each batch, while the others may be collecting theirs."""
 
 
 def settings(values: Values, given: Given) -> Values:
@@ -23,20 +28,28 @@ def settings(values: Values, given: Given) -> Values:
     why = "one learner gathers the gradients of all actors, so that there is one group."
     learns_from("gala", values, QueueCadence, ReplayCadence, why=why)
     values = fix("gala", values, given, "its groups gossip.", combine="gossip")
-    if "combine_every" not in given:
-        values = {**values, "combine_every": 1}
-    if values["num_groups"] > 1:
-        return values
-    if "num_groups" in given:
+    own = {"combine_every": 1, "combine_max_age": MAX_AGE}
+    values = {**values, **{path: value for path, value in own.items() if path not in given}}
+    if values["num_groups"] == 1 and "num_groups" in given:
         raise refusal("gala", values, "num_groups", "one group has nobody to gossip with.", GROUPS)
-    return {**values, "num_groups": GROUPS, "num_envs": _share(values, given)}
+    values = {**values, "num_groups": max(GROUPS, values["num_groups"])}
+    # A run that has its style already has the environments of one group.
+    if NAMED not in given or "num_envs" in given:
+        return values
+    return {**values, "num_envs": _share(values)}
 
 
-def _share(values: Values, given: Given) -> int:
-    """Return the environments of one group: the run has as many as before, unless they do not
-    divide evenly or the person gave those of one group."""
-    num_envs: int = values["num_envs"]
-    return num_envs if "num_envs" in given or num_envs % GROUPS else num_envs // GROUPS
+def _share(values: Values) -> int:
+    """Return the environments of one group: the run has as many as before."""
+    num_envs, num_groups = values["num_envs"], values["num_groups"]
+    if num_envs % num_groups:
+        raise UsageError(
+            f"style is 'gala', and {num_envs} environments cannot be divided among {num_groups} "
+            f"groups. Use --num-envs {max(1, num_envs // num_groups)}, which is the number of each "
+            "group, or another --num-groups."
+        )
+    each: int = num_envs // num_groups
+    return each
 
 
 STYLE = Style(
@@ -47,6 +60,6 @@ STYLE = Style(
     differences=(
         "Groups: each has a learner, a buffer and an equal share of the environments.",
         "Optimiser: each group has its own; only parameters are mixed.",
-        "Pacing: that of tianji in every group; groups do not wait for each other.",
+        "Pacing: that of tianji in every group; one waits only where its peer's state is too old.",
     ),
 )

@@ -16,9 +16,10 @@ from tianji.config.settings import ALGORITHM_NAME
 from tianji.config.values import Values
 from tianji.programs.style import Given, Style, fix, of_family, with_algorithm
 from tianji.programs.styles import tianji
-from tianji.programs.styles.a3c import NO_STEPS, ONE_LEARNER
+from tianji.programs.styles.a3c import NO_STEPS, with_one_learner
 
 NAME = "gorila"
+Q_VALUES = "its actors learn Q values of discrete actions from memories of their own."
 UPDATES, TAU = f"{ALGORITHM}.updates_per_version", f"{ALGORITHM}.target_tau"
 PERIOD, LENGTH = f"{ALGORITHM}.target_period_updates", f"{ALGORITHM}.unroll_length"
 
@@ -27,7 +28,7 @@ def settings(values: Values, given: Given) -> Values:
     """Compute gradients in the actors, about as many for each step as DQN's learner makes
     updates."""
     if values[ALGORITHM_NAME] != NAME:
-        of_family(NAME, values, DQNConfig, "it learns from replay memories.", "dqn or gorila")
+        of_family(NAME, values, DQNConfig, Q_VALUES, "dqn or gorila")
         why = "its actors sample from memories of their own."
         tau, changed = values[TAU], with_algorithm(NAME, values, given, NAME, why)
         num_actors = 1 if values["num_actors"] == "auto" else values["num_actors"]
@@ -38,8 +39,7 @@ def settings(values: Values, given: Given) -> Values:
         if "max_lag" not in given:
             values |= GorilaConfig.run_defaults
     values = fix(NAME, values, given, NO_STEPS, **{"normalize.observations": False})
-    one = {"balance": "paced", "lag_target": "auto", "num_groups": 1, "learners_per_group": 1}
-    return fix(NAME, values, given, ONE_LEARNER, **one)
+    return with_one_learner(NAME, values, given)
 
 
 STYLE = Style(

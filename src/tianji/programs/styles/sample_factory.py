@@ -4,13 +4,14 @@
     actor --(rows)--> inference <--(policy)-- learner
     actor --(experience)--> buffer --(batches)--> learner
 
-This hides inference behind simulation where it takes no longer than half of the environments.
+This hides inference behind simulation where it takes no longer than stepping half of the
+environments.
 """
 
 from __future__ import annotations
 
 from tianji.config.values import Values
-from tianji.programs.style import Given, Style, fix
+from tianji.programs.style import Given, Style, fix, refusal
 from tianji.programs.styles import tianji
 
 SPLITS = 2
@@ -22,7 +23,13 @@ def settings(values: Values, given: Given) -> Values:
     """Let a server infer, for two actors in every process."""
     why = "one half of a process's environments steps while a server infers for the other half."
     values = fix("sample-factory", values, given, why, inference="served")
-    return values if ACTORS_PER_WORKER in given else {**values, ACTORS_PER_WORKER: SPLITS}
+    if ACTORS_PER_WORKER not in given:
+        values = {**values, ACTORS_PER_WORKER: SPLITS}
+    if values[ACTORS_PER_WORKER] < SPLITS:
+        raise refusal("sample-factory", values, ACTORS_PER_WORKER, why, SPLITS)
+    if values["num_actors"] == 1:
+        raise refusal("sample-factory", values, "num_actors", why, SPLITS)
+    return values
 
 
 STYLE = Style(

@@ -38,7 +38,7 @@ STYLE = Style(
     settings=settings,
     program=program,
     differences=(
-        "Inference: every row is a question to the learner's process and waits for its answer.",
+        "Inference: every row is an inference request to the learner's process, and waits.",
         LOSS,
         "Correction: truncated importance weights; an unroll may hold several versions.",
         PACING,

@@ -2,7 +2,8 @@
 
 `gradients`: all learners wait for each other and until their gradients are added up: on one host in
 shared memory, between hosts by a ring.
-`average`, `gossip`: nobody waits. Mixing is work of the learner. On one host, parameters are in
+`average`, `gossip`: nobody waits, because groups here are equally fast and none reaches
+`combine_max_age`. Mixing is work of the learner. On one host, parameters are in
 shared memory. Between hosts they cross through the head, which asks every group for them in turn.
 """
 

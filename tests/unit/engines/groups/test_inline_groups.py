@@ -1,5 +1,7 @@
 """Several groups in one process, and the head that makes one run of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from tianji.checkpoint.load import latest, list_checkpoints, read_checkpoint
 from tianji.checkpoint.sets import group_folder, newest_set
 from tianji.config.seeding import seed_for
 from tianji.engines.groups.inline import InlineGroups
+from tianji.engines.groups.specs import group_specs
 from tianji.learner.combination import Combination
 
 IMPALA = {"name": "impala", "unroll_length": 8}
@@ -322,3 +325,22 @@ def test_a_run_continues_with_other_numbers_of_learners(tmp_path, num_groups, ea
     (told,) = watcher.texts("restored")
     assert ("Groups had 2 learners each" in told) is (each != 2)
     assert len(newest_set(tmp_path).paths) == num_groups * each
+
+
+@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize(("algorithm", "per_batch"), [(PPO, 4), (DQN, 2)], ids=["ppo", "dqn"])
+def test_a_group_waits_for_one_that_posts_rarely(tmp_path, monkeypatch, algorithm, per_batch, each):
+    """The first group posts after every update, the other one after 50."""
+
+    def unequal(*given):
+        for spec in group_specs(*given):
+            every = {"combine_every": 50 if spec.group >= each else 1}
+            yield replace(spec, config=spec.config.model_copy(update=every))
+
+    monkeypatch.setattr("tianji.engines.groups.inline.group_specs", unequal)
+    values = {"algorithm": algorithm, "combine": "gossip", "learners_per_group": each}
+    outcome, _ = run(tmp_path, combine_max_age=3, max_env_steps=40 * each * STEPS, **values)
+    assert outcome["because"] == "max_env_steps"
+    first, other = outcome["record"]["groups"]
+    assert 3 <= first["peer_age"]["max"] < 3 + per_batch, "a batch that was begun is finished"
+    assert first["updates"] < other["updates"] and first["peer_age"]["waited_s"] > 0

@@ -10,6 +10,7 @@ from tianji.errors import UsageError
 from tianji.figures import catalogue
 from tianji.figures.apex.picture import draw_returns, draw_throughput
 from tianji.figures.apex.runs import curve_of, settled_rates
+from tianji.figures.catalogue import FIGURES
 
 PNG = b"\x89PNG"
 
@@ -104,3 +105,11 @@ def test_rates_are_those_after_the_first_third():
     assert rates["gpu_busy_share"] == pytest.approx(0.5)
     assert settled_rates(records[:1]) is None
     assert settled_rates([]) is None
+
+
+def test_several_seeds_have_one_entry_in_the_legend_and_one_seed_is_no_claim():
+    data = made_up()
+    assert "1 seed each: no claim" in FIGURES["tianji-4a"].draw(data).axes[0].get_title(loc="left")
+    data["points"] = [{**run, "seed": seed} for seed in (1, 2) for run in data["points"]]
+    labels = FIGURES["tianji-4a"].draw(data).axes[0].get_legend_handles_labels()[1]
+    assert len(labels) == len(set(labels)) and "TianJi: DQN in its serial ratio" in labels

@@ -21,7 +21,7 @@ from tianji.figures.groups.runs import (
     trained_per_step,
     waves,
 )
-from tianji.figures.groups.summary import by_groups
+from tianji.figures.groups.summary import by_groups, timed_of
 
 
 def lines(axes):
@@ -83,16 +83,35 @@ def test_the_pictures_say_where_the_runs_were_made():
         assert "Made-up CPU" in legend.get_title().get_text()
 
 
-def test_a_median_that_was_never_reached_is_not_drawn():
+def test_a_time_that_was_never_reached_counts_as_endless():
     def point(seed, seconds):
         return {"groups": 2, "combine": "gossip", "seed": seed, "time_to_target_s": seconds}
 
     def find(points):
         return by_groups(points, "gossip", lambda p: p["time_to_target_s"])
 
-    assert find([point(1, 4.0), point(2, 5.0), point(3, None)]) == {2: (4.0, 5.0, 5.0)}
-    assert find([point(1, 4.0), point(2, None)]) == {}
-    assert not any(math.isinf(x) for x in find([point(1, 4.0)])[2])
+    found = find([*(point(seed, 4.0 + seed) for seed in range(4)), point(5, None)])[2]
+    assert (found.value, found.high) == (6.0, math.inf) and found.low < 6.0
+    assert (found.reached, found.runs) == (4, 5)
+    assert math.isinf(find([point(1, 4.0), point(2, None)])[2].value)
+    assert find([point(1, 4.0)])[2][:3] == (4.0, 4.0, 4.0), "one seed has no interval"
+
+
+def test_times_that_were_never_reached_are_not_drawn_and_few_seeds_are_said():
+    data = groups_data()
+    for run in data["points"]:
+        if run["groups"] == 2:
+            run["time_to_target_s"] = None
+    axes = FIGURES["tianji-4c"].draw(data).axes[0]
+    assert list(lines(axes)["average"].get_xdata()) == [1]
+    assert "3 seeds each: no claim" in axes.get_title()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1\n3 of 3", "2\n0 of 9"]
+
+
+def test_a_way_to_combine_with_one_seed_is_left_out_of_the_times():
+    data = groups_data()
+    data["points"] = [p for p in data["points"] if p["combine"] != "gradients" or p["seed"] == 1]
+    assert {point["combine"] for point in timed_of(data, "cartpole-ppo")} == {"average", "gossip"}
 
 
 def test_rates_are_those_from_the_first_third_to_the_time_limit():
