@@ -69,6 +69,7 @@ NO_BALANCE = (
     "plan.replan has no effect: actors do not wait for the learner, so there is nothing to balance."
 )
 NO_REPLAN_OF_GROUPS = "plan.replan has no effect: the plan of several groups does not change."
+NO_STEP = "The time limit was reached without a single step to train on."
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
@@ -249,6 +250,7 @@ class _Run:
             self._observer.callbacks.run.ask_to_stop = stop.hang_up
             try:
                 outcome = self._run_engines(extra, stop, resume)
+                outcome = failed_without_steps(outcome, self._observer, before)
             except Exception as error:
                 cause = f"{type(error).__name__}: {error}"
                 outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
@@ -360,6 +362,19 @@ class _Run:
             else host_figures(self._hosts, spec.config, outcome.get("links", {}))
         )
         return build_summary(spec.config, spec.run_dir, facts, record)
+
+
+def failed_without_steps(
+    outcome: Outcome, observer: RunObserver, before: Summary | None
+) -> Outcome:
+    """Return the outcome as that of a failed run if its time was over before it made a single step,
+    and environments have failed. before: the summary of earlier sessions."""
+    done = outcome["record"] or observer.last_record or before
+    has_steps = done is not None and done["env_steps"] > 0
+    if has_steps or outcome["because"] != "max_wall" or observer.first_env_failure is None:
+        return outcome
+    cause = f"{NO_STEP} {observer.first_env_failure}"
+    return {**outcome, "because": "failed", "first_cause": cause}
 
 
 def _gather_rule(config: RunConfig) -> GatherRule | None:
