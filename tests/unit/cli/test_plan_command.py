@@ -101,7 +101,7 @@ def test_every_setting_that_the_run_learns_with_has_its_value(capfd):
     assert found["model.memory_size"] == 64 and found["normalize.observations"] is True
     assert plan("--epochs", "7") == 0
     said = " ".join(capfd.readouterr().err.split())
-    for words in ("Settings", "run num_envs 8 max_lag 1", "epochs 7", "hidden 64,64"):
+    for words in ("Settings", "run num_envs=8 max_lag=1", "epochs=7", "hidden=64,64"):
         assert words in said
 
 

@@ -53,5 +53,4 @@ def _group(path: str) -> str:
 
 def _shown(listed: Iterator[tuple[str, str, Any]]) -> Iterator[str]:
     for _, path, value in listed:
-        # A name and its value stay in one line.
-        yield f"{path.rpartition('.')[2]}\N{NO-BREAK SPACE}{value_text(value)}"
+        yield f"{path.rpartition('.')[2]}={value_text(value)}"
