@@ -83,12 +83,14 @@ def train_config(
     base: Path = RUNS,
     callbacks: Sequence[GivenCallback] = (),
     reasons: Sequence[str] = (),
+    expectation: str = "",
 ) -> Summary:
     """Train as configured, in a new run folder under `base`.
 
     env: a callable in place of config.env, or a tuple in place of config.envs. started_ns: when the
     person asked (CLOCK_MONOTONIC), for the start-up time. callbacks: beside those of config.
     reasons: why the settings were chosen, in sentences that the run shows when it starts.
+    expectation: what to expect of it, which it shows then too.
     """
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
@@ -107,7 +109,7 @@ def train_config(
             run = _Run(
                 groups, source, machine, folder, run_dir, started_ns, hosts=hosts, callbacks=called
             )
-            return run.to_end(resume=False, reasons=reasons)
+            return run.to_end(resume=False, reasons=reasons, expectation=expectation)
 
 
 def resume_run(
@@ -223,12 +225,14 @@ class _Run:
         num_hosts = 1 if self._hosts is None else len(set(self._hosts.places.values()))
         return num_hosts * len(self._machine.cores)
 
-    def to_end(self, resume: bool, reasons: Sequence[str] = ()) -> Summary:
+    def to_end(self, resume: bool, reasons: Sequence[str] = (), expectation: str = "") -> Summary:
         run_dir = self._spec.run_dir
         before = read_summary(run_dir) if resume else None
         self._observer.start()
         for reason in reasons:
             self._note("defaults", reason)
+        if expectation:
+            self._note("zoo", expectation)
         for remark in self._planned.probe.remarks:
             self._note("environment", remark)
         if masks := mask_in_words(self._planned.probe.spaces):
