@@ -1,6 +1,6 @@
 """Environments of many agents that share one policy: PettingZoo's parallel environments.
 
-    tianji train --env pettingzoo:pettingzoo.mpe.simple_spread_v3 --num-envs 9
+    tianji train --env pettingzoo:pettingzoo.sisl.multiwalker_v9 --num-envs 9
 
 Each agent is a column of the world, in the order of `possible_agents`. An agent that leaves has
 ended its episode; its column is not valid until it is there again, in the same episode of the
