@@ -69,6 +69,7 @@ NO_BALANCE = (
     "plan.replan has no effect: actors do not wait for the learner, so there is nothing to balance."
 )
 NO_REPLAN_OF_GROUPS = "plan.replan has no effect: the plan of several groups does not change."
+NO_STEP = "The time limit was reached without a single step to train on."
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
@@ -82,12 +83,14 @@ def train_config(
     base: Path = RUNS,
     callbacks: Sequence[GivenCallback] = (),
     reasons: Sequence[str] = (),
+    expectation: str = "",
 ) -> Summary:
     """Train as configured, in a new run folder under `base`.
 
     env: a callable in place of config.env, or a tuple in place of config.envs. started_ns: when the
     person asked (CLOCK_MONOTONIC), for the start-up time. callbacks: beside those of config.
     reasons: why the settings were chosen, in sentences that the run shows when it starts.
+    expectation: what to expect of it, which it shows then too.
     """
     started_ns = started_ns or time.monotonic_ns()
     source = env or config.envs or config.env
@@ -106,7 +109,7 @@ def train_config(
             run = _Run(
                 groups, source, machine, folder, run_dir, started_ns, hosts=hosts, callbacks=called
             )
-            return run.to_end(resume=False, reasons=reasons)
+            return run.to_end(resume=False, reasons=reasons, expectation=expectation)
 
 
 def resume_run(
@@ -222,12 +225,14 @@ class _Run:
         num_hosts = 1 if self._hosts is None else len(set(self._hosts.places.values()))
         return num_hosts * len(self._machine.cores)
 
-    def to_end(self, resume: bool, reasons: Sequence[str] = ()) -> Summary:
+    def to_end(self, resume: bool, reasons: Sequence[str] = (), expectation: str = "") -> Summary:
         run_dir = self._spec.run_dir
         before = read_summary(run_dir) if resume else None
         self._observer.start()
         for reason in reasons:
             self._note("defaults", reason)
+        if expectation:
+            self._note("zoo", expectation)
         for remark in self._planned.probe.remarks:
             self._note("environment", remark)
         if masks := mask_in_words(self._planned.probe.spaces):
@@ -249,6 +254,7 @@ class _Run:
             self._observer.callbacks.run.ask_to_stop = stop.hang_up
             try:
                 outcome = self._run_engines(extra, stop, resume)
+                outcome = failed_without_steps(outcome, self._observer, before)
             except Exception as error:
                 cause = f"{type(error).__name__}: {error}"
                 outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
@@ -360,6 +366,19 @@ class _Run:
             else host_figures(self._hosts, spec.config, outcome.get("links", {}))
         )
         return build_summary(spec.config, spec.run_dir, facts, record)
+
+
+def failed_without_steps(
+    outcome: Outcome, observer: RunObserver, before: Summary | None
+) -> Outcome:
+    """Return the outcome as that of a failed run if its time was over before it made a single step,
+    and environments have failed. before: the summary of earlier sessions."""
+    done = outcome["record"] or observer.last_record or before
+    has_steps = done is not None and done["env_steps"] > 0
+    if has_steps or outcome["because"] != "max_wall" or observer.first_env_failure is None:
+        return outcome
+    cause = f"{NO_STEP} {observer.first_env_failure}"
+    return {**outcome, "because": "failed", "first_cause": cause}
 
 
 def _gather_rule(config: RunConfig) -> GatherRule | None:

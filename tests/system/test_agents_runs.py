@@ -69,3 +69,22 @@ def test_2n_steps_equal_n_and_resume_and_n(tmp_path, monkeypatch):
     both = resume(half["run_dir"], max_env_steps=1600)
     one, other = (learned(saved_state(each["run_dir"])) for each in (whole, both))
     assert one and differences(one, other) == []
+
+
+def test_an_environment_of_pettingzoo_itself_is_trained(tmp_path, monkeypatch):
+    """Walkers that fall leave; the others go on, until the package falls."""
+    name = "pettingzoo.sisl.multiwalker_v9"
+    pytest.importorskip(name, reason="needs pettingzoo and box2d", exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    summary = run(
+        engine="inline",
+        algorithm={**PPO, "unroll_length": 64},
+        env=f"pettingzoo:{name}",
+        env_kwargs={"terminate_on_fall": False, "max_cycles": 100},
+        num_envs=6,
+        max_env_steps=2_000,
+    )
+    assert summary["stopped_because"] == "max_env_steps" and summary["updates"] > 0
+    assert summary["episodes"] >= 6, "each of six walkers has episodes of its own"
+    report = evaluate_run(Path(summary["run_dir"]), episodes=3, seed=0)
+    assert report["episodes"] == 3

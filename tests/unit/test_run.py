@@ -356,3 +356,24 @@ def test_a_resume_may_ask_for_other_actors(engine):
     assert engine.last.spec.plan.learner_threads == 1
     run.resume_run(Path("runs/it"), {})
     assert engine.last.spec.plan.num_actors == 2, "and keeps them"
+
+
+@pytest.mark.parametrize(
+    ("because", "failures", "ends"),
+    [("max_wall", 1, "failed"), ("max_wall", 0, "max_wall"), ("interrupted", 1, "interrupted")],
+)
+def test_a_run_whose_environments_fail_before_a_step_was_made_has_failed(
+    engine, monkeypatch, because, failures, ends
+):
+    def fail(self, stop, resume):
+        for _ in range(failures):
+            told = "Environment 0 of 2 failed: RuntimeError: the cable is loose."
+            self.observer.report({"kind": "env_failure", "role": "actor-0", "text": told})
+        return {"because": because, "record": None, "restarts": 1, "first_cause": None}
+
+    monkeypatch.setattr(engine, "run", fail)
+    summary = run.train_config(config(max_wall_s=3.0))
+    assert summary["stopped_because"] == ends
+    if ends == "failed":
+        assert "without a single step to train on. Environment 0" in summary["first_cause"]
+        assert "the cable is loose" in summary["first_cause"]

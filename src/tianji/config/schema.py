@@ -55,6 +55,11 @@ class AlgorithmConfig(Strict):
 
     run_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Defaults of this algorithm for settings of the run, by path; they replace the run's own."""
+    searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {"gamma": (0.95, 0.98, 0.99, 0.995, 0.999)}
+    )
+    """Values that `tianji sweep` tries where nobody says what to search, by the algorithm's own
+    names; the value of the runs and a range of learning rates are added."""
 
     name: str
     """Which algorithm: a name from `tianji train --help`, or `module:attribute` of an Algorithm

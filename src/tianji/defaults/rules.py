@@ -80,8 +80,8 @@ def choose_algorithm(facts: Facts) -> Choice:
         why = "it learns with any actions and observations."
     elif step_s >= SLOW_STEP_S:
         why = (
-            f"a step takes {_ms(step_s)}, but sac, which learns more from each step, is only for "
-            "one agent with bounded numbers as actions and no images."
+            f"a step takes {_ms(step_s)}, but sac, which learns more from each step, is chosen "
+            "only where it was compared: one agent, bounded numbers as actions, no images."
         )
     else:
         why = (

@@ -1,6 +1,6 @@
 """Environments of many agents that share one policy: PettingZoo's parallel environments.
 
-    tianji train --env pettingzoo:pettingzoo.mpe.simple_spread_v3 --num-envs 9
+    tianji train --env pettingzoo:pettingzoo.sisl.multiwalker_v9 --num-envs 9
 
 Each agent is a column of the world, in the order of `possible_agents`. An agent that leaves has
 ended its episode; its column is not valid until it is there again, in the same episode of the
@@ -122,17 +122,21 @@ class ParallelWorld(World):
         remaining = set(env.agents)
         for i, agent in enumerate(self.agents):
             column = columns.start + i
-            was_present = self._is_present[column]
-            if agent not in observations:
+            was_present, is_seen = self._is_present[column], agent in observations
+            is_told = was_present and (agent in rewards or agent in terminated)
+            if not (is_seen or is_told):
                 self._is_present[column] = False
                 continue
             is_over = bool(terminated.get(agent, False))
-            is_cut = not is_over and (bool(truncated.get(agent, False)) or agent not in remaining)
-            self._is_present[column] = not (is_over or is_cut)
-            info = infos.get(agent, {})
-            self._observe(observations[agent], info, is_over or is_cut, unroll, (t + 1, column))
+            is_gone = agent not in remaining or not is_seen
+            is_cut = not is_over and (bool(truncated.get(agent, False)) or is_gone)
+            has_ended = is_over or is_cut
+            self._is_present[column] = not has_ended
+            if is_seen:  # else the observation before it stays, which was copied
+                info = infos.get(agent, {})
+                self._observe(observations[agent], info, has_ended, unroll, (t + 1, column))
             if was_present:
-                unroll["reward"][t, column] = rewards[agent]
+                unroll["reward"][t, column] = rewards.get(agent, 0.0)
                 unroll["terminated"][t, column] = is_over
                 unroll["truncated"][t, column] = is_cut
                 unroll["valid"][t, column] = True

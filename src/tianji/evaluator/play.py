@@ -73,7 +73,7 @@ def play(act: Act, world: World, seed: int) -> Iterator[Unroll]:
 
 
 class Player:
-    """Plays exactly a number of episodes, and cuts those that do not end.
+    """Plays exactly a number of episodes, and cuts those that do not end or do not begin.
 
     Every environment plays a number of them that is fixed before the start: taking those that end
     first would favour short episodes. An environment whose episode is cut waits until the others
@@ -93,6 +93,8 @@ class Player:
         self._lengths: list[list[int]] = [[] for _ in range(num_envs)]
         self._num_cut = 0
         self._return, self._length = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+        self._absent = np.zeros(num_envs, np.int64)
+        """Rows without a step since the last one: of an agent that is away."""
         self._is_playing = np.zeros(num_envs, np.bool_)
         """The environments that still count before the next reset."""
         self._begin()
@@ -113,15 +115,17 @@ class Player:
     def _begin(self) -> None:
         """Reset all environments."""
         self._steps = play(self._act, self._world, next(self._seeds))
-        self._return[:] = self._length[:] = 0
+        self._return[:] = self._length[:] = self._absent[:] = 0
         self._is_playing[:] = [not self._has_all(i) for i in range(len(self._wanted))]
 
     def _count(self, rows: Unroll) -> None:
         valid = rows["valid"][0]
         self._return += np.where(valid, rows["reward"][0], 0.0)
         self._length += valid
+        self._absent = np.where(valid, 0, self._absent + 1)
         ended = (rows["terminated"][0] | rows["truncated"][0]) & valid
-        cut = (self._length >= self._cut_after_steps) & ~ended
+        most = self._cut_after_steps
+        cut = ((self._length >= most) | (self._absent > most)) & ~ended
         for i in np.flatnonzero((ended | cut) & self._is_playing).tolist():
             self._returns[i].append(float(self._return[i]))
             self._lengths[i].append(int(self._length[i]))

@@ -12,7 +12,8 @@ from torch import Tensor
 
 IMPOSSIBLE = -1e9
 """Logit or Q value of an option that cannot be chosen: its probability is exactly 0, and it is
-still finite in an entropy."""
+still finite in an entropy, also in bfloat16, where the smallest float32 is not. Q values of legal
+actions must lie above it: rewards of such a size are to be scaled or clipped."""
 
 
 def masked(outputs_BA: Tensor, obs: Mapping[str, Tensor], mask: str | None) -> Tensor:

@@ -88,6 +88,8 @@ class RunObserver:
         self._settle: Callable[[], None] | None = None
         self.last_record: LearnerMetrics | None = None
         """The newest record of the learner's side."""
+        self.first_env_failure: str | None = None
+        """What was told of the first environment that failed."""
         self._evaluation: dict[str, Evaluation] = {}
         self._unlogged_evaluation = False
         self._restarts = 0
@@ -96,7 +98,6 @@ class RunObserver:
         self._shown_tracebacks = {"silent"}
         """Kinds of events whose next tracebacks are for the log alone. The stacks of a process that
         hangs are long, and the event says where it hangs."""
-        """Kinds of reports."""
         self._gpu: int | None = None
         if plan is not None and plan.device != "cpu":
             self._gpu = int(plan.device.partition(":")[2])
@@ -181,6 +182,8 @@ class RunObserver:
             self.callbacks.checkpoint(report["record"])
         elif report["kind"] != "done":
             self._restarts += report["kind"] == "restart"
+            if report["kind"] == "env_failure":
+                self.first_env_failure = self.first_env_failure or report["text"]
             traceback, level = report.get("traceback", ""), LEVELS[report["kind"]]
             self._tell(report["kind"], report["role"], report["text"], level, traceback)
 

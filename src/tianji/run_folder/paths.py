@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,26 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
             f"No run '{name_or_path}': there are no runs under '{base}/' here. Start one with "
             "`tianji train`, or give the path of a run folder."
         )
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
     raise UsageError(
-        f"No run '{name_or_path}'.{did_you_mean(name_or_path, known)} Runs under '{base}/', newest "
-        f"first: {', '.join(known[:_SHOWN])}{more}."
+        f"No run '{name_or_path}'.{did_you_mean(name_or_path, known)} {runs_in_words(known, base)}"
     )
+
+
+def newest_run(base: Path = RUNS) -> str:
+    """Return the name of the run that was started last."""
+    known = list_runs(base)
+    if not known:
+        raise UsageError(
+            f"There are no runs under '{base}/' here. Start one with `tianji train`, or give the "
+            "path of a run folder."
+        )
+    return known[0]
+
+
+def runs_in_words(names: Sequence[str], base: Path = RUNS) -> str:
+    """Return a sentence with the runs of a folder, from list_runs()."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"Runs under '{base}/', newest first: {', '.join(names[:_SHOWN])}{more}."
 
 
 def list_inner(folder: Path) -> list[str]:

@@ -14,8 +14,10 @@ from tianji.defaults import choose
 from tianji.errors import UsageError
 from tianji.sweep.objective import Asked, Objective, choose_objective
 from tianji.sweep.space import HOW, Search, check_searches, parse_search
+from tianji.sweep.usual import in_words, usual_searches
 
 EXAMPLE = "tianji sweep cartpole-ppo --trials 20 --search learning_rate=1e-4:1e-2:log"
+USUAL = "Without --search, the usual settings are searched:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class SweepRequest:
     prune: bool
     command: str
     """What a person types for it."""
+    notes: tuple[str, ...] = ()
+    """What a person is told before it starts."""
 
     @property
     def config(self) -> RunConfig:
@@ -65,8 +69,8 @@ def make_request(
 ) -> SweepRequest:
     """Check everything that can be checked without running; UsageError names all mistakes.
 
-    searched: what `--search` says, `key=low:high[:log]` or `key=a,b,c`. asked: settings of all
-    trials.
+    searched: what `--search` says, `key=low:high[:log]` or `key=a,b,c`; empty: the usual settings
+    of the algorithm. asked: settings of all trials.
     """
     base = choose.resolve(preset, asked)
     config = base.config
@@ -75,12 +79,21 @@ def make_request(
             f"engine = {config.engine}: a sweep runs on this machine. Use --engine local, inline "
             "or virtual."
         )
-    if not searched:
-        raise UsageError(f"Nothing is searched. {HOW} For example: `{EXAMPLE}`.")
-    settings = list_settings(type(config.algorithm))
-    searches = tuple(parse_search(text, settings) for text in searched)
     given: dict[str, Any] = {}
     assign_all(given, asked, config.algorithm.name)
+    settings = list_settings(type(config.algorithm))
+    searches = tuple(parse_search(text, settings) for text in searched)
+    notes = base.notes
+    if not searches:
+        searches = usual_searches(config, given)
+        notes = (*notes, f"{USUAL} {in_words(searches)}.")
+    if not searches:
+        raise UsageError(
+            f"Nothing is searched: what is searched without --search is set. {HOW} For example: "
+            f"`{EXAMPLE}`."
+        )
     check_searches(searches, [*given], lambda one: resolve(base.base, [*asked, one]))
     chosen = choose_objective(objective, config)
-    return SweepRequest(tuple(asked), base, searches, chosen, num_trials, num_jobs, prune, command)
+    return SweepRequest(
+        tuple(asked), base, searches, chosen, num_trials, num_jobs, prune, command, notes
+    )

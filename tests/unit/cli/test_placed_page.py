@@ -10,7 +10,7 @@ from tianji.costs.profile import Rehearsal
 from tianji.errors import WorkerLost
 
 NAMES = {
-    "algorithm", "chosen_because",
+    "algorithm", "chosen_because", "resolved",
     "planning_s", "predicted", "lag_versions", "ratio", "roles", "memory_bytes", "memory",
     "reasons", "num_actors", "envs_per_actor", "actor_threads", "learner_threads", "device",
     "inference", "places", "balance", "profile_key", "from_cache",

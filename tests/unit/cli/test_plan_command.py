@@ -23,7 +23,7 @@ PROFILE = profile(
     profiling_s=9.0,
 )  # fmt: skip
 NAMES = {
-    "algorithm", "chosen_because",
+    "algorithm", "chosen_because", "resolved",
     "planning_s", "bottleneck", "predicted", "lag_versions", "ratio", "roles", "memory_bytes",
     "memory",
     "reasons", "advice", "warnings", "staleness", "noise", "num_actors", "envs_per_actor",
@@ -86,6 +86,23 @@ def test_a_person_gets_the_roles_the_promise_and_the_reasons(capfd):
     assert "One more core would" in said
     assert "An environment step takes 12 ms." in said
     assert "noise up to 4 %" in said
+
+
+def test_every_setting_that_the_run_learns_with_has_its_value(capfd):
+    assert plan("--json") == 0
+    found = told(capfd)["resolved"]
+    assert (found["num_envs"], found["max_lag"]) == (8, 1)
+    assert found["algorithm.learning_rate"] == 0.002 and found["algorithm.epochs"] == 3
+    assert found["model.hidden"] == [64, 64] and found["model.memory"] == "none"
+    assert found["normalize.observations"] is False and found["normalize.clip_rewards"] is None
+    assert "model.memory_size" not in found and "algorithm.name" not in found
+    plan("--env", "Acrobot-v1", "--algorithm", "ppo", "--model.memory", "gru", "--json")
+    found = told(capfd)["resolved"]
+    assert found["model.memory_size"] == 64 and found["normalize.observations"] is True
+    assert plan("--epochs", "7") == 0
+    said = " ".join(capfd.readouterr().err.split())
+    for words in ("Settings", "run num_envs=8 max_lag=1", "epochs=7", "hidden=64,64"):
+        assert words in said
 
 
 def test_what_was_measured_is_used_again_until_something_else_is_asked_for(measured, capfd):

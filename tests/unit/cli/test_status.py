@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -204,3 +205,22 @@ def test_the_way_to_the_target_is_measured_from_the_first_return(folder, capfd):
     log(folder, mean_return_100=150.0, best_mean_return_100=170.0)
     _, _, text = ask(capfd)
     assert "150 of 200" in text and " 50 %" in text and "best 170" in text
+
+
+def test_without_a_name_the_newest_run_is_shown_and_the_others_are_listed(folder, capfd):
+    older = folder.parent / "older"
+    older.mkdir()
+    save_config(CONFIG, older / "config.yaml")
+    os.utime(older / "config.yaml", (1.0, 1.0))
+    assert main(["status", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["run"] == "mine"
+    assert "Runs under 'runs/', newest first: mine, older." in " ".join(err.split())
+
+
+def test_without_a_name_and_without_runs_it_says_how_to_start_one(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert main(["status"]) == 2
+    assert "There are no runs under 'runs/' here. Start one with `tianji train`" in " ".join(
+        capfd.readouterr().err.split()
+    )

@@ -37,6 +37,7 @@ def test_nothing_is_said_of_step_times_that_are_unknown():
 def test_ppo_says_why_a_slow_environment_does_not_get_sac():
     because = suggest(replace(ROBOT, step_s=SLOW_STEP_S, actions="choices")).choices[0].because
     assert because.startswith("Algorithm ppo: a step takes 10 ms, but sac")
+    assert "chosen only where it was compared" in because
 
 
 def test_slow_environments_with_bounded_actions_get_sac():
@@ -50,7 +51,7 @@ def test_slow_environments_with_bounded_actions_get_sac():
     "other",
     [{"actions": "choices"}, {"actions": "unbounded"}, {"sees_images": True}, {"num_agents": 2}],
 )
-def test_slow_environments_that_sac_cannot_take_get_ppo(other):
+def test_slow_environments_that_sac_was_not_compared_on_get_ppo(other):
     slow = replace(ROBOT, step_s=1.0, **other)
     assert suggest(slow).values["algorithm.name"] == "ppo"
 

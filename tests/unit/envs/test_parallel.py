@@ -106,6 +106,36 @@ def test_ends_rewards_and_observations_are_those_of_each_agent():
     ]
 
 
+class Dying(Relay):
+    """`a` is terminated without a last observation; of `b` nothing more is heard; `c` has neither a
+    last observation nor a termination, only a reward."""
+
+    def step(self, actions):
+        observations, *others = super().step(actions)
+        for agent in [x for x in observations if x not in self.agents]:
+            del observations[agent]
+            if agent != "a":
+                del others[1][agent], others[2][agent]
+            if agent == "b":
+                del others[0][agent]
+        return observations, *others
+
+
+def test_an_agent_that_ends_without_a_last_observation_keeps_its_last_step_and_reward():
+    world = ParallelWorld([Dying()], "dying")
+    rows = make_rows(world, 5)
+    world.reset(0, rows)
+    for t in range(5):
+        world.step(np.arange(3) + 1, rows, t)
+    assert rows["valid"].T.astype(int).tolist() == [
+        [1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 0],
+    ]  # fmt: skip
+    assert rows["terminated"].T.astype(int).tolist() == [[0, 1, 0, 0, 0], [0] * 5, [0] * 5]
+    assert rows["truncated"].T.astype(int).tolist() == [[0] * 5, [0] * 5, [0, 0, 0, 1, 0]]
+    assert (rows["reward"] == np.where(rows["valid"], [97.0, 98.0, 99.0], 0.0)).all()
+    assert rows["obs"][:3, 0, 0].tolist() == [0, 1, 1], "the last observation is kept"
+
+
 def test_only_agents_that_are_there_act():
     env, _ = relay_rows()
     assert [sorted(actions) for actions in env.taken[:5]] == [

@@ -72,8 +72,8 @@ def test_a_setting_is_either_set_or_searched_and_only_once():
 
 
 def test_a_sweep_needs_something_to_search_on_this_machine():
-    with pytest.raises(UsageError, match="Nothing is searched"):
-        request()
+    with pytest.raises(UsageError, match="Nothing is searched: what is searched without"):
+        request(learning_rate=1e-3, gamma=0.9, entropy=0.01)
     with pytest.raises(UsageError, match="a sweep runs on this machine"):
         request("gamma=0.9:0.99", engine="ray")
 

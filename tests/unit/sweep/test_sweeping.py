@@ -207,6 +207,19 @@ def test_trials_are_listed_from_best_to_worst():
     ]
 
 
+def test_the_bare_command_searches_the_usual_settings(with_optuna, capfd):
+    words = [f"--{name.replace('_', '-')}={text}" for name, text in (
+        ("algorithm", "ppo"), ("env", SETTINGS["env"]), ("engine", "inline"), ("num_envs", 2),
+        ("max_env_steps", 64), ("unroll_length", 16), ("observe.display", "off"),
+    )]  # fmt: skip
+    assert main(["sweep", *words, "--trials", "1", "--jobs", "1", "--json"]) == 0
+    told = capfd.readouterr()
+    report = json.loads(told.out)
+    assert "the usual settings are searched: learning_rate from" in told.err
+    assert [*report["search"]] == ["learning_rate", "gamma", "entropy"]
+    assert [*report["best"]["settings"]] == ["learning_rate", "gamma", "entropy"]
+
+
 def test_options_of_the_command_are_checked(capsys):
     assert main(["sweep", "cartpole-ppo", "--trials", "0", "--search", "epochs=1:3"]) == 2
     assert "--trials = 0: must be greater than or equal to 1" in capsys.readouterr().err

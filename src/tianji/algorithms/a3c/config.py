@@ -16,6 +16,9 @@ class A3CConfig(AlgorithmConfig):
     its own unrolls, and each gradient is applied when it arrives."""
 
     run_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"max_lag": 100})
+    searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {**AlgorithmConfig.searched, "entropy": (0.0, 0.001, 0.003, 0.01, 0.03)}
+    )
 
     name: str = "a3c"
     learning_rate: Positive = 7e-4

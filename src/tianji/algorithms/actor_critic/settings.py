@@ -23,7 +23,8 @@ class ActorCriticConfig(AlgorithmConfig):
     those of the newest k batches, so that they are older."""
     burn_in: int = Field(0, ge=0)
     """With a memory: steps at the start of an unroll that only refresh the state which the actor
-    stored, and are not trained on. Steps after a reset need none, and always count."""
+    stored, and are left out of the loss; gradients of later steps flow back through them. Steps
+    after a reset need none, and always count."""
     max_grad_norm: Positive = 0.5
     """Largest global norm of a gradient; larger gradients are scaled down."""
     noise_color: float = Field(0.0, ge=0.0, le=2.0)

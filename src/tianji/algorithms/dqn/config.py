@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,6 +14,10 @@ from tianji.config.schema import FilledCount, Fraction
 
 class DQNConfig(settings.QLearningConfig):
     """Deep Q-learning (Mnih et al. 2015) with double targets, dueling streams, n-step returns."""
+
+    searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {**settings.QLearningConfig.searched, "target_tau": (0.002, 0.005, 0.01, 0.02)}
+    )
 
     name: str = "dqn"
     updates_per_version: FilledCount = 8

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,6 +17,10 @@ class ImpalaConfig(settings.ActorCriticConfig):
 
     All losses are means over the steps of an update; the paper's are sums.
     """
+
+    searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {**settings.ActorCriticConfig.searched, "entropy": (0.0, 0.001, 0.003, 0.01, 0.03)}
+    )
 
     name: str = "impala"
     learning_rate: Positive = 1e-3

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
 from pydantic import Field
 
 from tianji.algorithms.actor_critic import settings
@@ -10,6 +14,10 @@ from tianji.config.schema import Count, Fraction, Positive, TriedCount
 
 class PPOConfig(settings.ActorCriticConfig):
     """Proximal policy optimisation (Schulman et al. 2017) with a decoupled objective."""
+
+    searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {**settings.ActorCriticConfig.searched, "entropy": (0.0, 0.001, 0.003, 0.01, 0.03)}
+    )
 
     name: str = "ppo"
     learning_rate: Positive = 5e-4

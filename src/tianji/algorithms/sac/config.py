@@ -24,6 +24,9 @@ class SACConfig(AlgorithmConfig):
     run_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"model.hidden": (256, 256), "model.activation": "relu"}
     )
+    searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
+        {**AlgorithmConfig.searched, "target_tau": (0.002, 0.005, 0.01, 0.02)}
+    )
 
     name: str = "sac"
     learning_rate: Positive = 3e-4

@@ -17,6 +17,7 @@ from rich.text import Text
 from tianji.algorithms.interface import Gather
 from tianji.algorithms.registry import load_algorithm
 from tianji.cli.pages.memory import memory_report, memory_text, sizes_text
+from tianji.cli.pages.resolved import resolved_settings, settings_list
 from tianji.cli.pages.ruled_plan import (
     ruled_facts,
     ruled_origin,
@@ -66,6 +67,8 @@ def plan_page(planned: Planned, machine: Machine, chosen: Sequence[str] = ()) ->
         _roles_table(roles, plan.envs_per_actor * plan.actors_per_worker),
         "",
         fact_list(facts),
+        Text("\nSettings", style="bold"),
+        settings_list(planned),
         Text("\nWhy", style="bold"),
         sentence_list([*chosen, *reasons]),
         *ending,
@@ -78,6 +81,7 @@ def plan_report(planned: Planned, machine: Machine, chosen: Sequence[str] = ()) 
     report = {
         "algorithm": planned.config.algorithm.name,
         "chosen_because": list(chosen),
+        "resolved": resolved_settings(planned),
         "num_actors": plan.num_actors,
         "envs_per_actor": plan.envs_per_actor,
         "actor_threads": plan.actor_threads,

@@ -1,4 +1,4 @@
-"""`tianji status RUN`."""
+"""`tianji status [RUN]`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tianji.explain.explain import explain_status, prediction_error
 from tianji.explain.words import Explanation
 from tianji.observe.summary import RunStatus, State, read_status
 from tianji.records import NO_RATES, Metrics
-from tianji.run_folder.paths import find_run
+from tianji.run_folder.paths import find_run, list_runs, newest_run, runs_in_words
 from tianji.wording import to_ago
 
 STYLES: dict[State, str] = {
@@ -27,17 +27,19 @@ STYLES: dict[State, str] = {
 }
 
 
-def status(run: str) -> Outcome:
+def status(run: str | None = None) -> Outcome:
     """Show what a run is doing or did, and what limits its speed.
 
     Parameters
     ----------
     run
-        A name under runs/, or the path of a run folder.
+        A name under runs/, or the path of a run folder. Default: the run that was started last.
     """
-    found = read_status(find_run(run))
+    found = read_status(find_run(newest_run() if run is None else run))
     explanation = explain_status(found)
     console = people()
+    if run is None and len(known := list_runs()) > 1:
+        console.print(runs_in_words(known), markup=False)
     console.print(Text(f"{found.run_dir.name}: {_state_text(found)}", style=STYLES[found.state]))
     marks = ASCII if console.options.ascii_only else UNICODE
     if found.record is not None:

@@ -1,4 +1,4 @@
-"""`tianji sweep PRESET --trials N --search key=low:high ... [--jobs J] [--key value ...]`."""
+"""`tianji sweep PRESET --trials N [--search key=low:high ...] [--jobs J] [--key value ...]`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from tianji.config.settings import canonical
 from tianji.config.values import Assignment
 from tianji.errors import UsageError
 
-USAGE = "tianji sweep PRESET --trials N --search key=low:high ... [--jobs J] [--key value ...]"
+USAGE = "tianji sweep PRESET --trials N [--search key=low:high ...] [--jobs J] [--key value ...]"
 ABOUT = """\
 Search for good settings. Every trial is a run with other values of the searched settings; Optuna \
 proposes them (TPE), and ends trials early that are worse than the median of the others.
 
 --trials N: trials in all, those of earlier sessions included; default 20.
 --search key=low:high, key=low:high:log, or key=a,b,c: a setting to search, by the names below; \
-write it once for each. Choices that have commas themselves: key=64,64/256,256.
+write it once for each. Choices that have commas themselves: key=64,64/256,256. Without --search, \
+the learning rate (from a tenth to ten times the preset's), gamma, and entropy or target_tau are \
+searched, those of them that the algorithm has.
 --jobs J: trials at the same time, at most. Each gets cores of its own; default: as many as the \
 cores allow.
 --objective return: the highest mean return of the last 100 episodes at the end; time: the \
@@ -84,6 +86,6 @@ def sweep(*tokens: str) -> Outcome:
         options.prune,
         shlex.join(("tianji", "sweep", *tokens)),
     )
-    for note in (*request.base.notes, *request.base.reasons):
+    for note in (*request.notes, *request.base.reasons):
         people().print(f"Note: {note}", markup=False)
     return show_sweep(run_sweep(request, make_screen(request.config.observe.display)))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tianji.cli.output import Outcome, people, process_started_ns
 from tianji.cli.pages.closing import show_closing, take_seeds, train_with_seeds
+from tianji.cli.pages.expected import expected
 from tianji.cli.pages.settings import (
     asks_for_help,
     settings_page,
@@ -29,7 +30,6 @@ from tianji.defaults.choose import resolve
 from tianji.engines.agents.mpi.launcher import launched_rank
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
-from tianji.zoo.evidence import evidence_for, expectation
 
 USAGE = "tianji train [PRESET] [--key value ...] [--seeds N]"
 ABOUT = """\
@@ -62,19 +62,20 @@ def train(*settings: str) -> Outcome:
     resolved = resolve(preset, asked)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
-    config = resolved.config
-    if evidence := evidence_for(config.env, config.algorithm.name):
-        people().print(expectation(evidence), markup=False, soft_wrap=True)
+    expectation = expected(resolved.config)
     if launched_rank(os.environ) and resolved.config.engine != "mpi":
         people().print(RANKS_APART.format(engine=resolved.config.engine), markup=False)
     if num_seeds is not None:
-        for reason in resolved.reasons:
-            people().print(reason, markup=False)
+        for text in (*resolved.reasons, *([expectation] if expectation else [])):
+            people().print(text, markup=False, soft_wrap=True)
         return train_with_seeds(resolved.config, num_seeds)
     from tianji.run import train_config
 
     summary = train_config(
-        resolved.config, started_ns=process_started_ns(), reasons=resolved.reasons
+        resolved.config,
+        started_ns=process_started_ns(),
+        reasons=resolved.reasons,
+        expectation=expectation,
     )
     return show_closing(summary)
 

@@ -1,0 +1,71 @@
+"""What `tianji sweep PRESET --trials N` searches without a word about it."""
+
+import pytest
+
+from tianji.algorithms.registry import BUILT_IN
+from tianji.config.files import list_presets
+from tianji.config.overrides import resolve
+from tianji.config.run import RunConfig
+from tianji.config.values import from_mapping
+from tianji.sweep.request import make_request
+from tianji.sweep.space import Choices, Range
+from tianji.sweep.usual import usual_searches
+
+
+def request(preset, **settings):
+    return make_request(preset, (), from_mapping(settings), num_trials=3)
+
+
+@pytest.mark.parametrize(
+    ("preset", "names"),
+    [
+        ("cartpole-ppo", ["learning_rate", "gamma", "entropy"]),
+        ("cartpole-impala", ["learning_rate", "gamma", "entropy"]),
+        ("cartpole-a3c", ["learning_rate", "gamma", "entropy"]),
+        ("lunarlander-dqn", ["learning_rate", "gamma", "target_tau"]),
+        ("pendulum-sac", ["learning_rate", "gamma", "target_tau"]),
+        ("rennala-nigt", ["learning_rate", "gamma"]),
+    ],
+)
+def test_each_algorithm_says_what_is_searched(preset, names):
+    config = resolve(preset, ()).config
+    names = [name for name in names if getattr(config.algorithm, name) is not None]
+    assert [one.name for one in request(preset).searches] == names
+
+
+def test_values_lie_around_those_of_the_preset():
+    rate, gamma, _ = request("cartpole-ppo").searches
+    assert rate == Range("algorithm.learning_rate", "learning_rate", 2e-4, 2e-2, is_log=True)
+    assert gamma == Choices("algorithm.gamma", "gamma", ("0.95", "0.98", "0.99", "0.995", "0.999"))
+    _, gamma, _ = usual_searches(
+        resolve("cartpole-ppo", from_mapping({"gamma": 0.97})).config, given=[]
+    )
+    assert "0.97" in gamma.choices
+
+
+def test_what_a_person_has_set_is_not_searched_and_what_is_turned_off_neither():
+    assert [one.name for one in request("cartpole-ppo", gamma=0.9).searches] == [
+        "learning_rate", "entropy",
+    ]  # fmt: skip
+    copied = request("lunarlander-dqn", target_period_updates=100, target_tau=None)
+    assert "target_tau" not in [one.name for one in copied.searches]
+
+
+def test_the_search_is_told_before_it_starts():
+    (note,) = request("pendulum-sac").notes
+    assert note.startswith("Without --search, the usual settings are searched: learning_rate from")
+    assert "learning_rate from 0.0001 to 0.01 by factors; gamma 0.95, 0.98" in note
+    assert "target_tau 0.002, 0.005, 0.01, 0.02." in note
+    asked = make_request("pendulum-sac", ["gamma=0.9:0.99"], (), num_trials=3)
+    assert not asked.notes and [one.name for one in asked.searches] == ["gamma"]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_algorithm_has_something_to_search(name):
+    config = RunConfig(env="CartPole-v1", algorithm=name)
+    assert len(usual_searches(config, given=[])) >= 2
+
+
+def test_every_preset_can_be_swept_as_it_is():
+    for preset in list_presets():
+        assert request(preset.name if hasattr(preset, "name") else preset).searches
