@@ -1,6 +1,6 @@
 """Stand-ins for `wandb` and `mlflow` with the signatures that we call, which write down the calls.
 
-tests/system/test_trackers.py uses the libraries themselves, where they are installed.
+tests/system/test_tracker_runs.py uses the libraries themselves, where they are installed.
 """
 
 from __future__ import annotations

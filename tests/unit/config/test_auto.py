@@ -13,7 +13,7 @@ def test_a_number_left_to_the_planner_has_its_default_and_is_listed():
     config = make_config("cartpole-dqn", num_envs="auto", batch_size="auto", seed=3)
     assert config.plan.choose == ("num_envs", "algorithm.batch_size")
     assert (config.num_envs, config.algorithm.batch_size) == (8, 128)
-    assert config.algorithm.updates_per_version == 8, "the preset's"
+    assert config.algorithm.updates_per_version == 16, "the preset's"
 
 
 def test_each_algorithm_opens_its_own_numbers():
