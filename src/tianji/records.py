@@ -60,7 +60,7 @@ class Ratio(TypedDict):
 
 
 class PeerAge(TypedDict):
-    """Age of the oldest state that a group mixes with, in mixes since it was new."""
+    """Age of the oldest state that a group mixes with, in own versions since it was new."""
 
     mean: float | None
     """None before the first mix."""

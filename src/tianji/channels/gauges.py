@@ -95,6 +95,9 @@ class Gauge(IntEnum):
     """Processor time of the role, where its agent measures it for a head on another host; else 0.
     The next one: the time in which its thread was ready to run and had no core."""
     NO_CORE_NS = 37
+    PEER_NS = 38
+    """Learner: time in which it took no batch because the state of another group was too old, a
+    part of WAIT_NS."""
 
 
 CARRIED = {

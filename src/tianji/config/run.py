@@ -231,7 +231,7 @@ class RunConfig(Strict):
     """Updates between two mixes, with `average` and `gossip`. Few cost time where updates are
     short; many make the groups drift apart."""
     combine_max_age: int = Field(0, ge=0)
-    """Mixes that a group makes without a new state of a peer before it waits for that peer, with
+    """Versions that a group makes without a new state of a peer before it waits for that peer, with
     `average` and `gossip`; 0: it never waits. Few let the fast groups wait for the slow ones."""
     actor_hosts: int = Field(0, ge=0)
     """Hosts that run actors of each group beside the host of its learner; engines ray and mpi."""
@@ -265,7 +265,7 @@ class RunConfig(Strict):
     `free`: neither waits for the other, so that both depend on their speeds, for algorithms with a
     replay store. `blocking`: actors wait while a queue of queue_size unrolls is full; `dropping`:
     it gives up its oldest unroll instead. Both are for algorithms without a replay store.
-    `limiter`: whoever is ahead waits, by the rate limiter of Reverb (settings `limiter`)."""
+    `limiter`: the side that is ahead waits, by the rate limiter of Reverb (settings `limiter`)."""
     queue_size: Count | Auto = "auto"
     """Unrolls in the queue between actors and learner, those in work included, with `blocking` and
     `dropping`; a long queue means more lag. auto: those of two batches."""

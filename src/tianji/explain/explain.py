@@ -43,6 +43,7 @@ WAITS = {
     "late_unrolls": "for late unrolls",
     "saving": "for checkpoints",
     "others": "for other groups",
+    "peers": "for newer states of other groups",
 }
 LIMITS: Mapping[str, str] = {
     "sampling": "the actors",

@@ -1,15 +1,15 @@
 """Ages: how old the newest state is that a group has of each of its peers, and whom it waits for.
 
     ages = Ages(peers, max_age=100, patience_s=60.0)
-    ages.count(fresh)                    # after each mix
+    ages.count(fresh, version)           # after each mix
     if ages.hold_back(fresh): ...        # before each batch; fresh: peers with an unmixed state
 
-The age of a peer is the number of mixes since one with a new state of it. At `max_age` the group
-takes no batch until the peer has posted again. A peer may have died, ended or been left out: one
-that posts nothing for `patience_s` is no longer waited for until it posts again.
+The age of a peer is the number of own versions since a mix with a new state of it. At `max_age` the
+group takes no batch until the peer has posted again. A peer may have died, ended or been left out:
+one that posts nothing for `patience_s` is no longer waited for until it posts again.
 
-Peers never all wait for each other: whoever waits has posted since the last post of the peer that
-it waits for, which cannot be true all around a circle.
+Peers never all wait for each other: a group that waits has posted since the last post of the peer
+that it waits for, which cannot be true all around a circle.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ class Ages:
         self._patience_ns = int(patience_s * 1e9)
         self._now_ns = now_ns
         self._given_up: set[int] = set()
+        self._version: int | None = None
+        """The version in work at the last mix."""
         self._since_ns: int | None = None
         """When it began to wait; None: it does not."""
-        self._waited_ns = 0
         self._sum = self._count = self._highest = 0
 
-    def count(self, fresh: Collection[int]) -> None:
-        """Count a mix. fresh: the peers that had a new state for it."""
+    def count(self, fresh: Collection[int], version: int) -> None:
+        """Count a mix. fresh: the peers that had a new state for it. version: the one in work; the
+        mixes of one version make a peer one version older."""
+        is_another, self._version = version != self._version, version
         for peer, age in self._by_peer.items():
-            self._by_peer[peer] = 0 if peer in fresh else age + 1
+            self._by_peer[peer] = 0 if peer in fresh else age + is_another
         self._given_up.difference_update(fresh)
         oldest = max(self._by_peer.values())
         self._sum += oldest
@@ -57,16 +60,16 @@ class Ages:
     def hold_back(self, fresh: Collection[int]) -> bool:
         """Return whether to wait for a peer now. fresh: the peers with a state not mixed yet."""
         late = self._late(fresh)
-        now_ns = self._now_ns()
-        if late and self._since_ns is None:
-            self._since_ns = now_ns
-        if late and self._waiting_ns(now_ns) > self._patience_ns:
-            self._given_up |= late
-            late = set()
         if not late:
-            self._waited_ns += self._waiting_ns(now_ns)
             self._since_ns = None
-        return bool(late)
+            return False
+        now_ns = self._now_ns()
+        if self._since_ns is None:
+            self._since_ns = now_ns
+        if now_ns - self._since_ns > self._patience_ns:
+            self._given_up |= late
+            self._since_ns = None
+        return self.is_waiting
 
     def _late(self, fresh: Collection[int]) -> set[int]:
         if self._max_age == NEVER:
@@ -74,19 +77,12 @@ class Ages:
         late = {peer for peer, age in self._by_peer.items() if age >= self._max_age}
         return late - self._given_up - set(fresh)
 
-    def _waiting_ns(self, now_ns: int) -> int:
-        return 0 if self._since_ns is None else now_ns - self._since_ns
-
     @property
     def is_waiting(self) -> bool:
         """Return whether the last `hold_back` said to wait."""
         return self._since_ns is not None
 
-    def record(self) -> PeerAge:
-        """Return the ages of all mixes so far, each that of the oldest peer."""
-        waited_ns = self._waited_ns + self._waiting_ns(self._now_ns())
-        return PeerAge(
-            mean=self._sum / self._count if self._count else None,
-            max=self._highest,
-            waited_s=waited_ns / 1e9,
-        )
+    def record(self, waited_s: float) -> PeerAge:
+        """Return the ages in all mixes so far, each that of the oldest peer."""
+        mean = self._sum / self._count if self._count else None
+        return PeerAge(mean=mean, max=self._highest, waited_s=waited_s)

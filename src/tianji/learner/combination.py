@@ -156,12 +156,12 @@ class Combination:
             self._posted += 1
             self.is_due = True
 
-    def mix(self) -> None:
+    def mix(self, version: int) -> None:
         """Become the mean of the state that was posted and the latest of the peers. The state has
-        not changed since then: a mix is the tick after the update."""
+        not changed since then: a mix is the tick after the update. version: the one in work."""
         self.is_due = False
         fresh = self._fresh()
-        self._ages.count(fresh)
+        self._ages.count(fresh, version)
         if fresh:
             self._take_mean([self._group, *fresh])
 
@@ -174,9 +174,9 @@ class Combination:
         """Return whether the last `hold_back` said to wait."""
         return self._ages.is_waiting
 
-    def record(self) -> PeerAge:
+    def record(self, waited_s: float) -> PeerAge:
         """Return how old the peers' states were in the mixes so far."""
-        return self._ages.record()
+        return self._ages.record(waited_s)
 
     def catch_up(self) -> bool:
         """Become the mean of the peers alone: a learner that was restarted comes from an old

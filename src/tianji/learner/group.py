@@ -112,7 +112,8 @@ class Group:
         if (rounds := buffer["gather"]) is not None:
             record["gather"] = rounds
         if self.learner.combination is not None:
-            record["peer_age"] = self.learner.combination.record()
+            waited_s = self.gauges.learner[Gauge.PEER_NS] / 1e9
+            record["peer_age"] = self.learner.combination.record(waited_s)
         return record
 
     def first_step_ns(self) -> int:

@@ -58,7 +58,7 @@ class JoinedLearner(Learner):
         if self._batch is None and not self._begin():
             return self.waits_for_others
         if self._mixing is not None and self._mixing.is_due:
-            self._mixing.mix()
+            self._mixing.mix(self.version)
             return True
         if self.meeting.cuts_short():
             self._minibatches = iter(())

@@ -2,8 +2,8 @@
 
 Takes      batches, one per version
 Gives      the policy (Board), one version per batch
-Waits for  nothing; a tick that finds no batch says so, and one that may not take any because the
-           state of another group is too old
+Waits for  nothing: a tick that finds no batch says so; it takes none while the state of another
+           group is too old
 Unblocked  by the buffer, when a version is due; by a post of that group
 Stops      between two optimiser steps; a version in work is published only where it is cut short
 """
@@ -55,6 +55,8 @@ class Learner:
         self._batch: Batch | None = None
         self._minibatches: Iterator[Minibatch] = iter(())
         self._minibatch_steps = 0
+        self._held_ns = 0
+        """When it looked last while it waited for another group."""
         self.version = 0
         self.metrics: Mapping[str, float] = {}
         """Figures of the last batch."""
@@ -74,7 +76,7 @@ class Learner:
         if self._batch is None and not self._begin():
             return False
         if self.combination is not None and self.combination.is_due:
-            self.combination.mix()
+            self.combination.mix(self.version)
             return True
         minibatch = next(self._minibatches, None)
         if minibatch is None:
@@ -105,14 +107,24 @@ class Learner:
 
     @property
     def due_ns(self) -> int:
-        """Time to look again at what it waits for; 0: somebody rings."""
+        """Time to look again at what it waits for; 0: a bell wakes it."""
         return self._now_ns() + LOOK_NS if self.waits_for_peers else 0
 
     def _take(self) -> Batch | None:
         """Return the next batch, if there is one and no other group must be waited for."""
-        if self.combination is not None and self.combination.hold_back():
-            return None
-        return self._batches.take()
+        return None if self._is_held_back() else self._batches.take()
+
+    def _is_held_back(self) -> bool:
+        """Return whether to wait for another group, and count the time."""
+        if self.combination is None:
+            return False
+        was_waiting, is_waiting = self.waits_for_peers, self.combination.hold_back()
+        if was_waiting or is_waiting:
+            now_ns = self._now_ns()
+            if was_waiting:
+                self._gauges[Gauge.PEER_NS] += now_ns - self._held_ns
+            self._held_ns = now_ns
+        return is_waiting
 
     def _begin(self) -> bool:
         batch = self._take()

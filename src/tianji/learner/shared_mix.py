@@ -46,11 +46,11 @@ class SharedMix:
         if self._combination is not None:
             self._combination.after_update()
 
-    def mix(self) -> None:
+    def mix(self, version: int) -> None:
         """Mix the first learner with other groups, and share what came of it."""
         self.is_due = False
         if self._combination is not None:
-            self._combination.mix()
+            self._combination.mix(version)
         self.share()
 
     def share(self) -> None:

@@ -297,11 +297,12 @@ def _waited_s(names: _Names, grown: Rows, no_core_ns: Mapping[str, int], parked_
     for learner, buffer in zip(names.learners, names.buffers, strict=True):
         wait_ns = grown[learner][Gauge.WAIT_NS]
         late = min(wait_ns, grown[buffer][Gauge.LATE_NS])
-        combine_ns = grown[learner][Gauge.COMBINE_NS]
+        combine_ns, peer_ns = (grown[learner][g] for g in (Gauge.COMBINE_NS, Gauge.PEER_NS))
         found[learner] = _seconds(
-            unrolls=wait_ns - late,
+            unrolls=wait_ns - late - peer_ns,
             late_unrolls=late,
             **({"others": combine_ns} if combine_ns else {}),
+            **({"peers": peer_ns} if peer_ns else {}),
             saving=grown[learner][Gauge.SAVE_NS],
             core=no_core_ns.get(learner, 0),
         )

@@ -22,69 +22,69 @@ def ages_of(*peers, max_age=2):
     return Ages(peers, max_age, PATIENCE_S, clock), clock
 
 
-def test_a_group_waits_after_so_many_mixes_without_a_new_state():
+def test_a_group_waits_after_so_many_versions_without_a_new_state():
     ages, _ = ages_of(1)
-    ages.count([])
+    ages.count([], 1)
     assert not ages.hold_back([])
-    ages.count([])
+    ages.count([], 2)
     assert ages.hold_back([]) and ages.is_waiting
     assert not ages.hold_back([1]) and not ages.is_waiting, "the peer has posted"
 
 
+def test_the_mixes_of_one_version_count_once():
+    ages, _ = ages_of(1)
+    for _ in range(100):
+        ages.count([], 1)
+        assert not ages.hold_back([])
+    ages.count([], 2)
+    assert ages.hold_back([])
+
+
 def test_a_new_state_begins_a_new_count():
     ages, _ = ages_of(1)
-    for fresh in ([], [1], []):
-        ages.count(fresh)
+    for version, fresh in enumerate(([], [1], [])):
+        ages.count(fresh, version)
         assert not ages.hold_back([])
 
 
 def test_it_waits_for_each_of_several_peers():
     ages, _ = ages_of(1, 2)
-    for _ in range(2):
-        ages.count([1])
+    for version in range(2):
+        ages.count([1], version)
     assert ages.hold_back([1]) and not ages.hold_back([2])
 
 
 def test_without_a_bound_it_never_waits():
     ages, _ = ages_of(1, max_age=0)
-    for _ in range(1000):
-        ages.count([])
+    for version in range(1000):
+        ages.count([], version)
         assert not ages.hold_back([])
 
 
 def test_a_peer_that_has_died_is_given_up_until_it_posts_again():
     ages, clock = ages_of(1)
-    for _ in range(2):
-        ages.count([])
+    for version in range(2):
+        ages.count([], version)
     assert ages.hold_back([])
     clock.now_s += PATIENCE_S
     assert ages.hold_back([])
     clock.now_s += 0.1
-    assert not ages.hold_back([])
-    for _ in range(5):
-        ages.count([])
+    assert not ages.hold_back([]) and not ages.is_waiting
+    for version in range(2, 7):
+        ages.count([], version)
         assert not ages.hold_back([]), "it waits once for a peer that is gone"
-    ages.count([1])
-    for _ in range(2):
-        ages.count([])
+    ages.count([1], 7)
+    for version in range(8, 10):
+        ages.count([], version)
     assert ages.hold_back([]), "the peer is back"
 
 
-def test_it_records_the_ages_and_how_long_it_waited():
-    ages, clock = ages_of(1)
-    assert ages.record() == {"mean": None, "max": 0, "waited_s": 0.0}
-    for fresh in ([], [], [1]):
-        ages.count(fresh)
-        clock.now_s += 1.0
-    assert ages.record() == {"mean": 1.0, "max": 2, "waited_s": 0.0}
-    ages.count([])
-    ages.count([])
-    assert ages.hold_back([])
-    clock.now_s += 3.0
-    assert ages.record()["waited_s"] == 3.0, "also of a wait that goes on"
-    assert not ages.hold_back([1])
-    clock.now_s += 3.0
-    assert ages.record()["waited_s"] == 3.0
+def test_it_records_the_ages():
+    ages, _ = ages_of(1)
+    assert ages.record(0.0) == {"mean": None, "max": 0, "waited_s": 0.0}
+    for version, fresh in enumerate(([], [], [1])):
+        ages.count(fresh, version)
+    assert ages.record(2.5) == {"mean": 1.0, "max": 2, "waited_s": 2.5}
 
 
 class Pair:
@@ -116,10 +116,13 @@ def test_a_learner_takes_no_batch_while_its_peer_is_too_old():
     assert pair.run() == 2
     assert pair.learner.waits_for_peers and pair.learner.is_between_versions
     assert pair.gauges[Gauge.ACTIVITY] == Activity.WAITING
+    pair.clock.now_s += 3.0
+    assert pair.run() == 2 and pair.gauges[Gauge.PEER_NS] == 3e9
     assert pair.learner.due_ns == pair.clock() + LOOK_NS, "it looks again without a bell"
     pair.post(0)
     assert pair.run() == 5, "one mix with the post, two without another"
-    assert pair.combination.record()["max"] == 2
+    assert pair.combination.record(0.0)["max"] == 2
+    assert pair.gauges[Gauge.PEER_NS] == 3e9, "the time of waiting alone"
     assert pair.groups[0].values == [2.0]
 
 
@@ -145,4 +148,4 @@ def test_groups_of_a_ring_never_all_wait_for_each_other():
         some = going[turn % len(going)]
         ring.update(some)
         ring.mix(some)
-    assert all(combination.record()["max"] == 1 for combination in ring.combinations)
+    assert all(combination.record(0.0)["max"] == 1 for combination in ring.combinations)

@@ -53,6 +53,7 @@ class Ring:
 
     def __init__(self, *vectors, combine="average", every=1, statistics=None):
         given = statistics or [()] * len(vectors)
+        self.versions = 0
         self.groups = [Group(v, s) for v, s in zip(vectors, given, strict=True)]
         boards = [InprocBoard(group.state.nbytes) for group in self.groups]
         self.combinations = [
@@ -68,8 +69,10 @@ class Ring:
             self.combinations[i].after_update()
 
     def mix(self, *numbers):
+        """Mix once in a new version."""
+        self.versions += 1
         for i in numbers or range(len(self.groups)):
-            self.combinations[i].mix()
+            self.combinations[i].mix(self.versions)
 
     @property
     def values(self):
@@ -239,7 +242,7 @@ def test_a_learner_that_takes_over_continues_the_posts_of_its_predecessor():
     writer = ShmBoardWriter(fds[0], group.state.nbytes, "peer")
     first = Combination(0, group.state, writer, readers, 1)
     first.after_update()
-    first.mix()
+    first.mix(1)
     assert ShmBoardReader(fds[0]).version() == 0
     posted = ShmBoardReader(fds[0]).version() + 1
     Combination(0, group.state, writer, readers, 1, posted).after_update()

@@ -93,7 +93,8 @@ class Ends(Protocol):
         ...
 
     def meeting_clock(self) -> Clock:
-        """Return the clock by which learners decide how often to look at each other."""
+        """Return the clock by which learners decide how long to wait for each other, and how often
+        to look."""
         ...
 
     def reduce(self, role: Role, timeout_s: float) -> GlooReduce | None:

@@ -264,7 +264,7 @@ class Roles:
         posted = ends.peer_reader(spec.group, state.nbytes).version() + 1
         readers = {peer: ends.peer_reader(peer, state.nbytes) for peer in peers}
         patience_s = config.supervise.heartbeat_timeout_s
-        ages = Ages(peers, config.combine_max_age, patience_s, self._now_ns)
+        ages = Ages(peers, config.combine_max_age, patience_s, ends.meeting_clock())
         return Combination(spec.group, state, board, readers, config.combine_every, posted, ages)
 
     def _meeting(

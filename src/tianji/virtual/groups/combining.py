@@ -2,9 +2,9 @@
 
 `gradients`: all learners wait for each other and until their gradients are added up: on one host in
 shared memory, between hosts by a ring.
-`average`, `gossip`: nobody waits, because groups here are equally fast and none reaches
-`combine_max_age`. Mixing is work of the learner. On one host, parameters are in
-shared memory. Between hosts they cross through the head, which asks every group for them in turn.
+`average`, `gossip`: nobody waits. Groups here are equally fast, and `combine_max_age` is left out.
+Mixing is work of the learner. On one host, parameters are in shared memory. Between hosts they
+cross through the head, which asks every group for them in turn.
 """
 
 from __future__ import annotations

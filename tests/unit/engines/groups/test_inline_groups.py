@@ -48,10 +48,10 @@ def mixes(monkeypatch):
     seen = {}
     mix = Combination.mix
 
-    def watched(self):
+    def watched(self, version):
         vector = self._state._vector_P
         before = vector.clone().numpy()
-        mix(self)
+        mix(self, version)
         seen.setdefault(self._group, []).append((before, vector.clone().numpy()))
 
     monkeypatch.setattr(Combination, "mix", watched)
@@ -328,8 +328,8 @@ def test_a_run_continues_with_other_numbers_of_learners(tmp_path, num_groups, ea
 
 
 @pytest.mark.parametrize("each", [1, 2])
-@pytest.mark.parametrize(("algorithm", "per_batch"), [(PPO, 4), (DQN, 2)], ids=["ppo", "dqn"])
-def test_a_group_waits_for_one_that_posts_rarely(tmp_path, monkeypatch, algorithm, per_batch, each):
+@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
+def test_a_group_waits_for_one_that_posts_rarely(tmp_path, monkeypatch, algorithm, each):
     """The first group posts after every update, the other one after 50."""
 
     def unequal(*given):
@@ -342,5 +342,5 @@ def test_a_group_waits_for_one_that_posts_rarely(tmp_path, monkeypatch, algorith
     outcome, _ = run(tmp_path, combine_max_age=3, max_env_steps=40 * each * STEPS, **values)
     assert outcome["because"] == "max_env_steps"
     first, other = outcome["record"]["groups"]
-    assert 3 <= first["peer_age"]["max"] < 3 + per_batch, "a batch that was begun is finished"
+    assert first["peer_age"]["max"] == 3
     assert first["updates"] < other["updates"] and first["peer_age"]["waited_s"] > 0
