@@ -5,8 +5,10 @@ import pytest
 from tests.contracts.test_style import config_of, program_of
 from tianji.config.files import save_config
 from tianji.config.overrides import make_config, resume_changes, with_changes
+from tianji.config.schema import flat
 from tianji.config.values import Assignment
 from tianji.errors import UsageError
+from tianji.programs.registry import find_style
 from tianji.programs.styles.gala import GROUPS, MAX_AGE
 
 
@@ -67,6 +69,20 @@ def test_gala_refuses_environments_that_do_not_divide_among_its_groups():
     told = "32 environments cannot be divided among 3 groups. Use --num-envs 10, which"
     with pytest.raises(UsageError, match=told):
         make_config("cartpole-ppo", style="gala", num_groups=3)
+
+
+def test_groups_that_nobody_asked_for_keep_environments_that_do_not_divide():
+    three_agents = make_config("cartpole-ppo").model_copy(update={"num_envs": 9})
+    values = flat(three_agents.model_dump())
+    found = find_style("gala").settings(values, frozenset({"style"}))
+    assert (found["num_groups"], found["num_envs"]) == (2, 9)
+
+
+def test_sample_factory_has_two_actors_in_a_process_or_more():
+    found = make_config("cartpole-ppo", style="sample-factory")
+    assert found.plan.actors_per_worker == 2
+    asked = {"plan": {"actors_per_worker": 4}, "num_actors": 8}
+    assert make_config("cartpole-ppo", style="sample-factory", **asked).plan.actors_per_worker == 4
 
 
 def test_a_run_of_gala_continues_with_any_number_of_groups():

@@ -3,8 +3,8 @@
     group 0 --(parameters)--> group 1 --(parameters)--> ... --(parameters)--> group 0
 
 Every group trains by itself. After each update it mixes its parameters with the newest of the group
-before it, if those are there. A group that has mixed MAX_AGE times without new ones waits for them
-before its next batch. programs/groups.py has the wires.
+before it, if those are there. A group that has made MAX_AGE versions without new ones waits for
+them before its next batch. programs/groups.py has the wires.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from tianji.config.values import Values
 from tianji.errors import UsageError
 from tianji.programs.style import Given, Style, fix, learns_from, refusal
 from tianji.programs.styles import tianji
+from tianji.wording import counted
 
 GROUPS = 2
 """Groups of a run that does not say how many."""
 MAX_AGE = 100
-"""Mixes without new parameters after which a group waits. Groups that are about equally fast never
-do: PPO's mix some tens of times for each batch, while the others may be collecting theirs."""
+"""Versions without new parameters after which a group waits. GALA counts updates of A2C, one for
+each batch, as versions are. Groups that are about equally fast never wait."""
 
 
 def settings(values: Values, given: Given) -> Values:
@@ -36,20 +37,24 @@ def settings(values: Values, given: Given) -> Values:
     # A run that has its style already has the environments of one group.
     if NAMED not in given or "num_envs" in given:
         return values
-    return {**values, "num_envs": _share(values)}
+    return {**values, "num_envs": _share(values, is_asked="num_groups" in given)}
 
 
-def _share(values: Values) -> int:
-    """Return the environments of one group: the run has as many as before."""
+def _share(values: Values, is_asked: bool) -> int:
+    """Return the environments of one group: the run has as many as before, unless nobody asked for
+    a number of groups and they cannot be divided.
+
+    is_asked: the number of groups is the person's."""
     num_envs, num_groups = values["num_envs"], values["num_groups"]
-    if num_envs % num_groups:
+    each, rest = divmod(num_envs, num_groups)
+    if rest and is_asked:
         raise UsageError(
-            f"style is 'gala', and {num_envs} environments cannot be divided among {num_groups} "
-            f"groups. Use --num-envs {max(1, num_envs // num_groups)}, which is the number of each "
+            f"style is 'gala', and {counted(num_envs, 'environment')} cannot be divided among "
+            f"{num_groups} groups. Use --num-envs {max(1, each)}, which is the number of each "
             "group, or another --num-groups."
         )
-    each: int = num_envs // num_groups
-    return each
+    share: int = num_envs if rest else each
+    return share
 
 
 STYLE = Style(

@@ -10,6 +10,8 @@ environments.
 
 from __future__ import annotations
 
+import math
+
 from tianji.config.values import Values
 from tianji.programs.style import Given, Style, fix, refusal
 from tianji.programs.styles import tianji
@@ -25,10 +27,12 @@ def settings(values: Values, given: Given) -> Values:
     values = fix("sample-factory", values, given, why, inference="served")
     if ACTORS_PER_WORKER not in given:
         values = {**values, ACTORS_PER_WORKER: SPLITS}
-    if values[ACTORS_PER_WORKER] < SPLITS:
+    each, num_actors = values[ACTORS_PER_WORKER], values["num_actors"]
+    if each == "auto" or each < SPLITS:
         raise refusal("sample-factory", values, ACTORS_PER_WORKER, why, SPLITS)
-    if values["num_actors"] == 1:
-        raise refusal("sample-factory", values, "num_actors", why, SPLITS)
+    if num_actors != "auto" and num_actors % each:
+        whole = each * math.ceil(num_actors / each)
+        raise refusal("sample-factory", values, "num_actors", why, whole)
     return values
 
 
