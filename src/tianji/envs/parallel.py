@@ -136,7 +136,9 @@ class ParallelWorld(World):
                 info = infos.get(agent, {})
                 self._observe(observations[agent], info, has_ended, unroll, (t + 1, column))
             if was_present:
-                unroll["reward"][t, column] = rewards.get(agent, 0.0)
+                unroll["reward"][t, column] = (
+                    self._check.agents_reward(rewards, agent) if is_seen else rewards.get(agent, 0)
+                )
                 unroll["terminated"][t, column] = is_over
                 unroll["truncated"][t, column] = is_cut
                 unroll["valid"][t, column] = True

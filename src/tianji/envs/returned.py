@@ -77,6 +77,15 @@ class ReturnCheck:
                 f"step() returned {_described(reward)} as the reward", f"it must be {must}."
             )
 
+    def agents_reward(self, rewards: Any, agent: str) -> Any:
+        """Return the reward of one of many agents."""
+        if agent not in rewards:
+            raise self._error(
+                f"step() returned no reward for agent '{agent}'",
+                f"it must have one for each agent that acted, and it has {list(rewards)}.",
+            )
+        return rewards[agent]
+
     def _are_numbers(self, array: Array) -> bool:
         return array.shape == self._batch and array.dtype.kind in _RANKS
 

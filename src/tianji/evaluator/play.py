@@ -18,6 +18,7 @@ from tianji.algorithms.memory import PolicyState, greedy_actions, state_size
 from tianji.envs.build import make_rows
 from tianji.envs.frames import ObservationReader
 from tianji.envs.interface import World
+from tianji.errors import EnvironmentFailed
 from tianji.types import OBS, Array, Unroll, leaf_name
 
 Act: TypeAlias = Callable[[Mapping[str, Array], Array], Array]
@@ -77,7 +78,8 @@ class Player:
 
     Every environment plays a number of them that is fixed before the start: taking those that end
     first would favour short episodes. An environment whose episode is cut waits until the others
-    have played theirs or are cut too. Then all are reset, since a world resets as a whole.
+    have played theirs or are cut too. Then all are reset, since a world resets as a whole. So does
+    an agent that is away for as long. One that never appears before the next reset is left out.
     """
 
     def __init__(
@@ -94,7 +96,9 @@ class Player:
         self._num_cut = 0
         self._return, self._length = np.zeros(num_envs), np.zeros(num_envs, np.int64)
         self._absent = np.zeros(num_envs, np.int64)
-        """Rows without a step since the last one: of an agent that is away."""
+        """How many rows an agent has been away."""
+        self._has_stepped = np.zeros(num_envs, np.bool_)
+        """The environments that made a step since the last reset."""
         self._is_playing = np.zeros(num_envs, np.bool_)
         """The environments that still count before the next reset."""
         self._begin()
@@ -110,12 +114,19 @@ class Player:
 
     def played(self) -> Played:
         returns = list(itertools.chain(*self._returns))
+        if not returns:
+            raise EnvironmentFailed(
+                f"No agent appeared in the first {self._cut_after_steps:,} steps of an evaluation, "
+                "so that there is nothing to play. `tianji doctor --env ENV` looks into an "
+                "environment."
+            )
         return Played(returns, list(itertools.chain(*self._lengths)), self._num_cut)
 
     def _begin(self) -> None:
         """Reset all environments."""
         self._steps = play(self._act, self._world, next(self._seeds))
         self._return[:] = self._length[:] = self._absent[:] = 0
+        self._has_stepped[:] = False
         self._is_playing[:] = [not self._has_all(i) for i in range(len(self._wanted))]
 
     def _count(self, rows: Unroll) -> None:
@@ -124,14 +135,18 @@ class Player:
         self._length += valid
         self._absent = np.where(valid, 0, self._absent + 1)
         ended = (rows["terminated"][0] | rows["truncated"][0]) & valid
-        most = self._cut_after_steps
-        cut = ((self._length >= most) | (self._absent > most)) & ~ended
+        self._has_stepped |= valid
+        cut = (self._length >= self._cut_after_steps) & ~ended
         for i in np.flatnonzero((ended | cut) & self._is_playing).tolist():
             self._returns[i].append(float(self._return[i]))
             self._lengths[i].append(int(self._length[i]))
             self._num_cut += int(cut[i])
             self._is_playing[i] = not (cut[i] or self._has_all(i))
         self._return[ended] = self._length[ended] = 0
+        for i in np.flatnonzero((self._absent > self._cut_after_steps) & self._is_playing).tolist():
+            self._is_playing[i] = False
+            if not self._has_stepped[i]:
+                self._wanted[i] = len(self._returns[i])
 
     def _has_all(self, i: int) -> bool:
         return len(self._returns[i]) == self._wanted[i]

@@ -1,5 +1,7 @@
 """Parallel environments: agents are columns, which leave and join while others go on."""
 
+import re
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -134,6 +136,23 @@ def test_an_agent_that_ends_without_a_last_observation_keeps_its_last_step_and_r
     assert rows["truncated"].T.astype(int).tolist() == [[0] * 5, [0] * 5, [0, 0, 0, 1, 0]]
     assert (rows["reward"] == np.where(rows["valid"], [97.0, 98.0, 99.0], 0.0)).all()
     assert rows["obs"][:3, 0, 0].tolist() == [0, 1, 1], "the last observation is kept"
+
+
+class Unpaid(Relay):
+    """Its rewards have other names than its agents."""
+
+    def step(self, actions):
+        observations, rewards, *others = super().step(actions)
+        return observations, {f"agent {x}": reward for x, reward in rewards.items()}, *others
+
+
+def test_a_missing_reward_of_an_agent_that_is_there_is_an_error():
+    world = ParallelWorld([Unpaid()], "unpaid")
+    rows = make_rows(world, 5)
+    world.reset(0, rows)
+    told = "'unpaid': step() returned no reward for agent 'a', but it must have one for each agent"
+    with pytest.raises(UsageError, match=re.escape(told)):
+        world.step(np.arange(3) + 1, rows, 0)
 
 
 def test_only_agents_that_are_there_act():

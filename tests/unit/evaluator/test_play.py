@@ -1,9 +1,12 @@
 """Playing whole episodes, of agents that come late or never too."""
 
 import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
 
 from tianji.envs.exits import Exits
 from tianji.envs.parallel import ParallelWorld
+from tianji.errors import EnvironmentFailed
 from tianji.evaluator.play import play_episodes
 
 
@@ -14,9 +17,48 @@ def stay(obs, is_first_N):
 def test_an_agent_that_never_appears_does_not_hold_up_the_evaluation():
     world = ParallelWorld([Exits(length=3, late=5)], "exits")
     played = play_episodes(stay, world, num_episodes=8, seed=0, cut_after_steps=12)
-    assert len(played.returns) == 8
-    assert played.lengths == [3] * 6 + [0, 0], "three agents stay for three steps, one never comes"
-    assert played.num_cut == 2
+    assert played.lengths == [3] * 6, "three agents stay for three steps, one never comes"
+    assert played.num_cut == 0
+
+
+def test_agents_that_never_appear_cannot_be_evaluated():
+    world = ParallelWorld([Exits(length=3, late=5)], "exits")
+    world.envs[0].reset = lambda seed=None: ({}, {})
+    with pytest.raises(EnvironmentFailed, match="No agent appeared in the first 12 steps"):
+        play_episodes(stay, world, num_episodes=8, seed=0, cut_after_steps=12)
+
+
+class Unequal:
+    """Agent `a` leaves after 2 steps and `b` after 20; each step is worth 1."""
+
+    possible_agents = ("a", "b")
+    leaves = {"a": 2, "b": 20}
+
+    def observation_space(self, agent):
+        return Box(0, 1, (1,), np.float32)
+
+    def action_space(self, agent):
+        return Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.t, self.agents = 0, list(self.possible_agents)
+        return self._observe(), {}
+
+    def _observe(self):
+        return {agent: np.zeros(1, np.float32) for agent in self.agents}
+
+    def step(self, actions):
+        self.t += 1
+        seen, over = self._observe(), {agent: self.t == self.leaves[agent] for agent in self.agents}
+        self.agents = [agent for agent in self.agents if not over[agent]]
+        return seen, dict.fromkeys(seen, 1.0), over, dict.fromkeys(seen, False), {}
+
+
+def test_an_agent_that_has_left_before_the_others_adds_no_empty_episode():
+    world = ParallelWorld([Unequal()], "unequal")
+    played = play_episodes(stay, world, num_episodes=4, seed=0, cut_after_steps=10)
+    assert played.lengths == [2, 2, 10, 10] and played.returns == [2, 2, 10, 10]
+    assert played.num_cut == 2, "those of b"
 
 
 def test_the_row_of_a_reset_is_no_absence():
