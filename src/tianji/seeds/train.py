@@ -9,7 +9,7 @@ touch the others. As many run at the same time as cores and memory allow.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tianji.checkpoint.durable import replace_json
@@ -51,9 +51,15 @@ def cores_wanted(config: RunConfig) -> int:
 
 
 def train_seeds(
-    config: RunConfig, num_seeds: int, screen: Screen, base: Path = RUNS
+    config: RunConfig,
+    num_seeds: int,
+    screen: Screen,
+    base: Path = RUNS,
+    on_accepted: Callable[[], None] = lambda: None,
 ) -> SeedsSummary:
-    """Train with the seeds config.seed, config.seed + 1, ...; return what all of them did."""
+    """Train with the seeds config.seed, config.seed + 1, ...; return what all of them did.
+
+    on_accepted: called when the settings fit, before the first run starts."""
     began_s = time.monotonic()
     if config.seed + num_seeds > SEED_LIMIT:
         raise UsageError(
@@ -61,6 +67,7 @@ def train_seeds(
             "Use a smaller --seed."
         )
     shares = shares_of(config, num_seeds, read_machine())
+    on_accepted()
     config = planned_by_rule(config) if len(shares) > 1 else config
     folder = new_seeds_dir(config, num_seeds, base)
     seeds = range(config.seed, config.seed + num_seeds)

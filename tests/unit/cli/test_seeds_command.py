@@ -78,7 +78,7 @@ def test_the_option_is_taken_from_the_settings(monkeypatch, capfd):
     report = sum_up([summary_of(1, **REACHED)], [], Path("runs/five"), 1.0)
     asked_for = []
 
-    def train_seeds(config, num_seeds, screen):
+    def train_seeds(config, num_seeds, screen, on_accepted):
         asked_for.append((config.seed, num_seeds))
         return report
 

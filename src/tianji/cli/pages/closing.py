@@ -152,12 +152,17 @@ def take_seeds(asked: Sequence[Assignment]) -> tuple[int | None, list[Assignment
     return int(text), others
 
 
-def train_with_seeds(config: RunConfig, num_seeds: int) -> Outcome:
+def train_with_seeds(config: RunConfig, num_seeds: int, told: Sequence[str]) -> Outcome:
+    """Train with several seeds. told: sentences to print once the settings are accepted."""
     from tianji.seeds.screen import make_screen
     from tianji.seeds.train import train_seeds
 
-    report = train_seeds(config, num_seeds, make_screen(config.observe.display))
-    return show_seeds(report)
+    def tell() -> None:
+        for text in filter(None, told):
+            people().print(text, markup=False, soft_wrap=True)
+
+    screen = make_screen(config.observe.display)
+    return show_seeds(train_seeds(config, num_seeds, screen, on_accepted=tell))
 
 
 def show_seeds(report: SeedsSummary) -> Outcome:

@@ -1,4 +1,5 @@
-"""The settings that a run learns with, as `tianji plan` shows them: every one has its value."""
+"""The settings that a run learns with, as `tianji plan` shows them: each has the value that it has
+before the run starts, and `auto` stays where roles decide when they start."""
 
 from __future__ import annotations
 

@@ -66,9 +66,7 @@ def train(*settings: str) -> Outcome:
     if launched_rank(os.environ) and resolved.config.engine != "mpi":
         people().print(RANKS_APART.format(engine=resolved.config.engine), markup=False)
     if num_seeds is not None:
-        for text in (*resolved.reasons, *([expectation] if expectation else [])):
-            people().print(text, markup=False, soft_wrap=True)
-        return train_with_seeds(resolved.config, num_seeds)
+        return train_with_seeds(resolved.config, num_seeds, [*resolved.reasons, expectation])
     from tianji.run import train_config
 
     summary = train_config(
