@@ -50,6 +50,11 @@ class Record(Strict):
     model_config = ConfigDict(use_attribute_docstrings=False, defer_build=True)
 
 
+# Values that `tianji sweep` tries of a setting that several algorithms have.
+SEARCHED_ENTROPY = {"entropy": (0.0, 0.001, 0.003, 0.01, 0.03)}
+SEARCHED_TAU = {"target_tau": (0.002, 0.005, 0.01, 0.02)}
+
+
 class AlgorithmConfig(Strict):
     """The settings of every algorithm; each adds its own in algorithms/NAME/config.py."""
 

@@ -17,7 +17,8 @@ from tianji.sweep.space import Choices, Search, parse_search
 
 LEARNING_RATE = "learning_rate"
 FACTOR = 10.0
-"""The learning rate is searched from a tenth of the runs' own to ten times as much."""
+"""The learning rate is searched from a tenth of the runs' own, or from the final one if that is
+larger, to ten times as much."""
 
 
 def usual_searches(config: RunConfig, given: Collection[str]) -> tuple[Search, ...]:
@@ -34,7 +35,9 @@ def usual_searches(config: RunConfig, given: Collection[str]) -> tuple[Search, .
 def _texts(config: RunConfig) -> Iterator[tuple[str, str]]:
     """Yield names of settings of the algorithm, and what `--search` would say for them."""
     rate = config.algorithm.learning_rate
-    yield LEARNING_RATE, f"{LEARNING_RATE}={rate / FACTOR:.3g}:{rate * FACTOR:.3g}:log"
+    final = getattr(config.algorithm, "learning_rate_final", None) or 0.0
+    lowest = max(rate / FACTOR, final)  # rates fall in a run
+    yield LEARNING_RATE, f"{LEARNING_RATE}={lowest:.3g}:{rate * FACTOR:.3g}:log"
     for name, values in config.algorithm.searched.items():
         own = value_at(config.algorithm, name)
         if own is not None:  # none: the algorithm does without it here

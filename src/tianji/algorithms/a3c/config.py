@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from tianji.config.schema import AlgorithmConfig, Count, Fraction, Positive
+from tianji.config.schema import SEARCHED_ENTROPY, AlgorithmConfig, Count, Fraction, Positive
 
 
 class A3CConfig(AlgorithmConfig):
@@ -17,7 +17,7 @@ class A3CConfig(AlgorithmConfig):
 
     run_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"max_lag": 100})
     searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
-        {**AlgorithmConfig.searched, "entropy": (0.0, 0.001, 0.003, 0.01, 0.03)}
+        {**AlgorithmConfig.searched, **SEARCHED_ENTROPY}
     )
 
     name: str = "a3c"

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from tianji.algorithms.dqn import settings
-from tianji.config.schema import FilledCount, Fraction
+from tianji.config.schema import SEARCHED_TAU, FilledCount, Fraction
 
 
 class DQNConfig(settings.QLearningConfig):
     """Deep Q-learning (Mnih et al. 2015) with double targets, dueling streams, n-step returns."""
 
     searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
-        {**settings.QLearningConfig.searched, "target_tau": (0.002, 0.005, 0.01, 0.02)}
+        {**settings.QLearningConfig.searched, **SEARCHED_TAU}
     )
 
     name: str = "dqn"

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from tianji.algorithms.actor_critic import settings
-from tianji.config.schema import Count, Fraction, Positive, TriedCount
+from tianji.config.schema import SEARCHED_ENTROPY, Count, Fraction, Positive, TriedCount
 
 
 class ImpalaConfig(settings.ActorCriticConfig):
@@ -19,7 +19,7 @@ class ImpalaConfig(settings.ActorCriticConfig):
     """
 
     searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
-        {**settings.ActorCriticConfig.searched, "entropy": (0.0, 0.001, 0.003, 0.01, 0.03)}
+        {**settings.ActorCriticConfig.searched, **SEARCHED_ENTROPY}
     )
 
     name: str = "impala"

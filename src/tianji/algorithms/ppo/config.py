@@ -9,14 +9,14 @@ from typing import ClassVar
 from pydantic import Field
 
 from tianji.algorithms.actor_critic import settings
-from tianji.config.schema import Count, Fraction, Positive, TriedCount
+from tianji.config.schema import SEARCHED_ENTROPY, Count, Fraction, Positive, TriedCount
 
 
 class PPOConfig(settings.ActorCriticConfig):
     """Proximal policy optimisation (Schulman et al. 2017) with a decoupled objective."""
 
     searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
-        {**settings.ActorCriticConfig.searched, "entropy": (0.0, 0.001, 0.003, 0.01, 0.03)}
+        {**settings.ActorCriticConfig.searched, **SEARCHED_ENTROPY}
     )
 
     name: str = "ppo"

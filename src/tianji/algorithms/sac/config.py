@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from tianji.config.schema import (
+    SEARCHED_TAU,
     AlgorithmConfig,
     Auto,
     Count,
@@ -25,7 +26,7 @@ class SACConfig(AlgorithmConfig):
         {"model.hidden": (256, 256), "model.activation": "relu"}
     )
     searched: ClassVar[Mapping[str, tuple[float, ...]]] = MappingProxyType(
-        {**AlgorithmConfig.searched, "target_tau": (0.002, 0.005, 0.01, 0.02)}
+        {**AlgorithmConfig.searched, **SEARCHED_TAU}
     )
 
     name: str = "sac"
