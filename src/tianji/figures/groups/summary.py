@@ -25,14 +25,14 @@ def rated_of(data: Data, preset: str) -> list[Point]:
 
 def timed_of(data: Data, preset: str) -> list[Point]:
     """Return the points of the longest runs: shorter ones end before slow ones reach the target.
-    Ways to combine of which one seed was run are left out."""
+    Ways to combine of which one seed was run are left out, if there are others."""
     points = points_of(data, preset)
     longest = max(point["seconds"] for point in points)
     points = [point for point in points if point["seconds"] == longest]
     seeds = {
         p["combine"]: {q["seed"] for q in points if q["combine"] == p["combine"]} for p in points
     }
-    return [point for point in points if len(seeds[point["combine"]]) > 1]
+    return [point for point in points if len(seeds[point["combine"]]) > 1] or points
 
 
 def combines_of(points: Sequence[Point]) -> list[str]:

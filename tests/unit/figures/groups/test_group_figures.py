@@ -112,6 +112,9 @@ def test_a_way_to_combine_with_one_seed_is_left_out_of_the_times():
     data = groups_data()
     data["points"] = [p for p in data["points"] if p["combine"] != "gradients" or p["seed"] == 1]
     assert {point["combine"] for point in timed_of(data, "cartpole-ppo")} == {"average", "gossip"}
+    data["points"] = [point for point in data["points"] if point["seed"] == 1]
+    assert timed_of(data, "cartpole-ppo"), "the first turn of a run can be drawn"
+    FIGURES["tianji-4c"].draw(data)
 
 
 def test_rates_are_those_from_the_first_third_to_the_time_limit():
