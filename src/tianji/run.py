@@ -371,8 +371,8 @@ class _Run:
 def failed_without_steps(
     outcome: Outcome, observer: RunObserver, before: Summary | None
 ) -> Outcome:
-    """Return the outcome as that of a failed run if its time was over before it made a single step,
-    and environments have failed. before: the summary of earlier sessions."""
+    """Return the outcome as that of a failed run if its time was over before the learner got a
+    single step, and environments have failed. before: the summary of earlier sessions."""
     done = outcome["record"] or observer.last_record or before
     has_steps = done is not None and done["env_steps"] > 0
     if has_steps or outcome["because"] != "max_wall" or observer.first_env_failure is None:

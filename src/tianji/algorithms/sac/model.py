@@ -29,8 +29,8 @@ from tianji.models.sizes import hidden_widths
 from tianji.models.tensors import flatten
 
 SMALL = 0.01
-"""Scale of the last layers in the beginning. All states are alike to the policy, and all actions to
-the critics: random values of theirs would be what the policy learns first."""
+"""Scale of the first weights of the last layers. The policy begins alike in all states, and the
+critics near 0 for all actions: else the policy would first learn what random weights prefer."""
 ACTION = "sac:action"
 """The key of the action beside the leaves of an observation."""
 
