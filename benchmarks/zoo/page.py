@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -83,11 +84,14 @@ def wall_time(rows: Sequence[Row]) -> str:
             "Not measured yet: `python -m benchmarks.zoo.bench --wall-time` on a quiet machine "
             "trains both for 20,000 steps in turn, on all cores."
         )
-    headers = ("preset", *(f"{of}, s" for of in ("TianJi", "SB3")), "ratio")
-    headers = (*headers, "TianJi whole, s", "SB3 whole, s", "ratio", "turns")
+    measured = [
+        (f"TianJi {what}, s", f"SB3 {what}, s", f"ratio of {what}")
+        for what in ("training", "whole")
+    ]
+    headers = ("preset", *itertools.chain(*measured), "turns")
     about = (
-        "Seconds for 20,000 steps, in turn on all cores of one machine; medians. The first three "
-        "columns count from the first environment step to the end of training; `whole` is the "
+        "Seconds for 20,000 steps, in turn on all cores of one machine; medians. `training` counts "
+        "from the first environment step to the end of training; `whole` is the "
         "whole program, with imports, the start of processes, and files and pictures at the end. "
         "Stable-Baselines3 (SB3) ends with a whole batch; its training is counted in proportion to "
         "the steps that were asked for."
