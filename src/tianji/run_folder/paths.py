@@ -42,10 +42,7 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
         raise UsageError(f"'{name_or_path}' is not the folder of a run: it has no {CONFIG_FILE}.")
     known = list_runs(base)
     if not known:
-        raise UsageError(
-            f"No run '{name_or_path}': there are no runs under '{base}/' here. Start one with "
-            "`tianji train`, or give the path of a run folder."
-        )
+        raise UsageError(f"No run '{name_or_path}'. {_no_runs(base)}")
     raise UsageError(
         f"No run '{name_or_path}'.{did_you_mean(name_or_path, known)} {runs_in_words(known, base)}"
     )
@@ -55,11 +52,15 @@ def newest_run(base: Path = RUNS) -> str:
     """Return the name of the run that was started last."""
     known = list_runs(base)
     if not known:
-        raise UsageError(
-            f"There are no runs under '{base}/' here. Start one with `tianji train`, or give the "
-            "path of a run folder."
-        )
+        raise UsageError(_no_runs(base))
     return known[0]
+
+
+def _no_runs(base: Path) -> str:
+    return (
+        f"There are no runs under '{base}/' here. Start one with `tianji train`, or give the path "
+        "of a run folder."
+    )
 
 
 def runs_in_words(names: Sequence[str], base: Path = RUNS) -> str:

@@ -53,7 +53,7 @@ def rate_of(name: str, scale: float, point: Point) -> float:
 
 
 Spread = dict[int, Estimated]
-"""By number of groups."""
+"""The estimate for each number of groups."""
 
 
 def by_groups(
