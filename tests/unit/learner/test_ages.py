@@ -1,5 +1,7 @@
 """How old the states of peers are, and when a group waits for one."""
 
+import pytest
+
 from tests.unit.learner.test_combination import Batches, Group, Ring, make_learner
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.inproc import InprocBoard
@@ -38,6 +40,26 @@ def test_the_mixes_of_one_version_count_once():
         assert not ages.hold_back([])
     ages.count([], 2)
     assert ages.hold_back([])
+
+
+def test_versions_between_two_mixes_count_but_only_at_the_next_mix():
+    ages, _ = ages_of(1, max_age=8)
+    ages.count([1], 4)
+    ages.count([], 8)
+    assert ages.record(0.0)["max"] == 4
+    assert not ages.hold_back([]), "4 versions were made since the mix with a new state"
+    ages.count([], 12)
+    assert ages.record(0.0)["max"] == 8 and ages.hold_back([])
+    ages.count([1], 16)
+    assert not ages.hold_back([])
+
+
+def test_a_peer_that_has_posted_nothing_ages_from_the_first_mix():
+    ages, _ = ages_of(1, max_age=5)
+    ages.count([], 1000)  # a run that was resumed
+    assert ages.record(0.0)["max"] == 1 and not ages.hold_back([])
+    ages.count([], 1004)
+    assert ages.record(0.0)["max"] == 5 and ages.hold_back([])
 
 
 def test_a_new_state_begins_a_new_count():
@@ -138,8 +160,10 @@ def test_a_learner_without_a_bound_goes_on_alone():
     assert Pair(max_age=0).run() == 10
 
 
-def test_groups_of_a_ring_never_all_wait_for_each_other():
-    ring = Ring([0.0], [4.0], [8.0], combine="gossip")
+@pytest.mark.parametrize("every", [1, 3])
+def test_groups_of_a_ring_never_all_wait_for_each_other(every):
+    """every: versions between two mixes."""
+    ring = Ring([0.0], [4.0], [8.0], combine="gossip", every=every)
     for combination in ring.combinations:
         combination._ages = Ages([0, 1, 2][combination._group - 1 :][:1], 1, PATIENCE_S, Clock())
     for turn in range(50):
@@ -147,5 +171,9 @@ def test_groups_of_a_ring_never_all_wait_for_each_other():
         assert going
         some = going[turn % len(going)]
         ring.update(some)
-        ring.mix(some)
-    assert all(combination.record(0.0)["max"] == 1 for combination in ring.combinations)
+        if ring.combinations[some].is_due:
+            ring.mix(some)
+        else:
+            ring.versions[some] += 1
+    highest = [combination.record(0.0)["max"] for combination in ring.combinations]
+    assert 0 < max(highest) <= every + 1

@@ -53,7 +53,7 @@ class Ring:
 
     def __init__(self, *vectors, combine="average", every=1, statistics=None):
         given = statistics or [()] * len(vectors)
-        self.versions = 0
+        self.versions = [0] * len(vectors)
         self.groups = [Group(v, s) for v, s in zip(vectors, given, strict=True)]
         boards = [InprocBoard(group.state.nbytes) for group in self.groups]
         self.combinations = [
@@ -69,10 +69,10 @@ class Ring:
             self.combinations[i].after_update()
 
     def mix(self, *numbers):
-        """Mix once in a new version."""
-        self.versions += 1
+        """Mix once in a new version of each group."""
         for i in numbers or range(len(self.groups)):
-            self.combinations[i].mix(self.versions)
+            self.versions[i] += 1
+            self.combinations[i].mix(self.versions[i])
 
     @property
     def values(self):
