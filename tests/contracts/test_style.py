@@ -64,7 +64,8 @@ def test_every_wire_ends_at_a_role_and_every_role_has_a_worker(name):
 @NAMES
 def test_its_settings_stay_what_they_are_when_they_are_read_again(name):
     config = config_of(name)
-    assert styled(config, given=()) == flat(config.model_dump())
+    for given in ((), ("style",), ("style", "num_actors")):
+        assert styled(config, given=given) == flat(config.model_dump())
 
 
 @NAMES

@@ -67,12 +67,17 @@ def as_they_are(values: Values, given: Given) -> Values:
 def fix(style: str, values: Values, given: Given, why: str, **fixed: Any) -> Values:
     """Set what the style needs; UsageError if the person gave something else.
 
-    fixed: the values by the last part of their names, of the run itself.
+    fixed: the values by the paths of their settings.
     """
     for path, value in fixed.items():
         if path in given and values[path] != value:
             raise refusal(style, values, path, why, value)
     return {**values, **fixed}
+
+
+def unless_given(values: Values, given: Given, **wanted: Any) -> Values:
+    """Set what the style chooses where the person gave nothing. wanted: as in `fix`."""
+    return {**values, **{path: value for path, value in wanted.items() if path not in given}}
 
 
 def refusal(style: str, values: Mapping[str, Any], path: str, why: str, use: Any) -> UsageError:

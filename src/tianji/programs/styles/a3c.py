@@ -14,16 +14,12 @@ from tianji.algorithms.ppo.config import PPOConfig
 from tianji.config.schema import ALGORITHM
 from tianji.config.settings import ALGORITHM_NAME
 from tianji.config.values import Values
-from tianji.programs.style import Given, Style, fix, of_family, with_algorithm
+from tianji.programs.one_learner import with_one_learner
+from tianji.programs.style import Given, Style, of_family, unless_given, with_algorithm
 from tianji.programs.styles import tianji
 
 NAME = "a3c"
 NO_POLICY = "A3C's settings are carried over from those of PPO."
-NO_STEPS = "its learner sees gradients and no steps, so that it has nothing to normalise by."
-ONE_LEARNER = "one learner applies the gradients of all actors."
-EVERY_GRADIENT = (
-    "each gradient makes a version when it arrives, so that there is no queue or ratio to hold."
-)
 
 
 def settings(values: Values, given: Given) -> Values:
@@ -35,18 +31,9 @@ def settings(values: Values, given: Given) -> Values:
         values = with_algorithm(NAME, values, given, NAME, why)
         values.pop(f"{ALGORITHM}.unroll_length")
         values |= {f"{ALGORITHM}.optimizer": "adam"}
-        if "max_lag" not in given:
-            values |= A3CConfig.run_defaults
-    no = {"normalize.observations": False, "normalize.rewards": False}
-    values = fix(NAME, values, given, NO_STEPS, **no)
-    return with_one_learner(NAME, values, given)
-
-
-def with_one_learner(style: str, values: Values, given: Given) -> Values:
-    """Return the settings with one learner, which applies every gradient when it arrives."""
-    held = {"balance": "paced", "lag_target": "auto"}
-    values = fix(style, values, given, EVERY_GRADIENT, **held)
-    return fix(style, values, given, ONE_LEARNER, num_groups=1, learners_per_group=1)
+        values = unless_given(values, given, **A3CConfig.run_defaults)
+    no_steps = {"normalize.observations": False, "normalize.rewards": False}
+    return with_one_learner(NAME, values, given, **no_steps)
 
 
 STYLE = Style(

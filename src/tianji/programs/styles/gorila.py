@@ -14,9 +14,9 @@ from tianji.algorithms.gorila.config import GorilaConfig
 from tianji.config.schema import ALGORITHM
 from tianji.config.settings import ALGORITHM_NAME
 from tianji.config.values import Values
-from tianji.programs.style import Given, Style, fix, of_family, with_algorithm
+from tianji.programs.one_learner import with_one_learner
+from tianji.programs.style import Given, Style, of_family, unless_given, with_algorithm
 from tianji.programs.styles import tianji
-from tianji.programs.styles.a3c import NO_STEPS, with_one_learner
 
 NAME = "gorila"
 Q_VALUES = "its actors learn Q values of discrete actions from memories of their own."
@@ -35,11 +35,8 @@ def settings(values: Values, given: Given) -> Values:
         # A network that moves tau of the way is 1 / tau updates old, a copied one half its period.
         changed[PERIOD] = values[PERIOD] if tau is None else round(2 / tau)
         changed[LENGTH] = max(1, values[LENGTH] * num_actors // values[UPDATES])
-        values = changed
-        if "max_lag" not in given:
-            values |= GorilaConfig.run_defaults
-    values = fix(NAME, values, given, NO_STEPS, **{"normalize.observations": False})
-    return with_one_learner(NAME, values, given)
+        values = unless_given(changed, given, **GorilaConfig.run_defaults)
+    return with_one_learner(NAME, values, given, **{"normalize.observations": False})
 
 
 STYLE = Style(
