@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from tianji.comparison.contest import Contest, Contestant, refusal
 from tianji.config.overrides import STYLE, resolve
-from tianji.config.settings import canonical
-from tianji.config.values import Assignment
+from tianji.config.run import RunConfig
+from tianji.config.schema import flat
+from tianji.config.settings import canonical, list_settings, value_text
+from tianji.config.values import Assignment, Values
 from tianji.errors import UsageError
 from tianji.ops.claims import ENOUGH_SEEDS
 from tianji.programs.registry import STYLES, find_style
@@ -84,4 +87,27 @@ def _contestants(
         notes += resolved.notes
     if mistakes:
         raise refusal(mistakes, len(names))
-    return tuple(found), tuple(dict.fromkeys(notes))
+    others = [_with_settings(one, found[0]) for one in found[1:]]
+    return (found[0], *others), tuple(dict.fromkeys(notes))
+
+
+def _with_settings(one: Contestant, reference: Contestant) -> Contestant:
+    """Add the settings that are not those of the reference to what differs. Settings of the
+    algorithm that only one of the two has belong to its loss."""
+    ours, theirs = _settings(one.config), _settings(reference.config)
+    unlike = [
+        f"{path} {value_text(ours[path])} ({value_text(theirs[path])})"
+        for path in ours
+        if path in theirs and ours[path] != theirs[path]
+    ]
+    if not unlike:
+        return one
+    told = f"Settings, with those of {reference.name} in brackets: {listed(unlike)}."
+    return replace(one, differences=(*one.differences, told))
+
+
+def _settings(config: RunConfig) -> Values:
+    """Return the values of all settings but the style."""
+    values = flat(config.model_dump())
+    paths = [setting.path for setting in list_settings(type(config.algorithm))]
+    return {path: values[path] for path in paths if path != STYLE and path in values}

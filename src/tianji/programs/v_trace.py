@@ -12,7 +12,11 @@ NO_UNROLLS = "V-trace learns from unrolls of a policy with action probabilities.
 ONLY_V_TRACE = "its lag is not bounded, so it learns with V-trace."
 BOUNDED = "its pacing is a queue of fixed size, which makes actors wait when it is full."
 EXAMPLES = "ppo or impala"
-LOSS = "Loss: V-trace, one pass over each unroll; the settings that PPO has too are kept."
+LOSS = (
+    "Loss: V-trace, one pass over each unroll. Settings that PPO has too are kept, but unroll_length "
+    "is that of a whole batch, value_loss is twice as large, because the error that it multiplies "
+    f"is half as large, and entropy is {ImpalaConfig().entropy:g} where PPO has none."
+)
 PACING = "Pacing: a bounded queue, which makes actors wait when it is full; max_lag bounds nothing."
 MINIBATCHES = 2
 """Updates of each batch. One is too few with the learning rates of PPO, which makes dozens; updates

@@ -47,9 +47,23 @@ def test_only_the_style_changes_between_contestants():
     assert [one.config.style for one in found.contestants] == ["tianji", "serial"]
     assert [one.config.algorithm.gamma for one in found.contestants] == [0.9, 0.9]
     assert found.reference.name == "tianji" and found.seeds == (7, 8)
-    assert [one.differences for one in found.contestants] == [
-        STYLES["tianji"].differences, STYLES["serial"].differences
-    ]  # fmt: skip
+    tianji, serial = found.contestants
+    assert tianji.differences == STYLES["tianji"].differences
+    assert serial.differences[:-1] == STYLES["serial"].differences
+
+
+def test_settings_that_are_not_those_of_the_reference_are_listed():
+    def told(**asked):
+        *_, settings = styles("tianji", "gala", **asked).contest.contestants[1].differences
+        return settings
+
+    assert told().startswith("Settings, with those of tianji in brackets: num_groups 2 (1), comb")
+    assert told().endswith("and num_envs 16 (32).")
+    groups = told(num_groups=2)
+    assert "combine gossip (gradients)" in groups and "num_envs" not in groups
+    assert "num_groups 2 (1)" in told(num_envs=7) and "num_envs" not in told(num_envs=7)
+    same = styles("tianji", "unplanned", **{"plan.source": "rule"}).contest.contestants[1]
+    assert "plan.source" not in " ".join(same.differences), "it has the same value"
 
 
 def test_enough_seeds_for_a_claim_are_the_default():

@@ -25,6 +25,15 @@ def test_v_trace_keeps_what_it_shares_with_ppo():
     assert found.value_loss == 2 * ppo.value_loss, "half a squared error"
 
 
+@pytest.mark.parametrize("preset", ["cartpole-ppo", "pong-ppo", "catch-pixels-ppo"])
+@pytest.mark.parametrize("style", ["impala", "seed"])
+def test_what_v_trace_does_not_keep_of_ppo_is_named_in_the_differences(preset, style):
+    ppo, found = (algorithm(preset, **given).model_dump() for given in ({}, {"style": style}))
+    changed = {name for name in ppo.keys() & found.keys() - {"name"} if ppo[name] != found[name]}
+    (loss,) = [told for told in find_style(style).differences if told.startswith("Loss")]
+    assert changed and all(name in loss for name in changed)
+
+
 def test_v_trace_has_an_entropy_bonus_where_ppo_needs_none():
     assert algorithm("cartpole-ppo").entropy == 0
     assert algorithm("cartpole-ppo", style="impala").entropy == 0.01
@@ -53,22 +62,22 @@ def test_apex_keeps_the_network_and_the_returns_and_draws_by_priority():
     assert make_config("cartpole-dqn", style="apex").balance == "free"
 
 
-def test_gala_divides_the_environments_among_its_groups():
+def test_gala_divides_the_environments_among_the_groups_that_it_brings():
     found = make_config("cartpole-ppo", style="gala")
     assert (found.num_groups, found.combine, found.combine_every) == (GROUPS, "gossip", 1)
     assert found.combine_max_age == MAX_AGE
     assert found.num_groups * found.num_envs == make_config("cartpole-ppo").num_envs
+
+
+def test_groups_of_gala_that_somebody_asks_for_have_num_envs_each_as_in_other_styles():
     asked = make_config("cartpole-ppo", style="gala", num_envs=6, num_groups=3)
-    assert (asked.num_groups, asked.num_envs) == (3, 6), "num_envs is that of one group"
-    four = make_config("cartpole-ppo", style="gala", num_groups=4, combine_max_age=0)
-    assert four.num_groups * four.num_envs == make_config("cartpole-ppo").num_envs
-    assert four.combine_max_age == 0, "nobody waits if that is asked for"
-
-
-def test_gala_refuses_environments_that_do_not_divide_among_its_groups():
-    told = "32 environments cannot be divided among 3 groups. Use --num-envs 10, which"
-    with pytest.raises(UsageError, match=told):
-        make_config("cartpole-ppo", style="gala", num_groups=3)
+    assert (asked.num_groups, asked.num_envs) == (3, 6)
+    for num_groups in (2, 3):
+        gala = make_config("cartpole-ppo", style="gala", num_groups=num_groups, combine_max_age=0)
+        tianji = make_config("cartpole-ppo", style="tianji", num_groups=num_groups)
+        assert (gala.num_groups, gala.num_envs) == (tianji.num_groups, tianji.num_envs)
+        assert gala.combine_max_age == 0, "nobody waits if that is asked for"
+    assert make_config("cartpole-ppo", style="gala", num_envs=6).num_envs == 6
 
 
 def test_groups_that_nobody_asked_for_keep_environments_that_do_not_divide():
