@@ -42,8 +42,8 @@ class Ages:
         self._now_ns = now_ns
         self._given_up: set[int] = set()
         self._mixed: dict[int, int] = {}
-        """The version in work at the last mix with a new state of each peer; of a peer that has posted
-        nothing yet, the version before the first mix."""
+        """The version in work at the last mix with a new state of each peer; of a peer that has
+        posted nothing yet, the version before the first mix."""
         self._since_ns: int | None = None
         """When it began to wait; None: it does not."""
         self._sum = self._count = self._highest = 0

@@ -13,9 +13,9 @@ ONLY_V_TRACE = "its lag is not bounded, so it learns with V-trace."
 BOUNDED = "its pacing is a queue of fixed size, which makes actors wait when it is full."
 EXAMPLES = "ppo or impala"
 LOSS = (
-    "Loss: V-trace, one pass over each unroll. Settings that PPO has too are kept, but unroll_length "
-    "is that of a whole batch, value_loss is twice as large, because the error that it multiplies "
-    f"is half as large, and entropy is {ImpalaConfig().entropy:g} where PPO has none."
+    "Loss: V-trace, one pass over each unroll. Settings that PPO has too are kept, but "
+    "unroll_length is that of a whole batch, value_loss is twice as large, because the error that "
+    f"it multiplies is half as large, and entropy is {ImpalaConfig().entropy:g} where PPO has none."
 )
 PACING = "Pacing: a bounded queue, which makes actors wait when it is full; max_lag bounds nothing."
 MINIBATCHES = 2

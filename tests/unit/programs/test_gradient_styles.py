@@ -66,5 +66,11 @@ def test_what_does_not_fit_is_refused_with_the_reason(preset, values, message):
 @pytest.mark.parametrize("name", ["a3c", "gorila"])
 def test_they_say_what_differs(name):
     style = find_style(name)
-    assert len(style.differences) == 3
     assert any("Pacing" in difference for difference in style.differences)
+
+
+def test_gorila_says_that_several_unplanned_actors_use_each_step_more_often():
+    one, auto = (make_config("cartpole-dqn", style="gorila", num_actors=n) for n in (1, "auto"))
+    assert auto.algorithm.unroll_length == one.algorithm.unroll_length
+    (told,) = (one for one in find_style("gorila").differences if one.startswith("Ratio"))
+    assert "Where num_actors is auto" in told and "times as often as by DQN" in told

@@ -6,7 +6,9 @@ from tianji.config.overrides import make_config
 from tianji.errors import UsageError
 
 
-@pytest.mark.parametrize("preset", ["cartpole-ppo", "cartpole-dqn", "cartpole-impala"])
+@pytest.mark.parametrize(
+    "preset", ["cartpole-ppo", "cartpole-dqn", "cartpole-impala", "pendulum-sac"]
+)
 def test_only_what_keeps_both_sides_in_step_differs(preset):
     plain, limited = (
         make_config(preset, style=style).model_dump() for style in ("tianji", "reverb")

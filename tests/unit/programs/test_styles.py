@@ -2,12 +2,14 @@
 
 import pytest
 
-from tests.contracts.test_style import config_of, program_of
+from tests.contracts.test_style import MACHINE, config_of, program_of
 from tianji.config.files import save_config
 from tianji.config.overrides import make_config, resume_changes, with_changes
 from tianji.config.schema import flat
 from tianji.config.values import Assignment
+from tianji.envs.build import probe
 from tianji.errors import UsageError
+from tianji.planning.resolve.resolve import resolve
 from tianji.programs.registry import find_style
 from tianji.programs.styles.gala import GROUPS, MAX_AGE
 
@@ -92,6 +94,13 @@ def test_sample_factory_has_two_actors_in_a_process_or_more():
     assert found.plan.actors_per_worker == 2
     asked = {"plan": {"actors_per_worker": 4}, "num_actors": 8}
     assert make_config("cartpole-ppo", style="sample-factory", **asked).plan.actors_per_worker == 4
+
+
+@pytest.mark.parametrize("preset", ["cartpole-dqn", "pendulum-sac"])
+def test_sample_factory_has_two_actors_in_a_process_for_replay_too(preset):
+    config = make_config(preset, style="sample-factory", **{"plan.source": "rule"})
+    plan = resolve(config, MACHINE, probe(config.env, {}))
+    assert (plan.inference, plan.actors_per_worker) == ("served", 2) and plan.num_actors % 2 == 0
 
 
 def test_a_run_of_gala_continues_with_any_number_of_groups():

@@ -46,6 +46,8 @@ STYLE = Style(
     program=tianji.program,
     differences=(
         "Replay: one memory for each actor, which samples it; the learner has none.",
+        "Ratio: one minibatch for each unroll of an actor. Where num_actors is auto and the plan "
+        "has several actors, each step is used about that many times as often as by DQN.",
         "Loss: DQN's, with a target network in each actor, copied every so many versions.",
         "Pacing: none; gradients older than max_lag versions are discarded.",
     ),

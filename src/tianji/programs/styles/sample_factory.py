@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from tianji.config.values import Values
-from tianji.programs.style import Given, Style, fix, refusal
+from tianji.programs.style import Given, Style, fix, refusal, unless_given
 from tianji.programs.styles import tianji
 
 SPLITS = 2
@@ -25,14 +25,14 @@ def settings(values: Values, given: Given) -> Values:
     """Let a server infer, for two actors in every process."""
     why = "one half of a process's environments steps while a server infers for the other half."
     values = fix("sample-factory", values, given, why, inference="served")
-    if ACTORS_PER_WORKER not in given:
-        values = {**values, ACTORS_PER_WORKER: SPLITS}
-    each, num_actors = values[ACTORS_PER_WORKER], values["num_actors"]
+    values = unless_given(values, given, **{ACTORS_PER_WORKER: SPLITS})
+    each = values[ACTORS_PER_WORKER]
     if each == "auto" or each < SPLITS:
         raise refusal("sample-factory", values, ACTORS_PER_WORKER, why, SPLITS)
-    if num_actors != "auto" and num_actors % each:
-        whole = each * math.ceil(num_actors / each)
-        raise refusal("sample-factory", values, "num_actors", why, whole)
+    for path in ("num_actors", "num_envs"):  # each actor of a process has as many environments
+        if values[path] != "auto" and values[path] % each:
+            whole = each * math.ceil(values[path] / each)
+            raise refusal("sample-factory", values, path, why, whole)
     return values
 
 
