@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tianji.figures import style
 from tianji.figures.files import Data, Point
-from tianji.figures.paper.numbers import SATURATED_ACTORS
+from tianji.figures.paper.numbers import SATURATED
 from tianji.figures.peers import channels_beside
 
 if TYPE_CHECKING:
@@ -228,8 +228,8 @@ def _name_copying(axes: Any, points: Sequence[Point]) -> None:
 
 def _panel_title(sample_time_s: float) -> str:
     """Name the sample time, and from how many actors on the paper has a bottleneck with it."""
-    actors = SATURATED_ACTORS.get(sample_time_s)
-    paper = f" (paper: bottleneck at {actors} actors)" if actors else ""
+    actors = SATURATED.get(sample_time_s)
+    paper = f" (paper: bottleneck {actors})" if actors else ""
     return f"sample time {sample_time_s * 1e3:g} ms{paper}"
 
 

@@ -30,8 +30,8 @@ def test_only_one_actor_without_a_sample_time_counts_by_size():
 def test_times_by_actors_have_a_panel_per_sample_time_and_the_ideal():
     panels = draw_actors(actors_data()).axes
     assert [axes.get_title() for axes in panels] == [
-        "sample time 0 ms", "sample time 1 ms (paper: bottleneck at 4 actors)",
-        "sample time 10 ms (paper: bottleneck at 16 actors)",
+        "sample time 0 ms", "sample time 1 ms (paper: bottleneck beyond 4 actors)",
+        "sample time 10 ms (paper: bottleneck with 16)",
     ]  # fmt: skip
     ideal = "ideal: messages x sample time / actors"
     assert ideal not in lines(panels[0])

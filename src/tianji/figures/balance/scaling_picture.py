@@ -108,5 +108,5 @@ def _label(above: Any, below: Any, data: Data) -> None:
     style.subtitle(
         above,
         f"DQN, CartPole; {learner}, batch {scaling['batch_size']}, ratio {scaling['ratio']:g}; "
-        f"{machine['cpu']}, {machine['cores']} cores",
+        f"{machine['cpu']}, {machine['cores']} cores; one run for each point",
     )

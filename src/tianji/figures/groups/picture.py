@@ -58,7 +58,11 @@ def draw_final_times(data: Data) -> Figure:
     _draw_rates(right, data, DQN, "trained")
     right.set_title(f"{NAMES[DQN]}: throughput", fontsize=11)
     right.set_ylabel(f"{STEPS_PER_S} trained on")
-    style.legend_below(figure, ncols=6, about=_where(data, timed), size=9)
+    about = (
+        f"Times: {_seeds(timed)}; one group is the mean of each seed's runs, if all of them "
+        f"reached it. Throughput: {_seeds(rated_of(data, DQN))}"
+    )
+    style.legend_below(figure, ncols=6, about=f"{_machines(data)}.\n{about}", size=9)
     return figure
 
 
@@ -67,17 +71,22 @@ def draw_returns(data: Data) -> Figure:
     figure = style.new_figure(12.0, 5.2, "Returns over time and throughput by groups (PPO)")
     left, right = figure.subplots(1, 2)
     points = points_of(data, PPO)
-    counts = sorted({point["groups"] for point in points})
+    combine = first_combine(points)
+    drawn = [point for point in points if point["combine"] == combine]
+    counts = sorted({point["groups"] for point in drawn})
     for look, count in enumerate(counts):
-        runs = [p for p in points if p["groups"] == count and p["combine"] == first_combine(points)]
+        runs = [point for point in drawn if point["groups"] == count]
         _draw_curves(left, runs, style.PALETTE[look], counted(count, "group"))
     style.quieten(left)
     left.set(xlabel="seconds of training", ylabel="mean return of the last 100 episodes")
     left.set(xlim=(0, None), ylim=(0, None))
     left.axhline(data["target"], color=style.QUIET, linewidth=0.8, linestyle=":")
     _draw_bars(right, data, counts)
-    about = f"{_where(data, points)}; combined by {first_combine(points)}"
-    style.legend_below(figure, ncols=6, about=about, size=9)
+    about = (
+        f"Curves: {_seeds(drawn)}, from the time on at which all runs have a point. "
+        f"Bars: {_seeds([point for point in drawn if 'rates' in point])}. Combined by {combine}"
+    )
+    style.legend_below(figure, ncols=6, about=f"{_machines(data)}.\n{about}", size=9)
     return figure
 
 
@@ -102,20 +111,25 @@ def draw_groups(data: Data) -> Figure:
     left.set_ylabel(STEPS_PER_S)
     _draw_rates(right, data, DQN, "received")
     right.set_ylabel(f"received {STEPS_PER_S}")
-    style.legend_below(figure, ncols=4, about=f"DQN, CartPole. {_where(data, points)}", size=9)
+    about = f"DQN, CartPole. {_machines(data)}.\nReal runs: {_seeds(points)}"
+    style.legend_below(figure, ncols=4, about=about, size=9)
     return figure
 
 
-def _where(data: Data, points: Sequence[Point]) -> str:
-    """Say on what machine these points were measured, and whether the seeds support a claim."""
+def _machines(data: Data) -> str:
+    """Say on what machine the points were measured, and which machines are simulated."""
     machine = data["machine"]
     cores = counted(data["cores_per_group"], "core")
-    fewest = fewest_seeds(points)
-    few = f" ({few_seeds(fewest)})" if few_seeds(fewest) else ""
     return (
         f"Real: {machine['cpu']}, {machine['cores']} cores, {cores} for each group; {INTERQUARTILE}"
-        f"{few}. Simulated: machines like it, links of 10 Gbit/s"
+        ". Simulated: machines like it, links of 10 Gbit/s"
     )
+
+
+def _seeds(points: Sequence[Point]) -> str:
+    """Say how many seeds these points have, and whether they support a claim."""
+    fewest = fewest_seeds(points)
+    return few_seeds(fewest) or f"{counted(fewest, 'seed')} each"
 
 
 def _draw_spread(axes: Any, spread: Spread, combine: str, look: str) -> None:
@@ -232,11 +246,12 @@ def _log_axes(axes: Any, ticks: Mapping[int, str]) -> None:
 
 
 def _draw_curves(axes: Any, runs: Sequence[Point], color: str, label: str) -> None:
-    """Draw the interquartile mean of all seeds, and its interval."""
+    """Draw the interquartile mean of all seeds, and its interval, where all runs have returns."""
     known = [run["curve"] for run in runs if len(run["curve"]["seconds"]) > 1]
     if not known:
         return
-    at = np.linspace(0.0, float(np.median([curve["seconds"][-1] for curve in known])), 200)
+    first = max(curve["seconds"][0] for curve in known)
+    at = np.linspace(first, min(curve["seconds"][-1] for curve in known), 200)
     curves: Array = np.stack([np.interp(at, c["seconds"], c["return"]) for c in known])
     low, middle, high = band(curves)
     axes.fill_between(at, low, high, color=color, alpha=0.15, linewidth=0)
@@ -267,6 +282,7 @@ def _bar(axes: Any, place: int, side: int, value: float, label: str, **looks: An
     color, at = (style.ORANGE, style.BLUE)[side], place + 0.4 * (side - 0.5)
     named = {} if looks or place else {"label": label}
     axes.bar(at, value, width=0.38, color=color, **named, **looks)
-    axes.annotate(
-        to_count(value), (at, value), (0, 3), textcoords="offset points", ha="center", fontsize=8
-    )
+    axes.annotate(  # turned, because it is wider than its bar
+        to_count(value), (at, value), (0, 3), textcoords="offset points", ha="center", fontsize=8,
+        rotation=90,
+    )  # fmt: skip

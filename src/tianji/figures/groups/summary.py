@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 
@@ -24,11 +25,14 @@ def rated_of(data: Data, preset: str) -> list[Point]:
 
 
 def timed_of(data: Data, preset: str) -> list[Point]:
-    """Return the points of the longest runs: shorter ones end before slow ones reach the target.
-    Ways to combine of which one seed was run are left out, if there are others."""
+    """Return the points of the longest runs, and shorter ones of settings in which all of those
+    reached the target; of the others, only quick ones would have a time. Ways to combine of which
+    one seed was run are left out, if there are others."""
     points = points_of(data, preset)
     longest = max(point["seconds"] for point in points)
-    points = [point for point in points if point["seconds"] == longest]
+    short = [point for point in points if point["seconds"] < longest]
+    too_short = {_setting(point) for point in short if point["time_to_target_s"] is None}
+    points = [p for p in points if p["seconds"] == longest or _setting(p) not in too_short]
     seeds = {
         p["combine"]: {q["seed"] for q in points if q["combine"] == p["combine"]} for p in points
     }
@@ -61,23 +65,38 @@ def by_groups(
 ) -> Spread:
     """Return the values of one way to combine; one group, which combines nothing, is of all."""
     return {
-        count: estimate([value(point) for point in some])
+        count: estimate(_one_for_each_seed(some, value))
         for count in sorted({point["groups"] for point in points})
         if (some := [p for p in points if p["groups"] == count and _is_of(p, combine)])
     }
+
+
+def _one_for_each_seed(
+    points: Sequence[Point], value: Callable[[Point], float | None]
+) -> list[float]:
+    """Return the mean of each seed. One group was run once for each way to combine, and these runs
+    of a seed are not independent. One that never got there makes the mean of its seed never."""
+    seeds: dict[int, list[float]] = {}
+    for point in points:
+        found = value(point)
+        seeds.setdefault(point["seed"], []).append(math.inf if found is None else found)
+    return [statistics.fmean(values) for values in seeds.values()]
 
 
 def _is_of(point: Point, combine: str) -> bool:
     return bool(point["groups"] == 1 or point["combine"] == combine)
 
 
+def _setting(point: Point) -> tuple[str, int, str]:
+    """Return what runs have in common that differ by seed alone."""
+    return point["preset"], point["groups"], "" if point["groups"] == 1 else point["combine"]
+
+
 def fewest_seeds(points: Sequence[Point]) -> int:
     """Return the seeds of the setting that has the fewest."""
     seeds: dict[tuple[str, int, str], set[int]] = {}
     for point in points:
-        seeds.setdefault((point["preset"], point["groups"], point["combine"]), set()).add(
-            point["seed"]
-        )
+        seeds.setdefault(_setting(point), set()).add(point["seed"])
     return min(map(len, seeds.values()))
 
 

@@ -17,6 +17,8 @@ DQN_THROUGHPUT_OVER_XINGTIAN = 7.13
 """Figure 4 (c): DQN on Pong with 8 nodes."""
 SATURATED_ACTORS = {0.001: 4, 0.01: 16}
 """Figure 5 (b): the actors at which communication is the bottleneck, by sample time in seconds."""
+SATURATED = {0.001: "beyond 4 actors", 0.01: "with 16"}
+"""The same in the words of the text."""
 ETHERNET_MB_PER_S = 125.0
 INFINIBAND_MB_PER_S = 12_500.0
 FALLING_FROM_BYTES = 2048 << 10

@@ -24,23 +24,21 @@ def scaling(data: Data) -> str:
         f"The balance is at {counted(actors, 'actor')}, and the highest rate is "
         f"{to_count(best['received'])} steps/s with {best['actors']}{end} ({where(data)}). "
         f"With {actors} the run reaches {_over_simulated(data, actors):.2f} of the simulated rate. "
-        f"At every size {_how_much(_trained_share(data))} of what is produced is received and "
-        "trained on as often as the ratio says."
+        f"Of what is produced, {_share(data, 'received', 1.0)} is received, and "
+        f"{_share(data, 'trained', data['scaling']['ratio'])} is trained on as often as the ratio "
+        "says (one run for each point)."
     )
 
 
-def _trained_share(data: Data) -> float:
-    """Return the smallest share of production that is received and trained on, at most 1."""
-    ratio = data["scaling"]["ratio"]
-    shares = [
-        min(point["received"], point["trained"] / ratio) / point["produced"]
-        for point in data["points"]
-    ]
-    return float(min(1.0, *shares))
-
-
-def _how_much(share: float) -> str:
-    return "all" if share == 1 else f"{to_percent(share)} or more"
+def _share(data: Data, rate: str, scale: float) -> str:
+    """Say which share of production this rate is: the least and the most of all sizes. More than
+    all is trained on while the learner works off what was made before."""
+    shares = {point["actors"]: point[rate] / scale / point["produced"] for point in data["points"]}
+    least, most = (find(shares, key=shares.__getitem__) for find in (min, max))
+    ends = to_percent(shares[least]), to_percent(shares[most])
+    if ends[0] == ends[1]:
+        return f"{ends[0]} at every size"
+    return f"{ends[0]} (with {counted(least, 'actor')}) to {ends[1]} (with {most})"
 
 
 def _over_simulated(data: Data, actors: int) -> float:

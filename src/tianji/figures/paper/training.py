@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
 from statistics import fmean
@@ -59,26 +60,32 @@ def returns_on_pong(data: Data) -> str:
     lowest = min(_known(run)[-1]["return"] for run in data["points"])
     level = LOST + MOST_OF_THE_WAY * (lowest - LOST)
     soon, late = (_minutes_to(data, preset, level) for preset in (OURS, APEX))
-    count = len({run["seed"] for run in data["points"]})
     order = "as in the paper" if soon < late else "the other way round than in the paper"
-    verdict = few_seeds(count) or f"{order}, {counted(count, 'seed')} each"
     return (
         f"After {data['minutes']:g} minutes TianJi's DQN has a mean return of {ours:.1f} and Ape-X "
         f"{apex:.1f}. They reach {level:.1f} after {soon:.1f} and {late:.1f} "
-        f"minutes: TianJi is {late / soon:.2f} times as fast ({verdict}; {_cores(data)}, "
-        f"{data['gpu'] or 'no GPU'})."
+        f"minutes: TianJi is {late / soon:.2f} times as fast ({_verdict(data, order)}; "
+        f"{_cores(data)}, {data['gpu'] or 'no GPU'})."
     )
 
 
 def throughput_on_pong(data: Data) -> str:
-    """Say how much both methods of figure 4 (b) train on."""
+    """Say how much both methods of figure 4 (b) train on, and whether that is what the paper
+    says."""
     ours, apex = (_settled(data, preset, "trained_per_s") for preset in (OURS, APEX))
     order = "as in the paper" if ours > apex else "the other way round than in the paper"
     steps, others = (_settled(data, preset, "steps_per_s") for preset in (OURS, APEX))
     return (
         f"TianJi's DQN makes {steps:,.0f} environment steps and trains on {ours:,.0f} transitions "
-        f"per second, Ape-X makes {others:,.0f} and trains on {apex:,.0f}: {order}."
+        f"per second, Ape-X makes {others:,.0f} and trains on {apex:,.0f} "
+        f"({_verdict(data, order)})."
     )
+
+
+def _verdict(data: Data, order: str) -> str:
+    """Return which method is ahead with the number of seeds; few of them give no verdict."""
+    count = len({run["seed"] for run in data["points"]})
+    return few_seeds(count) or f"{order}, {counted(count, 'seed')} each"
 
 
 def _runs(data: Data, preset: str) -> list[Point]:
@@ -118,29 +125,39 @@ def times_by_groups(data: Data) -> str:
     if peers:
         said = [f"{peer.system} {peer.how_long}" for peer in peers]
         sentences.append(
-            f"Other systems with settings of their own on two such cores: {listed(said)} "
-            "(measured apart, November 2026)."
+            f"Other systems on two such cores: {listed(said)} (measured apart, November 2026). "
+            "Every system has settings of its own where the paper has the same for all, so that "
+            "these ratios are not the paper's."
         )
+    else:
+        sentences.append("No other system was measured on such a machine.")
     return " ".join([*sentences, gap(data, DQN, "trained")])
 
 
 def _times(data: Data, preset: str, name: str) -> str:
-    """Say how many runs reached the target, and when, by groups."""
+    """Say how many seeds reached the target, and when, by groups."""
     points = timed_of(data, preset)
     combine = first_combine(points)
     found = by_groups(points, combine, itemgetter("time_to_target_s"))
     said = [f"with {counted(count, 'group')} {_reached(found[count])}" for count in found]
     few = few_seeds(fewest_seeds([point for point in points if point["combine"] == combine]))
     return (
-        f"{name} to {data['target']:g} in runs of {points[0]['seconds']:g} s "
+        f"{name} to {data['target']:g} in runs of {_lengths(points)} s "
         f"({', '.join(filter(None, (combine, few)))}): {', '.join(said)}"
     )
 
 
 def _reached(found: Estimated) -> str:
-    """Say how many runs reached the target, and after which time unless that is never."""
-    count = f"{found.reached} of {counted(found.runs, 'run')}"
+    """Say how many seeds reached the target, and after which time unless that is never."""
+    count = f"{found.reached} of {counted(found.runs, 'seed')}"
     return count if math.isinf(found.value) else f"{count} in {found.text}"
+
+
+def _lengths(points: Sequence[Point]) -> str:
+    """Return the seconds of the runs: `6`, or `5 to 6`."""
+    lengths = [point["seconds"] for point in points]
+    ends = dict.fromkeys((min(lengths), max(lengths)))
+    return " to ".join(f"{seconds:g}" for seconds in ends)
 
 
 def returns_by_groups(data: Data) -> str:
@@ -182,9 +199,11 @@ def gap(data: Data, preset: str, rate: str) -> str:
         if (row["groups"], row["combine"]) == (most, combine)
         if all(point[key] == row[key] for key in ("preset", "groups", "combine", "seed"))
     ]
+    reach = "one real run reaches" if len(shares) == 1 else "real runs reach"
+    best = "" if len(shares) == 1 else f", the best one {max(shares):.2f}"
     return (
-        f"With the same {counted(most, 'group')} on one machine, real runs reach "
-        f"{median(shares):.2f} of the simulated rate, the best one {max(shares):.2f}. The "
+        f"With the same {counted(most, 'group')} on one machine, {reach} "
+        f"{median(shares):.2f} of the simulated rate{best}. The "
         "simulation computes with times that were measured right before the runs, and other "
         f"programs change the speed of the machine ({where(data)})."
     )

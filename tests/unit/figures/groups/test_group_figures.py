@@ -68,6 +68,38 @@ def test_bars_say_which_machines_are_simulated():
     ]  # fmt: skip
 
 
+def test_no_return_is_drawn_before_all_runs_have_one_or_after_one_has_ended():
+    data = groups_data()
+    runs = [p for p in data["points"] if p["groups"] == 2 and p["combine"] == "average"]
+    for late, run in enumerate(run for run in runs if run["preset"] == "cartpole-ppo"):
+        run["curve"]["seconds"] = [0.3 * (1 + late), 2.5, 5.5 + late]
+    left, _ = FIGURES["tianji-4d"].draw(data).axes
+    two = lines(left)["2 groups"]
+    assert two.get_xdata()[[0, -1]] == pytest.approx([0.9, 5.5])
+    assert two.get_ydata()[0] > 20, "no first return of an early run is the mean of all"
+    (band,) = [c for c in left.collections if c.get_facecolor()[0][2] < c.get_facecolor()[0][0]]
+    assert min(band.get_paths()[0].vertices[:, 0]) == pytest.approx(0.9)
+
+
+def test_bars_of_one_seed_say_so_beside_curves_of_three():
+    data = groups_data()
+    for run in data["points"]:
+        if run["seed"] < 3:
+            del run["rates"]
+    said = FIGURES["tianji-4d"].draw(data).legends[0].get_title().get_text()
+    assert "Curves: 3 seeds each: no claim" in said and "Bars: 1 seed each: no claim" in said
+
+
+def test_numbers_above_bars_do_not_touch_their_neighbours():
+    figure = FIGURES["tianji-4d"].draw(groups_data())
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[1].texts]
+    others = [axes.get_window_extent() for axes in figure.axes[1].patches]
+    for text, box in zip(figure.axes[1].texts, boxes, strict=True):
+        assert sum(box.overlaps(other) for other in boxes) == 1, text.get_text()
+        assert sum(box.overlaps(bar) for bar in others) <= 1, text.get_text()
+
+
 def test_other_systems_are_drawn_beside_runs_on_such_a_machine():
     data = groups_data()
     assert not FIGURES["tianji-4c"].draw(data).axes[0].texts
@@ -115,6 +147,20 @@ def test_a_way_to_combine_with_one_seed_is_left_out_of_the_times():
     data["points"] = [point for point in data["points"] if point["seed"] == 1]
     assert timed_of(data, "cartpole-ppo"), "the first turn of a run can be drawn"
     FIGURES["tianji-4c"].draw(data)
+
+
+def test_short_runs_count_where_all_of_a_setting_reached_the_target_within_them():
+    def kept(data):
+        return {(p["groups"], p["combine"], p["seconds"]) for p in timed_of(data, "cartpole-ppo")}
+
+    data = groups_data()
+    shorter = [{**p, "seconds": 11.0, "seed": p["seed"] + 3} for p in data["points"]]
+    data["points"] += shorter
+    assert kept(data) >= {(1, "average", 11.0), (2, "gossip", 11.0), (2, "average", 11.0)}
+    late = next(p for p in shorter if (p["groups"], p["combine"]) == (2, "gossip"))
+    late["time_to_target_s"] = None
+    assert (2, "gossip", 11.0) not in kept(data) and (2, "average", 11.0) in kept(data)
+    assert "in runs of 11 to 12 s" in FIGURES["tianji-4c"].compare(data).ours
 
 
 def test_rates_are_those_from_the_first_third_to_the_time_limit():

@@ -14,6 +14,7 @@ from tests.unit.figures.made_up import (
     sizes_data,
 )
 from tianji.figures.catalogue import FIGURES, DataFigure
+from tianji.figures.files import read_data
 from tianji.figures.paper.record import times
 from tianji.figures.paper.reported import REPORTED
 
@@ -90,7 +91,20 @@ def test_throughput_on_pong_is_told_for_both():
     data = pong_data()
     data["points"][0]["settled"]["trained_per_s"] = 9000.0
     said = ours("tianji-4b", data)
-    assert "trains on 9,000 transitions per second" in said and said.endswith("as in the paper.")
+    assert "trains on 9,000 transitions per second" in said
+    assert said.endswith("(1 seed each: no claim).") and "in the paper" not in said
+    data["points"] = [{**run, "seed": seed} for seed in range(5) for run in data["points"]]
+    assert ours("tianji-4b", data).endswith("(as in the paper, 5 seeds each).")
+
+
+def test_the_reason_of_throughput_on_pong_is_that_which_the_runs_have_recorded():
+    told = REPORTED["tianji-4b"].difference
+    runs = {run["preset"]: run["summary"] for run in read_data("tianji-4")["points"]}
+    reasons = {preset: summary["explanation"][0] for preset, summary in runs.items()}
+    assert reasons["pong-dqn"].startswith("Neither side is the bottleneck all the time")
+    assert "neither of its sides is the bottleneck all the time" in told
+    assert reasons["pong-apex"].startswith("The learner is the bottleneck")
+    assert "Our Ape-X runs free, and its learner is the bottleneck" in told
 
 
 def test_real_runs_of_groups_are_held_against_simulated_ones():
@@ -104,6 +118,9 @@ def test_real_runs_of_groups_are_held_against_simulated_ones():
     assert "Simulated: 160k on 8 machines, 640k on 32, 4.0 times as many." in said
     assert "real runs reach 0.50 of the simulated rate, the best one 0.75" in said
     assert "a load average of 11.7 before" in said
+    one = {**data, "points": [p for p in data["points"] if p["seed"] == 1]}
+    said = ours("tianji-6c", one)
+    assert "one real run reaches 0.25 of the simulated rate. The" in said, "no best one of one"
     assert "real runs reach 0.25 of the simulated rate" in ours("tianji-4d", data)
     for row in data["simulated_here"]:  # the machine is slower in later turns
         row["received"] /= row["seed"]
@@ -116,9 +133,26 @@ def test_times_of_groups_are_told_with_those_of_other_systems_on_such_a_machine(
     data = groups_data()
     said = ours("tianji-4c", data)
     assert "PPO to 300 in runs of 12 s (average, 3 seeds each: no claim)" in said
-    assert "RLlib" not in ours("tianji-4c", data)
+    assert "RLlib" not in said and "settings of its own" not in said
+    assert "No other system was measured on such a machine." in said
     said = ours("tianji-4c", {**data, "machine": EPYC})
     assert "RLlib 19.7 s and TianJi authors' code not in 70 s" in said
+    assert "Every system has settings of its own" in said
+    assert "system" not in REPORTED["tianji-4c"].difference, "whatever is drawn"
+
+
+def test_runs_of_one_group_count_once_for_each_seed():
+    data = groups_data()
+    for way in ("gossip", "gradients"):
+        data["points"] += [
+            {**p, "combine": way, "time_to_target_s": p["time_to_target_s"] + 2.0}
+            for p in data["points"] if p["groups"] == 1 and p["combine"] == "average"
+        ]  # fmt: skip
+    assert "with 1 group 3 of 3 seeds in 13 s [12, 14]" in ours("tianji-4c", data)
+    slow = next(p for p in data["points"] if p["combine"] == "gossip" and p["groups"] == 1)
+    slow["time_to_target_s"] = None
+    assert "PPO to 300" in ours("tianji-4c", data)
+    assert "with 1 group 2 of 3 seeds" in ours("tianji-4c", data).partition("DQN")[0]
 
 
 def test_speed_by_size_is_held_against_copying_and_against_xingtian():
@@ -146,9 +180,12 @@ def test_the_balance_is_told_with_the_share_of_the_simulation():
     said = ours("tianji-6a", data)
     assert "The balance is at 4 actors, and the highest rate is 35.0k steps/s with 4" in said
     assert "With 4 the run reaches 0.50 of the simulated rate" in said
-    assert "At every size all of what is produced" in said
+    told = "100 % at every size is received, and 100 % at every size is trained on"
+    assert told in said and "(one run for each point)." in said
     data["points"][1]["trained"] *= 0.9
-    assert "At every size 90 % or more" in ours("tianji-6a", data)
+    data["points"][0]["trained"] *= 1.104
+    said = ours("tianji-6a", data)
+    assert "and 90 % (with 2 actors) to 110 % (with 1) is trained on as often as" in said
 
 
 def test_what_a_plan_and_fresh_batches_are_worth_is_told():
