@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
@@ -31,9 +32,11 @@ MOST_POINTS = 400
 
 
 class SideFigures(TypedDict):
-    """The time of the actors, or of the learner, as shares of the run; means over the roles."""
+    """The time of the actors, or of the learner, as shares of the time in which each role existed;
+    means over the roles."""
 
-    busy_share: float
+    busy_share: float | None
+    """None where no role has existed for a time that is worth measuring."""
     waited_share: dict[str, float]
     """The time by what was waited for; `core` overlaps with everything else."""
 
@@ -125,13 +128,24 @@ def steps_at(time_s: float | None, points: Sequence[Point]) -> int | None:
 
 
 def _side(summary: Summary, roles: Sequence[str]) -> SideFigures:
-    """Return the means over the roles of one side; nothing for a run that has not worked."""
-    wall_s, count = max(summary["wall_s"], LEAST_S), max(1, len(roles))
-    waited = [summary["waited_s"].get(role, {}) for role in roles]
+    """Return the means over the roles of one side."""
+    times = {role: _existed_s(summary, role) for role in roles}
+    times = {role: seconds for role, seconds in times.items() if seconds >= LEAST_S}
+    if not times:
+        return SideFigures(busy_share=None, waited_share={})
+    waited = {role: summary["waited_s"].get(role, {}) for role in times}
+    causes = dict.fromkeys(cause for of_role in waited.values() for cause in of_role)
     return SideFigures(
-        busy_share=sum(summary["busy_share"].get(role, 0.0) for role in roles) / count,
+        busy_share=fmean(summary["busy_share"].get(role, 0.0) for role in times),
         waited_share={
-            cause: sum(of_role.get(cause, 0.0) for of_role in waited) / count / wall_s
-            for cause in dict.fromkeys(cause for of_role in waited for cause in of_role)
+            cause: fmean(waited[role].get(cause, 0.0) / times[role] for role in times)
+            for cause in causes
         },
     )
+
+
+def _existed_s(summary: Summary, role: str) -> float:
+    """Return the time that the busy share of a role is of: that of its group, which may begin after
+    the run and end before it. A role that did nothing counts for the whole run."""
+    share, busy_s = summary["busy_share"].get(role, 0.0), summary["busy_s"].get(role, 0.0)
+    return busy_s / share if share and busy_s else summary["wall_s"]

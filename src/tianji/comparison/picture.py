@@ -71,7 +71,9 @@ def _draw_returns(
         curves = found_curves[name]
         places, returns = on_one_grid(curves, along)
         found = estimate_iqm([returns], CURVE_DRAWS)
-        axes.plot(places, found.value, color=colors[name], linewidth=1.8, label=name)
+        looks = {"color": colors[name], "linewidth": 1.8, "label": name}
+        # A line through one point would not be seen.
+        axes.plot(places, found.value, marker="o" if places[0] == places[-1] else None, **looks)
         if found.low is not None and found.high is not None:
             band = {"color": colors[name], "alpha": 0.18, "linewidth": 0}
             axes.fill_between(places, found.low, found.high, **band)
@@ -140,8 +142,8 @@ def _draw_throughput(axes: Any, styles: Sequence[StyleFigures], colors: Colors) 
     _name(axes, "throughput, steps per second")
 
 
-def _idle(busy_share: float) -> float:
-    return max(0.0, 1 - busy_share)
+def _idle(busy_share: float | None) -> float | None:
+    return None if busy_share is None else max(0.0, 1 - busy_share)
 
 
 _LAG: Mapping[str, Find] = {

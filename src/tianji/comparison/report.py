@@ -230,11 +230,12 @@ def _mean_rates(runs: Sequence[RunFigures]) -> Rates:
 
 
 def _mean_side(sides: Sequence[SideFigures]) -> SideFigures:
-    causes = dict.fromkeys(cause for side in sides for cause in side["waited_share"])
+    known = [side for side in sides if side["busy_share"] is not None]
+    causes = dict.fromkeys(cause for side in known for cause in side["waited_share"])
     return SideFigures(
-        busy_share=_mean([side["busy_share"] for side in sides]) or 0.0,
+        busy_share=_mean([side["busy_share"] for side in known]),
         waited_share={
-            cause: _mean([side["waited_share"].get(cause, 0.0) for side in sides]) or 0.0
+            cause: _mean([side["waited_share"].get(cause, 0.0) for side in known]) or 0.0
             for cause in causes
         },
     )

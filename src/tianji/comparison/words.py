@@ -145,6 +145,8 @@ def _time_of(side: str, figures: SideFigures, one: StyleFigures) -> str:
     """Say for how long a side is idle, and what it waits for most."""
     are, they_wait = ("are", "they wait") if side == "actors" else ("is", "it waits")
     waits = _waits(figures["waited_share"], wait_words(one["critical_path"]))
+    if figures["busy_share"] is None:
+        return ""
     idle = to_percent(max(0.0, 1 - figures["busy_share"]))
     why = f": {they_wait} {waits}" if waits else ""
     return f"Its {side} {are} idle {idle} of the time{why}."

@@ -54,6 +54,24 @@ def test_a_side_is_the_mean_of_its_roles(tmp_path):
     assert figures["run_dir"] == str(tmp_path) and figures["style"] == "impala"
 
 
+def test_idle_and_waiting_are_shares_of_the_same_time_of_each_group(tmp_path):
+    """Group 0 existed for 4 s, of which the run counts 2; group 1 for 20 ms."""
+    record = {
+        "kind": {"0/actor-0": "actor", "1/actor-0": "actor", "1/learner": "learner"},
+        "wall_s": 2.0, "env_steps": 100, "mean_return_100": 5.0,
+    }  # fmt: skip
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(record) + "\n")
+    summary = summary_of(
+        tmp_path,
+        busy_share={"0/actor-0": 0.25, "1/actor-0": 0.5, "1/learner": 1.0},
+        busy_s={"0/actor-0": 1.0, "1/actor-0": 0.01, "1/learner": 0.02},
+        waited_s={"0/actor-0": {"grant": 2.0}, "1/actor-0": {"grant": 1.0}},
+    )
+    figures = read_figures("gala", {**summary, "wall_s": 2.0}, tmp_path, None)
+    assert figures["actors"] == {"busy_share": 0.25, "waited_share": {"grant": 0.5}}
+    assert figures["learner"] == {"busy_share": None, "waited_share": {}}
+
+
 def test_long_curves_are_thinned(tmp_path):
     lines = (
         json.dumps({"wall_s": i / 2, "env_steps": i, "mean_return_100": 1.0})

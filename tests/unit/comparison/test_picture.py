@@ -22,7 +22,7 @@ def figure(tmp_path, monkeypatch):
             "commit": "abc123", "time": "2026-11-17T04:00:00", "command": "tianji compare " * 30,
         }  # fmt: skip
         picture.draw(report, tmp_path / "comparison.png")
-        return drawn[0]
+        return drawn[-1]
 
     return draw
 
@@ -55,6 +55,14 @@ def test_one_seed_has_no_band_and_is_labelled(figure):
     assert "1 seed (too few for a claim)" in shown.legends[0].get_title().get_text()
 
 
+def test_a_curve_with_one_point_is_drawn_as_a_marker(figure):
+    one_point = run_figures("impala", 1)["curve"][-1:]
+    shown = figure([*runs("tianji"), *runs("impala", curve=one_point)])
+    for axes in shown.axes[:2]:
+        markers = {line.get_label(): line.get_marker() for line in axes.lines}
+        assert (markers["tianji"], markers["impala"]) == ("None", "o")
+
+
 def test_five_seeds_are_not_labelled_as_too_few(figure):
     shown = figure(runs("tianji", "impala", seeds=(1, 2, 3, 4, 5)))
     assert "too few" not in shown.legends[0].get_title().get_text()
@@ -73,6 +81,9 @@ def test_styles_without_runs_and_figures_that_are_unknown_are_left_out(figure):
         runs("impala", lag_versions=nothing, curve=[], mean_return_100=None), target=None
     )
     assert len(shown.axes[0].lines) == 0 and len(shown.axes[4].patches) == 0
+    unknown = {"busy_share": None, "waited_share": {}}
+    shown = figure([*runs("tianji"), *runs("impala", learner=unknown)])
+    assert len(shown.axes[5].patches) == 3
 
 
 def test_it_is_written_as_a_file(tmp_path):

@@ -83,9 +83,11 @@ def test_the_share_of_the_bound_is_that_of_the_slower_side():
 
 
 def test_sides_are_means_over_the_runs():
+    unknown = {"busy_share": None, "waited_share": {}}
     first = {"busy_share": 0.5, "waited_share": {"grant": 0.4}}
     second = {"busy_share": 0.7, "waited_share": {"parked": 0.2}}
-    some = [run_figures("tianji", 1, actors=first), run_figures("tianji", 2, actors=second)]
+    every = (first, second, unknown)
+    some = [run_figures("tianji", seed, actors=side) for seed, side in enumerate(every, 1)]
     tianji, _ = summed(some, runs("impala"))
     assert tianji["actors"]["busy_share"] == pytest.approx(0.6)
     assert tianji["actors"]["waited_share"] == pytest.approx({"grant": 0.2, "parked": 0.1})
@@ -112,6 +114,8 @@ def test_words_say_what_a_side_waits_for():
     said = told(runs("tianji"), runs("impala", actors=idle, critical_path="learner"))
     assert "they wait 31 % for the learner to catch up." in said["impala"]
     assert "Its learner is idle 10 % of the time." in said["impala"]
+    unknown = {"busy_share": None, "waited_share": {}}
+    assert "actors are idle" not in told(runs("tianji", actors=unknown), runs("impala"))["tianji"]
 
 
 def test_words_compare_speed_and_lag_with_the_reference():
