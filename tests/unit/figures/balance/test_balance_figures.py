@@ -28,6 +28,7 @@ def test_three_rates_share_an_axis_because_training_is_divided_by_the_ratio():
     assert list(drawn[PRODUCED].get_ydata()) == [10, 20, 30, 35, 35]
     assert list(drawn[TRAINED].get_ydata()) == [10, 20, 30, 35, 35]
     assert "simulated" in drawn
+    assert above.get_title(loc="left").endswith("one run for each point")
     assert list(below.get_lines()[0].get_ydata()) == [1.0] * 5
 
 
