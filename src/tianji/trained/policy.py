@@ -114,7 +114,7 @@ class LoadedPolicy:
         """Return the observation as the space of a run with action masks has it."""
         space = self.spaces.observation
         if isinstance(space, Masked):
-            return with_mask(obs, action_mask, space)
+            return with_mask(obs, action_mask, space, self.spaces.action)
         if action_mask is not None:
             raise UsageError(
                 "This policy was trained without action masks, so action_mask would change nothing."
