@@ -89,7 +89,7 @@ def read_mask(value: Any, size: int) -> tuple[Array, str]:
 
 def allows_every_choice(is_legal: Array, sizes: tuple[int, ...]) -> bool:
     """Return whether a mask, or every mask of a batch, has a legal option for each choice."""
-    begins = np.cumsum(sizes) - sizes
+    begins = np.cumsum((0, *sizes[:-1]))
     return bool(np.logical_or.reduceat(is_legal, begins, axis=-1).all())
 
 

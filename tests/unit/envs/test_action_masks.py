@@ -322,5 +322,7 @@ def test_a_mask_of_actions_that_are_no_choices_is_refused():
     class Continuous(Turns):
         action_space = spaces.Box(-1, 1, (4,), np.float32)
 
-    with pytest.raises(UsageError, match="action space Box.* there are no masks. --action-mask no"):
+    with pytest.raises(
+        UsageError, match=r"action space Box.* there are no masks. --action-mask no"
+    ):
         probe(Continuous, {})
