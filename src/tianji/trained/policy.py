@@ -65,6 +65,8 @@ class LoadedPolicy:
     def start(self, num_envs: int = 1) -> PolicyState:
         """Return the state of a policy with a memory at the start of an episode, for one
         environment or for the environments of a batch."""
+        if num_envs < 1:
+            raise UsageError(f"policy.start({num_envs}): there must be at least 1 environment.")
         return PolicyState(num_envs, state_size(self.acting))
 
     def act(
