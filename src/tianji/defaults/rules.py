@@ -80,8 +80,8 @@ def choose_algorithm(facts: Facts) -> Choice:
         why = "it learns with any actions and observations."
     elif step_s >= SLOW_STEP_S:
         why = (
-            f"a step takes {_ms(step_s)}, but sac, which learns more from each step, is chosen "
-            "only where it was compared: one agent, bounded numbers as actions, no images."
+            f"a step takes {_ms(step_s)}, but sac, which learns more from each step, "
+            f"{_no_sac(facts)}."
         )
     else:
         why = (
@@ -89,6 +89,13 @@ def choose_algorithm(facts: Facts) -> Choice:
             "little."
         )
     return Choice({ALGORITHM_NAME: "ppo"}, f"Algorithm ppo: {why}")
+
+
+def _no_sac(facts: Facts) -> str:
+    """Return why SAC is not chosen for an environment with long steps."""
+    if facts.actions != "bounded":
+        return "trains only with bounded numbers as actions"
+    return "is chosen only where it was compared: one agent, no images"
 
 
 def fit_agents(facts: Facts) -> Choice | None:

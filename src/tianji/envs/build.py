@@ -21,6 +21,7 @@ from tianji.envs.mending import OnFailure
 from tianji.envs.parallel import ParallelWorld
 from tianji.envs.rewards import RewardLook, look_at_rewards
 from tianji.envs.single import SingleWorld
+from tianji.envs.spaces import ACTION_MASK
 from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions, step_in_place
 from tianji.envs.vector import autoreset_mode
@@ -122,6 +123,8 @@ def probe(
     with usage_errors(maker.name), closing(world):
         offers_state = world.get_state() is not None
         _check_first_step(world, rows)
+        if action_mask == AUTO_MASK and world.spaces.mask is None:
+            _check_no_mask(world, maker.name)
         env_bytes = max(0, _resident_bytes() - before)
         times = look_at_steps(world, rows) if timed else None
         rewards = look_at_rewards(world, rows) if looks_at_rewards else None
@@ -155,7 +158,9 @@ def _reset_one(maker: Maker, action_mask: str) -> tuple[World, dict[str, Array]]
         with usage_errors(maker.name):
             rows = make_rows(world, 1)
             world.reset(0, rows)
-            found = NO_MASK if is_asked else find_mask(world.spaces, world.first_info)
+            found = NO_MASK
+            if not is_asked:
+                found = find_mask(world.spaces, world.first_info, maker.name)
     except BaseException:
         world.close()
         raise
@@ -250,6 +255,16 @@ def _check_first_step(world: World, rows: Unroll) -> None:
         raise
     except Exception:  # noqa: BLE001 - users' code may raise anything
         return
+
+
+def _check_no_mask(world: World, name: str) -> None:
+    """Raise UsageError if a mask that was missing in the reset is there after the first step."""
+    if find_mask(world.spaces, world.first_info, name) != NO_MASK:
+        raise UsageError(
+            f"Environment '{name}' gave no mask of legal actions in reset(), and one in step(): "
+            f"add info['{ACTION_MASK}'] to the info of reset(), or ignore masks with "
+            "--action-mask none."
+        )
 
 
 def _on_one_line(space: gym.Space[Any]) -> str:

@@ -217,6 +217,14 @@ def _check_seeds(
 
 
 def _check_episodes(seen: Probe, rows: Mapping[str, Array]) -> Iterator[Finding]:
+    if not rows["valid"].any():
+        yield Finding(
+            "error",
+            f"No valid step came out of {len(rows['valid'])} rows with random actions.",
+            "There would be nothing to train on. An environment with many agents must have some of "
+            "its possible_agents in `agents` after reset().",
+        )
+        return
     terminated, truncated = int(rows["terminated"].sum()), int(rows["truncated"].sum())
     ended = int((rows["terminated"] | rows["truncated"]).sum())
     limit = seen.max_episode_steps

@@ -52,7 +52,7 @@ class World(Protocol):
     more_fields: tuple[Field, ...] = ()
     """Fields of its own that it writes beside those of every world."""
     first_info: Mapping[str, Any] = MappingProxyType({})
-    """The info of the first environment's last reset."""
+    """The info of the first environment's last reset; after the first step, that of this step."""
 
     @property
     def remarks(self) -> tuple[str, ...]:

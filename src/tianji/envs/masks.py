@@ -31,18 +31,66 @@ FINAL_OBS, FINAL_INFO = "final_obs", "final_info"
 """What a vector environment that resets in the same step says about the episodes that ended."""
 
 
-def find_mask(found: Spaces, info: Mapping[str, Any]) -> str:
+def find_mask(found: Spaces, info: Mapping[str, Any], name: str) -> str:
     """Return where an environment keeps its masks: an observation `action_mask`, or infos; `none`
-    if it has none. info: that of a reset."""
+    if it has none.
+
+    info: that of a reset or of a step. name: of the environment, for errors. Raises UsageError for
+    an `action_mask` that cannot be used: without it, the policy would take illegal actions.
+    """
     size = sum(choice_sizes(found.action))
-    if not size:
+    entries = found.observation.spaces if isinstance(found.observation, spaces.Dict) else {}
+    entry, mask = entries.get(ACTION_MASK), _first_mask(info)
+    if entry is None and mask is None:
         return NO_MASK
-    if isinstance(found.observation, spaces.Dict) and ACTION_MASK in found.observation.spaces:
-        return ACTION_MASK if found.observation[ACTION_MASK].shape == (size,) else NO_MASK
-    mask = info.get(ACTION_MASK)
-    if not isinstance(mask, np.ndarray) or mask.dtype.kind not in "bui":
-        return NO_MASK
-    return INFO_MASK if mask.shape[-1:] == (size,) else NO_MASK
+    if size and entry is not None and entry.shape == (size,):
+        return ACTION_MASK
+    if mask is None:
+        unusable = f"the observation '{ACTION_MASK}' is {entry}"
+    else:
+        _, fault = read_mask(mask, size)
+        if size and not fault:
+            return INFO_MASK
+        unusable = f"info['{ACTION_MASK}'] is {fault or 'there'}"
+    must = f"masks are zeros and ones of shape ({size},)" if size else "there are no masks"
+    raise UsageError(
+        f"Environment '{name}' has an action mask that cannot be used: {unusable}, but for the "
+        f"action space {found.action} {must}. --action-mask none ignores it."
+    )
+
+
+def _first_mask(info: Any) -> Any:
+    """Return the mask in an info; of a vector environment, that of the first environment with one.
+
+    Gymnasium puts masks that are no arrays into an array of objects.
+    """
+    masks = info.get(ACTION_MASK) if isinstance(info, Mapping) else None
+    if isinstance(masks, np.ndarray) and masks.dtype == object and masks.ndim == 1:
+        return next((mask for mask in masks if mask is not None), None)
+    return masks
+
+
+def read_mask(value: Any, size: int) -> tuple[Array, str]:
+    """Return a mask, or a batch of masks, as booleans, and what is wrong with it, in words; ""
+    where it can be used. Lists and floats can, if they hold nothing but zeros and ones."""
+    try:
+        mask = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        mask = np.empty((), object)
+    if mask.dtype.kind not in "buif":
+        return mask, f"a {type(value).__name__} that is no array of numbers"
+    is_legal: Array = mask != 0
+    if mask.dtype.kind == "f" and (mask[is_legal] != 1).any():
+        return mask, f"{mask.tolist()!s:.80}, which is not made of 0 and 1"
+    if mask.shape[-1:] != (size,):
+        return mask, f"of shape {mask.shape}"
+    return is_legal, ""
+
+
+def allows_every_choice(is_legal: Array, sizes: tuple[int, ...]) -> bool:
+    """Return whether a mask, or every mask of a batch, has a legal option for each choice."""
+    begins = np.cumsum((0, *sizes[:-1]))
+    return bool(np.logical_or.reduceat(is_legal, begins, axis=-1).all())
 
 
 def masked_space(
@@ -55,9 +103,11 @@ def masked_space(
             f"Environment '{name}' has the action space {action}, and action_mask is '{source}': "
             "masks are for Discrete, MultiDiscrete and MultiBinary. Set action_mask to none."
         )
-    if source == INFO_MASK:
-        return Masked(observation, ACTION_MASK, size, from_info=True)
     entries = observation.spaces if isinstance(observation, spaces.Dict) else {}
+    if source == INFO_MASK:
+        if ACTION_MASK in entries and len(entries) > 1:  # it cannot have the name of the masks
+            observation = _without(entries, ACTION_MASK)
+        return Masked(observation, ACTION_MASK, size, from_info=True)
     if source not in entries or len(entries) < 2:
         raise UsageError(
             f"action_mask is '{source}', which must be auto, none, info, or one of several entries "
@@ -69,8 +119,11 @@ def masked_space(
             f"Observation '{source}' of environment '{name}' has shape {entries[source].shape}, "
             f"but as a mask of {action} it must have ({size},): one entry for each option."
         )
-    seen = spaces.Dict({key: entry for key, entry in entries.items() if key != source})
-    return Masked(seen, source, size, from_info=False)
+    return Masked(_without(entries, source), source, size, from_info=False)
+
+
+def _without(entries: Mapping[str, gym.Space[Any]], key: str) -> spaces.Dict:
+    return spaces.Dict({name: entry for name, entry in entries.items() if name != key})
 
 
 class Masks:
@@ -79,8 +132,7 @@ class Masks:
     def __init__(self, space: Masked, action: gym.Space[Any], name: str) -> None:
         self._space = space
         self._name = name
-        sizes = np.array(choice_sizes(action), np.int64)
-        self._begins = np.cumsum(sizes) - sizes
+        self._sizes = choice_sizes(action)
         self._everything = np.ones(space.size, np.int8)
 
     def one(self, observation: Any, info: Mapping[str, Any], has_ended: bool) -> dict[str, Any]:
@@ -119,13 +171,14 @@ class Masks:
                 "of every reset() and step(), except at the end of an episode. Add it, or set "
                 "action_mask to none."
             )
-        is_legal: Array = np.asarray(mask, np.bool_)
-        if is_legal.shape != (self._space.size,):
+        is_legal, fault = read_mask(mask, self._space.size)
+        if fault or is_legal.ndim != 1:
             raise TianjiError(
-                f"Environment '{self._name}' gave a mask of shape {is_legal.shape}, but its "
-                f"actions have {self._space.size} options: one entry for each, 1 where it is legal."
+                f"Environment '{self._name}' gave a mask {fault or f'of shape {is_legal.shape}'}, "
+                f"but its actions have {self._space.size} options: one entry for each, 1 where it "
+                "is legal. If action_mask is none, masks are ignored."
             )
-        if not np.logical_or.reduceat(is_legal, self._begins).all():
+        if not allows_every_choice(is_legal, self._sizes):
             if has_ended:
                 return self._everything
             raise TianjiError(
@@ -200,7 +253,7 @@ class MaskedVector(VectorWrapper):
         return found
 
 
-def with_mask(obs: Any, action_mask: Any, space: Masked) -> dict[str, Any]:
+def with_mask(obs: Any, action_mask: Any, space: Masked, action: gym.Space[Any]) -> dict[str, Any]:
     """Return an observation, or a batch of them, as a policy with masks takes it.
 
     action_mask: needed where masks come in infos; elsewhere it replaces that of the observation.
@@ -215,13 +268,18 @@ def with_mask(obs: Any, action_mask: Any, space: Masked) -> dict[str, Any]:
             f"This policy was trained with action masks, and there is no {where}: give it the mask "
             "that belongs to the observation, policy.act(observation, action_mask=...)."
         )
-    mask = np.asarray(action_mask) != 0
-    if mask.shape[-1:] != (space.size,):
+    is_legal, fault = read_mask(action_mask, space.size)
+    if fault:
         raise UsageError(
-            f"The action mask has shape {mask.shape}; this policy takes ({space.size},), or a "
+            f"The action mask is {fault}; this policy takes shape ({space.size},), or a "
             "batch of them: one entry for each option, 1 where it is legal."
         )
-    return {SEEN: seen, space.key: mask.astype(np.int8)}
+    if not allows_every_choice(is_legal, choice_sizes(action)):
+        raise UsageError(
+            "The action mask has no legal action. Where an episode has ended, do not ask for an "
+            f"action; elsewhere at least one option of each choice of {action} must be 1."
+        )
+    return {SEEN: seen, space.key: is_legal.astype(np.int8)}
 
 
 def mask_in_words(found: Spaces) -> str:

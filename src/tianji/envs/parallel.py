@@ -3,8 +3,9 @@
     tianji train --env pettingzoo:pettingzoo.sisl.multiwalker_v9 --num-envs 9
 
 Each agent is a column of the world, in the order of `possible_agents`. An agent that leaves has
-ended its episode; its column is not valid until it is there again, in the same episode of the
-environment or after the next reset. An environment without agents is reset in its next step.
+ended its episode, even if nothing is said of it; its column is not valid until it is there again,
+in the same episode of the environment or after the next reset. An environment without agents is
+reset in its next step.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import numpy as np
 
 from tianji.envs.interface import NO_MASK, Spaces, Stateful, World
 from tianji.envs.masks import Masks, masked_space
-from tianji.envs.returned import STORE_ERRORS, ReturnCheck
+from tianji.envs.returned import STORE_ERRORS, AgentsCheck
 from tianji.envs.single import env_seeds
 from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_fields
-from tianji.errors import UsageError
+from tianji.errors import EnvironmentFailed, UsageError
 from tianji.types import Array, Unroll
 
 PARTS = ("possible_agents", "reset", "step", "observation_space", "action_space")
+MOST_EMPTY_RESETS = 10
+"""Resets in a row without an agent: more of them are no bad luck."""
 
 
 def check_parallel(env: Any, name: str) -> None:
@@ -67,11 +70,14 @@ class ParallelWorld(World):
             observation = space = masked_space(observation, action, action_mask, name)
             self._masks = Masks(space, action, name)
         self.spaces = Spaces(observation, action)
+        self._name = name
         self._names = [field.name for field in observation_fields(observation, keeps_final=False)]
         self._writer = ObservationWriter(observation)
         self._cast = make_action_cast(action)
-        self._check = ReturnCheck(name, observation)
+        self._check = AgentsCheck(name, observation)
         self._checks_left = 2 * self.num_envs
+        self._num_empty_resets = [0] * len(envs)
+        """Resets in a row that brought no agent."""
         self._is_present = np.zeros(self.num_envs, np.bool_)
         self._actions: Array | None = None
         self._closed = False
@@ -101,16 +107,29 @@ class ParallelWorld(World):
     def _begin(self, e: int, unroll: Unroll, row: int, seed: int | None) -> None:
         """Reset an environment; columns of agents that join later are 0."""
         env, columns = self.envs[e], self._columns(e)
-        observations, infos = env.reset(seed=seed)
+        observations, infos = self._check.parts_of_reset(env.reset(seed=seed))
         for name in self._names:
             unroll[name][row, columns] = 0
         self._is_present[columns] = False
         for i, agent in enumerate(self.agents):
             if agent in env.agents:
-                info = infos.get(agent, {})
-                self._observe(observations[agent], info, False, unroll, (row, columns.start + i))
+                said = self._check.first_observation(observations, agent), infos.get(agent, {})
+                self._observe("reset()", said, False, unroll, (row, columns.start + i))
                 self._is_present[columns.start + i] = True
-                self.first_info = info
+        self._count_resets(e)
+
+    def _count_resets(self, e: int) -> None:
+        """Raise EnvironmentFailed after a number of resets in a row that brought no agent."""
+        if self.envs[e].agents:
+            self._num_empty_resets[e] = 0
+            return
+        self._num_empty_resets[e] += 1
+        if self._num_empty_resets[e] > MOST_EMPTY_RESETS:
+            raise EnvironmentFailed(
+                f"Environment '{self._name}' has no agents: reset() left `agents` empty "
+                f"{self._num_empty_resets[e]} times in a row, so there is nobody to act. Let "
+                "reset() set `agents`, such as self.agents = list(self.possible_agents)."
+            )
 
     def _step(self, e: int, actions: Array, unroll: Unroll, t: int) -> None:
         env, columns = self.envs[e], self._columns(e)
@@ -118,43 +137,51 @@ class ParallelWorld(World):
             unroll[name][t + 1, columns] = unroll[name][t, columns]
         there = [i for i in range(len(self.agents)) if self._is_present[columns.start + i]]
         chosen = {self.agents[i]: actions[columns.start + i] for i in there}
-        observations, rewards, terminated, truncated, infos = env.step(chosen)
+        check = self._check
+        observations, rewards, terminated, truncated, infos = check.parts_of_step(env.step(chosen))
         remaining = set(env.agents)
         for i, agent in enumerate(self.agents):
             column = columns.start + i
             was_present, is_seen = self._is_present[column], agent in observations
-            is_told = was_present and (agent in rewards or agent in terminated)
-            if not (is_seen or is_told):
-                self._is_present[column] = False
+            if not (was_present or is_seen):
                 continue
-            is_over = bool(terminated.get(agent, False))
+            is_over = check.agents_flag(terminated, agent, "terminated")
+            is_told_cut = check.agents_flag(truncated, agent, "truncated")
+            # One that acted and is neither seen nor told of has left too: its episode ends here.
             is_gone = agent not in remaining or not is_seen
-            is_cut = not is_over and (bool(truncated.get(agent, False)) or is_gone)
+            is_cut = not is_over and (is_told_cut or is_gone)
             has_ended = is_over or is_cut
             self._is_present[column] = not has_ended
             if is_seen:  # else the observation before it stays, which was copied
-                info = infos.get(agent, {})
-                self._observe(observations[agent], info, has_ended, unroll, (t + 1, column))
+                said = observations[agent], infos.get(agent, {})
+                self._observe("step()", said, has_ended, unroll, (t + 1, column))
             if was_present:
-                unroll["reward"][t, column] = (
-                    self._check.agents_reward(rewards, agent) if is_seen else rewards.get(agent, 0)
-                )
+                unroll["reward"][t, column] = check.agents_reward(rewards, agent, is_seen)
                 unroll["terminated"][t, column] = is_over
                 unroll["truncated"][t, column] = is_cut
                 unroll["valid"][t, column] = True
 
     def _observe(
-        self, observation: Any, info: Any, has_ended: bool, unroll: Unroll, place: tuple[int, int]
+        self,
+        source: str,
+        said: tuple[Any, Any],
+        has_ended: bool,
+        unroll: Unroll,
+        place: tuple[int, int],
     ) -> None:
+        """Store what an agent sees. said: its observation and its info, which `source` returned."""
+        observation, info = said
         if self._masks is not None:
             observation = self._masks.one(observation, info, has_ended)
+        agent = self.agents[place[1] % len(self.agents)]
         if self._checks_left:
             self._checks_left -= 1
-            self._check.reset((observation, info))
+            self.first_info = info
+            self._check.agents_observation(observation, agent, source)
         try:
             self._writer.write(observation, unroll, place)
         except STORE_ERRORS:
-            self._check.reset((observation, info))  # says what is wrong with it
+            self._check.agents_observation(observation, agent, source)  # says what is wrong with it
             raise
 
     def _columns(self, e: int) -> slice:

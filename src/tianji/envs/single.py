@@ -82,6 +82,8 @@ class SingleWorld(World):
                 returned, valid[i] = (self._mend(i, error), 0.0, False, False, {}), False
             if is_first and not ended[i]:
                 self._check.step(returned)
+                if i == 0:
+                    self.first_info = returned[4]
             try:
                 observation, reward, terminated, truncated, _ = returned
                 write(observation, unroll, (row, i))

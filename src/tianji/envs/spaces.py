@@ -119,6 +119,10 @@ def _is_stored_once(space: gym.Space[Any]) -> TypeGuard[Frames]:
 def observation_leaves(space: gym.Space[Any]) -> list[Leaf]:
     """Return the leaves in the order of the space. float64 is stored as float32."""
     leaves = [Leaf(_key(path), leaf, *_storage(leaf, path)) for path, leaf in _walk(space, ())]
+    if not leaves:
+        raise UsageError(
+            f"Observation space {space} has no entries: there is nothing to learn from."
+        )
     keys = [leaf.key for leaf in leaves]
     for key in keys:
         if keys.count(key) > 1:
@@ -242,14 +246,19 @@ def _walk(space: gym.Space[Any], path: Path) -> Iterator[tuple[Path, gym.Space[A
 
 def _storage(space: gym.Space[Any], path: Path) -> tuple[str, tuple[int, ...]]:
     """Return the dtype and shape of a leaf in an unroll."""
+    where = f" (entry '{_key(path)}')" if _key(path) else ""
     known = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
     if not isinstance(space, known) or space.shape is None or space.dtype is None:
-        where = f" (entry '{_key(path)}')" if _key(path) else ""
         raise UsageError(
             f"Observation space {space}{where} is not supported: its values have no fixed shape. "
             "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of them are. Wrap the "
             "environment (gymnasium.ObservationWrapper) so that it gives one of these"
             + (", or leave the entry out (gymnasium.wrappers.FilterObservation)." if where else ".")
+        )
+    if 0 in space.shape:
+        raise UsageError(
+            f"Observation space {space}{where} has no values: its shape is {space.shape}. Correct "
+            "it, or leave it out (gymnasium.wrappers.FilterObservation)."
         )
     dtype = np.dtype(space.dtype)
     return ("float32" if dtype == np.float64 else dtype.name), space.shape

@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from tianji.envs.interface import World
 from tianji.envs.masks import to_legal
+from tianji.errors import EnvironmentFailed
 from tianji.types import OBS, Array, Unroll, leaf_name
 
 LOOK_S = 0.1
@@ -97,6 +98,8 @@ def look_at_steps(world: World, rows: Unroll, look_s: float = LOOK_S) -> StepTim
         before = time.perf_counter()
         try:
             step_in_place(world, actions, rows)
+        except EnvironmentFailed:
+            raise  # the world has found that it can never be trained on
         except Exception:  # noqa: BLE001 - a world that fails now and then can be trained on
             return None
         after = time.perf_counter()

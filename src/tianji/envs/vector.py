@@ -106,6 +106,7 @@ class _VectorWorld(World):
         if self._is_first_step:
             self._is_first_step = False
             self._check.step(returned)
+            self.first_info = returned[4]
         try:
             observation, reward, terminated, truncated, infos = returned
             self._writer.write(observation, unroll, t + 1)

@@ -8,7 +8,7 @@ player.played()
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -79,7 +79,8 @@ class Player:
     Every environment plays a number of them that is fixed before the start: taking those that end
     first would favour short episodes. An environment whose episode is cut waits until the others
     have played theirs or are cut too. Then all are reset, since a world resets as a whole. So does
-    an agent that is away for as long. One that never appears before the next reset is left out.
+    an agent that is away for as long. If it has ended no episode since the last reset, it is given
+    up: those that have appeared play its episodes too.
     """
 
     def __init__(
@@ -97,8 +98,10 @@ class Player:
         self._return, self._length = np.zeros(num_envs), np.zeros(num_envs, np.int64)
         self._absent = np.zeros(num_envs, np.int64)
         """How many rows an agent has been away."""
-        self._has_stepped = np.zeros(num_envs, np.bool_)
-        """The environments that made a step since the last reset."""
+        self._has_appeared = np.zeros(num_envs, np.bool_)
+        self._is_given_up = np.zeros(num_envs, np.bool_)
+        self._has_ended = np.zeros(num_envs, np.bool_)
+        """The environments that ended an episode since the last reset."""
         self._is_playing = np.zeros(num_envs, np.bool_)
         """The environments that still count before the next reset."""
         self._begin()
@@ -126,7 +129,7 @@ class Player:
         """Reset all environments."""
         self._steps = play(self._act, self._world, next(self._seeds))
         self._return[:] = self._length[:] = self._absent[:] = 0
-        self._has_stepped[:] = False
+        self._has_ended[:] = False
         self._is_playing[:] = [not self._has_all(i) for i in range(len(self._wanted))]
 
     def _count(self, rows: Unroll) -> None:
@@ -135,18 +138,28 @@ class Player:
         self._length += valid
         self._absent = np.where(valid, 0, self._absent + 1)
         ended = (rows["terminated"][0] | rows["truncated"][0]) & valid
-        self._has_stepped |= valid
+        self._has_appeared |= valid
         cut = (self._length >= self._cut_after_steps) & ~ended
+        self._has_ended |= ended | cut
         for i in np.flatnonzero((ended | cut) & self._is_playing).tolist():
             self._returns[i].append(float(self._return[i]))
             self._lengths[i].append(int(self._length[i]))
             self._num_cut += int(cut[i])
             self._is_playing[i] = not (cut[i] or self._has_all(i))
         self._return[ended] = self._length[ended] = 0
-        for i in np.flatnonzero((self._absent > self._cut_after_steps) & self._is_playing).tolist():
-            self._is_playing[i] = False
-            if not self._has_stepped[i]:
-                self._wanted[i] = len(self._returns[i])
+        absent = np.flatnonzero((self._absent > self._cut_after_steps) & self._is_playing)
+        self._is_playing[absent] = False
+        self._give_up([i for i in absent.tolist() if not self._has_ended[i]])
+
+    def _give_up(self, absent: Sequence[int]) -> None:
+        """Let the others that have appeared play the episodes of these environments."""
+        self._is_given_up[absent] = True
+        others = np.flatnonzero(self._has_appeared & ~self._is_given_up).tolist()
+        for i in absent:
+            num_missing = self._wanted[i] - len(self._returns[i])
+            self._wanted[i] = len(self._returns[i])
+            for _ in range(num_missing if others else 0):
+                self._wanted[min(others, key=self._wanted.__getitem__)] += 1
 
     def _has_all(self, i: int) -> bool:
         return len(self._returns[i]) == self._wanted[i]

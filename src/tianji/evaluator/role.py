@@ -18,11 +18,14 @@ from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.interface import BoardReader, Bytes
 from tianji.config.run import EvaluateConfig
 from tianji.envs.interface import World
+from tianji.errors import EnvironmentFailed
 from tianji.evaluator.play import Played, Player, combine, greedy, mean_returns
 from tianji.records import Evaluation
 from tianji.types import Clock
 
 OnResult = Callable[[Evaluation], None]
+OnFailure = Callable[[str], None]
+"""Takes the reason why there is no result, in words."""
 _DONE = object()
 
 
@@ -43,6 +46,7 @@ class Evaluator:
         policy: BoardReader,
         gauges: memoryview[int],
         on_result: OnResult,
+        on_failure: OnFailure,
         now_ns: Clock = time.monotonic_ns,
     ) -> None:
         self._config = config
@@ -53,6 +57,8 @@ class Evaluator:
         self._policy = policy
         self._gauges = gauges
         self._on_result = on_result
+        self._on_failure = on_failure
+        self._has_failed = False
         self._now_ns = now_ns
         self._evaluation: Iterator[None] | None = None
         """Plays all tasks, one step at a time; None between two evaluations."""
@@ -75,8 +81,17 @@ class Evaluator:
         self._gauges[Gauge.ACTIVITY] = Activity.EVALUATING
         self._next_ns = now_ns + int(self._config.period_s * 1e9)
         self._version = self._policy.latest(self._read_policy)
-        self._evaluation = self._play()
+        self._evaluation = self._play_or_skip()
         return True
+
+    def _play_or_skip(self) -> Iterator[None]:
+        """Play, and report it once if that is not possible: training need not end for it."""
+        try:
+            yield from self._play()
+        except EnvironmentFailed as error:
+            if not self._has_failed:
+                self._on_failure(f"There is no evaluation: {error}")
+            self._has_failed = True
 
     def _play(self) -> Iterator[None]:
         """Play the same episodes in every evaluation, so that they can be compared."""

@@ -18,12 +18,12 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from tianji.checkpoint.durable import to_plain
 from tianji.observe.tensorboard import to_scalars
 from tianji.records import NO_METRICS, Metrics, with_defaults
+from tianji.run_folder.paths import METRICS_FILE
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
     from tianji.observe.tensorboard import TensorBoardLog
 
-METRICS_FILE = "metrics.jsonl"
 LOST_FILE = "metrics-lost.jsonl"
 """Records of what a run did after the checkpoint that it went back to."""
 EVENTS_FILE = "events.jsonl"

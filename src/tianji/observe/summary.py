@@ -17,7 +17,7 @@ from tianji.config.files import load_config
 from tianji.config.plan import RunPlan
 from tianji.config.run import RunConfig
 from tianji.errors import UsageError
-from tianji.observe.run_log import METRICS_FILE, all_metrics, last_metrics
+from tianji.observe.run_log import all_metrics, last_metrics
 from tianji.records import (
     NOTHING_DONE,
     GroupFigures,
@@ -29,7 +29,7 @@ from tianji.records import (
     with_defaults,
 )
 from tianji.run_folder.folder import read_plan
-from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE
+from tianji.run_folder.paths import CONFIG_FILE, LOCK_FILE, METRICS_FILE
 
 SUMMARY_FILE = "summary.json"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 CONFIG_FILE = "config.yaml"
 PLAN_FILE = "plan.json"
+METRICS_FILE = "metrics.jsonl"
 LOCK_FILE = ".lock"
 """The process that trains the run holds a lock on this file."""
 RUNS = Path("runs")
@@ -49,7 +51,7 @@ def find_run(name_or_path: str, base: Path = RUNS) -> Path:
 
 
 def newest_run(base: Path = RUNS) -> str:
-    """Return the name of the run that was started last."""
+    """Return the name of the run that was written to last."""
     known = list_runs(base)
     if not known:
         raise UsageError(_no_runs(base))
@@ -79,11 +81,24 @@ def list_inner(folder: Path) -> list[str]:
 
 
 def list_runs(base: Path = RUNS) -> list[str]:
-    """Return the names of the runs, newest first, including `NAME/seed-1`."""
+    """Return the names of the runs, that written to last first, including `NAME/seed-1`."""
     patterns = (f"*/{CONFIG_FILE}", *(f"*/{inner}/{CONFIG_FILE}" for inner in _IN_FOLDERS))
-    configs = [config for pattern in patterns for config in base.glob(pattern)]
-    configs.sort(key=lambda config: config.stat().st_mtime, reverse=True)
-    return [str(config.parent.relative_to(base)) for config in configs]
+    folders = [config.parent for pattern in patterns for config in base.glob(pattern)]
+    written = {folder: _written_ns(folder) for folder in folders}
+    folders.sort(key=written.__getitem__, reverse=True)
+    return [str(folder.relative_to(base)) for folder in folders if written[folder]]
+
+
+def _written_ns(folder: Path) -> int:
+    """Return when a run last wrote its settings or a record; 0 if its folder was just deleted.
+
+    A resume writes the settings again, but the run that wrote a record after that is newer.
+    """
+    times = [0]
+    for name in (CONFIG_FILE, METRICS_FILE):
+        with contextlib.suppress(OSError):
+            times.append((folder / name).stat().st_mtime_ns)
+    return max(times)
 
 
 def new_run_dir(config: RunConfig, base: Path = RUNS) -> Path:

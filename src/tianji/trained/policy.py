@@ -65,6 +65,8 @@ class LoadedPolicy:
     def start(self, num_envs: int = 1) -> PolicyState:
         """Return the state of a policy with a memory at the start of an episode, for one
         environment or for the environments of a batch."""
+        if num_envs < 1:
+            raise UsageError(f"policy.start({num_envs}): there must be at least 1 environment.")
         return PolicyState(num_envs, state_size(self.acting))
 
     def act(
@@ -114,7 +116,7 @@ class LoadedPolicy:
         """Return the observation as the space of a run with action masks has it."""
         space = self.spaces.observation
         if isinstance(space, Masked):
-            return with_mask(obs, action_mask, space)
+            return with_mask(obs, action_mask, space, self.spaces.action)
         if action_mask is not None:
             raise UsageError(
                 "This policy was trained without action masks, so action_mask would change nothing."

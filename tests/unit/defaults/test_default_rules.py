@@ -34,10 +34,19 @@ def test_nothing_is_said_of_step_times_that_are_unknown():
     assert "step" not in suggest(replace(ROBOT, step_s=None)).choices[0].because
 
 
-def test_ppo_says_why_a_slow_environment_does_not_get_sac():
-    because = suggest(replace(ROBOT, step_s=SLOW_STEP_S, actions="choices")).choices[0].because
-    assert because.startswith("Algorithm ppo: a step takes 10 ms, but sac")
-    assert "chosen only where it was compared" in because
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"actions": "choices"}, "trains only with bounded numbers as actions."),
+        ({"actions": "unbounded"}, "trains only with bounded numbers as actions."),
+        ({"sees_images": True}, "is chosen only where it was compared: one agent, no images."),
+        ({"num_agents": 2}, "is chosen only where it was compared: one agent, no images."),
+    ],
+)
+def test_ppo_says_why_a_slow_environment_does_not_get_sac(other, reason):
+    because = suggest(replace(ROBOT, step_s=SLOW_STEP_S, **other)).choices[0].because
+    assert because.startswith("Algorithm ppo: a step takes 10 ms, but sac, which learns more")
+    assert because.endswith(reason)
 
 
 def test_slow_environments_with_bounded_actions_get_sac():

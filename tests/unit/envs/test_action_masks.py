@@ -222,3 +222,107 @@ def test_illegal_actions_are_replaced_by_legal_ones_choice_by_choice():
     rows["obs.action_mask"][0] = [Vowels.even, Vowels.odd]
     actions = np.array([[1, 1], [1, 1]])
     assert to_legal(actions, rows, 0, world.spaces).tolist() == [[0, 1], [1, 2]]
+
+
+class Turns(gym.Env):
+    """Even and odd options take turns. give: turns a mask into what the environment gives."""
+
+    observation_space = spaces.Box(0, 9, (1,), np.float32)
+    action_space = spaces.Discrete(4)
+
+    def __init__(self, give=np.array, when="always"):
+        self.give, self.when = give, when
+
+    def info(self):
+        if self.steps == 0 and self.when == "after the reset":
+            return {}
+        return {"action_mask": self.give([option % 2 == self.steps % 2 for option in range(4)])}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), self.info()
+
+    def step(self, action):
+        assert self.when != "always" or action % 2 == self.steps % 2, "an illegal action"
+        self.steps += 1
+        return np.full(1, self.steps, np.float32), 1.0, False, self.steps == 5, self.info()
+
+
+def as_floats(mask):
+    return np.array(mask, np.float32)
+
+
+@pytest.mark.parametrize("give", [list, tuple, as_floats, np.array])
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_masks_may_be_lists_tuples_and_floats(give, mode):
+    env = (lambda: Turns(give)) if mode is None else vector(mode, Turns, give=give)
+    assert probe(env, {}).spaces.masked_by == "info"
+    rows = play(build_world(env, {}, 2, action_mask="info"), 13)
+    assert (rows["obs.action_mask"].sum(-1) == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("give", "told"),
+    [
+        (lambda mask: [0.5, 0.2, 1.0, 0.0], r"is \[0.5, 0.2, 1.0, 0.0\], which is not made of 0"),
+        (lambda mask: np.full(4, np.nan), "which is not made of 0 and 1"),
+        (lambda mask: mask[:3], r"is of shape \(3,\), but .*Discrete.4. .* shape \(4,\)"),
+        (lambda mask: [[1], [1, 0]], "a list that is no array of numbers"),
+        (lambda mask: "1010", "a str that is no array of numbers"),
+    ],
+)
+def test_a_mask_in_the_info_that_cannot_be_used_is_not_ignored(give, told):
+    with pytest.raises(UsageError, match=f"'.*lambda.*' .*{told}.*--action-mask none ignores it"):
+        probe(lambda: Turns(give), {})
+    assert probe(lambda: Turns(give, "seldom"), {}, action_mask="none").spaces.mask is None
+
+
+def test_a_mask_that_is_first_given_by_a_step_is_not_ignored():
+    for env in (
+        lambda: Turns(when="after the reset"),
+        vector(AutoresetMode.NEXT_STEP, Turns, when="after the reset"),
+    ):
+        with pytest.raises(UsageError, match=r"no mask of legal actions in reset.., and one in st"):
+            probe(env, {})
+
+
+class Observed(Turns):
+    """An observation `action_mask` of any space, beside masks in infos or without."""
+
+    def __init__(self, space, has_info):
+        super().__init__()
+        self.has_info = has_info
+        self.observation_space = spaces.Dict(x=Turns.observation_space, action_mask=space)
+
+    def reset(self, *, seed=None, options=None):
+        x, info = super().reset()
+        return self.observe(x), info if self.has_info else {}
+
+    def step(self, action):
+        x, *rest, info = super().step(action)
+        return self.observe(x), *rest, info if self.has_info else {}
+
+    def observe(self, x):
+        space = self.observation_space["action_mask"]
+        return {"x": x, "action_mask": np.ones(space.shape, space.dtype)}
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (3,)])
+def test_an_observed_mask_of_another_shape_leaves_it_to_the_info_or_is_refused(shape):
+    space = spaces.Box(0, 1, shape, np.int8)
+    found = probe(lambda: Observed(space, has_info=True), {}).spaces
+    assert found.masked_by == "info" and list(found.seen.spaces) == ["x"]
+    told = r"the observation 'action_mask' is Box.*, but .* masks are zeros and ones of shape .4,."
+    with pytest.raises(UsageError, match=told):
+        probe(lambda: Observed(space, has_info=False), {})
+
+
+def test_a_mask_of_actions_that_are_no_choices_is_refused():
+    class Continuous(Turns):
+        action_space = spaces.Box(-1, 1, (4,), np.float32)
+
+    with pytest.raises(
+        UsageError, match=r"action space Box.* there are no masks. --action-mask no"
+    ):
+        probe(Continuous, {})

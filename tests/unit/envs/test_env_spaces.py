@@ -73,6 +73,19 @@ def test_spaces_without_a_shape_are_refused_with_a_way_out(space):
         observation_leaves(Dict({"word": space}))
 
 
+@pytest.mark.parametrize(
+    ("space", "told"),
+    [
+        (Box(0, 1, (0,), np.float32), r"Box.* has no values: its shape is \(0,\)"),
+        (Dict(a=Discrete(2), b=Box(0, 1, (3, 0))), r"\(entry 'b'\) has no values"),
+        (Dict({}), "has no entries"),
+    ],
+)
+def test_spaces_without_values_are_refused(space, told):
+    with pytest.raises(UsageError, match=told):
+        observation_leaves(space)
+
+
 def test_two_leaves_of_one_name_are_refused():
     space = Dict({"a.b": Discrete(2), "a": Dict({"b": Discrete(2)})})
     with pytest.raises(UsageError, match=r"both called 'a\.b'"):

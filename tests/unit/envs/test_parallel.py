@@ -12,7 +12,7 @@ from tianji.envs.build import build_world, make_rows, probe
 from tianji.envs.check import check_environment
 from tianji.envs.exits import Exits
 from tianji.envs.parallel import ParallelWorld
-from tianji.errors import UsageError
+from tianji.errors import EnvironmentFailed, UsageError
 from tianji.planning.resolve.resolve import resolve
 
 EXITS = "pettingzoo:tianji.envs.exits"
@@ -123,19 +123,133 @@ class Dying(Relay):
         return observations, *others
 
 
-def test_an_agent_that_ends_without_a_last_observation_keeps_its_last_step_and_reward():
-    world = ParallelWorld([Dying()], "dying")
-    rows = make_rows(world, 5)
+def rows_of(env, num_rows=5):
+    world = ParallelWorld([env], "made up")
+    rows = make_rows(world, num_rows)
     world.reset(0, rows)
-    for t in range(5):
-        world.step(np.arange(3) + 1, rows, t)
+    for t in range(num_rows):
+        world.step(np.zeros(world.num_envs, np.int64), rows, t)
+    return rows
+
+
+def test_an_agent_that_ends_without_a_last_observation_keeps_its_last_step_and_reward():
+    """`b` acted in its last step, so that step counts too. If it did not, the episode of `b` would
+    have no end: it would be joined to the next one, and an evaluation would wait for it forever."""
+    rows = rows_of(Dying())
     assert rows["valid"].T.astype(int).tolist() == [
-        [1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 0],
+        [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0],
     ]  # fmt: skip
     assert rows["terminated"].T.astype(int).tolist() == [[0, 1, 0, 0, 0], [0] * 5, [0] * 5]
-    assert rows["truncated"].T.astype(int).tolist() == [[0] * 5, [0] * 5, [0, 0, 0, 1, 0]]
-    assert (rows["reward"] == np.where(rows["valid"], [97.0, 98.0, 99.0], 0.0)).all()
+    assert rows["truncated"].T.astype(int).tolist() == [[0] * 5, [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]]
+    rewards = np.where(rows["valid"], [97.0, 98.0, 99.0], 0.0)
+    rewards[2, 1] = 0.0  # nothing was said of it
+    assert (rows["reward"] == rewards).all()
     assert rows["obs"][:3, 0, 0].tolist() == [0, 1, 1], "the last observation is kept"
+    assert rows["obs"][:4, 1, 0].tolist() == [0, 1, 2, 2]
+
+
+class OnlyTruncated(Relay):
+    """Of `a` there is nothing in its last step but that it is truncated."""
+
+    def step(self, actions):
+        observations, rewards, terminated, truncated, infos = super().step(actions)
+        if self.steps == 2:
+            for entries in (observations, rewards, terminated):
+                del entries["a"]
+            truncated["a"] = True
+        return observations, rewards, terminated, truncated, infos
+
+
+def test_an_agent_that_is_only_truncated_keeps_its_last_step():
+    rows = rows_of(OnlyTruncated())
+    assert rows["valid"][:, 0].astype(int).tolist() == [1, 1, 0, 0, 0]
+    assert rows["truncated"][:, 0].astype(int).tolist() == [0, 1, 0, 0, 0]
+
+
+class Empty(Relay):
+    """No agent is there after a reset; or one that has no column."""
+
+    def __init__(self, agents=()):
+        super().__init__()
+        self.after_reset = list(agents)
+
+    def reset(self, seed=None, options=None):
+        self.agents = list(self.after_reset)
+        return {}, {}
+
+    def step(self, actions):
+        return {}, {}, {}, {}, {}
+
+
+def test_an_environment_without_agents_is_not_reset_forever():
+    told = "Environment 'made up' has no agents: reset.. left `agents` empty 11 times in a row"
+    with pytest.raises(EnvironmentFailed, match=told):
+        rows_of(Empty(), num_rows=20)
+    with pytest.raises(EnvironmentFailed, match="left `agents` empty"):
+        probe(f"{HERE}:Empty", {}, timed=True)
+
+
+def test_the_doctor_tells_that_there_is_nothing_to_train_on():
+    for kwargs, told in (
+        ({}, "left `agents` empty"),
+        ({"agents": ["nobody"]}, "No valid step came out"),
+    ):
+        findings = check_environment(f"{HERE}:Empty", kwargs)
+        assert [one for one in findings if one.level == "error" and told in one.what]
+
+
+class Wrong(Relay):
+    """What it returns for agent `a`, or as a whole, is replaced."""
+
+    def __init__(self, part=None, value=None, whole=None, resets=None):
+        super().__init__()
+        self.part, self.value, self.whole, self.resets = part, value, whole, resets
+
+    def reset(self, seed=None, options=None):
+        returned = super().reset()
+        return returned if self.resets is None else self.resets(*returned)
+
+    def step(self, actions):
+        returned = super().step(actions)
+        if self.whole is not None:
+            return self.whole(*returned)
+        returned[self.part]["a"] = self.value
+        return returned
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"part": 1, "value": None}, r"step.. returned None .* as the reward of agent 'a', but it"),
+        ({"part": 1, "value": np.ones(2)}, r"array of shape .2,., .* as the reward of agent 'a'"),
+        ({"part": 2, "value": np.ones(2)}, "as `terminated` of agent 'a', but it must be True or"),
+        ({"part": 3, "value": 7}, "returned 7 .int. as `truncated` of agent 'a'"),
+        ({"part": 0, "value": np.ones(2)}, "observation that step.. for agent 'a' returned is an"),
+        ({"whole": lambda o, r, d, t, i: (o, r, d, i)}, "4 values .* old Gym: split its `done`"),
+        (
+            {"whole": lambda o, r, d, t, i: (o, [1.0], d, t, i)},
+            "as the rewards, but it must be a d",
+        ),
+        ({"resets": lambda o, i: o}, "reset.. returned .* must return 2 dictionaries"),
+        (
+            {"resets": lambda o, i: ({"b": o["b"]}, i)},
+            "reset.. returned no observation for agent 'a",
+        ),
+    ],
+)
+def test_wrong_returns_are_told_in_words(wrong, told):
+    with pytest.raises(UsageError, match=f"Environment 'made up': .*{told}"):
+        rows_of(Wrong(**wrong))
+
+
+def test_a_mask_that_an_agent_gets_in_its_first_step_only_is_not_ignored():
+    with pytest.raises(UsageError, match="no mask of legal actions in reset"):
+        probe(f"{HERE}:LateMasks", {})
+
+
+class LateMasks(Relay):
+    def info(self):
+        return {"action_mask": np.ones(5, np.int8)} if self.steps else {}
 
 
 class Unpaid(Relay):

@@ -13,6 +13,7 @@ from tests.fakes.scripted import (
 from tianji.channels.gauges import Activity, Gauge
 from tianji.channels.inproc import InprocBoard
 from tianji.config.run import EvaluateConfig
+from tianji.errors import EnvironmentFailed
 from tianji.evaluator.role import Evaluator
 
 
@@ -23,12 +24,12 @@ class Rig:
         self.acting = ScriptedActing()
         self.board = InprocBoard(PAYLOAD_BYTES)
         self.gauges = gauge_row()
-        self.results = []
+        self.results, self.failures = [], []
         self.evaluator = Evaluator(
             EvaluateConfig(period_s=period_s, episodes=episodes, **more), 17,
             tasks or {"scripted": self.world}, self.acting,
             self.acting.read_policy, self.board, self.gauges, self.results.append,
-            lambda: self.now_ns,
+            self.failures.append, lambda: self.now_ns,
         )  # fmt: skip
 
     def publish(self, version):
@@ -156,3 +157,16 @@ def test_an_episode_that_never_ends_is_cut_and_the_evaluation_does_end():
     rig.now_ns += 10 * 10**9
     rig.play()
     assert rig.results[1]["cut_episodes"] == 2 and endless.seeds[2:] == [17, 18]
+
+
+def test_an_environment_without_agents_is_told_once_and_training_goes_on(rig):
+    def fail(seed, unroll):
+        raise EnvironmentFailed("there is nobody to act.")
+
+    rig.world.reset = fail
+    for version in (1, 2):
+        rig.publish(version)
+        rig.play()
+        rig.now_ns += 10 * 10**9
+    assert rig.failures == ["There is no evaluation: there is nobody to act."]
+    assert not rig.results

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
+from tests.fakes.scripted import ScriptedWorld
 from tianji.envs.exits import Exits
 from tianji.envs.parallel import ParallelWorld
 from tianji.errors import EnvironmentFailed
@@ -17,13 +18,19 @@ def stay(obs, is_first_N):
 def test_an_agent_that_never_appears_does_not_hold_up_the_evaluation():
     world = ParallelWorld([Exits(length=3, late=5)], "exits")
     played = play_episodes(stay, world, num_episodes=8, seed=0, cut_after_steps=12)
-    assert played.lengths == [3] * 6, "three agents stay for three steps, one never comes"
+    assert played.lengths == [3] * 8, "three agents stay for three steps, one never comes"
     assert played.num_cut == 0
 
 
 def test_agents_that_never_appear_cannot_be_evaluated():
     world = ParallelWorld([Exits(length=3, late=5)], "exits")
-    world.envs[0].reset = lambda seed=None: ({}, {})
+
+    def reset(seed=None):
+        world.envs[0].agents = ["nobody"]
+        return {}, {}
+
+    world.envs[0].reset = reset
+    world.envs[0].step = lambda actions: ({}, {}, {}, {}, {})
     with pytest.raises(EnvironmentFailed, match="No agent appeared in the first 12 steps"):
         play_episodes(stay, world, num_episodes=8, seed=0, cut_after_steps=12)
 
@@ -71,3 +78,59 @@ def test_an_agent_that_comes_late_plays_whole_episodes():
     world = ParallelWorld([Exits(length=6, late=4)], "exits")
     played = play_episodes(stay, world, num_episodes=8, seed=0, cut_after_steps=12)
     assert played.lengths == [6] * 6 + [2, 2] and played.num_cut == 0
+
+
+class Missing(Unequal):
+    """Agent `a` never comes."""
+
+    def reset(self, seed=None, options=None):
+        super().reset()
+        self.agents = ["b"]
+        return self._observe(), {}
+
+
+@pytest.mark.parametrize("num_episodes", [1, 2, 3])
+def test_those_that_appear_play_the_episodes_of_one_that_never_does(num_episodes):
+    world = ParallelWorld([Missing()], "missing")
+    played = play_episodes(stay, world, num_episodes, seed=0, cut_after_steps=30)
+    assert played.lengths == [20] * num_episodes
+
+
+class Vanishing(Unequal):
+    """Agent `a` is gone after 2 steps, without a word; `b` goes on forever."""
+
+    leaves = {"a": 2, "b": 10**9}
+
+    def step(self, actions):
+        seen, rewards, over, cut, infos = super().step(actions)
+        for entries in (seen, rewards, over, cut):
+            if self.t == 2:
+                del entries["a"]
+        return seen, rewards, over, cut, infos
+
+
+def test_an_agent_that_vanishes_has_ended_its_episode_there():
+    world = ParallelWorld([Vanishing()], "vanishing")
+    played = play_episodes(stay, world, num_episodes=3, seed=0, cut_after_steps=10)
+    assert played.lengths == [2, 2, 10] and played.returns == [1, 1, 10]
+    assert played.num_cut == 1
+
+
+class Stepping(ScriptedWorld):
+    """Its first environment steps now and then, and never ends an episode."""
+
+    def recv(self, unroll, t):
+        super().recv(unroll, t)
+        unroll["terminated"][t, 0] = False
+        unroll["valid"][t, 0] = self.first_rows > 0
+        self.first_rows -= 1
+
+    def reset(self, seed, unroll):
+        super().reset(seed, unroll)
+        self.first_rows = 2
+
+
+def test_an_environment_that_steps_but_ends_no_episode_is_given_up():
+    world = Stepping(lengths=(3, 5))
+    played = play_episodes(stay, world, num_episodes=4, seed=0, cut_after_steps=20)
+    assert played.lengths == [5] * 4

@@ -8,12 +8,14 @@ import pytest
 from tianji.config.overrides import make_config
 from tianji.errors import UsageError
 from tianji.run import train_config
+from tianji.run_folder import paths
 from tianji.run_folder.paths import (
     check_name_is_free,
     default_run_name,
     find_run,
     list_runs,
     new_run_dir,
+    newest_run,
 )
 
 
@@ -37,6 +39,25 @@ def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
     assert list_runs(tmp_path) == ["new", "old"]
     with pytest.raises(UsageError, match=r"Did you mean 'new'.*newest first: new, old"):
         find_run("neww", tmp_path)
+
+
+def test_the_newest_run_is_the_one_that_was_written_to_last(tmp_path: Path) -> None:
+    make_run(tmp_path, "resumed", age_s=5)  # a resume has written its settings again
+    training = make_run(tmp_path, "training", age_s=9)
+    (training / "metrics.jsonl").write_text("")
+    os.utime(training / "metrics.jsonl", (1e9, 1e9))
+    assert list_runs(tmp_path) == ["training", "resumed"]
+    assert newest_run(tmp_path) == "training"
+
+
+def test_a_run_that_is_deleted_while_runs_are_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path, "stays")
+    found = [*tmp_path.glob("*/config.yaml"), tmp_path / "gone/config.yaml"]
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: found)
+    monkeypatch.setattr(paths, "_IN_FOLDERS", ())
+    assert list_runs(tmp_path) == ["stays"]
 
 
 def test_no_runs_at_all_says_how_to_make_one(tmp_path: Path) -> None:

@@ -82,8 +82,24 @@ def test_a_mask_that_is_missing_or_of_another_size_is_refused(trained):
     if mask == "info":
         with pytest.raises(UsageError, match=r"no info.'action_mask'.: give it the mask"):
             policy.act(np.zeros(9, np.float32))
-        with pytest.raises(UsageError, match=r"shape \(3,\); this policy takes \(50,\)"):
+        with pytest.raises(UsageError, match=r"of shape \(3,\); this policy takes shape \(50,\)"):
             policy.act(np.zeros(9, np.float32), action_mask=np.ones(3))
     else:
         with pytest.raises(UsageError, match="no observation 'action_mask': give it the mask"):
             policy.act({"door": np.zeros(9, np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (np.zeros(50), "has no legal action"),
+        (np.full(50, np.nan), "not made of 0 and 1"),
+        (np.array([np.ones(50), np.zeros(50)]), "has no legal action"),
+    ],
+)
+def test_a_mask_that_allows_nothing_or_is_none_is_refused(trained, given, told):
+    (_, policy), mask = trained
+    seen = np.zeros((*given.shape[:-1], 9), np.float32)
+    obs = seen if mask == "info" else {"door": seen, "action_mask": given}
+    with pytest.raises(UsageError, match=told):
+        policy.act(obs, action_mask=given)

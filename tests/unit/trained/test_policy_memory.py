@@ -51,6 +51,12 @@ def policy(request, make_run):
     return load_policy(make_run(request.param))
 
 
+@pytest.mark.parametrize("num_envs", [0, -1])
+def test_a_state_is_of_one_environment_at_least(policy, num_envs):
+    with pytest.raises(UsageError, match=rf"policy.start\({num_envs}\): there must be at least 1"):
+        policy.start(num_envs)
+
+
 def test_acting_updates_the_state_and_the_state_changes_the_values(policy):
     state = policy.start()
     assert not state.array_NS.any()

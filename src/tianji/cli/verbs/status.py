@@ -33,7 +33,7 @@ def status(run: str | None = None) -> Outcome:
     Parameters
     ----------
     run
-        A name under runs/, or the path of a run folder. Default: the run that was started last.
+        A name under runs/, or the path of a run folder. Default: the run that was written to last.
     """
     found = read_status(find_run(newest_run() if run is None else run))
     explanation = explain_status(found)

@@ -67,7 +67,7 @@ from tianji.learner.training import Training
 from tianji.models.tensors import Snapshot, flatten
 from tianji.programs.program import Program, Role
 from tianji.records import Evaluation
-from tianji.reports import BoardBytes, BuiltReport, EvaluationReport
+from tianji.reports import BoardBytes, BuiltReport, EvaluationReport, Event
 from tianji.trace.parts import (
     trace_acting,
     trace_batches,
@@ -163,6 +163,9 @@ class Roles:
         def report(record: Evaluation) -> None:
             self._reports(EvaluationReport(kind="evaluation", role=role.name, record=record))
 
+        def tell(text: str) -> None:
+            self._reports(Event(kind="note", role=role.name, text=text))
+
         return Evaluator(
             config.evaluate,
             seed_for(config.seed, "evaluator") % 2**31,
@@ -172,6 +175,7 @@ class Roles:
             policy,
             self._ends.gauges.rows[role.name],
             report,
+            tell,
             self._now_ns,
         )
 
