@@ -37,6 +37,11 @@ def make(
     """Make one run and return what is kept of it."""
     command = command_of(job, episodes)
     answer = run_json([*prefix, *command], timeout_s=LONGEST_S, cwd=ROOT, env=env)
+    if answer["trained_steps"] < job.row.env_steps:  # a signal ends our runs in good order
+        steps = answer["trained_steps"]
+        raise ContestantFailed(
+            f"{job.name} was ended after {steps:,} of {job.row.env_steps:,} steps."
+        )
     finished, returns = answer.pop("episodes"), answer["returns"]
     return {
         "contestant": job.contestant,

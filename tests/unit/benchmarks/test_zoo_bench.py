@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.defaults.tasks import FIRST_EVAL_SEED
 from benchmarks.harness import ROOT
-from benchmarks.zoo import our_run, publish
+from benchmarks.zoo import our_run, publish, workers
 from benchmarks.zoo.page import make_page
 from benchmarks.zoo.rl_zoo import SETTINGS
 from benchmarks.zoo.runs import Runs, curve, settings_of
@@ -64,6 +64,15 @@ def test_a_run_is_made_once_and_again_when_its_length_or_preset_changes(tmp_path
     assert runs.find(replace(JOB, row=replace(JOB.row, env_steps=5))) is None
     runs.add(JOB, {**result(JOB), "settings": "of an older preset"})
     assert runs.find(JOB) is None
+
+
+def test_a_run_that_was_ended_early_is_not_kept(tmp_path, monkeypatch, capsys):
+    runs, job = Runs(tmp_path), jobs()[0]
+    answer = {"episodes": [], "returns": [1.0], "trained_steps": job.row.env_steps - 1}
+    monkeypatch.setattr(workers, "run_json", lambda *_, **__: dict(answer))
+    work(runs, [job], lambda one: workers.make(one, 1), float("inf"))
+    assert runs.find(job) is None
+    assert "was ended after" in capsys.readouterr().err
 
 
 def test_a_run_that_somebody_makes_is_left_to_them(tmp_path):
