@@ -1,5 +1,6 @@
-"""SAC's updates per second: our learner with its replay store, the same update in plain torch, and
-Stable-Baselines3's train(), if it is installed. The same sizes, threads and device for all.
+"""SAC's updates per second: our learner with its replay store, the same update in plain torch,
+Stable-Baselines3's train(), if it is installed, and the limit: the matrix products of an update
+alone. The same sizes, threads and device for all.
 
     python -m benchmarks.sac.bench                     20 rounds, about 3 minutes
     python -m benchmarks.sac.bench --device cuda
@@ -22,6 +23,7 @@ from gymnasium.spaces import Box
 from benchmarks.harness import ROOT, Report, alternate, median, parser, run_json, say, spread
 from benchmarks.rooms import ActorRoom, make_spec
 from benchmarks.sac.plain_sac import PlainSAC, Sizes
+from benchmarks.sac.products import Products
 from tianji.algorithms.interface import ReplayCadence
 from tianji.algorithms.registry import load_algorithm
 from tianji.engines.assembly.model import build_model, on_device
@@ -29,7 +31,7 @@ from tianji.engines.assembly.replay import build_replay
 from tianji.engines.spec import RunSpec
 from tianji.models.tensors import Snapshot
 
-OURS, PLAIN, SB3 = "ours", "plain torch", "stable-baselines3"
+OURS, PLAIN, SB3, LIMIT = "ours", "plain torch", "stable-baselines3", "products alone"
 PEERS_PYTHON = ROOT / ".peers" / "bin" / "python"
 PEER = ROOT / "benchmarks" / "sac" / "peers" / "sb3_sac.py"
 NUM_STEPS = 4000
@@ -76,9 +78,7 @@ def ours(spec: RunSpec) -> Rate:
     return lambda seconds: _rate(version, seconds)
 
 
-def plain(sizes: Sizes, device: str) -> Rate:
-    made = PlainSAC(sizes, device)
-
+def bare(made: PlainSAC | Products, device: str) -> Rate:
     def version() -> int:
         made.run(32)
         if device != "cpu":
@@ -123,13 +123,17 @@ def main() -> int:
     spec = make_spec(args.preset, balance="free", **more)
     sizes = sizes_of(spec)
     report.note(sizes=sizes._asdict(), threads=args.threads, device=args.device)
-    runs = {OURS: ours(spec), PLAIN: plain(sizes, args.device)}
+    runs = {
+        OURS: ours(spec),
+        PLAIN: bare(PlainSAC(sizes, args.device), args.device),
+        LIMIT: bare(Products(sizes, args.device), args.device),
+    }
     if PEERS_PYTHON.exists():
         runs[SB3] = stable_baselines(sizes, args)
     else:
         say("Stable-Baselines3 is not installed, and left out: run `make peers`.")
     rounds, seconds = (2, 0.5) if args.quick else (args.rounds, 2.0)
-    for run in (runs[OURS], runs[PLAIN]):
+    for run in (runs[OURS], runs[PLAIN], runs[LIMIT]):
         run(0.2)  # the first updates allocate, or record
     rates: dict[str, list[float]] = {name: [] for name in runs}
     for name, turn in alternate(list(runs), range(rounds)):
