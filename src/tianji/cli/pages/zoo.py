@@ -24,9 +24,10 @@ def zoo_page(zoo: Zoo) -> RenderableType:
         f"\nReturns are means of {zoo['episodes']} greedy episodes at the end of training; IQM is "
         "their interquartile mean over seeds. SB3 is that of Stable-Baselines3 with RL Zoo's "
         "settings and as many steps. Passed: our mean over seeds is below that of SB3 by at most "
-        "5 % of what SB3 gains over random actions. Kept up: so it is, but neither is better than "
-        f"random actions or than doing nothing. {count_verdicts(zoo['rows'])} time: our seconds "
-        "over those of SB3 for 20,000 steps, measured in turn, without the start of either."
+        "5 % of what SB3 gains over random actions. Kept up: the same, but neither policy is "
+        "better than random actions or than doing nothing, so that the row says little. "
+        f"{count_verdicts(zoo['rows'])} time: our seconds over those of SB3 for 20,000 steps, "
+        "measured in turn, without the start of either."
     )
     return Group(table, Text(about))
 
