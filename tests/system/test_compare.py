@@ -7,7 +7,7 @@ from tianji.observe.summary import read_summary
 from tianji.run_folder.paths import find_run
 
 TINY = [
-    "compare", "cartpole-ppo", "--styles", "tianji,serial", "--max-env-steps", "4096",
+    "compare", "cartpole-ppo", "--styles", "tianji,serial", "--max-env-steps", "40960",
     "--seeds", "1", "--run", "mine", "--observe.display", "off", "--no-tensorboard",
     "--plan.source", "rule", "--observe.period-s", "0.05", "--json",
 ]  # fmt: skip
