@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tianji.config.machine import read_machine
+from tianji.devices.processor import processor
 from tianji.errors import UsageError
-from tianji.planning.keep import processor
 from tianji.version import VERSION
 
 if TYPE_CHECKING:

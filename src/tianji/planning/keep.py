@@ -29,6 +29,7 @@ from tianji.config.schema import Record
 from tianji.costs.places import PlaceTrials
 from tianji.costs.profile import SHARES, Profile
 from tianji.devices.nvml import list_gpus
+from tianji.devices.processor import processor
 from tianji.envs.build import EnvSources, Probe
 from tianji.errors import UsageError
 
@@ -197,16 +198,6 @@ def _folder() -> Path:
 
 def _path(key: str) -> Path:
     return _folder() / f"{key}.json"
-
-
-def processor() -> str:
-    """Return the name of the processor as the system gives it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 @functools.cache

@@ -31,6 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tianji.algorithms.accelerators.products import add_product, multiply
 from tianji.models.networks.recurrent import RecurrentNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.types import Array
@@ -162,7 +163,7 @@ class ClosedNetwork:
         tape = Tape(x_BF.expand(len(self._outputs), -1, -1), layers)
         x_KBF = tape.x_KBF
         for layer, views in zip(self._hidden, layers, strict=True):
-            torch.baddbmm(layer.bias, x_KBF, layer.weight, out=views.y_KBF)
+            add_product(layer.bias, x_KBF, layer.weight, views.y_KBF)
             views.activate()
             x_KBF = views.y_KBF
         tops_FB = layers[-1].y_FB if layers else x_KBF.mT.unbind(0)
@@ -197,10 +198,10 @@ class ClosedNetwork:
             below_KFB, e_KBF = layers[index - 1].trained_KFB if index else x_KBF.mT, views.e_KBF
             if num_counted is not None:
                 below_KFB, e_KBF = below_KFB[..., :num_counted], e_KBF[:, :num_counted]
-            torch.bmm(below_KFB, e_KBF, out=layer.weight_gradient)
+            multiply(below_KFB, e_KBF, layer.weight_gradient)
             torch.sum(e_KBF, 1, keepdim=True, out=layer.bias_gradient)
             if index:
-                torch.bmm(views.e_KBF, layer.weight_transposed, out=layers[index - 1].e_KBF)
+                multiply(views.e_KBF, layer.weight_transposed, layers[index - 1].e_KBF)
 
     def input_gradient(self, tape: Tape, first_row: int, first_feature: int) -> Tensor:
         """Return the gradient of the last features in the last trained rows after backward(), added

@@ -26,10 +26,11 @@ THREAD_VARIABLES = (
 )
 ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
 """Threads that only save now and then would keep heaps of their own: 6 MB more after minutes."""
-ASLEEP = {"OMP_WAIT_POLICY": "passive"}
-"""Torch's threads wait for each other asleep. Otherwise they spin for milliseconds after every
-operation, which costs others their core: the learner's update of a convolutional network took twice
-its processor time on a machine with other work."""
+SHORT_WAITS = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
+"""Torch's threads look for some 10 us whether the others are ready, and then wait asleep. Looking
+for milliseconds, as they do elsewhere, costs others their core: with other work on the machine, two
+threads made a tenth of the updates of SAC that one made. Asleep at once, they hardly gain from each
+other: each of the short operations of an update would wait for a thread to wake up."""
 STACK_DUMP_S = 0.5
 MOST_STACK_BYTES = 1 << 16
 
@@ -109,7 +110,7 @@ class WorkerProcess:
         os.lseek(start_fd, 0, os.SEEK_SET)
         variables = {**dict.fromkeys(THREAD_VARIABLES, str(message.threads)), **ONE_HEAP}
         if message.shares_cores:
-            variables |= ASLEEP
+            variables |= SHORT_WAITS
         popen = subprocess.Popen(
             [sys.executable, "-m", module, str(start_fd), message.shown_as or message.worker],
             stdin=subprocess.DEVNULL,

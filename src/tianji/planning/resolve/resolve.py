@@ -26,6 +26,7 @@ from tianji.planning.resolve.places import Places, check_gpu_replay, choose_plac
 from tianji.planning.resolve.shares import (
     choose_actors,
     keep_core_for_server,
+    needs_all_cores,
     pin_cores,
     uneven_note,
 )
@@ -270,24 +271,26 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
         rest = found.num_actors, found.learner_threads, found.actor_threads
     else:
         by_rule = num_actors or _actors_by_rule(run, machine, places)
-        rest = by_rule, _learner_threads(config, len(machine.cores), by_rule, places), 1
+        rest = by_rule, _learner_threads(run, len(machine.cores), by_rule, places), 1
     return _Shares(num_actors or rest[0], threads or rest[1], actor_threads or rest[2], places)
 
 
-def _learner_threads(config: RunConfig, num_cores: int, num_actors: int, places: Places) -> int:
-    """Return the cores that the actors leave. Convolutions on the CPU get all of them: training on
-    images takes several times as long as acting, so that the actors mostly wait, unless their
-    balance lets them run ahead.
+def _learner_threads(run: Run, num_cores: int, num_actors: int, places: Places) -> int:
+    """Return the cores that the actors leave. Where training takes several times as long as acting
+    and threads divide it well, the actors mostly wait, unless their balance lets them run ahead:
+    then the learner has a thread for each core, for convolutions on the CPU, or for up to four.
 
     num_cores: of all hosts of the group. The learner has those of one; the links to the actors of
     other hosts need a core there too."""
-    on_host = num_cores // (1 + config.actor_hosts)
-    if places.trains_images_on_cpu and config.balance in IN_STEP:
+    config = run.config
+    on_host, in_step = num_cores // (1 + config.actor_hosts), config.balance in IN_STEP
+    if places.trains_images_on_cpu and in_step:
         return on_host
     if places.device != "cpu":
         return 1  # it launches kernels
     most = on_host - 1 if config.actor_hosts else MOST_LEARNER_THREADS
-    return max(1, min(MOST_LEARNER_THREADS, most, num_cores - num_actors))
+    left = num_cores if in_step and needs_all_cores(run) else num_cores - num_actors
+    return max(1, min(MOST_LEARNER_THREADS, most, left))
 
 
 def _groups(possible: list[int], most: int) -> int:

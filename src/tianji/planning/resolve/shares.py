@@ -8,17 +8,21 @@ one actor steps faster than the learner learns gets one actor; one whose steps k
 the cores that the learner leaves; one that mostly waits (for a simulator, a network, or in a rare
 long step) gets several actors for each core.
 
+`needs_all_cores` says whether the learner shares a core with the actors, which then mostly wait.
 `pin_cores` chooses the cores that each worker is pinned to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+from tianji.algorithms.interface import QueueCadence, ReplayCadence
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
 from tianji.costs.work import Work
 from tianji.envs.timing import StepTimes
+from tianji.models.sizes import hidden_widths
 from tianji.planning.resolve.slots import Run
 from tianji.planning.solve.period import Period, Sides, period
 
@@ -31,6 +35,8 @@ VERSION_S = 1e-3  # receiving, the overhead of updates, and publishing
 START_S = 1.5  # processor time to start one actor: it loads torch
 MOST_PER_CORE = 8  # actors that mostly wait: each takes memory, and time to start
 TIE_SHARE = 0.1  # all of this is an estimate
+FAR_LONGER = 10.0  # times the actors' work: all of it is an estimate
+LARGE_PRODUCT = 1 << 23  # multiplications that threads divide with gain: 128 x 256 x 256
 
 
 def choose_actors(run: Run, num_cores: int, counts: Sequence[int]) -> int:
@@ -49,6 +55,26 @@ def choose_actors(run: Run, num_cores: int, counts: Sequence[int]) -> int:
     return min(count for count, seconds in total_s.items() if seconds <= enough_s)
 
 
+def needs_all_cores(run: Run) -> bool:
+    """Return whether updates are large products that take far longer than making their steps. SAC
+    with one update for every step: two threads make 1.6 times the updates of one."""
+    cadence = run.cadence
+    if run.probe.times is None or not isinstance(cadence, QueueCadence | ReplayCadence):
+        return False
+    widths = hidden_widths(run.probe.spaces, run.config)
+    widest = max((one * other for one, other in pairwise(widths)), default=0)
+    round_steps = cadence.unroll_length * run.config.num_envs
+    acting_s = _unroll(run, run.config.num_envs).cpu_s * cadence.steps_per_version / round_steps
+    is_far_longer = _version_s(run) > FAR_LONGER * acting_s
+    return is_far_longer and _steps_per_update(cadence) * widest >= LARGE_PRODUCT
+
+
+def _steps_per_update(cadence: QueueCadence | ReplayCadence) -> int:
+    if isinstance(cadence, ReplayCadence):
+        return cadence.trained_steps_per_version // max(1, cadence.num_updates)
+    return cadence.steps_per_update or cadence.steps_per_version
+
+
 def _unroll(run: Run, num_envs: int) -> Work:
     """Return the work of one unroll. Steps of further environments wait as those of the first."""
     times, length = run.probe.times, run.cadence.unroll_length
@@ -60,8 +86,7 @@ def _unroll(run: Run, num_envs: int) -> Work:
 
 def _period(run: Run, num_actors: int, unroll: Work, num_cores: int) -> Period:
     config, cadence = run.config, run.cadence
-    step_s = TRAINED_STEP_S * max(1.0, run.num_parameters / SMALL_NETWORK)
-    version_s = VERSION_S + cadence.trained_steps_per_version * step_s
+    version_s = _version_s(run)
     steps_per_unroll = cadence.unroll_length * (config.num_envs // num_actors)
     return period(
         Sides(
@@ -74,6 +99,11 @@ def _period(run: Run, num_actors: int, unroll: Work, num_cores: int) -> Period:
             is_serial=config.max_lag == 0,
         )
     )
+
+
+def _version_s(run: Run) -> float:
+    step_s = TRAINED_STEP_S * max(1.0, run.num_parameters / SMALL_NETWORK)
+    return VERSION_S + run.cadence.trained_steps_per_version * step_s
 
 
 def uneven_note(times: StepTimes | None, config: RunConfig, steps_per_version: int) -> str:

@@ -56,7 +56,9 @@ def test_the_start_message_is_a_line_of_json_and_what_json_cannot_hold(tmp_path)
 
 
 @pytest.mark.parametrize("shares_cores", [True, False])
-def test_threads_wait_asleep_where_they_share_cores(tmp_path, monkeypatch, shares_cores):
+def test_threads_that_share_cores_look_only_shortly_whether_the_others_are_ready(
+    tmp_path, monkeypatch, shares_cores
+):
     given, popen = [], subprocess.Popen
 
     def start(*_, env, **__):
@@ -64,11 +66,14 @@ def test_threads_wait_asleep_where_they_share_cores(tmp_path, monkeypatch, share
         return popen(["true"])
 
     monkeypatch.setattr(subprocess, "Popen", start)
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    waits = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    for name in waits:
+        monkeypatch.delenv(name, raising=False)
     process = WorkerProcess.start(message(tmp_path, shares_cores=shares_cores))
     finish(process)
     process.close()
-    assert given[0].get("OMP_WAIT_POLICY") == ("passive" if shares_cores else None)
+    told = tuple(given[0].get(name) for name in waits)
+    assert told == (("passive", "1000") if shares_cores else (None, None))
 
 
 def test_a_callable_environment_travels_by_value(tmp_path):

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 from tests.fakes.scripted import SPACES
 from tests.unit.planning.plans import GIB, config, plan_for
 from tianji.config.machine import Machine
 from tianji.envs.build import Probe
+from tianji.envs.interface import Spaces
 from tianji.envs.timing import StepTimes, summarise
 from tianji.planning.resolve.resolve import resolve
 
@@ -85,3 +88,31 @@ def test_the_links_to_other_hosts_have_a_core_beside_the_learner(
 
 def test_every_host_that_was_asked_for_has_an_actor():
     assert actors(CHEAP, 8, more_step_s=1e-6, engine="ray", actor_hosts=3) == 4
+
+
+SAC = {"name": "sac", "batch_size": 256, "unroll_length": 4}
+NUMBERS = Spaces(Box(-1, 1, (11,), np.float32), Box(-1, 1, (3,), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("cores", "values", "threads"),
+    [
+        (1, {}, 1),
+        (2, {}, 2),
+        (4, {}, 4),
+        (16, {}, 4),
+        (2, {"model": {"hidden": (64, 64)}}, 1),
+        (2, {"algorithm": {**SAC, "batch_size": 32}}, 1),
+        (2, {"algorithm": {**SAC, "updates_per_version": 1}}, 1),
+        (2, {"algorithm": {"name": "ppo", "unroll_length": 256}}, 1),
+        (2, {"balance": "free"}, 1),
+    ],
+)
+def test_a_learner_with_far_more_work_than_its_actors_has_a_thread_for_each_core(
+    cores, values, threads
+):
+    seen = Probe(NUMBERS, False, "in words", False, None, times=CHEAP, more_step_s=40e-6)
+    asked = config(**{"algorithm": SAC, **values})
+    made = resolve(asked, Machine(tuple(range(cores)), 64 * GIB), seen)
+    assert (made.num_actors, made.learner_threads) == (1, threads)
+    assert made.shares_cores == (threads == cores)
