@@ -112,10 +112,10 @@ def fit_agents(facts: Facts) -> Choice | None:
     if facts.num_agents == 1:
         return None
     copies = math.ceil(NUM_ENVS / facts.num_agents)
-    num_envs = copies * facts.num_agents
+    num_envs, whole = copies * facts.num_agents, counted(copies, "whole environment")
     return Choice(
         {"num_envs": num_envs},
-        f"num_envs {num_envs}: {counted(copies, 'whole environment')} of {facts.num_agents} agents.",
+        f"num_envs {num_envs}: {whole} of {facts.num_agents} agents.",
         is_needed=True,
     )
 

@@ -339,7 +339,7 @@ class OnlyMasks(Turns):
 
 @pytest.mark.parametrize("has_info", [False, True])
 def test_an_environment_that_observes_only_masks_is_refused_in_plain_words(has_info):
-    with pytest.raises(UsageError, match="observes nothing but 'action_mask'.*--action-mask none"):
+    with pytest.raises(UsageError, match=r"observes nothing but 'action_mask'.*--action-mask none"):
         probe(lambda: OnlyMasks(has_info), {})
     found = probe(lambda: OnlyMasks(has_info), {}, action_mask="none").spaces
     assert found.mask is None

@@ -126,7 +126,7 @@ def test_sample_factory_divides_agents_among_two_actors_or_says_what_would():
         )
         return resolve(config, MACHINE, probe(config.env, config.env_kwargs))
 
-    with pytest.raises(UsageError, match="in whole environments of 3 agents.*num_envs = 12"):
+    with pytest.raises(UsageError, match=r"in whole environments of 3 agents.*num_envs = 12"):
         plan(9)
     found = plan(12)
     assert found.num_actors % 2 == 0 and found.actors_per_worker == 2
