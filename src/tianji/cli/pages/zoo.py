@@ -24,8 +24,9 @@ def zoo_page(zoo: Zoo) -> RenderableType:
         f"\nReturns are means of {zoo['episodes']} greedy episodes at the end of training. mean "
         "and IQM, the interquartile mean, are those over seeds. SB3 is the mean of "
         "Stable-Baselines3 with RL Zoo's settings and as many steps. Passed: our mean is below "
-        "that of SB3 by at most 5 % of what SB3 gains over random actions. Kept up: the same, but neither policy is "
-        "better than random actions or than doing nothing, so that the row says little. "
+        "that of SB3 by at most 5 % of what SB3 gains over random actions. Kept up: the same, but "
+        "neither policy is better than random actions or than doing nothing, so that the row says "
+        "little. "
         f"{count_verdicts(zoo['rows'])} time: our seconds over those of SB3 for 20,000 steps, "
         "measured in turn, without the start of either."
     )
