@@ -1,4 +1,5 @@
-"""The limit of an update of SAC: its matrix products alone, into memory that is there already.
+"""The limit of an update of SAC: its matrix products alone, into memory that is there already, with
+the library that is faster for each.
 
     B: rows, I and O: inputs and outputs of a layer, K: networks of the same shape
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.sac.plain_sac import Sizes
+from tianji.algorithms.accelerators.products import multiply
 
 POLICIES, CRITICS = 1, 2
 Product = tuple[Tensor, Tensor, Tensor]
@@ -46,7 +48,7 @@ class Products:
     def run(self, num_updates: int) -> None:
         for _ in range(num_updates):
             for one, other, out in self._products:
-                torch.bmm(one, other, out=out)
+                multiply(one, other, out)
 
 
 def _products(

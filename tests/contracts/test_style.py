@@ -124,12 +124,6 @@ REFUSED = [
     ("sample-factory", "cartpole-ppo", {"plan.actors_per_worker": "auto"}, "actors-per-worker 2"),
     ("sample-factory", "cartpole-ppo", {"num_actors": 1}, "the other half"),
     ("sample-factory", "cartpole-ppo", {"num_actors": 3}, "Use --num-actors 4"),
-    ("sample-factory", "cartpole-ppo", {"num_envs": 7}, "the other half. Use --num-envs 8"),
-    (
-        *("sample-factory", "cartpole-ppo"),
-        {"num_envs": 18, "plan.actors_per_worker": 4},
-        "Use --num-envs 20",
-    ),
     ("apex", "pendulum-sac", {}, "Q values of discrete actions"),
     ("apex", "cartpole-gorila", {}, "from one replay store"),
     ("gorila", "pendulum-sac", {}, "Q values of discrete actions"),

@@ -59,7 +59,9 @@ def resolve(
     values = suggestion.values
     if not is_open:
         values[ALGORITHM_NAME] = asked_for
-    resolved = overrides.resolve(_completed(base, values), asked)
+    written_down = _flat(base.config)
+    needed = {path: one for path, one in suggestion.needed.items() if path not in written_down}
+    resolved = overrides.resolve(_completed(base, values), [*from_mapping(needed), *asked])
     reasons = _reasons(suggestion, resolved.config)
     if named is None and not is_open:
         reasons = (f"Algorithm {learns}: it has all the settings that you gave.", *reasons)

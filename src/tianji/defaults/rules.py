@@ -19,6 +19,7 @@ from tianji.config.run import RunConfig
 from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import ALGORITHM_NAME, list_settings
 from tianji.defaults.facts import Facts
+from tianji.wording import counted
 
 ALGORITHMS = ("ppo", "sac")
 """What choose_algorithm() may choose, the usual one first."""
@@ -36,6 +37,8 @@ class Choice:
 
     values: Mapping[str, Any]
     because: str
+    is_needed: bool = False
+    """The environment does not work otherwise, so that no style changes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,12 @@ class Suggestion:
         for choice in self.choices:
             found |= choice.values
         return found
+
+    @property
+    def needed(self) -> dict[str, Any]:
+        """Return the settings by path without which the environment does not work."""
+        needed = (choice.values for choice in self.choices if choice.is_needed)
+        return {path: value for values in needed for path, value in values.items()}
 
 
 def suggest(facts: Facts, algorithm: str | None = None) -> Suggestion:
@@ -103,10 +112,11 @@ def fit_agents(facts: Facts) -> Choice | None:
     if facts.num_agents == 1:
         return None
     copies = math.ceil(NUM_ENVS / facts.num_agents)
-    num_envs = copies * facts.num_agents
+    num_envs, whole = copies * facts.num_agents, counted(copies, "whole environment")
     return Choice(
         {"num_envs": num_envs},
-        f"num_envs {num_envs}: {copies} whole environments of {facts.num_agents} agents.",
+        f"num_envs {num_envs}: {whole} of {facts.num_agents} agents.",
+        is_needed=True,
     )
 
 

@@ -43,6 +43,12 @@ def find_mask(found: Spaces, info: Mapping[str, Any], name: str) -> str:
     entry, mask = entries.get(ACTION_MASK), _first_mask(info)
     if entry is None and mask is None:
         return NO_MASK
+    if entry is not None and len(entries) == 1:
+        raise UsageError(
+            f"Environment '{name}' observes nothing but '{ACTION_MASK}', so that the policy would "
+            "see nothing. Add an entry for it to see, or use --action-mask none, which makes "
+            f"'{ACTION_MASK}' an ordinary observation."
+        )
     if size and entry is not None and entry.shape == (size,):
         return ACTION_MASK
     if mask is None:

@@ -14,6 +14,7 @@ from tianji.explain.words import (
     LIMIT,
     NOTHING_YET,
     Explanation,
+    away_sentence,
     bottleneck_sentence,
     gain,
     parts_sentences,
@@ -74,6 +75,7 @@ def explain(record: Metrics, plan: RunPlan, engine: str) -> Explanation:
     told = [
         first,
         waits_sentence(account, waits, engine),
+        away_sentence(account, engine),
         parts_sentences(account, path),
         best,
         _prediction_sentence(account, plan.prediction),

@@ -79,11 +79,19 @@ def waits_sentence(account: Account, words: Mapping[str, str], engine: str) -> s
     each = "the actor" if account.num_actors == 1 else "each actor"
     told = [
         *_waits(each, account.actors, account.span_s, words),
-        *_waits("the learner", account.learner, account.span_s, words),
+        *_waits("the learner", account.learner, account.span_s - account.away_s, words),
     ]
     nobody = f"no role waited for more than {to_percent(WORTH_TELLING)} of the time"
     span = on_clock(to_seconds(account.span_s), engine)
     return f"In {span}, {'; '.join(told) or nobody}."
+
+
+def away_sentence(account: Account, engine: str) -> str:
+    """Say for how long there was no learner; empty where it was never restarted."""
+    if not account.away_s:
+        return ""
+    away = on_clock(to_seconds(account.away_s), engine)
+    return f"The learner was away for {away} while it was started again; shares leave that out."
 
 
 def _waits(who: str, side: Side, span_s: float, words: Mapping[str, str]) -> list[str]:

@@ -65,6 +65,9 @@ class Account:
     rates: Rates
     usable_cores: int | None
     server: Server | None = None
+    away_s: float = 0.0
+    """How long no learner was there, because it was started again. Its shares are those of the
+    rest."""
     waited_for_others: Mapping[str, float] = field(default_factory=dict)
     """The share that each learner spent in reductions with others, by its name."""
 
@@ -101,6 +104,9 @@ def to_account(record: Metrics) -> Account | None:
         return None
     if not record["rates_per_s"]["produced"] and training.busy < 1 / 2:
         return None
+    away_s = _away_s(record, training)
+    if away_s:
+        training = _side(record, learners, span_s - away_s, len(learners))
     # Saving keeps the learner from updates, and no other role can help: it counts as work.
     parts = {**training.parts, "saving": training.waits.get("saving", 0.0)}
     return Account(
@@ -111,10 +117,18 @@ def to_account(record: Metrics) -> Account | None:
         rates=record["rates_per_s"],
         usable_cores=record["usable_cores"],
         server=_server(record, span_s),
+        away_s=away_s,
         waited_for_others={
             role: record["waited_s"].get(role, {}).get("others", 0.0) / span_s for role in learners
         },
     )
+
+
+def _away_s(record: Metrics, learner: Side) -> float:
+    """Return the time that a learner neither worked nor waited, in a run with restarts."""
+    waited = sum(share for cause, share in learner.waits.items() if cause != "core")
+    missing_s = record["span_s"] * (1 - learner.worked - waited)
+    return missing_s if record["restarts"] and missing_s >= LEAST_S else 0.0
 
 
 def _server(record: Metrics, span_s: float) -> Server | None:

@@ -113,10 +113,13 @@ class LoadedPolicy:
         return float(values[0]) if batch_size is None else values
 
     def _with_mask(self, obs: Any, action_mask: Any) -> Any:
-        """Return the observation as the space of a run with action masks has it."""
+        """Return the observation as the space of a run with action masks has it. One mask counts
+        for all observations of a batch."""
         space = self.spaces.observation
         if isinstance(space, Masked):
-            return with_mask(obs, action_mask, space, self.spaces.action)
+            masked = with_mask(obs, action_mask, space, self.spaces.action)
+            _check_rows(masked[space.key], _batch_size(space, masked))
+            return masked
         if action_mask is not None:
             raise UsageError(
                 "This policy was trained without action masks, so action_mask would change nothing."
@@ -226,6 +229,17 @@ def _batch_size(space: gym.Space[Any], obs: Any) -> int | None:
     raise UsageError(
         f"The observation has shape {shape}; this policy takes {expected}, or a batch of them: "
         f"(N, {', '.join(map(str, expected))})."
+    )
+
+
+def _check_rows(mask: Array, batch_size: int | None) -> None:
+    """Raise UsageError for a batch of masks that is not one for each observation."""
+    if mask.ndim == 1 or mask.shape[:-1] == (batch_size,):
+        return
+    there_are = "is one observation" if batch_size is None else f"are {batch_size} observations"
+    raise UsageError(
+        f"The action mask has shape {mask.shape}, and there {there_are}: it takes one mask for "
+        "each, or one for all."
     )
 
 

@@ -43,6 +43,15 @@ def test_the_first_critics_depend_on_the_seed_alone():
     assert not torch.equal(critics_of(Rig("sac", seed=2)), critics_of(rig))
 
 
+def test_the_first_critics_rate_all_actions_alike():
+    rig = Rig("sac")
+    critics, transitions = rig.update._networks.critics, rig.update._read(rig.batch(1).arrays)
+    for unit in (-1.0, 0.0, 1.0):
+        action = torch.full_like(transitions.action[0], unit)
+        rated = critics({key: x[0] for key, x in transitions.obs.items()}, action)
+        assert max(q.abs().max() for q in rated) < 0.05
+
+
 def test_critics_and_targets_normalise_observations_like_the_policy():
     rig = Rig("sac", "tree", normalize={"observations": True})
     rig.train(rig.batch(1))

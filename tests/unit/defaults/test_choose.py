@@ -50,6 +50,14 @@ def test_agents_fit_without_a_word_from_the_person():
     assert resolve(EXITS).config.num_envs == 9
 
 
+@pytest.mark.parametrize("num_agents", [3, 8, 10])
+def test_groups_of_gala_have_whole_environments_of_agents(num_agents):
+    line = f"--env pettingzoo:tianji.envs.exits --env-kwargs.num-agents {num_agents} --style gala"
+    config = resolve(line).config
+    assert config.num_groups == 2 and config.num_envs % num_agents == 0
+    assert resolve(f"{line} --num-envs {3 * num_agents}").config.num_envs == 3 * num_agents
+
+
 def test_each_choice_can_be_overridden():
     assert resolve(f"{EXITS} --num-envs 12").config.num_envs == 12
     resolved = resolve("--env mine:Costly --noise-color 0 --gamma 0.9", Costly)

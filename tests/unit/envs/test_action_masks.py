@@ -318,6 +318,33 @@ def test_an_observed_mask_of_another_shape_leaves_it_to_the_info_or_is_refused(s
         probe(lambda: Observed(space, has_info=False), {})
 
 
+class OnlyMasks(Turns):
+    """It observes masks and nothing else; infos have them too, or not."""
+
+    observation_space = spaces.Dict(action_mask=spaces.MultiBinary(4))
+
+    def __init__(self, has_info):
+        super().__init__()
+        self.has_info = has_info
+
+    def reset(self, *, seed=None, options=None):
+        _, info = super().reset()
+        return {"action_mask": np.ones(4, np.int8)}, info if self.has_info else {}
+
+    def step(self, action):
+        _, *rest, info = super().step(action)
+        observed = {"action_mask": np.ones(4, np.int8)}
+        return observed, *rest, info if self.has_info else {}
+
+
+@pytest.mark.parametrize("has_info", [False, True])
+def test_an_environment_that_observes_only_masks_is_refused_in_plain_words(has_info):
+    with pytest.raises(UsageError, match=r"observes nothing but 'action_mask'.*--action-mask none"):
+        probe(lambda: OnlyMasks(has_info), {})
+    found = probe(lambda: OnlyMasks(has_info), {}, action_mask="none").spaces
+    assert found.mask is None
+
+
 def test_a_mask_of_actions_that_are_no_choices_is_refused():
     class Continuous(Turns):
         action_space = spaces.Box(-1, 1, (4,), np.float32)

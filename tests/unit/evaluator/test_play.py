@@ -96,6 +96,24 @@ def test_those_that_appear_play_the_episodes_of_one_that_never_does(num_episodes
     assert played.lengths == [20] * num_episodes
 
 
+class OneOfThree(Unequal):
+    """Agent `a` never comes; `b` has short episodes and `c` long ones."""
+
+    possible_agents = ("a", "b", "c")
+    leaves = {"b": 2, "c": 10}
+
+    def reset(self, seed=None, options=None):
+        super().reset()
+        self.agents = ["b", "c"]
+        return self._observe(), {}
+
+
+def test_the_episodes_of_one_that_never_appears_are_divided_evenly():
+    world = ParallelWorld([OneOfThree()], "three")
+    played = play_episodes(stay, world, num_episodes=6, seed=0, cut_after_steps=30)
+    assert sorted(played.lengths) == [2, 2, 2, 10, 10, 10]
+
+
 class Vanishing(Unequal):
     """Agent `a` is gone after 2 steps, without a word; `b` goes on forever."""
 

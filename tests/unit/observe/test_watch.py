@@ -233,6 +233,15 @@ def test_time_in_reductions_with_other_groups_is_waiting_and_no_work(rig):
     assert found["waited_s"]["learner"]["others"] == 6.0
 
 
+def test_waiting_for_a_peer_is_no_waiting_for_unrolls(rig):
+    rig.watch.look()
+    rig.add("learner", Gauge.WAIT_NS, 5 * S)
+    rig.add("learner", Gauge.PEER_NS, 3 * S)
+    rig.pass_s(10)
+    waited = rig.watch.now().measured["waited_s"]["learner"]
+    assert (waited["unrolls"], waited["peers"]) == (2.0, 3.0)
+
+
 def test_an_actor_that_is_parked_waits_for_that_and_not_for_the_learner(rig):
     rig.add("buffer", Gauge.ACTIVE, 1)
     rig.watch.look()

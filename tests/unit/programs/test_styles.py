@@ -103,6 +103,42 @@ def test_sample_factory_has_two_actors_in_a_process_for_replay_too(preset):
     assert (plan.inference, plan.actors_per_worker) == ("served", 2) and plan.num_actors % 2 == 0
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"num_envs": 7}, "num_envs = 7 cannot be shared evenly by num_actors = 2.*num_envs = 8"),
+        ({"num_envs": 18, "plan": {"actors_per_worker": 4}}, "by num_actors = 4.*num_envs = 16"),
+    ],
+)
+def test_sample_factory_refuses_environments_that_do_not_fill_its_processes(asked, told):
+    config = make_config("cartpole-ppo", style="sample-factory", **asked)
+    with pytest.raises(UsageError, match=told):
+        resolve(config, MACHINE, probe(config.env, {}))
+
+
+def test_sample_factory_divides_agents_among_two_actors_or_says_what_would():
+    def plan(num_envs):
+        config = make_config(
+            style="sample-factory",
+            env="pettingzoo:tianji.envs.exits",
+            env_kwargs={"num_agents": 3},
+            num_envs=num_envs,
+        )
+        return resolve(config, MACHINE, probe(config.env, config.env_kwargs))
+
+    with pytest.raises(UsageError, match=r"in whole environments of 3 agents.*num_envs = 12"):
+        plan(9)
+    found = plan(12)
+    assert found.num_actors % 2 == 0 and found.actors_per_worker == 2
+
+
+def test_processes_hold_no_more_actors_than_there_are():
+    config = make_config(
+        "cartpole-ppo", inference="served", num_actors=1, plan={"actors_per_worker": 2}
+    )
+    assert resolve(config, MACHINE, probe(config.env, {})).actors_per_worker == 1
+
+
 def test_a_run_of_gala_continues_with_any_number_of_groups():
     """Its num_envs is that of a group already, and is not divided again."""
     run = make_config("cartpole-ppo", style="gala")

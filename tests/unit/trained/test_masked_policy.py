@@ -89,6 +89,19 @@ def test_a_mask_that_is_missing_or_of_another_size_is_refused(trained):
             policy.act({"door": np.zeros(9, np.float32)})
 
 
+def test_masks_of_a_batch_belong_to_a_batch_of_observations(trained):
+    (_, policy), mask = trained
+    table, seen = np.eye(50, dtype=np.int8)[[4, 11]], np.zeros((3, 9), np.float32)
+    told = r"shape \(2, 50\), and there (is one observation|are 3 observations): it takes one mask"
+    for rows in (seen, seen[0]):
+        obs = rows if mask == "info" else {"door": rows, "action_mask": table}
+        with pytest.raises(UsageError, match=told):
+            policy.act(obs, action_mask=table)
+    one = table[0]
+    obs = seen if mask == "info" else {"door": seen, "action_mask": one}
+    assert policy.act(obs, action_mask=one).tolist() == [4, 4, 4], "one mask for all"
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -42,7 +42,7 @@ class Places:
 
     def actors_per_worker(self, num_actors: int) -> int:
         """Return how many of this many actors take turns in one process."""
-        return self.asked_per_worker or (num_actors if self.is_together else 1)
+        return min(self.asked_per_worker or (num_actors if self.is_together else 1), num_actors)
 
     @property
     def has_costs(self) -> bool:

@@ -263,8 +263,9 @@ def _shares(run: Run, machine: Machine, places: Places, solution: Solution | Non
     config = run.config
     num_actors = _set_actors(run)
     if num_actors is None and (places.is_together or places.inference == "served"):
+        together = _checked(run, places.asked_per_worker or 1)
         most = 2 if places.is_together else SERVED_ACTORS_PER_CORE * len(machine.cores)
-        num_actors = _groups(_possible_counts(run, len(machine.cores)), most)
+        num_actors = _groups(_possible_counts(run, len(machine.cores)), most, together)
     threads, actor_threads = _set(config.learner_threads), _set(config.actor_threads)
     if solution is not None:
         found = solution.chosen
@@ -293,10 +294,11 @@ def _learner_threads(run: Run, num_cores: int, num_actors: int, places: Places) 
     return max(1, min(MOST_LEARNER_THREADS, most, left))
 
 
-def _groups(possible: list[int], most: int) -> int:
+def _groups(possible: list[int], most: int, together: int) -> int:
     """Return the largest even number of groups of environments, where they divide evenly: half of
-    them step while the others are inferred."""
-    return max((n for n in possible if n <= most and n % 2 == 0), default=1)
+    them step while the others are inferred. together: groups that each process has."""
+    each = max(2, together)
+    return max((n for n in possible if n <= max(most, each) and n % each == 0), default=together)
 
 
 def _actors_by_rule(run: Run, machine: Machine, places: Places) -> int:

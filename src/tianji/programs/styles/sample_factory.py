@@ -29,10 +29,10 @@ def settings(values: Values, given: Given) -> Values:
     each = values[ACTORS_PER_WORKER]
     if each == "auto" or each < SPLITS:
         raise refusal("sample-factory", values, ACTORS_PER_WORKER, why, SPLITS)
-    for path in ("num_actors", "num_envs"):  # each actor of a process has as many environments
-        if values[path] != "auto" and values[path] % each:
-            whole = each * math.ceil(values[path] / each)
-            raise refusal("sample-factory", values, path, why, whole)
+    num_actors = values["num_actors"]
+    if num_actors != "auto" and num_actors % each:
+        whole = each * math.ceil(num_actors / each)
+        raise refusal("sample-factory", values, "num_actors", why, whole)
     return values
 
 
