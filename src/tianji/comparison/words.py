@@ -36,6 +36,8 @@ STOPPED_AT_TARGET = (
     "Runs stop at the target, so their final returns say little: compare the times and the steps. "
     "--target-return none lets all of them run to the limit."
 )
+ABOUT_RETURNS = (EXPLORING, STOPPED_AT_TARGET)
+"""Notes about the final and the greedy returns of the table."""
 FEW_POINTS = (
     "The runs were short, so their curves have few points: --observe.period-s 0.05 draws more."
 )
