@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tianji.config.extra_words import refuse_extra_words
 from tianji.config.files import Preset, list_presets, load_preset
 from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM, AUTO, ENV_KWARGS, flat, load_algorithm_config, nested
@@ -75,11 +76,7 @@ def resolve_tokens(tokens: Sequence[str]) -> Resolved:
 def preset_and_assignments(tokens: Sequence[str]) -> tuple[str | None, list[Assignment]]:
     """Return the preset's name, if there is one, and the options."""
     words, assignments = split_tokens(tokens)
-    if len(words) > 1:
-        raise UsageError(
-            f"Only one preset is possible, but these words belong to no option: "
-            f"{', '.join(words)}. Settings are written --key value."
-        )
+    refuse_extra_words(words, tokens)
     return (words[0] if words else None), assignments
 
 
