@@ -121,6 +121,12 @@ def test_a_preset_that_comes_last_is_not_called_the_extra_word() -> None:
         resolve_line("--hidden 64, 32 cartpole-ppo")
 
 
+def test_a_repeated_option_is_told() -> None:
+    found = resolve_line("cartpole-ppo --style tianji --seed 1 --style serial --keep_last=3")
+    assert found.config.style == "serial"
+    assert found.notes == ("--style is given 2 times; the last one counts: serial.",)
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(UsageError) as told:
         resolve_line("--gama 1 --seed -1 --num-envs 0 --num-actors x --period-s 3")
