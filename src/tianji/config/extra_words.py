@@ -51,10 +51,12 @@ def _options(tokens: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 def _hints(name: str, values: Sequence[str], preset: str) -> Iterator[str]:
     """Say how the words behind an option were probably meant; the first one is its value."""
     extra = [word for word in values[bool(name) :] if word != preset]
+    takes_equations = bool(name and values) and "=" in values[0]
     for word in extra:
         key, equals, value = word.partition("=")
         if equals:
-            yield f"{word}: write {MARK}{canonical(key).replace('_', '-')} {value}."
+            option = f"{MARK}{canonical(key).replace('_', '-')} {value}"
+            yield f"{word}: write {f'{name} {word}' if takes_equations else option}."
     entries = [word for word in (*values[: bool(name)], *extra) if "=" not in word]
     if name and len(entries) > 1 and (_takes_list(name) or entries[0].endswith(",")):
         yield f"Lists have no spaces: {name} {','.join(word.strip(',') for word in entries)}"

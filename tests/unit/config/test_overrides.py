@@ -99,6 +99,7 @@ BAD = [
     ("lunarlander-dqn", "here 'cartpole-ppo', but 'lunarlander-dqn' belongs to no option."),
     ("gamma=0.9", "but 'gamma=0.9' belongs to no option. gamma=0.9: write --gamma 0.9."),
     ("--seed 3 learning_rate=1", "write --learning-rate 1."),
+    ("--search gamma=0.9:1 epochs=4:20", "epochs=4:20: write --search epochs=4:20."),
     ("--hidden 64 64", "but '64' belongs to no option. Lists have no spaces: --hidden 64,64"),
     ("--hidden=64 64 8", "but '64', '8' belong to no option. Lists have no spaces: --hidden 64,64"),
     ("--styles tianji, serial", "'serial' belongs to no option. Lists have no spaces: --styles t"),
