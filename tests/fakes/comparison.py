@@ -47,6 +47,7 @@ def run_figures(style: str, seed: int, **changes: Any) -> RunFigures:
         "discarded_items": 0,
         "restarts": 0,
         "critical_path": "learner",
+        "gather_rule": None,
         "explanation": ["The learner is the bottleneck."],
         "actors": side,
         "learner": side,

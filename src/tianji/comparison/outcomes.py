@@ -70,6 +70,8 @@ class RunFigures(_Kept):
 
     style: str
     run_dir: str
+    gather_rule: str | None
+    """How gradients are gathered; None where actors send experience."""
     steps_to_target: int | None
     greedy_return: float | None
     """Mean return of the last policy without exploration; None where none was saved."""
@@ -107,6 +109,7 @@ def read_figures(
     found = {key: whole[key] for key in KEPT} | {
         "style": style,
         "run_dir": run_dir,
+        "gather_rule": whole["gather"]["rule"] if whole["gather"] else None,
         "steps_to_target": steps_at(whole["time_to_target_s"], points),
         "greedy_return": greedy_return,
         "actors": _side(summary, roles_of(record, "actor")),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tianji.comparison.outcomes import RunFigures, is_finished
-from tianji.comparison.report import Comparison, Estimated, StyleFigures
+from tianji.comparison.report import Comparison, Estimated, StyleFigures, certainty
 from tianji.display.curve import Point, on_one_grid
 from tianji.figures import style
 from tianji.ops.claims import ENOUGH_SEEDS
@@ -24,6 +24,19 @@ CURVE_DRAWS = 500
 """Draws of the bootstrap at each point of a curve; enough for the eye."""
 ABOUT_WIDTH = 210
 """Characters of a line below the panels."""
+
+
+class _Better(NamedTuple):
+    """How a probability is drawn, and what it is of."""
+
+    marker: str
+    words: str
+
+
+_BETTER = {
+    "time_to_target_s": _Better("o", "circle: sooner at the target"),
+    "final_return": _Better("s", "square: higher return"),
+}
 
 
 def draw(report: Comparison, path: Path) -> None:
@@ -98,25 +111,22 @@ def _curves(runs: Sequence[RunFigures]) -> dict[str, list[list[Point]]]:
 def _draw_certainty(
     axes: Any, report: Comparison, styles: Sequence[StyleFigures], colors: Colors
 ) -> None:
-    """Draw the probability that the reference is better than each of the others."""
-    others = [one for one in styles if one["reference_is_better"] is not None]
-    for place, one in enumerate(others):
-        better = one["reference_is_better"]
-        assert better is not None
-        _draw_interval(axes, place - 0.12, better["time_to_target_s"], colors[one["style"]], "o")
-        _draw_interval(axes, place + 0.12, better["final_return"], colors[one["style"]], "s")
+    """Draw the probability that the reference is better than each of the others: by the time to
+    the target if runs reach it, because they stop there, else by the return."""
+    found = {one["style"]: sure for one in styles if (sure := certainty(one)) is not None}
+    for place, (name, sure) in enumerate(found.items()):
+        _draw_interval(axes, place, sure.probability, colors[name], _BETTER[sure.by].marker)
     axes.axvline(0.5, color=style.QUIET, linewidth=1, linestyle=(0, (5, 4)))
     style.quieten(axes)
-    axes.set(xlim=(-0.03, 1.03), ylim=(len(others) - 0.5, -0.5))
-    axes.set_yticks(range(len(others)), [one["style"] for one in others])
-    axes.set_xlabel("circle: sooner at the target; square: higher return", fontsize=9)
+    axes.set(xlim=(-0.03, 1.03), ylim=(max(1, len(found)) - 0.5, -0.5))
+    axes.set_yticks(range(len(found)), list(found))
+    drawn = {sure.by for sure in found.values()}
+    axes.set_xlabel("; ".join(_BETTER[by].words for by in _BETTER if by in drawn), fontsize=9)
     _name(axes, f"probability that {report['reference']} is better")
 
 
-def _draw_interval(
-    axes: Any, height: float, found: Estimated | None, color: str, marker: str
-) -> None:
-    if found is None or found["value"] is None:
+def _draw_interval(axes: Any, height: float, found: Estimated, color: str, marker: str) -> None:
+    if found["value"] is None:
         return
     if found["low"] is not None and found["high"] is not None:
         axes.plot([found["low"], found["high"]], [height, height], color=color, linewidth=2.2)

@@ -66,6 +66,8 @@ class StyleFigures(TypedDict):
     discarded_items: float
     critical_path: CriticalPath | None
     """The critical path that most runs have."""
+    gather_rule: str | None
+    """How gradients are gathered; None where actors send experience."""
     actors: SideFigures
     learner: SideFigures
     bound_per_s: float | None
@@ -148,6 +150,7 @@ def _sum_up(
         ),
         discarded_items=_mean([run["discarded_items"] for run in runs]) or 0.0,
         critical_path=statistics.mode(run["critical_path"] for run in runs) if runs else None,
+        gather_rule=runs[0]["gather_rule"] if runs else None,
         actors=_mean_side([run["actors"] for run in runs]),
         learner=_mean_side([run["learner"] for run in runs]),
         bound_per_s=bound,

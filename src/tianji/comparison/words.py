@@ -9,6 +9,7 @@ from tianji.comparison.neighbours import QUIET_CORES
 from tianji.comparison.outcomes import SideFigures
 from tianji.comparison.provenance import COMMA, Provenance
 from tianji.comparison.report import Estimated, StyleFigures, certainty
+from tianji.explain import gathering
 from tianji.explain.explain import wait_words
 from tianji.ops.claims import ENOUGH_SEEDS
 from tianji.wording import counted, listed, to_count, to_percent, to_seconds, to_value
@@ -35,6 +36,8 @@ STOPPED_AT_TARGET = (
     "Runs stop at the target, so their final returns say little: compare the times and the steps. "
     "--target-return none lets all of them run to the limit."
 )
+ABOUT_RETURNS = (EXPLORING, STOPPED_AT_TARGET)
+"""Notes about the final and the greedy returns of the table."""
 FEW_POINTS = (
     "The runs were short, so their curves have few points: --observe.period-s 0.05 draws more."
 )
@@ -144,12 +147,19 @@ def _uses(one: StyleFigures) -> str:
 def _time_of(side: str, figures: SideFigures, one: StyleFigures) -> str:
     """Say for how long a side is idle, and what it waits for most."""
     are, they_wait = ("are", "they wait") if side == "actors" else ("is", "it waits")
-    waits = _waits(figures["waited_share"], wait_words(one["critical_path"]))
+    waits = _waits(figures["waited_share"], _wait_words(one))
     if figures["busy_share"] is None:
         return ""
     idle = to_percent(max(0.0, 1 - figures["busy_share"]))
     why = f": {they_wait} {waits}" if waits else ""
     return f"Its {side} {are} idle {idle} of the time{why}."
+
+
+def _wait_words(one: StyleFigures) -> dict[str, str]:
+    """Return what each wait is for, as the explanation of a single run says it."""
+    if one["gather_rule"] is not None:
+        return gathering.wait_words(one["gather_rule"])
+    return wait_words(one["critical_path"])
 
 
 def _waits(shares: Mapping[str, float], words: Mapping[str, str]) -> str:

@@ -11,12 +11,14 @@ changes only the end of a run, its machine and its output: anything else makes a
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
+from tianji.config.extra_words import refuse_extra_words
 from tianji.config.files import Preset, list_presets, load_preset
 from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM, AUTO, ENV_KWARGS, flat, load_algorithm_config, nested
@@ -75,11 +77,7 @@ def resolve_tokens(tokens: Sequence[str]) -> Resolved:
 def preset_and_assignments(tokens: Sequence[str]) -> tuple[str | None, list[Assignment]]:
     """Return the preset's name, if there is one, and the options."""
     words, assignments = split_tokens(tokens)
-    if len(words) > 1:
-        raise UsageError(
-            f"Only one preset is possible, but these words belong to no option: "
-            f"{', '.join(words)}. Settings are written --key value."
-        )
+    refuse_extra_words(words, tokens)
     return (words[0] if words else None), assignments
 
 
@@ -90,6 +88,7 @@ def resolve(preset: str | Preset | None, asked: Sequence[Assignment]) -> Resolve
     and gives a preset of its own.
     """
     asked = [one for one in asked if not _is_auto(one)]
+    repeated = _repeated(asked)
     base = _find_base(preset, asked)
     mistakes = list(base.mistakes)
     name = algorithm_of(asked) or base.algorithm
@@ -112,7 +111,19 @@ def resolve(preset: str | Preset | None, asked: Sequence[Assignment]) -> Resolve
             mistakes.append(str(mistake))
     if is_unknown or ALGORITHM_NAME not in values:
         values[ALGORITHM_NAME] = name
-    return Resolved(validate(values, name, mistakes), notes, preset)
+    return Resolved(validate(values, name, mistakes), (*repeated, *notes), preset)
+
+
+def _repeated(asked: Sequence[Assignment]) -> tuple[str, ...]:
+    """Return a note for each option of a command line that is written more than once."""
+    last = {canonical(one.written): one for one in asked if one.is_text}
+    counts = Counter(canonical(one.written) for one in asked if one.is_text)
+    return tuple(
+        f"{one.written} is given {counts[name]} times; the last one counts"
+        + (f": {one.value}." if one.value is not None else ".")
+        for name, one in last.items()
+        if counts[name] > 1
+    )
 
 
 def _beside_style(values: Values, asked: Sequence[Assignment]) -> list[Assignment]:

@@ -36,6 +36,12 @@ _WAITS = {
 }
 
 
+def wait_words(rule: str) -> dict[str, str]:
+    """Return what each wait is for, in words, in runs that gather gradients by this rule."""
+    is_of_one = rule == "every"
+    return _WAITS | ({"grant": "for gradients to be applied"} if is_of_one else {})
+
+
 def explain_gathering(
     record: Metrics, gather: Gathering, account: Account | None, engine: str
 ) -> Explanation:
@@ -52,7 +58,7 @@ def explain_gathering(
     gain = "" if engine == "inline" else _gain(record, gather, account, path)
     if engine not in ("inline", "virtual") and not gain:
         gain = gain_of_actors(account)
-    waits = dict(_WAITS)
+    waits = wait_words(gather["rule"])
     if gather["times"] != "none" and engine != "virtual":
         waits["grant"] = "until gradients were due or for the next version"
     told = [

@@ -334,8 +334,8 @@ def test_a_run_of_several_environments_tells_of_each(
     stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: ended)
     assert main(["train"]) == 0
     err = capfd.readouterr().err
-    assert "6.0, mean of 2 environments" in err
-    assert "12.0 easy, 0.0 Hard-v1" in err
+    assert "6, mean of 2 environments" in err
+    assert "12 easy, 0 Hard-v1" in err
     begun = {**ended, "mean_return_100": None, "returns_by_env": {"m:easy": 12.0, "Hard-v1": None}}
     stand_in(monkeypatch, "tianji.run", train_config=lambda config, **_: begun)
     main(["train"])
@@ -397,7 +397,7 @@ def test_eval_hands_over_its_options_and_reports(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     figures: dict[str, Any] = {
-        "mean": 9.0, "std": 1.0, "min": 8.0, "max": 10.0, "median": 9.0, "episodes": 5,
+        "mean": 0.864, "std": 0.04, "min": 0.8, "max": 1.0, "median": 0.9, "episodes": 5,
         "stochastic": False, "note": "", "cut_episodes": 2, "cut_after_steps": 27_000,
     }  # fmt: skip
     calls: list[Any] = []
@@ -418,7 +418,7 @@ def test_eval_hands_over_its_options_and_reports(
         in shown
     )
     assert json.loads(out) == {"run": "runs/one", "video": film, **figures}
-    assert "9.0 ± 1.0 mean return over 5 episodes" in err
+    assert "0.864 ± 0.04 mean return over 5 episodes (median 0.9, lowest 0.8, highest 1)" in shown
 
 
 def test_eval_samples_and_cuts_as_asked(
@@ -446,6 +446,14 @@ def test_the_closing_block_says_that_training_samples_and_eval_is_greedy(
     shown = " ".join(capfd.readouterr().err.replace("│", " ").split())
     assert "sampled in training; tianji eval takes the best ones (greedy)" in shown
     assert "--stochastic" in shown
+
+
+def test_small_returns_are_not_rounded_to_a_target_that_was_not_reached(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    show_closing({**SUMMARY, "mean_return_100": 0.864, "target_return": 0.9})
+    assert "0.864, mean of the last" in (shown := capfd.readouterr().err)
+    assert "(target 0.9)" in " ".join(shown.replace("│", " ").split())
 
 
 def test_commands_to_try_can_be_pasted_into_a_shell(capfd: pytest.CaptureFixture[str]) -> None:

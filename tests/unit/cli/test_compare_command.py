@@ -117,6 +117,14 @@ def test_nothing_is_cut_on_a_narrow_terminal(shown, columns, target):
     assert ("202.5" in text) == (target is None or columns == 120), "the final return"
 
 
+@pytest.mark.parametrize(("columns", "is_told"), [(80, False), (120, True)])
+def test_returns_that_have_no_column_are_not_explained(shown, columns, is_told):
+    _, text = shown(comparison(runs("tianji", "impala")), columns)
+    flat = " ".join(text.replace("│", " ").split())
+    assert ("greedy returns are those of" in flat) == is_told
+    assert ("their final returns say little" in flat) == is_told
+
+
 def test_a_target_that_nobody_reached_has_no_times(shown):
     ran = runs("tianji", "impala", time_to_target_s=None, stopped_because="max_wall")
     _, text = shown(comparison(ran), 80)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.observe.accounts import make_plan, make_record
 from tianji.checkpoint.durable import replace_json
+from tianji.checkpoint.schema import folder_name
 from tianji.cli.main import main
 from tianji.config.files import save_config
 from tianji.config.run import RunConfig
@@ -128,6 +129,19 @@ def test_a_run_that_was_killed_is_lost(folder, capfd):
     _, report, seen = ask(capfd)
     assert report["state"] == "lost" and report["gauges"]["env_steps"] == 1000
     assert "not running" in seen and "Last record 2.0 h ago" in seen
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_is_not_offered_a_resume(folder, capfd):
+    _, _, seen = ask(capfd)
+    assert "There is no record. Nothing was saved" in seen and "tianji resume" not in seen
+    assert "start it again with `tianji train`" in seen
+
+
+@pytest.mark.parametrize("place", ["checkpoints", "groups/0/checkpoints"])
+def test_a_run_that_was_killed_after_a_checkpoint_is_continued_by_its_name(folder, capfd, place):
+    (folder / place / folder_name(3)).mkdir(parents=True)
+    _, _, seen = ask(capfd)
+    assert "`tianji resume mine` continues it." in seen and "Nothing was saved" not in seen
 
 
 def test_a_run_that_was_killed_after_a_resume_is_lost_though_it_once_ended_well(folder, capfd):

@@ -75,6 +75,22 @@ def test_rates_are_multiples_of_those_of_the_reference(figure):
     assert heights == pytest.approx([1.0, 0.5, 1.0, 0.5, 1.0, 1.0])
 
 
+def markers(axes):
+    return {line.get_marker() for line in axes.lines} - {"None"}
+
+
+def test_no_probability_of_returns_is_drawn_where_runs_stop_at_the_target(figure):
+    panel = figure(runs("tianji", "impala")).axes[2]
+    assert markers(panel) == {"o"} and panel.get_xlabel() == "circle: sooner at the target"
+
+
+def test_without_a_target_that_is_reached_the_probability_is_that_of_returns(figure):
+    never = runs("tianji", "impala", time_to_target_s=None, steps_to_target=None)
+    for target in (475.0, None):
+        panel = figure(never, target=target).axes[2]
+        assert markers(panel) == {"s"} and panel.get_xlabel() == "square: higher return"
+
+
 def test_styles_without_runs_and_figures_that_are_unknown_are_left_out(figure):
     nothing = {"mean": None, "p95": None, "max": None}
     shown = figure(

@@ -118,6 +118,15 @@ def test_words_say_what_a_side_waits_for():
     assert "actors are idle" not in told(runs("tianji", actors=unknown), runs("impala"))["tianji"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "reason"), [("every", "gradients to be applied"), ("barrier", "the next version")]
+)
+def test_actors_that_send_gradients_do_not_wait_for_a_grant(rule, reason):
+    idle = {"busy_share": 0.56, "waited_share": {"grant": 0.43}}
+    said = told(runs("tianji"), runs("impala", actors=idle, gather_rule=rule))
+    assert f"Its actors are idle 44 % of the time: they wait 43 % for {reason}." in said["impala"]
+
+
 def test_words_compare_speed_and_lag_with_the_reference():
     rates = {"produced": 15_000.0, "received": 15_000.0, "trained": 6e4, "unique_trained": 1.0}
     lag = {"mean": 2.5, "p95": 4.0, "max": 9}

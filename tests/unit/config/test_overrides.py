@@ -96,7 +96,14 @@ BAD = [
     ("--algorithm pppo", "Unknown algorithm 'pppo'."),
     ("--env-kwargs 3", "env_kwargs = 3: must be a mapping"),
     ("--env-kwargs.a [1", "Cannot read the value of '--env-kwargs.a'"),
-    ("lunarlander-dqn", "these words belong to no option: cartpole-ppo, lunarlander-dqn"),
+    ("lunarlander-dqn", "here 'cartpole-ppo', but 'lunarlander-dqn' belongs to no option."),
+    ("gamma=0.9", "but 'gamma=0.9' belongs to no option. gamma=0.9: write --gamma 0.9."),
+    ("--seed 3 learning_rate=1", "write --learning-rate 1."),
+    ("--search gamma=0.9:1 epochs=4:20", "epochs=4:20: write --search epochs=4:20."),
+    ("--hidden 64 64", "but '64' belongs to no option. Lists have no spaces: --hidden 64,64"),
+    ("--hidden=64 64 8", "but '64', '8' belong to no option. Lists have no spaces: --hidden 64,64"),
+    ("--styles tianji, serial", "'serial' belongs to no option. Lists have no spaces: --styles t"),
+    ("--seed 3 4", "but '4' belongs to no option. Settings are written --key value."),
 ]
 
 
@@ -106,6 +113,19 @@ def test_a_mistake_is_told_in_one_sentence(line: str, message: str) -> None:
         resolve_line(f"cartpole-ppo {line}")
     assert message in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_a_preset_that_comes_last_is_not_called_the_extra_word() -> None:
+    with pytest.raises(UsageError, match=r"here 'cartpole-ppo', but 'gamma=0\.9' belongs"):
+        resolve_line("gamma=0.9 cartpole-ppo")
+    with pytest.raises(UsageError, match=r"Lists have no spaces: --hidden 64,32$"):
+        resolve_line("--hidden 64, 32 cartpole-ppo")
+
+
+def test_a_repeated_option_is_told() -> None:
+    found = resolve_line("cartpole-ppo --style tianji --seed 1 --style serial --keep_last=3")
+    assert found.config.style == "serial"
+    assert found.notes == ("--style is given 2 times; the last one counts: serial.",)
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -27,6 +27,8 @@ from tianji.wording import counted, on_clock, to_seconds, to_value
 
 EXIT_CODES = {"interrupted": 130, "failed": 1}
 """Exit codes of runs that neither reached their target nor a limit."""
+DIGITS = 4
+"""Significant digits of a return, as many as on the display."""
 SAMPLED = (
     "sampled in training; tianji eval takes the best ones (greedy) unless it gets --stochastic, "
     "so its mean return may differ"
@@ -53,7 +55,7 @@ def _facts(summary: Summary) -> dict[str, str]:
     if summary["mean_return_100"] is not None and summary["stopped_because"] != "failed":
         facts["actions"] = SAMPLED
     if by_env := summary["returns_by_env"]:
-        means = {name: "-" if mean is None else f"{mean:.1f}" for name, mean in by_env.items()}
+        means = {name: to_value(mean, DIGITS) for name, mean in by_env.items()}
         facts["by environment"] = ", ".join(f"{means[n]} {short_env_name(n)}" for n in means)
     if summary["time_to_target_s"] is not None:
         seconds = to_seconds(summary["time_to_target_s"])
@@ -87,9 +89,10 @@ def _return_text(summary: Summary) -> str:
     target = summary["target_return"]
     aim = f" (target {target:g})" if target is not None else ""
     if by_env:
-        return f"{mean:.1f}, mean of {len(by_env)} environments over their last episodes{aim}"
+        of = f"{len(by_env)} environments over their last episodes"
+        return f"{to_value(mean, DIGITS)}, mean of {of}{aim}"
     count = min(100, summary["episodes"] or 100)
-    return f"{mean:.1f}, mean of the last {count} training episodes{aim}"
+    return f"{to_value(mean, DIGITS)}, mean of the last {count} training episodes{aim}"
 
 
 def _next_things(summary: Summary) -> dict[str, str]:
@@ -192,14 +195,14 @@ def _seeds_table(runs: Sequence[Summary], is_wide: bool) -> Table:
     table.columns[0].style, table.columns[1].justify = "cyan", "left"
     for run in runs:
         row = [str(run["seed"]), ENDINGS[run["stopped_because"]].words]
-        row += [to_value(run["mean_return_100"], 4), f"{run['env_steps']:,}"]
+        row += [to_value(run["mean_return_100"], DIGITS), f"{run['env_steps']:,}"]
         row += [to_seconds(run["time_to_target_s"]), to_seconds(run["wall_s"])]
         table.add_row(*row[: len(table.columns)])
     return table
 
 
 def _seeds_facts(report: SeedsSummary) -> dict[str, str]:
-    facts = {"return": _in_words(report["mean_return_100"], "", digits=4)}
+    facts = {"return": _in_words(report["mean_return_100"], "", digits=DIGITS)}
     if report["time_to_target_s"] is not None:
         facts["time to target"] = _in_words(report["time_to_target_s"], " s", digits=3)
     for run in report["runs"]:

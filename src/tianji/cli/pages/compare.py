@@ -18,7 +18,7 @@ from tianji.cli.pages.tables import (
     show_block,
 )
 from tianji.comparison.report import Comparison, Estimated, StyleFigures, certainty
-from tianji.comparison.words import estimate_text
+from tianji.comparison.words import ABOUT_RETURNS, estimate_text
 from tianji.wording import counted, to_count, to_percent, to_value
 
 INTERRUPTED = 130
@@ -46,7 +46,8 @@ def _parts(report: Comparison, failed: dict[str, str]) -> list[RenderableType]:
     differences = {one["style"]: "\n".join(one["differences"]) for one in report["styles"]}
     if any(differences.values()):
         parts += [Text("What else differs", style="bold"), fact_list(_present(differences)), ""]
-    parts += [sentence_list(report["notes"]), ""]
+    hidden = () if _has_returns(report, ran) else ABOUT_RETURNS
+    parts += [sentence_list([note for note in report["notes"] if note not in hidden]), ""]
     facts = {f"{Path(run).name} failed": cause for run, cause in failed.items()}
     facts["folder"] = f"{report['run_dir']}/"
     if report["picture"] is not None:
@@ -58,12 +59,20 @@ def _present(facts: dict[str, str]) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if fact}
 
 
+def _has_times(report: Comparison, styles: list[StyleFigures]) -> bool:
+    return report["target_return"] is not None and any(one["reached"] for one in styles)
+
+
+def _has_returns(report: Comparison, styles: list[StyleFigures]) -> bool:
+    """Return whether there is room for the returns beside the times."""
+    return not _has_times(report, styles) or people().width >= WIDE
+
+
 def learning_table(report: Comparison, styles: list[StyleFigures]) -> Table:
     """Show what every style reached; intervals are under the values. Final returns of runs that
     stop at a target say little, and are left out where a line has no room for them."""
     has_target = report["target_return"] is not None
-    has_times = has_target and any(one["reached"] for one in styles)
-    has_returns = not has_times or people().width >= WIDE
+    has_times, has_returns = _has_times(report, styles), _has_returns(report, styles)
     columns = ["style"]
     columns += ["reached\ntarget"] if has_target else []
     columns += ["seconds\nto target", "steps\nto target"] if has_times else []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
+from tianji.checkpoint.load import list_checkpoints
+from tianji.checkpoint.sets import main_folder
 from tianji.cli.output import Outcome, people
-from tianji.cli.pages.tables import sentence_list
+from tianji.cli.pages.tables import run_name, sentence_list
 from tianji.display.live import ASCII, UNICODE
 from tianji.display.panel import Panel
 from tianji.display.phrases import ENDINGS
@@ -83,6 +86,13 @@ def _state_text(found: RunStatus) -> str:
         return "running. " + ("No record yet." if ago is None else f"Last record {ago}.")
     last = "There is no record." if ago is None else f"Last record {ago}."
     if found.summary is None:
-        return f"not running; it did not shut down cleanly. {last} `tianji resume` continues it."
+        return f"not running; it did not shut down cleanly. {last} {_way_on(found.run_dir)}"
     ending = ENDINGS[found.summary["stopped_because"]].words
     return f"{found.state} ({found.summary.get('first_cause', ending)}). {last}"
+
+
+def _way_on(run_dir: Path) -> str:
+    """Say how a run that was killed goes on: from a checkpoint, or not at all."""
+    if not list_checkpoints(main_folder(run_dir)):
+        return "Nothing was saved, so it cannot be continued: start it again with `tianji train`."
+    return f"`tianji resume {run_name(str(run_dir))}` continues it."

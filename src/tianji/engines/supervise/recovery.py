@@ -64,7 +64,7 @@ class Recovery:
             return
         wait_s = health.use_restart(supervise.backoff_s)
         health.start_at_s = time.monotonic() + wait_s
-        text = f"{cause}. Restart {health.used} of {supervise.max_restarts}" + (
+        text = f"{cause}. {health.count_in_words(supervise.max_restarts)}" + (
             f" in {wait_s:.1f} s." if wait_s else "."
         )
         if worker.trains and worker.actors:

@@ -102,6 +102,15 @@ class Health:
         self.used += 1
         return backoff_s * 2 ** (self.used - 2) if self.used > 1 else 0.0
 
+    def count_in_words(self, max_restarts: int) -> str:
+        """Return which restart this is. Where work has refunded some, two numbers are needed."""
+        if self.restarts == self.used:
+            return f"Restart {self.used} of {max_restarts}"
+        return (
+            f"Restart {self.restarts}, which counts as {self.used} of {max_restarts} because it "
+            "worked in between"
+        )
+
 
 LONG_STEPS = ". If an environment step may take that long, raise supervise.heartbeat_timeout_s"
 STARTS_S = 60.0

@@ -15,6 +15,7 @@ from tianji.figures.timeline.window import Window, overlaps
 from tianji.trace.read import Arrow, Span, Timeline, Touch
 
 IDLE = ("paced", "wait")
+PACED = "waits for a grant: paced"
 # What only an actor, a buffer and a learner do, in the order of the data.
 _STAGES = ("write", "receive", "update")
 # What a role of each stage waits for; the last is for roles outside the data's way.
@@ -104,14 +105,17 @@ def _spans(kept: Mapping[str, str]) -> list[Span]:
     return sorted(found, key=lambda span: span.start_s)
 
 
-def make_excerpt(timeline: Timeline, window: Window, about: str) -> Excerpt:
-    """Return the spans that reach into the window, and the arrows that lie in it."""
+def make_excerpt(
+    timeline: Timeline, window: Window, about: str, without_grant: str = PACED
+) -> Excerpt:
+    """Return the spans that reach into the window, and the arrows that lie in it. without_grant:
+    what an actor without a grant does, in words."""
     roles = sorted(timeline.spans, key=lambda role: _place(timeline, role))
     rows = [
         Row(
             role,
             timeline.shares[role].idle_share,
-            why_idle(timeline, role),
+            why_idle(timeline, role, without_grant),
             [span for span in timeline.spans[role] if overlaps(span, window)],
         )
         for role in roles
@@ -146,7 +150,7 @@ def _waits_for(timeline: Timeline, role: str) -> str:
     return _WAITS_FOR[_stage(timeline, role)]
 
 
-def why_idle(timeline: Timeline, role: str) -> str:
+def why_idle(timeline: Timeline, role: str, without_grant: str) -> str:
     """Say what a role mostly waits for."""
     times_s = dict.fromkeys(IDLE, 0.0)
     for span in timeline.spans[role]:
@@ -156,7 +160,7 @@ def why_idle(timeline: Timeline, role: str) -> str:
     if timeline.shares[role].idle_share < 0.005:
         return "hardly ever waits"
     return {
-        "paced": "waits for a grant: paced",
+        "paced": without_grant,
         "wait": _waits_for(timeline, role),
         "turn": "while others have their turn",
     }[max(times_s, key=lambda reason: times_s[reason])]

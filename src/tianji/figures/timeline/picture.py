@@ -25,7 +25,7 @@ LEGEND = {
     "publish": ("publish a policy", style.PURPLE),
     "pick up": ("pick up a policy", "#8b3a78"),
     "save": ("save", style.BLACK),
-    "paced": ("idle: paced", "#d1d5db"),
+    "paced": ("idle: waits to begin", "#d1d5db"),
     "wait": ("idle: nothing to do", "#eceef1"),
 }
 _ARROWS: dict[str, tuple[str, Any]] = {

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tianji.config.files import load_config
+from tianji.explain.gathering import wait_words
 from tianji.figures.files import Data
-from tianji.figures.timeline.excerpt import Excerpt, make_excerpt
+from tianji.figures.timeline.excerpt import PACED, Excerpt, make_excerpt
 from tianji.figures.timeline.window import choose
+from tianji.observe.run_log import last_metrics
 from tianji.run_folder.paths import CONFIG_FILE, find_run
 from tianji.trace.read import newest_trace, read_trace
 
@@ -41,10 +43,28 @@ RUNS = (
 def excerpt_of(run: str, from_s: float | None = None, for_s: float | None = None) -> Excerpt:
     """Read the part to show of a run of this name or path; without a window, choose one."""
     run_dir = find_run(run)
-    timeline = read_trace(newest_trace(run_dir))
+    return _excerpt(run_dir, f"{_about(run_dir)}, run {run_dir.name}", from_s, for_s)
+
+
+def _about(run_dir: Path) -> str:
     config = load_config(run_dir / CONFIG_FILE)
-    about = f"{config.env}, {config.algorithm.name}, {config.engine} engine, run {run_dir.name}"
-    return make_excerpt(timeline, choose(timeline, from_s, for_s), about)
+    return f"{config.env}, {config.algorithm.name}, {config.engine} engine"
+
+
+def _excerpt(
+    run_dir: Path, about: str, from_s: float | None = None, for_s: float | None = None
+) -> Excerpt:
+    timeline = read_trace(newest_trace(run_dir))
+    window = choose(timeline, from_s, for_s)
+    return make_excerpt(timeline, window, about, _without_grant(run_dir))
+
+
+def _without_grant(run_dir: Path) -> str:
+    """Say what an actor without a grant does: one that sends gradients waits for the learner."""
+    record = last_metrics(run_dir)
+    if record is None or "gather" not in record:
+        return PACED
+    return f"waits {wait_words(record['gather']['rule'])['grant']}"
 
 
 def measure() -> Data:
@@ -62,4 +82,5 @@ def _record(run: TracedRun) -> Data:
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="tianji-figure-") as folder, contextlib.chdir(folder):
         summary = train_config(config)
-        return excerpt_of(str(Path(summary["run_dir"]).resolve())).to_data()
+        run_dir = Path(summary["run_dir"])
+        return _excerpt(run_dir, _about(run_dir)).to_data()

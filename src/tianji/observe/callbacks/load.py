@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from tianji.errors import TianjiError, UsageError, did_you_mean
-from tianji.observe.callbacks.interface import METHODS, RunCallback
+from tianji.observe.callbacks.interface import METHODS, Callback, RunCallback
 
 BUILT_IN = {"wandb": "wandb:WandbTracker", "mlflow": "mlflow:MlflowTracker"}
 """The place of each tracker, below this folder."""
@@ -62,6 +62,7 @@ def _checked(found: Any, name: str) -> RunCallback:
             f"{', '.join(METHODS)}. Give a class or an object that has one; tianji.Callback is a "
             "base class with all of them."
         )
+    _check_hooks(found, name)
     if not isinstance(found, type):
         return cast("RunCallback", found)
     try:
@@ -73,3 +74,29 @@ def _checked(found: Any, name: str) -> RunCallback:
             f"Callback '{name}' cannot be made without arguments: {type(error).__name__}: {error}. "
             "Name an object instead of the class, or pass it to tianji.train(callbacks=[...])."
         ) from error
+
+
+def _check_hooks(found: Any, name: str) -> None:
+    """Refuse a tianji.Callback with a hook that no run calls, or with none of its own: the hook may
+    be misspelt."""
+    kind = found if isinstance(found, type) else type(found)
+    if not issubclass(kind, Callback):
+        return
+    unknown = [hook for hook in dir(kind) if hook.startswith("on_") and hook not in METHODS]
+    if unknown:
+        raise UsageError(
+            f"Callback '{name}' has the method {unknown[0]}, which no run calls."
+            f"{did_you_mean(unknown[0], METHODS)} Runs call {', '.join(METHODS)}. Rename it; a "
+            "method of your own must not begin with on_."
+        )
+    if all(_is_inherited(found, hook) for hook in METHODS):
+        raise UsageError(
+            f"Callback '{name}' overrides none of the methods that a run calls: "
+            f"{', '.join(METHODS)}. Override one, or leave the callback out."
+        )
+
+
+def _is_inherited(found: Any, hook: str) -> bool:
+    """Return whether this is the hook of tianji.Callback, which does nothing."""
+    method = getattr(found, hook)
+    return getattr(method, "__func__", method) is getattr(Callback, hook)

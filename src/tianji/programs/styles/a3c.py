@@ -44,6 +44,7 @@ STYLE = Style(
     differences=(
         "Loss: advantage actor-critic, one update for each unroll of one actor, nothing clipped.",
         "Correction: none; a gradient is applied to newer parameters as it is.",
-        "Pacing: none; the lag is the number of gradients that others apply meanwhile.",
+        "Pacing: an actor waits until its gradient was applied, before it begins the next; the lag "
+        "is the number of gradients that others apply meanwhile.",
     ),
 )

@@ -49,6 +49,7 @@ STYLE = Style(
         "Ratio: one minibatch for each unroll of an actor. Where num_actors is auto and the plan "
         "has several actors, each step is used about that many times as often as by DQN.",
         "Loss: DQN's, with a target network in each actor, copied every so many versions.",
-        "Pacing: none; gradients older than max_lag versions are discarded.",
+        "Pacing: an actor waits until its gradient was applied, before it begins the next; "
+        "gradients older than max_lag versions are discarded.",
     ),
 )

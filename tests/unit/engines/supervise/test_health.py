@@ -88,6 +88,16 @@ def test_an_actor_that_fails_now_and_then_does_not_end_the_run(supervisor, life)
     assert supervisor.workers["actor-0"].health.restarts == 100
 
 
+def test_restarts_after_good_work_do_not_all_say_that_they_are_the_first(supervisor):
+    for _ in range(9):
+        supervisor.lives("actor-0", items=8, steps=2_000)
+    first, *_, last = supervisor.observer.texts
+    assert first == "killed by SIGKILL. Restart 1 of 5."
+    assert last == (
+        "killed by SIGKILL. Restart 9, which counts as 1 of 5 because it worked in between."
+    )
+
+
 def test_an_actor_that_fails_again_and_again_ends_the_run_soon(supervisor):
     lives = [supervisor.lives("actor-0", items=1, steps=64) for _ in range(LIMIT + 1)]
     assert lives == [True] * LIMIT + [False]

@@ -4,10 +4,15 @@ import json
 
 import pytest
 
+from tests.unit.observe.accounts import make_gather, make_record
+from tianji.config.files import save_config
+from tianji.config.run import RunConfig
 from tianji.errors import UsageError
-from tianji.figures.timeline import picture
+from tianji.figures.files import read_data
+from tianji.figures.timeline import picture, runs
 from tianji.figures.timeline.excerpt import Excerpt, make_excerpt
 from tianji.figures.timeline.window import Window, choose
+from tianji.observe.run_log import JsonLines
 from tianji.trace.flows import Share
 from tianji.trace.read import Arrow, Span, Timeline, Touch
 
@@ -116,3 +121,38 @@ def test_several_runs_are_drawn_below_each_other():
     assert above.get_title(loc="left").startswith("a\n")
     assert below.get_title(loc="left").startswith("b\n")
     assert len(above.get_yticklabels()) == 3
+
+
+def kept_runs():
+    return {run["name"].partition(":")[0]: run for run in read_data("tianji-1")["points"]}
+
+
+@pytest.mark.parametrize("style", ["A3C", "Gorila"])
+def test_actors_that_send_gradients_are_not_said_to_be_paced(style):
+    reasons = [row["why_idle"] for row in kept_runs()[style]["rows"]]
+    assert "waits for gradients to be applied" in reasons
+    assert not any("paced" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (make_record(), "waits for a grant: paced"),
+        (make_record(gather=make_gather(rule="every")), "waits for gradients to be applied"),
+        (make_record(gather=make_gather(rule="barrier")), "waits for the next version"),
+    ],
+)
+def test_idle_actors_have_the_reason_of_their_run(tmp_path, monkeypatch, record, reason):
+    monkeypatch.setattr(runs, "read_trace", lambda _: timeline())
+    monkeypatch.setattr(runs, "newest_trace", lambda _: None)
+    save_config(RunConfig(algorithm="ppo"), tmp_path / "config.yaml")
+    lines = JsonLines(tmp_path / "metrics.jsonl", pytest.fail)
+    lines.append(record)
+    lines.close()
+    found = runs.excerpt_of(str(tmp_path))
+    assert found.rows[0].why_idle == reason
+    assert f"run {tmp_path.name}; " in found.about
+
+
+def test_different_runs_that_are_kept_do_not_share_the_name_of_a_run():
+    assert all("run cartpole" not in run["about"] for run in kept_runs().values())

@@ -1,5 +1,6 @@
 """Callbacks by name: classes, objects, and what is wrong with others."""
 
+import importlib
 import sys
 
 import pytest
@@ -12,10 +13,18 @@ MODULE = """
 import tianji
 
 class Mine(tianji.Callback):
+    def on_end(self, run, summary):
+        pass
+
+class Needy(Mine):
+    def __init__(self, key):
+        pass
+
+class Idle(tianji.Callback):
     pass
 
-class Needy(tianji.Callback):
-    def __init__(self, key):
+class Misspelt(Mine):
+    def on_versions(self, run, record):
         pass
 
 made = Needy("key")
@@ -40,7 +49,8 @@ def test_a_class_and_an_object_are_found_by_name():
 
 def test_objects_and_classes_of_python_are_taken_as_they_are():
     class Mine(tianji.Callback):
-        pass
+        def on_end(self, run, summary):
+            pass
 
     mine = Mine()
     (given, made) = load_callbacks((), [mine, Mine])
@@ -61,6 +71,29 @@ def test_objects_and_classes_of_python_are_taken_as_they_are():
 def test_what_is_wrong_with_a_name_is_told(name, says):
     with pytest.raises(UsageError, match=says):
         load_callbacks([name])
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Misspelt", "has the method on_versions, which no run calls. Did you mean 'on_version'"),
+        ("Idle", "overrides none of the methods .*: on_version, on_episode, on_checkpoint, on_end"),
+    ],
+)
+def test_a_callback_with_a_misspelt_hook_or_without_any_is_not_silent(name, says, as_object):
+    kind = getattr(importlib.import_module("my_callbacks"), name)
+    with pytest.raises(UsageError, match=says):
+        load_callbacks((), [kind() if as_object else kind])
+
+
+def test_a_hook_that_an_object_was_given_is_enough():
+    class Idle(tianji.Callback):
+        pass
+
+    idle = Idle()
+    idle.on_end = print
+    assert load_callbacks((), [idle])[0].callback is idle
 
 
 @pytest.mark.parametrize("name", ["wandb", "mlflow"])
