@@ -138,3 +138,20 @@ def test_the_learner_computes_in_float32_unless_asked(precision, expected):
     rig = Rig("sac", model={"precision": precision})
     assert rig.update._networks.critics.net.is_bfloat16 is expected
     assert rig.model.net.is_bfloat16 is expected
+
+
+def test_gradients_are_not_clipped():
+    """The first moment of Adam is a tenth of the first gradient."""
+    rig = Rig("sac", settings=ONE)
+    batch = rig.batch(1)
+    batch.arrays["reward"][:] *= 1e3
+    norm = rig.train(batch)["grad_norm"]
+    moment = rig.update.state()["optimizer/m"]
+    assert norm > 10 and float(moment.norm()) == pytest.approx(0.1 * norm, rel=1e-3)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("auto", 1.0), (0.2, 0.2)])
+def test_the_temperature_starts_at_1_unless_another_is_given(asked, expected):
+    rig = Rig("sac", settings={"initial_temperature": asked})
+    logarithm = float(rig.update.state()["temperature"])
+    assert np.exp(logarithm) == pytest.approx(expected)
