@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests.fakes.experience import Rig
+from tianji.algorithms.sac.config import SACConfig
 from tianji.config.run import RunConfig
 from tianji.models.tensors import Snapshot, flatten
 
@@ -33,6 +34,11 @@ def test_an_update_moves_policy_critics_targets_and_temperature():
     expected = before["critics"] + 0.25 * (after["critics"] - before["critics"])
     torch.testing.assert_close(after["targets"], expected)
     assert (after["targets"] - before["targets"]).abs().max() > 0
+
+
+def test_every_step_of_every_environment_has_an_update():
+    assert SACConfig(unroll_length=4).num_updates(num_envs=8) == 32
+    assert SACConfig(updates_per_version=3).num_updates(num_envs=8) == 3
 
 
 def test_the_first_critics_depend_on_the_seed_alone():
