@@ -324,3 +324,11 @@ def test_an_actor_that_reads_the_published_policy_acts_like_the_learner(name, ob
     target.read_from(buffer)
     mine, theirs = rig.unroll(3), other.unroll(3)
     np.testing.assert_array_equal(theirs["action"], mine["action"])
+
+
+@pytest.mark.parametrize("name", ["sac", "dqn", "apex", "impala", "a3c", "gorila"])
+def test_the_learning_rate_falls_to_its_final_value(name):
+    rig = Rig(name, settings={"learning_rate": 1e-2, "learning_rate_final": 0.0})
+    before = rig.parameters()
+    assert rig.train(rig.batch(1), progress=1.0)["learning_rate"] == 0.0
+    assert torch.equal(rig.parameters(), before)

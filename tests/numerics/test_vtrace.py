@@ -1,11 +1,13 @@
 """V-trace against equation 1 of the paper, written out as its double sum."""
 
 import numpy as np
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.numerics.test_gae import episodes
-from tianji.ops.returns import gae, vtrace
+from tianji.ops.returns import gae, vtrace, vtrace_tensors
 
 
 def literal_vtrace(log_ratio, r, v, next_v, terminated, truncated, valid, gamma, lam, clips):
@@ -76,3 +78,14 @@ def test_rows_that_are_not_valid_may_hold_anything():
     steps[3][bad] = steps[4][bad] = True
     for dirty, expected in zip(vtrace(log_ratio, *steps, 0.9), clean, strict=True):
         np.testing.assert_array_equal(dirty, expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tensors_give_what_arrays_give_with_each_clip_in_its_place(seed):
+    log_ratio, steps = arguments(seed)
+    clips = (0.8, 0.9, 1.3)
+    tensors = (torch.from_numpy(np.ascontiguousarray(x)) for x in (log_ratio, *steps))
+    got = vtrace_tensors(*tensors, 0.9, 0.7, *clips)
+    expected = vtrace(log_ratio, *steps, 0.9, 0.7, *clips)
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=1e-4, atol=1e-5)

@@ -79,7 +79,8 @@ def test_importance_weights_are_measured_even_where_they_do_not_count(correction
 @pytest.mark.parametrize("correction", ["v-trace", "none"])
 def test_parts_of_a_fixed_shape_are_traced_as_others_are(correction):
     """As on a GPU: all steps as tensors, those that are not valid with a weight of 0."""
-    rig = Rig("impala", settings={"correction": correction})
+    clips = {"trace_lambda": 0.7, "clip_rho": 0.9, "clip_c": 0.8, "clip_pg_rho": 1.2}
+    rig = Rig("impala", settings={"correction": correction, **clips})
     unroll = rig.unroll(1)
     unroll["valid"][:] = True
     unroll["truncated"][:] = False
@@ -101,7 +102,8 @@ def test_parts_of_a_fixed_shape_are_traced_as_others_are(correction):
         log_ratio = np.zeros_like(log_ratio)
     value = value_R.numpy().reshape(9, 4)
     flags = (unroll[name] for name in FLAGS)
-    expected = vtrace(log_ratio, unroll["reward"], value[:-1], value[1:], *flags, config.gamma)
+    steps = (unroll["reward"], value[:-1], value[1:], *flags)
+    expected = vtrace(log_ratio, *steps, config.gamma, *clips.values())
     for name in ("target", "advantage"):
         traced = getattr(found, f"{name}_B").numpy().reshape(shape)
         np.testing.assert_allclose(traced, getattr(expected, f"{name}_TN"), rtol=1e-4, atol=1e-5)

@@ -12,6 +12,7 @@ from tests.fakes.ranks import counted_ranks, on_threads
 from tianji.algorithms.actor_critic.model import ModelEvaluator
 from tianji.algorithms.actor_critic.preprocessor import Preprocessor
 from tianji.algorithms.actor_critic.sequences import counted_steps, sequences_of
+from tianji.algorithms.memory import forget_ended
 from tianji.errors import UsageError
 from tianji.models.networks.recurrent import RESETS, STATE
 from tianji.types import MEMORY, NEXT_MEMORY
@@ -244,3 +245,28 @@ def test_actions_stay_legal_with_a_memory(name):
     assert np.take_along_axis(masks[0], action.numpy()[:, None] - start, 1).all()
     assert np.isfinite(list(rig.train(queue_batch(unroll)).values())).all()
     assert torch.isfinite(rig.parameters()).all()
+
+
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_an_episode_that_ends_without_a_row_for_the_reset_resets_its_state(end):
+    unroll = {name: np.zeros((3, 2), np.bool_) for name in ("terminated", "truncated", "valid")}
+    unroll["valid"][:] = True
+    unroll[end][1, 0] = True
+    state_NS = np.ones((2, 4), np.float32)
+    forget_ended(unroll, 1, state_NS)
+    assert not state_NS[0].any() and state_NS[1].all()
+
+
+def test_the_value_of_a_separate_final_observation_is_that_of_its_own_state():
+    """It equals the value of the same observation in line, in an episode that goes on."""
+    in_line, apart = Rig("ppo+gru"), Rig("ppo+gru", keeps_final=True)
+    unroll = in_line.unroll(1)
+    unroll["valid"][:] = True
+    unroll["terminated"][:] = unroll["truncated"][:] = False
+    unroll[MEMORY][:] = 0.5
+    rows = {key: array.copy() for key, array in unroll.items()}
+    rows["final_obs"] = rows["obs"][1:].copy()
+    rows["truncated"][3] = True
+    _, expected = evaluate(in_line, unroll)
+    found = process(apart, rows).final_value(ModelEvaluator(apart.model))
+    np.testing.assert_allclose(found.numpy(), expected[4], rtol=1e-5, atol=1e-6)

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests.fakes.experience import Rig
+from tianji.algorithms.sac.config import SACConfig
 from tianji.config.run import RunConfig
 from tianji.models.tensors import Snapshot, flatten
 
@@ -33,6 +34,11 @@ def test_an_update_moves_policy_critics_targets_and_temperature():
     expected = before["critics"] + 0.25 * (after["critics"] - before["critics"])
     torch.testing.assert_close(after["targets"], expected)
     assert (after["targets"] - before["targets"]).abs().max() > 0
+
+
+def test_every_step_of_every_environment_has_an_update():
+    assert SACConfig(unroll_length=4).num_updates(num_envs=8) == 32
+    assert SACConfig(updates_per_version=3).num_updates(num_envs=8) == 3
 
 
 def test_the_first_critics_depend_on_the_seed_alone():
@@ -138,3 +144,20 @@ def test_the_learner_computes_in_float32_unless_asked(precision, expected):
     rig = Rig("sac", model={"precision": precision})
     assert rig.update._networks.critics.net.is_bfloat16 is expected
     assert rig.model.net.is_bfloat16 is expected
+
+
+def test_gradients_are_not_clipped():
+    """The first moment of Adam is a tenth of the first gradient."""
+    rig = Rig("sac", settings=ONE)
+    batch = rig.batch(1)
+    batch.arrays["reward"][:] *= 1e3
+    norm = rig.train(batch)["grad_norm"]
+    moment = rig.update.state()["optimizer/m"]
+    assert norm > 10 and float(moment.norm()) == pytest.approx(0.1 * norm, rel=1e-3)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("auto", 1.0), (0.2, 0.2)])
+def test_the_temperature_starts_at_1_unless_another_is_given(asked, expected):
+    rig = Rig("sac", settings={"initial_temperature": asked})
+    logarithm = float(rig.update.state()["temperature"])
+    assert np.exp(logarithm) == pytest.approx(expected)

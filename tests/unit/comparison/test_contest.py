@@ -66,6 +66,11 @@ def test_settings_that_are_not_those_of_the_reference_are_listed():
     assert "plan.source" not in " ".join(same.differences), "it has the same value"
 
 
+def test_settings_of_the_algorithm_that_are_not_those_of_the_reference_are_listed():
+    *_, told = styles("tianji", "a3c").contest.contestants[1].differences
+    assert "algorithm.unroll_length 20 (" in told
+
+
 def test_enough_seeds_for_a_claim_are_the_default():
     assert NUM_SEEDS == 5
 

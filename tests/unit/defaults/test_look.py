@@ -17,10 +17,21 @@ class Unbounded(Continuous):
         self.action_space = Box(np.array([-1, -np.inf]), np.array([1, np.inf]), dtype=np.float32)
 
 
+class HalfBounded(Continuous):
+    def __init__(self, low, high):
+        super().__init__(size=2)
+        self.action_space = Box(np.array([-1, low]), np.array([1, high]), dtype=np.float32)
+
+
 def test_actions_are_choices_or_numbers_with_bounds_or_without():
     assert look({"env": f"{WORLDS}:Counting"}).actions == "choices"
     assert look({"env": f"{WORLDS}:Continuous"}).actions == "bounded"
     assert look({"env": "mine"}, Unbounded).actions == "unbounded"
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, np.inf), (-np.inf, 1)])
+def test_actions_with_one_bound_are_unbounded(low, high):
+    assert look({"env": "mine"}, lambda: HalfBounded(low, high)).actions == "unbounded"
 
 
 def test_images_agents_step_times_and_rewards_are_seen():

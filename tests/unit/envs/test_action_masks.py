@@ -154,6 +154,24 @@ def test_at_the_end_of_an_episode_a_mask_may_be_missing_or_allow_nothing(last, m
     assert ended.any() and (final[ended] == expected).all()
 
 
+class MaskedOnce(Vowels):
+    """Gives a mask with the first observation of its first episode, and with no other reset."""
+
+    num_episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = super().reset(seed=seed, options=options)
+        self.num_episodes += 1
+        return observation, info if self.num_episodes == 1 else {}
+
+
+def test_an_episode_that_begins_in_the_step_of_an_end_needs_its_first_mask():
+    mode = AutoresetMode.SAME_STEP
+    world = build_world(vector(mode, MaskedOnce, last="even"), {}, 2, action_mask="info")
+    with pytest.raises(TianjiError, match="gave no info"):
+        play(world, 12)
+
+
 class Stuck(Vowels):
     """Allows nothing in the middle of an episode, or says nothing."""
 

@@ -11,7 +11,7 @@ from tianji.config.run import RunConfig
 from tianji.envs.build import build_world, make_rows, probe
 from tianji.envs.check import check_environment
 from tianji.envs.exits import Exits
-from tianji.envs.parallel import ParallelWorld
+from tianji.envs.parallel import MOST_EMPTY_RESETS, ParallelWorld
 from tianji.errors import EnvironmentFailed, UsageError
 from tianji.planning.resolve.resolve import resolve
 
@@ -187,6 +187,31 @@ def test_an_environment_without_agents_is_not_reset_forever():
         rows_of(Empty(), num_rows=20)
     with pytest.raises(EnvironmentFailed, match="left `agents` empty"):
         probe(f"{HERE}:Empty", {}, timed=True)
+
+
+class SometimesEmpty(Empty):
+    """Two of three resets bring no agent, and episodes have one step."""
+
+    num_resets = 0
+
+    def reset(self, seed=None, options=None):
+        returned = Relay.reset(self)
+        self.num_resets += 1
+        if self.num_resets % 3:
+            self.agents = []
+        return returned
+
+    def step(self, actions):
+        observations, rewards, terminated, truncated, infos = Relay.step(self, actions)
+        self.agents = []
+        return observations, rewards, dict.fromkeys(terminated, True), truncated, infos
+
+
+def test_resets_that_bring_no_agent_count_only_in_a_row():
+    env = SometimesEmpty()
+    rows = rows_of(env, num_rows=60)
+    assert env.num_resets > 3 * MOST_EMPTY_RESETS
+    assert rows["terminated"][:, 0].sum() > 10
 
 
 def test_the_doctor_tells_that_there_is_nothing_to_train_on():

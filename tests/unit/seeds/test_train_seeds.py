@@ -1,6 +1,8 @@
 """Several seeds in one command."""
 
+import io
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from tianji.engines.signals import StopRequest
 from tianji.errors import UsageError
 from tianji.observe.summary import build_summary
 from tianji.run_folder.paths import find_run
+from tianji.seeds import child
 from tianji.seeds import run_all as running
 from tianji.seeds import train as module
 from tianji.seeds.one import ChildRun
@@ -137,6 +140,17 @@ def test_a_seed_that_was_stopped_before_it_could_sum_up_was_interrupted(tmp_path
     run.ask_to_stop()
     assert process.signals == [signal.SIGINT], "the second time it has ended"
     assert run.summary()["stopped_because"] == "interrupted"
+
+
+def test_the_process_of_a_seed_is_pinned_to_its_cores_before_it_trains(monkeypatch):
+    start = {"config": counting().model_dump(mode="json"), "base": "runs", "cores": [3]}
+    calls = []
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({**start, "parent": 1})))
+    monkeypatch.setattr(child, "die_with_parent", lambda parent: None)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: calls.append((pid, cores)))
+    monkeypatch.setattr("tianji.run.train_config", lambda config, base: calls.append("run"))
+    assert child.main() == 0
+    assert calls == [(0, [3]), "run"]
 
 
 def summary_of(seed, **facts):

@@ -10,10 +10,12 @@ import pytest
 from tianji.cli.main import main
 from tianji.cli.pages.sweep import ranked, show_sweep
 from tianji.config.files import load_config
+from tianji.config.machine import Machine
 from tianji.config.values import from_mapping
 from tianji.errors import UsageError
 from tianji.run_folder.paths import find_run
 from tianji.seeds.screen import make_screen
+from tianji.sweep import sweep
 from tianji.sweep import trials as module
 from tianji.sweep.report import make_report
 from tianji.sweep.request import make_request
@@ -33,9 +35,12 @@ def with_optuna(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def request(num_trials=1, searched=("learning_rate=1e-4:1e-2:log", "epochs=1:3"), **settings):
+def request(
+    num_trials=1, searched=("learning_rate=1e-4:1e-2:log", "epochs=1:3"), num_jobs=1, **settings
+):
     values = from_mapping({**SETTINGS, **settings})
-    return make_request(None, searched, values, num_trials, num_jobs=1, command="tianji sweep ...")
+    command = "tianji sweep ..."
+    return make_request(None, searched, values, num_trials, num_jobs=num_jobs, command=command)
 
 
 class Interrupting:
@@ -101,6 +106,25 @@ def test_a_sweep_with_other_settings_gets_another_folder_unless_it_is_named(with
         open_folder(request(run="mine", gamma=0.9), base)
     with pytest.raises(UsageError, match=r"'mine' searches other values"):
         open_folder(request(run="mine", searched=("epochs=1:3",)), base)
+
+
+@pytest.mark.parametrize(("num_jobs", "at_once"), [(None, 3), (2, 2), (1, 1)])
+def test_as_many_trials_run_at_a_time_as_cores_and_jobs_allow(
+    num_jobs, at_once, with_optuna, tmp_path, monkeypatch
+):
+    """Trials side by side are planned by rule: each would disturb what another one measures."""
+    found = {}
+
+    def run_from(trials, shares, screen, title, folder):
+        found.update(shares=shares, config=trials.next().config)
+
+    monkeypatch.setattr(sweep, "run_from", run_from)
+    monkeypatch.setattr(sweep, "read_machine", lambda: Machine((0, 1, 2, 3), 64 << 30))
+    run_sweep(request(num_trials=3, num_jobs=num_jobs), None, tmp_path)
+    assert len(found["shares"]) == at_once
+    cores = [core for share in found["shares"] for core in share]
+    assert len(set(cores)) == len(cores), "no core is shared"
+    assert (found["config"].plan.source == "rule") is (at_once > 1)
 
 
 class Child:

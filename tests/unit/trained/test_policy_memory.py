@@ -1,5 +1,7 @@
 """A trained policy with a memory: its state object, evaluation and ONNX."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -13,9 +15,10 @@ from tianji.config.files import save_config
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.remembering import TMaze
-from tianji.errors import UsageError
+from tianji.errors import TianjiError, UsageError
 from tianji.evaluator.play import greedy, play_episodes
-from tianji.trained.evaluate import evaluate_run
+from tianji.trained import export
+from tianji.trained.evaluate import _act, evaluate_run
 from tianji.trained.export import export_run
 from tianji.trained.policy import load_policy
 
@@ -82,10 +85,11 @@ def test_a_batch_has_a_state_for_each_environment(policy):
 
 def test_sampled_actions_move_the_state_as_greedy_ones_do(policy):
     greedy, sampled = policy.start(6), policy.start(6)
-    policy.act(OBSERVATIONS, greedy)
-    policy.act(OBSERVATIONS, sampled, deterministic=False)
-    np.testing.assert_array_equal(greedy.array_NS, sampled.array_NS)
-    assert sampled.array_NS.any()
+    for scale in (1.0, 0.5):  # the second step starts from the state after the first
+        policy.act(scale * OBSERVATIONS, greedy)
+        policy.act(scale * OBSERVATIONS, sampled, deterministic=False)
+        np.testing.assert_allclose(greedy.array_NS, sampled.array_NS, rtol=1e-6, atol=1e-7)
+        assert sampled.array_NS.any()
 
 
 def test_a_missing_or_wrong_state_is_explained(policy, make_run):
@@ -119,8 +123,8 @@ class EchoMemory:
         return state_NS[:, 0].astype(np.int64)
 
 
-def test_playing_gives_each_environment_its_own_state_and_resets_it_with_each_episode():
-    """The world ends episodes after 3 and 5 steps, each followed by a row that only resets."""
+def actions_in(lengths, **world):
+    """The actions that playing sends to each of two environments with episodes of these lengths."""
     seen = []
 
     class Noted(ScriptedWorld):
@@ -128,10 +132,31 @@ def test_playing_gives_each_environment_its_own_state_and_resets_it_with_each_ep
             seen.append(actions.tolist())
             super().send(actions)
 
-    play_episodes(greedy(EchoMemory()), Noted(lengths=(3, 5)), 4, 0, 100)
-    first, second = zip(*seen, strict=True)
+    play_episodes(greedy(EchoMemory()), Noted(lengths=lengths, **world), 4, 0, 100)
+    return zip(*seen, strict=True)
+
+
+def test_playing_gives_each_environment_its_own_state_and_resets_it_with_each_episode():
+    """Each episode is followed by a row that only resets."""
+    first, second = actions_in((3, 5))
     assert first[:8] == (1, 2, 3, 1, 1, 2, 3, 1)
     assert second[:8] == (1, 2, 3, 4, 5, 1, 1, 2)
+
+
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_playing_resets_the_state_where_no_row_for_the_reset_follows(end):
+    first, second = actions_in((3, 5), end=end, keeps_final=True)
+    assert first[:6] == (1, 2, 3, 1, 2, 3) and second[:6] == (1, 2, 3, 4, 5, 1)
+
+
+def test_a_stochastic_evaluation_keeps_the_state_until_the_episode_ends():
+    acting = EchoMemory()
+    policy = SimpleNamespace(
+        acting=acting, sample=lambda obs, rng, state: acting.greedy(obs, state.array_NS)
+    )
+    act = _act(policy, stochastic=True, seed=0)
+    is_first = (True, False, False, True)
+    assert [act({}, np.array([first]))[0] for first in is_first] == [1, 2, 3, 1]
 
 
 @pytest.mark.parametrize("stochastic", [False, True])
@@ -153,3 +178,19 @@ def test_the_exported_policy_takes_and_gives_its_state(policy):
         actions, memory = session.run(["action", "next_state"], inputs)
         np.testing.assert_array_equal(actions, policy.act(OBSERVATIONS, state))
         np.testing.assert_allclose(memory, state.array_NS, atol=1e-5)
+
+
+def test_an_exported_policy_whose_state_differs_is_not_kept(make_run, monkeypatch):
+    """Its actions are the same, only the state that it returns is another."""
+    run = make_run()
+    acted = export.greedy_actions
+
+    def other_state(acting, obs, state):
+        actions = acted(acting, obs, state)
+        state.array_NS += 0.01
+        return actions
+
+    monkeypatch.setattr(export, "greedy_actions", other_state)
+    with pytest.raises(TianjiError, match="differs from the policy"):
+        export_run(run)
+    assert not (run / export.ONNX_FILE).exists()

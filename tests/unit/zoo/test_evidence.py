@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tianji.cli.main import main
+from tianji.cli.pages.zoo import zoo_page
 from tianji.config.files import list_presets, load_preset
 from tianji.errors import TianjiError
 from tianji.zoo.evidence import (
     Reached,
     Row,
+    WallTime,
     count_verdicts,
     estimate_text,
     evidence_of,
@@ -72,6 +76,18 @@ def test_the_zoo_is_printed_for_people_and_for_programs(
     assert "cartpole-ppo" in [row["preset"] for row in rows]
     assert all(row["preset"] in err for row in rows), "no name is cut"
     assert all(estimate_text(row["tianji"]) in err for row in rows), "no number is cut"
+
+
+def test_the_time_of_a_row_is_our_seconds_over_those_of_the_peer() -> None:
+    time: WallTime = {
+        "env_steps": 20_000, "turns": 3, "tianji_s": 2.0, "sb3_s": 8.0,
+        "tianji_whole_s": 3.0, "sb3_whole_s": 9.0,
+    }  # fmt: skip
+    row: Row = {**ROW, "sb3": OURS, "verdict": "passed", "wall_time": time}
+    console = Console(file=StringIO(), width=120)
+    with console.capture() as printed:
+        console.print(zoo_page({**read_zoo(), "rows": [row]}))
+    assert " 0.25 " in printed.get()
 
 
 def test_presets_show_their_evidence(capfd: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,8 @@ def test_who_is_ahead_for_most_of_the_time_is_faster_though_the_other_ends_highe
     assert "19.0 and Ape-X 0.0. They reach -2.1 after" in said
     slower = float(said.partition("TianJi is ")[2].split(" ")[0])
     assert slower < 1
+    data["points"] = [{**run, "seed": seed} for seed in range(5) for run in data["points"]]
+    assert "(the other way round than in the paper, 5 seeds each;" in ours("tianji-4a", data)
 
 
 def test_throughput_on_pong_is_told_for_both():
@@ -127,6 +129,16 @@ def test_real_runs_of_groups_are_held_against_simulated_ones():
     assert "real runs reach 1.00 of the simulated rate, the best one 2.25" in ours(
         "tianji-6c", data
     )
+
+
+def test_simulated_groups_are_told_up_to_the_64_machines_of_the_paper():
+    data = groups_data()
+    data["simulated"] += [
+        {**row, "nodes": nodes, "received": 20_000.0 * nodes}
+        for nodes in (64, 128)
+        for row in data["simulated"] if row["nodes"] == 8
+    ]  # fmt: skip
+    assert "1.28M on 64, 8.0 times as many." in ours("tianji-6c", data)
 
 
 def test_times_of_groups_are_told_with_those_of_other_systems_on_such_a_machine():

@@ -69,6 +69,25 @@ def test_callbacks_are_told_everything_in_order_when_the_engine_has_time(tmp_pat
     assert reports == []
 
 
+def test_several_callbacks_are_called_in_the_order_in_which_they_are_given(tmp_path, reports):
+    told = []
+    first, second = Recorder(), Recorder()
+    first.on_version = lambda run, record: told.append(("first", record))
+    second.on_version = lambda run, record: told.append(("second", record))
+    made = calls(tmp_path, reports, first, second)
+    made.version(1)
+    made.make()
+    assert told == [("first", 1), ("second", 1)]
+
+
+def test_calls_that_are_due_at_the_end_come_before_on_end(tmp_path, reports):
+    recorder = Recorder()
+    made = calls(tmp_path, reports, recorder)
+    made.checkpoint("saved")
+    made.end("over")
+    assert recorder.told == [("checkpoint", "saved"), ("end", "over")]
+
+
 def test_what_other_threads_report_is_called_in_the_thread_of_the_engine(tmp_path, reports):
     recorder = Recorder()
     made = calls(tmp_path, reports, recorder)

@@ -86,7 +86,10 @@ REFUSED = {
         ("cartpole-ppo", {"actor_hosts": 1}, "one machine"),
     ],
     "confirmed": [("rennala-nigt", {}, "gradients"), ("cartpole-ppo", {"engine": "ray"}, "memory")],
-    "free": [("cartpole-ppo", {}, "ppo.*replay store.*dqn or apex")],
+    "free": [
+        ("cartpole-ppo", {}, "ppo.*replay store.*dqn or apex"),
+        ("cartpole-dqn", {"lag_target": 1}, "neither its actors nor its learner wait"),
+    ],
     "dropping": [
         ("cartpole-dqn", {}, "dqn.*queue.*ppo or impala"),
         ("cartpole-ppo", {"balance": "paced"}, "fixed size"),
