@@ -16,9 +16,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import os
 import platform
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +29,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from tianji.errors import TianjiError, UsageError, did_you_mean
+from tianji.importing import import_users
 
 Factory: TypeAlias = Callable[..., Any]
 
@@ -289,8 +288,5 @@ def _find_factory(module: ModuleType, name: str, env: str) -> Factory:
 
 
 def _import(module_name: str, env: str, extra: str | None = None) -> ModuleType:
-    """Import a module; those in the current folder count too, as they do for `python -m`."""
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.append(os.getcwd())
     with usage_errors(env, extra):
-        return importlib.import_module(module_name)
+        return import_users(module_name, to_find="its environment")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from tianji.errors import TianjiError, UsageError, did_you_mean
+from tianji.importing import import_users
 from tianji.observe.callbacks.interface import METHODS, RunCallback
 
 BUILT_IN = {"wandb": "wandb:WandbTracker", "mlflow": "mlflow:MlflowTracker"}
@@ -46,10 +44,8 @@ def _find(name: str) -> Any:
         )
     place = f"tianji.observe.callbacks.{BUILT_IN[name]}" if name in BUILT_IN else name
     module_name, _, attribute = place.partition(":")
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.append(os.getcwd())
     try:
-        return getattr(importlib.import_module(module_name), attribute)
+        return getattr(import_users(module_name, to_find="a callback"), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"Cannot load callback '{name}': {error}.") from error
 
