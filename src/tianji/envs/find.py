@@ -279,12 +279,25 @@ def _find_factory(module: ModuleType, name: str, env: str) -> Factory:
     try:
         factory: Factory = getattr(module, name)
     except AttributeError as error:
+        if module.__name__ == "__main__":
+            raise UsageError(_how_to_name(env, name)) from error
         raise UsageError(
             f"Environment '{env}': module '{module.__name__}' neither registers an environment "
             f"'{name}' nor has a function or class of that name."
             f"{did_you_mean(name, [*vars(module), *gym.registry], 3)}"
         ) from error
     return factory
+
+
+def _how_to_name(env: str, name: str) -> str:
+    """Return what to do about an environment of a script, which only that script can name."""
+    maker = name if name.isidentifier() else "MAKER"
+    return (
+        f"Environment '{env}' was defined in the script that trained, and cannot be found from "
+        f"here. In Python, pass it: tianji.load(RUN, env={maker}), or tianji.run.resume_run("
+        f"RUN_DIR, {{}}, env={maker}). For the commands, move it into a module, such as chase.py, "
+        f"and train with --env chase:{maker}."
+    )
 
 
 def _import(module_name: str, env: str, extra: str | None = None) -> ModuleType:

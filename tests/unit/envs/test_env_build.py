@@ -215,6 +215,22 @@ def test_what_cannot_be_made_is_explained_before_anything_starts(env, kwargs, wo
     assert words in str(raised.value)
 
 
+def test_an_environment_of_a_script_that_has_ended_is_answered_with_the_ways_out():
+    with pytest.raises(UsageError) as raised:
+        probe("__main__:Chase", {})
+    assert str(raised.value) == (
+        "Environment '__main__:Chase' was defined in the script that trained, and cannot be found "
+        "from here. In Python, pass it: tianji.load(RUN, env=Chase), or tianji.run.resume_run("
+        "RUN_DIR, {}, env=Chase). For the commands, move it into a module, such as chase.py, and "
+        "train with --env chase:Chase."
+    )
+
+
+def test_a_nameless_environment_of_a_script_is_answered_too():
+    with pytest.raises(UsageError, match=r"load\(RUN, env=MAKER\).* --env chase:MAKER"):
+        probe("__main__:run.<locals>.<lambda>#2", {})
+
+
 def test_the_first_cause_of_a_factorys_error_is_named():
     def make():
         try:
