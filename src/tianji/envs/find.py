@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from tianji.envs.suggestions import advice_on_module, is_path, maker_names, module_at
 from tianji.errors import TianjiError, UsageError, did_you_mean
 from tianji.importing import import_users
 
@@ -266,6 +267,8 @@ def _find_spec(env_id: str) -> EnvSpec:
         with usage_errors(env_id, "atari"):
             importlib.import_module("ale_py")  # registers its environments
         spec = _registered(env_id)
+    if spec is None and (advice := advice_on_module(env_id)):
+        raise UsageError(advice)
     if spec is None:
         raise UsageError(
             f"Unknown environment '{env_id}'.{did_you_mean(env_id, gym.registry, 3)} Use the id of "
@@ -284,7 +287,7 @@ def _find_factory(module: ModuleType, name: str, env: str) -> Factory:
         raise UsageError(
             f"Environment '{env}': module '{module.__name__}' neither registers an environment "
             f"'{name}' nor has a function or class of that name."
-            f"{did_you_mean(name, [*vars(module), *gym.registry], 3)}"
+            f"{did_you_mean(name, [*maker_names(module), *gym.registry], 3)}"
         ) from error
     return factory
 
@@ -301,5 +304,8 @@ def _how_to_name(env: str, name: str) -> str:
 
 
 def _import(module_name: str, env: str, extra: str | None = None) -> ModuleType:
+    if is_path(module_name):
+        right = env.replace(module_name, module_at(module_name))
+        raise UsageError(f"Environment '{env}' names a file. Name its module: '{right}'.")
     with usage_errors(env, extra):
         return import_users(module_name, to_find="its environment")

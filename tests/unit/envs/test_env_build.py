@@ -231,6 +231,53 @@ def test_a_nameless_environment_of_a_script_is_answered_too():
         probe("__main__:run.<locals>.<lambda>#2", {})
 
 
+MIXED = """
+    import gymnasium as gym
+    import numpy as np
+    from tianji.envs.worlds import Counting
+
+    class Base(gym.Env):
+        pass
+
+    def notenv():
+        return 3
+"""
+
+
+def test_only_names_that_may_make_environments_are_suggested(write_module):
+    write_module("weird", MIXED)
+    with pytest.raises(UsageError) as raised:
+        probe("weird:nq", {})
+    assert "Did you mean" not in str(raised.value)
+    for wrong, right in (("Bass", "Base"), ("notenw", "notenv"), ("Countin", "Counting")):
+        with pytest.raises(UsageError, match=f"Did you mean '{right}'"):
+            probe(f"weird:{wrong}", {})
+
+
+@pytest.mark.parametrize("named", ["./weird.py:Base", "weird.py:Base"])
+def test_a_file_in_place_of_a_module_is_answered_with_the_module(named, write_module):
+    write_module("weird", MIXED)
+    with pytest.raises(UsageError, match=r"names a file\. Name its module: 'weird:Base'"):
+        probe(named, {})
+
+
+@pytest.mark.parametrize("named", ["weird", "weird.py", "./weird.py"])
+def test_a_module_without_a_name_in_it_is_answered_with_its_environments(named, write_module):
+    write_module("weird", MIXED)
+    with pytest.raises(UsageError) as raised:
+        probe(named, {})
+    assert str(raised.value) == (
+        f"'{named}' is a module: write 'weird:NAME', with the name of a class or function in it "
+        "that makes an environment. It has weird:Counting and weird:Base."
+    )
+
+
+def test_a_module_that_cannot_be_imported_is_answered_without_its_environments(write_module):
+    write_module("weird", "raise ValueError('no display')")
+    with pytest.raises(UsageError, match=r"write 'weird:NAME', .* makes an environment\.$"):
+        probe("weird", {})
+
+
 def test_the_first_cause_of_a_factorys_error_is_named():
     def make():
         try:
