@@ -31,6 +31,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from tianji.envs.suggestions import advice_on_module, is_path, maker_names, module_at
 from tianji.errors import TianjiError, UsageError, did_you_mean
 from tianji.importing import import_users
+from tianji.wording import sentence
 
 Factory: TypeAlias = Callable[..., Any]
 
@@ -129,18 +130,17 @@ def usage_errors(name: str, extra: str | None = None) -> Iterator[None]:
         cause = _first_cause(error)
         missing = isinstance(cause, ImportError | gym.error.DependencyNotInstalled)
         advice = _how_to_install(extra, cause) if missing else ""
-        raise UsageError(
-            f"Environment '{name}' does not work: {type(cause).__name__}: {cause}{advice}"
-        ) from error
+        text = f"Environment '{name}' does not work: {type(cause).__name__}: {cause}"
+        raise UsageError(f"{sentence(text)} {advice}" if advice else text) from error
 
 
 def _how_to_install(extra: str | None, cause: BaseException) -> str:
     package = PACKAGES.get(getattr(cause, "name", None) or "")
     if package is not None:
-        return f" Install it with: pip install {package}"
+        return f"Install it with: pip install {package}"
     if extra is None:
         return ""
-    advice = f" Install it with: pip install 'tianji[{extra}]'"
+    advice = f"Install it with: pip install 'tianji[{extra}]'"
     if extra == ENVPOOL:
         mine = ".".join(platform.python_version_tuple()[:2])
         advice += (

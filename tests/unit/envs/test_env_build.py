@@ -337,4 +337,4 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it(
         monkeypatch.delitem(gym.registry, env_id)
     with pytest.raises(UsageError) as raised:
         probe(env, {})
-    assert f"pip install 'tianji[{extra}]'" in str(raised.value)
+    assert f". Install it with: pip install 'tianji[{extra}]'" in str(raised.value)
