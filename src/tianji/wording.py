@@ -27,6 +27,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def kind_of(value: object) -> str:
+    """Return the name of a value's type with its article.
+
+    >>> kind_of(3), kind_of({})
+    ('an int', 'a dict')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def sentence(text: str) -> str:
     """Return a text that ends like a sentence, so that another one can follow.
 

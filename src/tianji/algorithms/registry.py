@@ -9,6 +9,7 @@ from typing import Any
 from tianji.algorithms.interface import Algorithm
 from tianji.errors import UsageError, did_you_mean
 from tianji.importing import import_users
+from tianji.wording import kind_of
 
 BUILT_IN = {
     "ppo": "ppo.spec:ALGORITHM",
@@ -44,7 +45,7 @@ def load_algorithm(name: str) -> Algorithm:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"Cannot load algorithm '{name}': {error}") from error
     if not isinstance(found, Algorithm):
-        raise UsageError(f"'{name}' is a {type(found).__name__}, not an Algorithm record.")
+        raise UsageError(f"'{name}' is {kind_of(found)}, not an Algorithm record.")
     return found
 
 

@@ -31,7 +31,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from tianji.envs.suggestions import advice_on_module, is_path, maker_names, module_at
 from tianji.errors import TianjiError, UsageError, did_you_mean
 from tianji.importing import import_users
-from tianji.wording import sentence
+from tianji.wording import kind_of, sentence
 
 Factory: TypeAlias = Callable[..., Any]
 
@@ -158,7 +158,7 @@ def _first_cause(error: BaseException) -> BaseException:
 
 def _from_factory(factory: Factory, name: str, kwargs: dict[str, Any]) -> Maker:
     if not callable(factory):
-        raise UsageError(f"Environment '{name}' is a {type(factory).__name__}, not a function.")
+        raise UsageError(f"Environment '{name}' is {kind_of(factory)}, not a function.")
     with usage_errors(name):
         parameters = inspect.signature(factory).parameters
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())

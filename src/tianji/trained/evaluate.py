@@ -161,7 +161,8 @@ def _build_visible(build: Callable[..., World], env_kwargs: Mapping[str, Any]) -
         world: World = build({**env_kwargs, "render_mode": "rgb_array"}, 1)
     except UsageError as error:
         raise UsageError(
-            f"{sentence(str(error))} To be filmed, an environment must take render_mode='rgb_array'."
+            f"{sentence(str(error))} To be filmed, an environment must take "
+            "render_mode='rgb_array'."
         ) from error
     return world
 

@@ -33,6 +33,7 @@ from tianji.models.networks.precision import Precise, in_precision
 from tianji.models.networks.recurrent import RecurrentNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.sizes import hidden_widths, memory_size
+from tianji.wording import kind_of
 
 PROBE_ROWS = 3
 
@@ -111,7 +112,7 @@ def build_user_net(name: str, spaces: Spaces, widths: Sequence[int]) -> UserNet:
         raise UsageError(f"model.factory '{name}': {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
         raise UsageError(
-            f"model.factory '{name}' returned a {type(module).__name__}, not a torch.nn.Module."
+            f"model.factory '{name}' returned {kind_of(module)}, not a torch.nn.Module."
         )
     leaves = observation_leaves(spaces.seen)
     net = UserNet(module, leaves, widths)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from tianji.errors import TianjiError, UsageError, did_you_mean
 from tianji.importing import import_users
 from tianji.observe.callbacks.interface import METHODS, RunCallback
+from tianji.wording import kind_of
 
 BUILT_IN = {"wandb": "wandb:WandbTracker", "mlflow": "mlflow:MlflowTracker"}
 """The place of each tracker, below this folder."""
@@ -54,7 +55,7 @@ def _checked(found: Any, name: str) -> RunCallback:
     """Return the object; a class is called without arguments."""
     if not any(callable(getattr(found, method, None)) for method in METHODS):
         raise UsageError(
-            f"Callback '{name}' is a {type(found).__name__} without any of the methods "
+            f"Callback '{name}' is {kind_of(found)} without any of the methods "
             f"{', '.join(METHODS)}. Give a class or an object that has one; tianji.Callback is a "
             "base class with all of them."
         )
