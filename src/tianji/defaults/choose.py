@@ -25,6 +25,7 @@ from tianji.defaults.rules import ALGORITHMS, Suggestion, suggest
 from tianji.errors import UsageError
 
 if TYPE_CHECKING:
+    from tianji.defaults.facts import Facts
     from tianji.envs.build import EnvSources
 
 
@@ -65,7 +66,18 @@ def resolve(
     reasons = _reasons(suggestion, resolved.config)
     if named is None and not is_open:
         reasons = (f"Algorithm {learns}: it has all the settings that you gave.", *reasons)
-    return replace(resolved, reasons=reasons)
+    return replace(resolved, notes=(*resolved.notes, *_warnings(facts)), reasons=reasons)
+
+
+def _warnings(facts: Facts) -> tuple[str, ...]:
+    """Return what the person should know of the environment before the run."""
+    if not facts.step_failure:
+        return ()
+    return (
+        f"The environment failed within the first steps, which were random: {facts.step_failure}. "
+        "A run replaces an environment that fails, and stops if that happens again and again: "
+        "`tianji doctor` helps to find the cause.",
+    )
 
 
 def _reasons(suggestion: Suggestion, config: RunConfig) -> tuple[str, ...]:

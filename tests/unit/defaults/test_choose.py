@@ -40,6 +40,14 @@ def test_an_environment_alone_gets_an_algorithm_and_a_reason():
     assert [reason.split(":")[0] for reason in resolved.reasons] == ["Algorithm ppo"]
 
 
+@pytest.mark.parametrize("at_step", [1, 100])
+def test_an_environment_that_raises_while_it_is_tried_out_is_told_before_the_run(at_step):
+    found = resolve(f"--env tianji.envs.worlds:Flaky --env-kwargs.at_step {at_step}")
+    (note,) = found.notes
+    assert note.startswith("The environment failed within the first steps, which were random: ")
+    assert "RuntimeError: " in note and "`tianji doctor`" in note
+
+
 def test_an_environment_that_is_a_callable_is_tried_out_itself():
     resolved = resolve("--env mine:Costly", Costly)
     assert resolved.config.algorithm.noise_color == 1.0
