@@ -45,6 +45,7 @@ def facts_of(probe: Probe) -> Facts:
         step_s=probe.step_s,
         rewards=probe.rewards,
         step_failure=probe.step_failure,
+        has_masks=probe.spaces.mask is not None,
     )
 
 
