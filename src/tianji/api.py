@@ -59,9 +59,11 @@ def train(
     from tianji.config.values import from_mapping
     from tianji.defaults.choose import resolve
     from tianji.errors import UsageError, WorkerLost
+    from tianji.importing import refuse_runs
     from tianji.run import train_config
     from tianji.trained.policy import load_policy
 
+    refuse_runs("tianji.train()")
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence | None):
         raise UsageError(
             f"callbacks is {callbacks!r}, and must be a list of callbacks: "
@@ -93,8 +95,10 @@ def compare(preset: str, *, styles: Sequence[str], seeds: int = 5, **values: Any
     from tianji.comparison.styles import style_contest
     from tianji.config.values import from_mapping
     from tianji.errors import UsageError
+    from tianji.importing import refuse_runs
     from tianji.seeds.screen import make_screen
 
+    refuse_runs("tianji.compare()")
     if isinstance(styles, str):
         raise UsageError(f"styles is {styles!r}: name the styles in a list: {styles.split(',')!r}.")
     given = "".join(f", {name}={value!r}" for name, value in values.items())

@@ -27,6 +27,26 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def kind_of(value: object) -> str:
+    """Return the name of a value's type with its article.
+
+    >>> kind_of(3), kind_of({})
+    ('an int', 'a dict')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
+def sentence(text: str) -> str:
+    """Return a text that ends like a sentence, so that another one can follow.
+
+    >>> sentence("No module named 'mujoco'"), sentence("Are you sure?")
+    ("No module named 'mujoco'.", 'Are you sure?')
+    """
+    text = text.rstrip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def _three_digits(number: float) -> str:
     digits = 2 if abs(number) < 9.995 else 1 if abs(number) < 99.95 else 0
     return f"{number:.{digits}f}"

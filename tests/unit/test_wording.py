@@ -1,6 +1,16 @@
 """Numbers and lists as people read them."""
 
-from tianji.wording import listed, to_ago, to_count, to_duration, to_percent, to_seconds, to_value
+from tianji.wording import (
+    kind_of,
+    listed,
+    sentence,
+    to_ago,
+    to_count,
+    to_duration,
+    to_percent,
+    to_seconds,
+    to_value,
+)
 
 
 def test_numbers_are_short():
@@ -14,6 +24,18 @@ def test_numbers_are_short():
     assert [to_duration(s) for s in (3.2, 72, 7260)] == ["0:03", "1:12", "2:01:00"]
     assert [to_seconds(s) for s in (None, 4.44, 234.5)] == ["-", "4.4 s", "234 s"]
     assert [to_percent(s) for s in (None, 0.654)] == ["-", "65 %"]
+
+
+def test_the_kind_of_a_value_has_its_article():
+    assert [kind_of(value) for value in (3, [], object(), None)] == [
+        "an int", "a list", "an object", "a NoneType"
+    ]  # fmt: skip
+
+
+def test_a_text_that_another_sentence_follows_ends_with_one_full_stop():
+    assert [sentence(text) for text in ("It fails", "It fails.", "Does it fail?\n")] == [
+        "It fails.", "It fails.", "Does it fail?"
+    ]  # fmt: skip
 
 
 def test_what_is_not_finite_is_no_value():

@@ -8,6 +8,8 @@ from typing import Any
 
 from tianji.algorithms.interface import Algorithm
 from tianji.errors import UsageError, did_you_mean
+from tianji.importing import import_users
+from tianji.wording import kind_of
 
 BUILT_IN = {
     "ppo": "ppo.spec:ALGORITHM",
@@ -33,14 +35,17 @@ def load_algorithm(name: str) -> Algorithm:
             f"Unknown algorithm '{name}'. Known: {', '.join(BUILT_IN)}, or 'module:attribute' of "
             f"an Algorithm record of your own.{did_you_mean(name, BUILT_IN)}"
         )
-    place = f"tianji.algorithms.{BUILT_IN[name]}" if name in BUILT_IN else name
-    module_name, _, attribute = place.partition(":")
+    module_name, _, attribute = BUILT_IN.get(name, name).partition(":")
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
+        if name in BUILT_IN:
+            module = importlib.import_module(f"tianji.algorithms.{module_name}")
+        else:
+            module = import_users(module_name, to_find="an algorithm")
+        found = getattr(module, attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"Cannot load algorithm '{name}': {error}") from error
     if not isinstance(found, Algorithm):
-        raise UsageError(f"'{name}' is a {type(found).__name__}, not an Algorithm record.")
+        raise UsageError(f"'{name}' is {kind_of(found)}, not an Algorithm record.")
     return found
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tianji.checkpoint.tensors import RESERVED, Leaf, TensorReader, is_tensor, to_leaf
 from tianji.errors import CheckpointError
+from tianji.wording import kind_of
 
 KIND = "$"
 
@@ -41,7 +42,7 @@ def _encode(value: Any, name: str, leaves: dict[str, Leaf]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise CheckpointError(
-        f"State '{name}' is a {type(value).__name__}, which a checkpoint cannot store. Use "
+        f"State '{name}' is {kind_of(value)}, which a checkpoint cannot store. Use "
         "numbers, text, None, bytes, numpy arrays, torch tensors, and dicts, lists or tuples of "
         "them."
     )

@@ -18,6 +18,7 @@ from tianji.config.schema import (
     fill,
     load_algorithm_config,
 )
+from tianji.wording import kind_of
 
 Combine: TypeAlias = Literal["gradients", "average", "gossip"]
 SEED_LIMIT = 2**63
@@ -349,7 +350,7 @@ def _plain(value: Any, key: str) -> Any:
     if isinstance(value, dict):
         return {str(name): _plain(entry, key) for name, entry in value.items()}
     raise ValueError(
-        f"{key} is a {type(value).__name__}; numbers, text, true, false, none, and lists and "
+        f"{key} is {kind_of(value)}; numbers, text, true, false, none, and lists and "
         "mappings of them can be saved with the run. Build the rest in a `module:factory`."
     )
 

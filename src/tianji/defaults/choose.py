@@ -25,7 +25,12 @@ from tianji.defaults.rules import ALGORITHMS, Suggestion, suggest
 from tianji.errors import UsageError
 
 if TYPE_CHECKING:
+    from tianji.defaults.facts import Facts
     from tianji.envs.build import EnvSources
+
+
+REFUSALS = ("AssertionError", "ValueError")
+"""What environments raise for illegal actions."""
 
 
 def make_config(preset: str | None = None, **values: Any) -> RunConfig:
@@ -65,7 +70,29 @@ def resolve(
     reasons = _reasons(suggestion, resolved.config)
     if named is None and not is_open:
         reasons = (f"Algorithm {learns}: it has all the settings that you gave.", *reasons)
-    return replace(resolved, reasons=reasons)
+    return replace(resolved, notes=(*resolved.notes, *_warnings(facts)), reasons=reasons)
+
+
+def _warnings(facts: Facts) -> tuple[str, ...]:
+    """Return what the person should know of the environment before the run."""
+    if not facts.step_failure:
+        return ()
+    return (
+        f"The environment failed within the first steps, which were random: {facts.step_failure}. "
+        "A run replaces an environment that fails, and stops if that happens again and again: "
+        f"`tianji doctor` helps to find the cause.{_about_masks(facts)}",
+    )
+
+
+def _about_masks(facts: Facts) -> str:
+    """Return a sentence on illegal actions, where they may be why a step failed."""
+    may_refuse = facts.actions == "choices" and not facts.has_masks
+    if not may_refuse or not facts.step_failure.startswith(REFUSALS):
+        return ""
+    return (
+        " If not all actions are legal, give info['action_mask'] in reset() too, not only in "
+        "step()."
+    )
 
 
 def _reasons(suggestion: Suggestion, config: RunConfig) -> tuple[str, ...]:

@@ -29,6 +29,10 @@ class Facts:
     """Mean seconds of one step of one environment or agent; None if unknown."""
     rewards: RewardLook | None
     """What random actions have shown of the rewards; None if unknown."""
+    step_failure: str = ""
+    """What a step of the trial raised; "" if none did."""
+    has_masks: bool = False
+    """It says which actions are legal."""
 
     @property
     def are_rewards_silent(self) -> bool:

@@ -44,6 +44,8 @@ def facts_of(probe: Probe) -> Facts:
         num_agents=probe.num_agents,
         step_s=probe.step_s,
         rewards=probe.rewards,
+        step_failure=probe.step_failure,
+        has_masks=probe.spaces.mask is not None,
     )
 
 

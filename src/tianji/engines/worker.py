@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tianji.channels.reports import ReportPipe
 from tianji.display.stream import unfailing
 from tianji.errors import ReduceBroken
+from tianji.importing import no_runs_while
 from tianji.reports import Event
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def read_run(run: bytes) -> tuple[RunSpec, Program | None]:
     facts = json.loads(line)
     config = RunConfig.model_validate(facts["config"])
     plan = RunPlan.model_validate(facts["plan"])
-    spaces, env, program = pickle.loads(pickled)
+    with no_runs_while("importing the environment's module in a process of another run"):
+        spaces, env, program = pickle.loads(pickled)
     spec = RunSpec(
         config,
         plan,

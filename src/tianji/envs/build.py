@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import resource
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import NO_MASK, Spaces, World
 from tianji.envs.making import make_world
 from tianji.envs.masks import AUTO_MASK, find_mask
-from tianji.envs.mending import OnFailure
+from tianji.envs.mending import OnFailure, in_words
 from tianji.envs.parallel import ParallelWorld
 from tianji.envs.rewards import RewardLook, look_at_rewards
 from tianji.envs.single import SingleWorld
@@ -25,8 +25,8 @@ from tianji.envs.spaces import ACTION_MASK
 from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions, step_in_place
 from tianji.envs.vector import autoreset_mode
-from tianji.errors import TianjiError, UsageError
-from tianji.types import Array, Field, Unroll
+from tianji.errors import EnvironmentFailed, TianjiError, UsageError
+from tianji.types import Array, Field
 
 EnvSource = str | Callable[..., Any]
 """A Gymnasium id, `module:Id-v0`, `envpool:Task-v5`, `pettingzoo:module`, `module:factory`, or a
@@ -77,6 +77,8 @@ class Probe:
     """Environments, as a run counts them, that step as one: each of its agents counts."""
     rewards: RewardLook | None = None
     """What random actions have shown of the rewards; None if nobody asked or a step failed."""
+    step_failure: str = ""
+    """What the first step that failed raised, on one line; "" if none did."""
 
     @property
     def step_s(self) -> float | None:
@@ -122,12 +124,20 @@ def probe(
     world, rows = _reset_one(maker, action_mask)
     with usage_errors(maker.name), closing(world):
         offers_state = world.get_state() is not None
-        _check_first_step(world, rows)
+        trial = _Trial()
+        with trial.may_fail(TianjiError):  # the world checks the values of the first step
+            step_in_place(world, random_actions(world, 1)[0], rows)
         if action_mask == AUTO_MASK and world.spaces.mask is None:
             _check_no_mask(world, maker.name)
         env_bytes = max(0, _resident_bytes() - before)
-        times = look_at_steps(world, rows) if timed else None
-        rewards = look_at_rewards(world, rows) if looks_at_rewards else None
+        times: StepTimes | None = None
+        rewards: RewardLook | None = None
+        if timed:
+            with trial.may_fail(EnvironmentFailed):
+                times = look_at_steps(world, rows)
+        if looks_at_rewards:
+            with trial.may_fail():
+                rewards = look_at_rewards(world, rows)
         more = _look_at_more(maker, times, env_bytes, world.spaces.masked_by)
     num_agents = world.num_envs if maker.has_agents else 1
     return Probe(
@@ -146,6 +156,7 @@ def probe(
         has_threads=maker.has_threads,
         num_agents=num_agents,
         rewards=rewards,
+        step_failure=trial.failure,
     )
 
 
@@ -240,21 +251,26 @@ def probe_all(
         first,
         keeps_final=any(one.keeps_final for one in found.values()),
         remarks=tuple(dict.fromkeys(remarks)),
+        step_failure=next((one.step_failure for one in found.values() if one.step_failure), ""),
         num_agents=math.lcm(*(one.num_agents for one in found.values())),
     )
 
 
-def _check_first_step(world: World, rows: Unroll) -> None:
-    """Let the world check the values of the first step.
+class _Trial:
+    """Steps that may fail: an environment that does so now and then can still be trained on."""
 
-    An environment that fails now and then can still be trained on; the run reports it.
-    """
-    try:
-        step_in_place(world, random_actions(world, 1)[0], rows)
-    except TianjiError:
-        raise
-    except Exception:  # noqa: BLE001 - users' code may raise anything
-        return
+    failure = ""
+    """What the first of them raised, on one line; "" if none did."""
+
+    @contextmanager
+    def may_fail(self, *unless: type[TianjiError]) -> Iterator[None]:
+        """Keep what the block raises. unless: errors that are passed on."""
+        try:
+            yield
+        except unless:
+            raise
+        except Exception as error:  # noqa: BLE001 - users' code may raise anything
+            self.failure = self.failure or " ".join(in_words(error).split())
 
 
 def _check_no_mask(world: World, name: str) -> None:

@@ -16,9 +16,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import os
 import platform
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +28,10 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from tianji.envs.suggestions import advice_on_module, is_path, maker_names, module_at
 from tianji.errors import TianjiError, UsageError, did_you_mean
+from tianji.importing import import_users
+from tianji.wording import kind_of, sentence
 
 Factory: TypeAlias = Callable[..., Any]
 
@@ -129,18 +130,17 @@ def usage_errors(name: str, extra: str | None = None) -> Iterator[None]:
         cause = _first_cause(error)
         missing = isinstance(cause, ImportError | gym.error.DependencyNotInstalled)
         advice = _how_to_install(extra, cause) if missing else ""
-        raise UsageError(
-            f"Environment '{name}' does not work: {type(cause).__name__}: {cause}{advice}"
-        ) from error
+        text = f"Environment '{name}' does not work: {type(cause).__name__}: {cause}"
+        raise UsageError(f"{sentence(text)} {advice}" if advice else text) from error
 
 
 def _how_to_install(extra: str | None, cause: BaseException) -> str:
     package = PACKAGES.get(getattr(cause, "name", None) or "")
     if package is not None:
-        return f" Install it with: pip install {package}"
+        return f"Install it with: pip install {package}"
     if extra is None:
         return ""
-    advice = f" Install it with: pip install 'tianji[{extra}]'"
+    advice = f"Install it with: pip install 'tianji[{extra}]'"
     if extra == ENVPOOL:
         mine = ".".join(platform.python_version_tuple()[:2])
         advice += (
@@ -158,7 +158,7 @@ def _first_cause(error: BaseException) -> BaseException:
 
 def _from_factory(factory: Factory, name: str, kwargs: dict[str, Any]) -> Maker:
     if not callable(factory):
-        raise UsageError(f"Environment '{name}' is a {type(factory).__name__}, not a function.")
+        raise UsageError(f"Environment '{name}' is {kind_of(factory)}, not a function.")
     with usage_errors(name):
         parameters = inspect.signature(factory).parameters
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -267,6 +267,8 @@ def _find_spec(env_id: str) -> EnvSpec:
         with usage_errors(env_id, "atari"):
             importlib.import_module("ale_py")  # registers its environments
         spec = _registered(env_id)
+    if spec is None and (advice := advice_on_module(env_id)):
+        raise UsageError(advice)
     if spec is None:
         raise UsageError(
             f"Unknown environment '{env_id}'.{did_you_mean(env_id, gym.registry, 3)} Use the id of "
@@ -280,17 +282,30 @@ def _find_factory(module: ModuleType, name: str, env: str) -> Factory:
     try:
         factory: Factory = getattr(module, name)
     except AttributeError as error:
+        if module.__name__ == "__main__":
+            raise UsageError(_how_to_name(env, name)) from error
         raise UsageError(
             f"Environment '{env}': module '{module.__name__}' neither registers an environment "
             f"'{name}' nor has a function or class of that name."
-            f"{did_you_mean(name, [*vars(module), *gym.registry], 3)}"
+            f"{did_you_mean(name, [*maker_names(module), *gym.registry], 3)}"
         ) from error
     return factory
 
 
+def _how_to_name(env: str, name: str) -> str:
+    """Return what to do about an environment of a script, which only that script can name."""
+    maker = name if name.isidentifier() else "MAKER"
+    return (
+        f"Environment '{env}' was defined in the script that trained, and cannot be found from "
+        f"here. In Python, pass it: tianji.load(RUN, env={maker}), or tianji.run.resume_run("
+        f"RUN_DIR, {{}}, env={maker}). For the commands, move it into a module, such as chase.py, "
+        f"and train with --env chase:{maker}."
+    )
+
+
 def _import(module_name: str, env: str, extra: str | None = None) -> ModuleType:
-    """Import a module; those in the current folder count too, as they do for `python -m`."""
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.append(os.getcwd())
+    if is_path(module_name):
+        right = env.replace(module_name, module_at(module_name))
+        raise UsageError(f"Environment '{env}' names a file. Name its module: '{right}'.")
     with usage_errors(env, extra):
-        return importlib.import_module(module_name)
+        return import_users(module_name, to_find="its environment")

@@ -19,6 +19,7 @@ from tianji.envs.pool import make_pool
 from tianji.envs.single import SingleWorld
 from tianji.envs.vector import adapt_vector
 from tianji.errors import UsageError
+from tianji.wording import kind_of
 
 
 def make_world(
@@ -57,7 +58,7 @@ def _make_vector(maker: Maker, num_envs: int) -> VectorEnv[Any, Any, Any]:
     env = maker.make(num_envs=num_envs)
     if not isinstance(env, VectorEnv):
         raise UsageError(
-            f"Environment '{maker.name}' takes num_envs but makes a {type(env).__name__}: it must "
+            f"Environment '{maker.name}' takes num_envs but makes {kind_of(env)}: it must "
             "make a gymnasium.vector.VectorEnv, or take no parameter of that name."
         )
     if env.num_envs != num_envs:
@@ -84,7 +85,5 @@ def _make_single(maker: Maker, action_mask: str) -> gym.Env[Any, Any]:
             "`num_envs` and make that many."
         )
     if not isinstance(env, gym.Env):
-        raise UsageError(
-            f"Environment '{maker.name}' makes a {type(env).__name__}, not a gymnasium.Env."
-        )
+        raise UsageError(f"Environment '{maker.name}' makes {kind_of(env)}, not a gymnasium.Env.")
     return env if action_mask == NO_MASK else MaskedEnv(env, action_mask, maker.name)

@@ -25,6 +25,7 @@ from tianji.envs.interface import INFO_MASK, NO_MASK, Spaces
 from tianji.envs.spaces import ACTION_MASK, SEEN, Masked, choice_sizes
 from tianji.errors import TianjiError, UsageError
 from tianji.types import OBS, Array, Unroll, leaf_name
+from tianji.wording import kind_of
 
 AUTO_MASK = "auto"
 FINAL_OBS, FINAL_INFO = "final_obs", "final_info"
@@ -84,7 +85,7 @@ def read_mask(value: Any, size: int) -> tuple[Array, str]:
     except ValueError:  # lists of different lengths
         mask = np.empty((), object)
     if mask.dtype.kind not in "buif":
-        return mask, f"a {type(value).__name__} that is no array of numbers"
+        return mask, f"{kind_of(value)} that is no array of numbers"
     is_legal: Array = mask != 0
     if mask.dtype.kind == "f" and (mask[is_legal] != 1).any():
         return mask, f"{mask.tolist()!s:.80}, which is not made of 0 and 1"

@@ -23,6 +23,7 @@ from tianji.envs.single import env_seeds
 from tianji.envs.spaces import ObservationWriter, make_action_cast, observation_fields
 from tianji.errors import EnvironmentFailed, UsageError
 from tianji.types import Array, Unroll
+from tianji.wording import kind_of
 
 PARTS = ("possible_agents", "reset", "step", "observation_space", "action_space")
 MOST_EMPTY_RESETS = 10
@@ -34,7 +35,7 @@ def check_parallel(env: Any, name: str) -> None:
     missing = [part for part in PARTS if not hasattr(env, part)]
     if missing:
         raise UsageError(
-            f"Environment '{name}' makes a {type(env).__name__}, which is no parallel environment "
+            f"Environment '{name}' makes {kind_of(env)}, which is no parallel environment "
             f"of PettingZoo: it has no {', '.join(missing)}."
         )
     agents = list(env.possible_agents)

@@ -21,6 +21,7 @@ import numpy as np
 from tianji.envs.spaces import Leaf, follow, observation_leaves, observation_paths
 from tianji.errors import UsageError
 from tianji.types import Array
+from tianji.wording import kind_of
 
 STORE_ERRORS = (ValueError, TypeError, LookupError, RuntimeError)
 """Exceptions of storing a value that does not fit; a tensor with a gradient raises RuntimeError."""
@@ -116,7 +117,7 @@ class ReturnCheck:
                 f"its observation space says shape {expected}, dtype {space_dtype}. {advice}",
             )
         if _is_converted(value, array, space_dtype):
-            found = f"dtype {array.dtype}" if _is_numpy(value) else f"a {type(value).__name__}"
+            found = f"dtype {array.dtype}" if _is_numpy(value) else kind_of(value)
             self._remarks[leaf.key] = (
                 f"Environment '{self._name}': {name} is {found} where the space says dtype "
                 f"{space_dtype}. It is converted in every step; to avoid that, return "
@@ -250,5 +251,5 @@ def _described(value: Any) -> str:
         return f"{len(value)} values"
     if array.dtype.kind not in _RANKS or array.shape == ():
         return f"{value!r:.80} ({type(value).__name__})"
-    kind = "an array" if _is_numpy(value) else f"a {type(value).__name__}"
+    kind = "an array" if _is_numpy(value) else kind_of(value)
     return f"{kind} of shape {array.shape}, dtype {array.dtype}"

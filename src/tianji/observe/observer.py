@@ -18,6 +18,7 @@ from tianji.observe.callbacks.interface import RunHandle
 from tianji.observe.callbacks.load import NamedCallback
 from tianji.observe.run_clock import RunClock
 from tianji.observe.run_log import LOST_FILE, RunLog, last_metrics
+from tianji.observe.tracebacks import says_more
 from tianji.observe.watch import Seen, Watch
 from tianji.records import (
     NO_METRICS,
@@ -192,7 +193,7 @@ class RunObserver:
     ) -> None:
         whole = f"{text}\n{traceback}" if traceback else text
         self._log.event(kind, role, whole)
-        if traceback and kind not in self._shown_tracebacks:
+        if traceback and kind not in self._shown_tracebacks and says_more(traceback):
             self._shown_tracebacks.add(kind)  # the first one is the cause; others often follow
             text = whole
         self._screen.event(f"{role}: {text}", level)

@@ -28,6 +28,7 @@ from tianji.evaluator.play import (
 )
 from tianji.trained.policy import LoadedPolicy, load_policy
 from tianji.types import Array
+from tianji.wording import sentence
 
 MAX_ENVS = 16
 
@@ -146,7 +147,9 @@ def film_episode(act: Act, world: World, seed: int, path: Path, cut_after_steps:
             video.send(np.ascontiguousarray(frame))
         video.close()
     except gym.error.DependencyNotInstalled as error:
-        raise UsageError(f"The environment cannot be drawn: {error} {INSTALL}") from error
+        raise UsageError(
+            f"The environment cannot be drawn: {sentence(str(error))} {INSTALL}"
+        ) from error
     finally:
         world.close()
 
@@ -158,7 +161,8 @@ def _build_visible(build: Callable[..., World], env_kwargs: Mapping[str, Any]) -
         world: World = build({**env_kwargs, "render_mode": "rgb_array"}, 1)
     except UsageError as error:
         raise UsageError(
-            f"{error} To be filmed, an environment must take render_mode='rgb_array'."
+            f"{sentence(str(error))} To be filmed, an environment must take "
+            "render_mode='rgb_array'."
         ) from error
     return world
 

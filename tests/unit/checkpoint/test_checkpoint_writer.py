@@ -122,7 +122,7 @@ def test_a_state_that_cannot_be_kept_is_reported_and_training_goes_on(a_writer, 
     a_writer.submit(Snapshot(1, {}, {"env": object()}))
     a_writer.close()
     assert events[0][0] == "checkpoint_failed"
-    assert "State 'env' is a object" in events[0][1]
+    assert "State 'env' is an object" in events[0][1]
 
 
 def test_nothing_is_taken_after_close(a_writer):

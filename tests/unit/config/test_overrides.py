@@ -183,7 +183,7 @@ def test_nested_environment_keywords_stay_as_they_are() -> None:
 
 
 def test_objects_are_refused_as_environment_keywords() -> None:
-    with pytest.raises(UsageError, match="env_kwargs: goal is a object; numbers, text"):
+    with pytest.raises(UsageError, match="env_kwargs: goal is an object; numbers, text"):
         make_config(None, env_kwargs={"goal": object()})
 
 

@@ -7,7 +7,7 @@ import pytest
 from tianji.config import overrides
 from tianji.config.overrides import preset_and_assignments
 from tianji.defaults import choose, look
-from tianji.envs.worlds import Continuous
+from tianji.envs.worlds import Continuous, Counting
 from tianji.errors import UsageError
 
 EXITS = "--env pettingzoo:tianji.envs.exits --env-kwargs.num-agents 3"
@@ -38,6 +38,29 @@ def test_an_environment_alone_gets_an_algorithm_and_a_reason():
     assert resolved.config.algorithm.name == "ppo"
     assert resolved.config.algorithm.noise_color == 0.0
     assert [reason.split(":")[0] for reason in resolved.reasons] == ["Algorithm ppo"]
+
+
+@pytest.mark.parametrize("at_step", [1, 100])
+def test_an_environment_that_raises_while_it_is_tried_out_is_told_before_the_run(at_step):
+    found = resolve(f"--env tianji.envs.worlds:Flaky --env-kwargs.at_step {at_step}")
+    (note,) = found.notes
+    assert note.startswith("The environment failed within the first steps, which were random: ")
+    assert "RuntimeError: " in note and "`tianji doctor`" in note
+
+
+class LateMask(Counting):
+    """Only action 2 is legal, which it says from the first step on, but not in reset()."""
+
+    def step(self, action):
+        assert action == 2, action
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated, truncated, info | {"action_mask": [0, 0, 1]}
+
+
+def test_an_environment_that_refuses_actions_without_a_mask_in_reset_gets_a_hint():
+    (note,) = resolve("--env mine", LateMask).notes
+    assert "AssertionError: " in note
+    assert note.endswith("give info['action_mask'] in reset() too, not only in step().")
 
 
 def test_an_environment_that_is_a_callable_is_tried_out_itself():

@@ -202,8 +202,9 @@ def test_a_probe_says_when_the_autoreset_mode_is_a_guess():
         ("tianji.envs.worlds:Countin", {}, "nor has a function or class of that name"),
         ("tianji.envs.worlds:Countin", {}, "Did you mean 'Counting'"),
         ("math:pi", {}, "is a float, not a function"),
+        ("tianji.envs.build:MORE_ENVS", {}, "is an int, not a function"),
         ("tianji.envs.worlds:Counting", {"size": 3}, "unexpected keyword argument 'size'"),
-        (lambda: 3, {}, "makes a int, not a gymnasium.Env"),
+        (lambda: 3, {}, "makes an int, not a gymnasium.Env"),
         (lambda num_envs: Counting(), {}, "must make a gymnasium.vector.VectorEnv"),
         (lambda num_envs: SyncVectorEnv([Counting] * 2), {}, "asked for 1 environments and made 2"),
         (lambda: SyncVectorEnv([Counting]), {}, "must take a parameter `num_envs`"),
@@ -213,6 +214,69 @@ def test_what_cannot_be_made_is_explained_before_anything_starts(env, kwargs, wo
     with pytest.raises(UsageError) as raised:
         probe(env, kwargs)
     assert words in str(raised.value)
+
+
+def test_an_environment_of_a_script_that_has_ended_is_answered_with_the_ways_out():
+    with pytest.raises(UsageError) as raised:
+        probe("__main__:Chase", {})
+    assert str(raised.value) == (
+        "Environment '__main__:Chase' was defined in the script that trained, and cannot be found "
+        "from here. In Python, pass it: tianji.load(RUN, env=Chase), or tianji.run.resume_run("
+        "RUN_DIR, {}, env=Chase). For the commands, move it into a module, such as chase.py, and "
+        "train with --env chase:Chase."
+    )
+
+
+def test_a_nameless_environment_of_a_script_is_answered_too():
+    with pytest.raises(UsageError, match=r"load\(RUN, env=MAKER\).* --env chase:MAKER"):
+        probe("__main__:run.<locals>.<lambda>#2", {})
+
+
+MIXED = """
+    import gymnasium as gym
+    import numpy as np
+    from tianji.envs.worlds import Counting
+
+    class Base(gym.Env):
+        pass
+
+    def notenv():
+        return 3
+"""
+
+
+def test_only_names_that_may_make_environments_are_suggested(write_module):
+    write_module("weird", MIXED)
+    with pytest.raises(UsageError) as raised:
+        probe("weird:Nope", {})
+    assert "'np'" not in str(raised.value)
+    for wrong, right in (("Bass", "Base"), ("notenw", "notenv"), ("Countin", "Counting")):
+        with pytest.raises(UsageError, match=f"Did you mean '{right}'"):
+            probe(f"weird:{wrong}", {})
+
+
+@pytest.mark.parametrize("named", ["./weird.py:Base", "weird.py:Base"])
+def test_a_file_in_place_of_a_module_is_answered_with_the_module(named, write_module):
+    write_module("weird", MIXED)
+    with pytest.raises(UsageError, match=r"names a file\. Name its module: 'weird:Base'"):
+        probe(named, {})
+
+
+@pytest.mark.parametrize("named", ["weird", "weird.py", "./weird.py"])
+def test_a_module_without_a_name_in_it_is_answered_with_its_environments(named, write_module):
+    write_module("weird", MIXED)
+    with pytest.raises(UsageError) as raised:
+        probe(named, {})
+    assert str(raised.value) == (
+        f"'{named}' is a module: write 'weird:NAME', with the name of a class or function in it "
+        "that makes an environment. It has weird:Counting and weird:Base."
+    )
+
+
+def test_a_module_that_cannot_be_imported_is_answered_without_its_environments(write_module):
+    write_module("weird", "raise ValueError('no display')")
+    with pytest.raises(UsageError, match=r"write 'weird:NAME', .* makes an environment\.$"):
+        probe("weird", {})
 
 
 def test_the_first_cause_of_a_factorys_error_is_named():
@@ -274,4 +338,4 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it(
         monkeypatch.delitem(gym.registry, env_id)
     with pytest.raises(UsageError) as raised:
         probe(env, {})
-    assert f"pip install 'tianji[{extra}]'" in str(raised.value)
+    assert f". Install it with: pip install 'tianji[{extra}]'" in str(raised.value)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.fakes.roles import ONE_ACTOR, TWO_ACTORS
+from tianji import errors
 from tianji.channels.gauges import Gauge, Gauges
 from tianji.config.run import RunConfig
 from tianji.observe import observer as module
@@ -169,6 +170,13 @@ def test_only_the_first_traceback_is_shown_and_all_are_logged(rig):
     assert shown == ["actor-0: error 1\nTraceback 1", "actor-0: error 2"]
     logged = [line["text"] for line in rig.events()]
     assert logged == ["error 1\nTraceback 1", "error 2\nTraceback 2"]
+
+
+def test_frames_of_tianji_alone_are_logged_and_not_shown(rig):
+    whole = f'Traceback:\n  File "{errors.__file__}", line 1\ntianji.errors.UsageError: no mask'
+    rig.report("error", text="no mask", traceback=whole)
+    assert rig.screen.events == [("actor-0: no mask", "error")]
+    assert rig.events()[0]["text"] == f"no mask\n{whole}"
 
 
 def test_an_environment_that_was_replaced_hides_no_later_error(rig):

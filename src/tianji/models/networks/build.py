@@ -16,7 +16,6 @@ policy(obs) -> [B, A], which actors call so as not to compute values.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,13 +25,15 @@ from torch import Tensor, nn
 from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.envs.spaces import Leaf, observation_leaves
-from tianji.errors import UsageError
+from tianji.errors import TianjiError, UsageError
+from tianji.importing import import_users
 from tianji.models.networks.encoder import Encoder
 from tianji.models.networks.memory import MEMORIES
 from tianji.models.networks.precision import Precise, in_precision
 from tianji.models.networks.recurrent import RecurrentNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.sizes import hidden_widths, memory_size
+from tianji.wording import kind_of
 
 PROBE_ROWS = 3
 
@@ -103,13 +104,15 @@ def build_user_net(name: str, spaces: Spaces, widths: Sequence[int]) -> UserNet:
     if not colon:
         raise UsageError(f"model.factory is '{name}'; it must be 'module:name' of a function.")
     try:
-        factory = getattr(importlib.import_module(module_name), attribute)
+        factory = getattr(import_users(module_name, to_find="a network"), attribute)
         module = factory(spaces.seen, spaces.action)
+    except TianjiError:
+        raise
     except Exception as error:  # the user's code may raise anything
         raise UsageError(f"model.factory '{name}': {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
         raise UsageError(
-            f"model.factory '{name}' returned a {type(module).__name__}, not a torch.nn.Module."
+            f"model.factory '{name}' returned {kind_of(module)}, not a torch.nn.Module."
         )
     leaves = observation_leaves(spaces.seen)
     net = UserNet(module, leaves, widths)

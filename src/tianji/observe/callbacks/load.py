@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from tianji.errors import TianjiError, UsageError, did_you_mean
+from tianji.importing import import_users
 from tianji.observe.callbacks.interface import METHODS, Callback, RunCallback
+from tianji.wording import kind_of
 
 BUILT_IN = {"wandb": "wandb:WandbTracker", "mlflow": "mlflow:MlflowTracker"}
 """The place of each tracker, below this folder."""
@@ -46,10 +45,8 @@ def _find(name: str) -> Any:
         )
     place = f"tianji.observe.callbacks.{BUILT_IN[name]}" if name in BUILT_IN else name
     module_name, _, attribute = place.partition(":")
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.append(os.getcwd())
     try:
-        return getattr(importlib.import_module(module_name), attribute)
+        return getattr(import_users(module_name, to_find="a callback"), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"Cannot load callback '{name}': {error}.") from error
 
@@ -58,7 +55,7 @@ def _checked(found: Any, name: str) -> RunCallback:
     """Return the object; a class is called without arguments."""
     if not any(callable(getattr(found, method, None)) for method in METHODS):
         raise UsageError(
-            f"Callback '{name}' is a {type(found).__name__} without any of the methods "
+            f"Callback '{name}' is {kind_of(found)} without any of the methods "
             f"{', '.join(METHODS)}. Give a class or an object that has one; tianji.Callback is a "
             "base class with all of them."
         )

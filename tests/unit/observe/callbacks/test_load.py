@@ -64,7 +64,7 @@ def test_objects_and_classes_of_python_are_taken_as_they_are():
         ("wanbd", r"Unknown callback 'wanbd'. Did you mean 'wandb'\?.*Known: wandb, mlflow"),
         ("no_such_module:It", "Cannot load callback .*No module named 'no_such_module'"),
         ("my_callbacks:Yours", "Cannot load callback .*has no attribute 'Yours'"),
-        ("my_callbacks:number", "is a int without any of the methods on_version, on_episode"),
+        ("my_callbacks:number", "is an int without any of the methods on_version, on_episode"),
         ("my_callbacks:Needy", "cannot be made without arguments: TypeError.*'key'"),
     ],
 )
