@@ -215,7 +215,8 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_first_cause(tmp
     assert cause.startswith("actor-0: EnvironmentFailed")
     assert "RuntimeError: this world fails in step 5" in cause
     assert "supervise.max_restarts" in cause
-    first_error = next(line for line in err.splitlines() if "rror" in line)
+    assert "failed within the first steps" in " ".join(err.split()), "before the run"
+    first_error = next(line for line in err.splitlines() if "EnvironmentFailed" in line)
     assert "actor-0" in first_error
 
 

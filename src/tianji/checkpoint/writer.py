@@ -21,6 +21,7 @@ from tianji.checkpoint.load import list_checkpoints
 from tianji.checkpoint.save import needed_bytes, rotate, write_checkpoint
 from tianji.checkpoint.schema import Snapshot, folder_name
 from tianji.errors import CheckpointError
+from tianji.wording import sentence
 
 WriterEvent: TypeAlias = Literal["checkpoint_written", "checkpoint_failed"]
 OnEvent: TypeAlias = Callable[[WriterEvent, str, Snapshot], None]
@@ -118,7 +119,8 @@ def _in_words(run_dir: Path, snapshot: Snapshot, error: Exception) -> str:
     kept = f"the newest on disk is {older[-1].name}" if older else "none is on disk yet"
     end = f"Training continues; {kept}."
     if not (isinstance(error, OSError) and error.errno in _FULL):
-        return f"{start}: {error or type(error).__name__}. {end}"
+        cause = f"{start}: {str(error) or type(error).__name__}"
+        return f"{sentence(cause)} {end}"
     free = shutil.disk_usage(run_dir).free
     return (
         f"{start}: the disk of {run_dir} is full or over its quota ({error.strerror}). The "
