@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+RETURN_DIGITS = 4
+"""Significant digits of a return."""
+
 
 def to_count(number: float | None) -> str:
     """
@@ -50,6 +53,14 @@ def sentence(text: str) -> str:
 def _three_digits(number: float) -> str:
     digits = 2 if abs(number) < 9.995 else 1 if abs(number) < 99.95 else 0
     return f"{number:.{digits}f}"
+
+
+def to_return(value: float | None) -> str:
+    """
+    >>> to_return(312.44), to_return(0.8571)
+    ('312.4', '0.8571')
+    """
+    return to_value(value, RETURN_DIGITS)
 
 
 def to_value(number: float | None, digits: int = 3) -> str:

@@ -71,7 +71,7 @@ class StyleFigures(TypedDict):
     actors: SideFigures
     learner: SideFigures
     bound_per_s: float | None
-    """Steps per second of the slower side alone; None where no profile is known."""
+    """Steps per second if nobody ever waited (bound.py); None where no profile is known."""
     share_of_bound: float | None
 
 

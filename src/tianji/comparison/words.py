@@ -25,8 +25,8 @@ EXPLORING = (
     f"returns are those of {EPISODES} episodes that the last policy plays without it."
 )
 NO_BOUND = (
-    "No profile of {styles} is saved, so the table does not say how near {it} came to the speed of "
-    "the slower side alone. `tianji plan` with the same settings measures one."
+    "No profile of {styles} is saved, so the table does not say how near {it} came to the speed "
+    "without any waiting. `tianji plan` with the same settings measures one."
 )
 NOT_QUIET = (
     "The machine was not quiet: other programs used {others:.1f} cores on average. Repeat this on "
@@ -132,7 +132,7 @@ def _throughput(one: StyleFigures, reference: StyleFigures | None) -> str:
     told += f" and trains on {to_count(rates['trained'])} steps/s, each step {_uses(one)} times"
     told += f" ({reference['style']}: {_uses(reference)})" if reference is not None else ""
     if one["share_of_bound"] is not None:
-        told += f"; its slower side alone would make {to_count(one['bound_per_s'])} steps/s"
+        told += f"; without any waiting it would make {to_count(one['bound_per_s'])} steps/s"
     if one["discarded_items"]:
         told += f". It discards {to_count(one['discarded_items'])} items in a run"
     return f"{told}."

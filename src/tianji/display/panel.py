@@ -35,7 +35,7 @@ from tianji.display.live import Marks, to_columns
 from tianji.display.phrases import NO_EPISODE, Outlook, short_env_name, silent_roles
 from tianji.explain.rounds import MUCH_DROPPED, cost_in_words, late_actors, named, rule_in_short
 from tianji.records import Gathering, GroupFigures, Metrics, Ratio, roles_of
-from tianji.wording import on_clock, to_count, to_duration, to_percent, to_value
+from tianji.wording import on_clock, to_count, to_duration, to_percent, to_return, to_value
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -108,12 +108,12 @@ class Panel:
         now, target = record["mean_return_100"], self._config.target_return
         if now is None:
             return _line("return", [(NO_EPISODE, "dim")])
-        best = ("  best ", "dim"), (to_value(self._outlook.best_return, 4), "")
+        best = ("  best ", "dim"), (to_return(self._outlook.best_return), "")
         episodes = ("  episodes ", "dim"), (to_count(record["episodes"]), "")
         if target is None:
-            return _line("return", [(f"{to_value(now, 4)}", "bold"), *best, *episodes])
+            return _line("return", [(f"{to_return(now)}", "bold"), *best, *episodes])
         share = self._outlook.return_share()
-        text = f"{to_value(now, 4)} of {target:g}"
+        text = f"{to_return(now)} of {target:g}"
         bar = self._bar(share, bar_width, "green")
         parts = [(f"{text:<16}", "bold"), *bar, (f"{to_percent(share):>6}", ""), *best]
         used = NAME_WIDTH + sum(len(part) for part, _ in (*parts, *episodes))
@@ -143,7 +143,7 @@ class Panel:
         yield _rounds_line(record, record["gather"])
         yield self._gradients_line(record, record["gather"])
         if by_env := record["returns_by_env"]:
-            names = {short_env_name(name): to_value(mean, 4) for name, mean in by_env.items()}
+            names = {short_env_name(name): to_return(mean) for name, mean in by_env.items()}
             yield _line("by env", _pairs(names))
 
     def _lag_line(self, record: Metrics) -> Text:

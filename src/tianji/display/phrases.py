@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tianji.records import Metrics, StoppedBecause, Summary
-from tianji.wording import listed, on_clock, to_count, to_duration, to_percent, to_value
+from tianji.wording import listed, on_clock, to_count, to_duration, to_percent, to_return
 
 if TYPE_CHECKING:
     from tianji.config.run import RunConfig
@@ -41,7 +41,7 @@ def progress_phrases(record: Metrics | Summary, config: RunConfig) -> list[str]:
     aim = "" if target is None else f" of {target:g}"
     return [
         f"{to_count(steps)} steps ({to_percent(min(1.0, steps / config.max_env_steps))})",
-        f"return {to_value(record['mean_return_100'], 4)}{aim}",
+        f"return {to_return(record['mean_return_100'])}{aim}",
         f"{to_count(record['rates_per_s']['received'])} steps/s",
     ]
 

@@ -51,7 +51,7 @@ def test_every_style_has_a_row_of_what_it_reached_and_of_what_it_used(shown):
 
 
 def test_the_share_of_the_bound_has_a_column_where_it_is_known(shown):
-    bound = {"actors_alone": 90_000.0, "learner_alone": 40_000.0}
+    bound = {"actors_alone": 9e4, "learner_alone": 4e4, "both_never_idle": 8e4}
     _, text = shown(comparison([*runs("tianji", bound=bound), *runs("impala")]))
     rows = [" ".join(line.strip("│ ").split()) for line in text.splitlines()]
     assert "tianji 30.0k 90.0k 1 1 90 % 90 % 0.75" in rows
@@ -110,7 +110,7 @@ def uneven(style, **changes):
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("target", [475.0, None])
 def test_nothing_is_cut_on_a_narrow_terminal(shown, columns, target):
-    bound = {"actors_alone": 90_000.0, "learner_alone": 40_000.0}
+    bound = {"actors_alone": 9e4, "learner_alone": 4e4, "both_never_idle": 8e4}
     ran = [run for style in ("tianji", "sample-factory") for run in uneven(style, bound=bound)]
     _, text = shown(comparison(ran, ("tianji", "sample-factory"), target=target), columns)
     assert "…" not in text

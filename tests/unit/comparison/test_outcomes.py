@@ -130,9 +130,17 @@ def test_the_bound_is_the_slower_side_alone():
     assert lower(bound) == pytest.approx(20_000)
 
 
-def test_threads_that_are_more_than_cores_share_them():
+def test_a_side_alone_has_all_cores_and_its_own_threads_share_them():
     bound = bound_of(PROFILE, Plan(), num_cores=2, config=LOCAL)
-    assert lower(bound) == pytest.approx(20_000 * 2 / 3)
+    assert bound["learner_alone"] == pytest.approx(20_000), "the actors may wait all the time"
+    bound = bound_of(PROFILE, Plan(), num_cores=1, config=LOCAL)
+    assert bound["actors_alone"] == pytest.approx(128 / 0.01)
+    assert bound["learner_alone"] == pytest.approx(20_000)
+
+
+def test_cores_that_are_too_few_for_both_sides_bound_a_run_too():
+    bound = bound_of(PROFILE, Plan(), num_cores=1, config=LOCAL)
+    assert lower(bound) == pytest.approx(1 / (0.01 / 128 + 0.05 / 1000))
 
 
 def test_every_learner_adds_its_own_bound():

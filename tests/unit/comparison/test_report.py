@@ -76,7 +76,7 @@ def test_runs_that_failed_do_not_count():
 
 
 def test_the_share_of_the_bound_is_that_of_the_slower_side():
-    bound = {"actors_alone": 90_000.0, "learner_alone": 40_000.0}
+    bound = {"actors_alone": 9e4, "learner_alone": 4e4, "both_never_idle": 8e4}
     tianji, impala = summed(runs("tianji", bound=bound), runs("impala"))
     assert tianji["share_of_bound"] == pytest.approx(0.75)
     assert impala["share_of_bound"] is None
@@ -192,7 +192,7 @@ def test_notes_label_what_cannot_be_relied_on():
 
 
 def test_notes_name_styles_without_a_profile():
-    bound = {"actors_alone": 90_000.0, "learner_alone": 40_000.0}
+    bound = {"actors_alone": 9e4, "learner_alone": 4e4, "both_never_idle": 8e4}
     found = summed(runs("tianji", bound=bound), runs("impala"))
     assert "No profile of impala is saved" in all_notes(found)
     assert "No profile" not in all_notes(found[:1])

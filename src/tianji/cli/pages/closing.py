@@ -23,12 +23,10 @@ from tianji.display.phrases import ENDINGS, NO_EPISODE, short_env_name
 from tianji.errors import UsageError
 from tianji.records import Summary
 from tianji.seeds.summary import SeedsSummary, Spread
-from tianji.wording import counted, on_clock, to_seconds, to_value
+from tianji.wording import RETURN_DIGITS, counted, on_clock, to_return, to_seconds, to_value
 
 EXIT_CODES = {"interrupted": 130, "failed": 1}
 """Exit codes of runs that neither reached their target nor a limit."""
-DIGITS = 4
-"""Significant digits of a return, as many as on the display."""
 SAMPLED = (
     "sampled in training; tianji eval takes the best ones (greedy) unless it gets --stochastic, "
     "so its mean return may differ"
@@ -55,7 +53,7 @@ def _facts(summary: Summary) -> dict[str, str]:
     if summary["mean_return_100"] is not None and summary["stopped_because"] != "failed":
         facts["actions"] = SAMPLED
     if by_env := summary["returns_by_env"]:
-        means = {name: to_value(mean, DIGITS) for name, mean in by_env.items()}
+        means = {name: to_return(mean) for name, mean in by_env.items()}
         facts["by environment"] = ", ".join(f"{means[n]} {short_env_name(n)}" for n in means)
     if summary["time_to_target_s"] is not None:
         seconds = to_seconds(summary["time_to_target_s"])
@@ -90,9 +88,9 @@ def _return_text(summary: Summary) -> str:
     aim = f" (target {target:g})" if target is not None else ""
     if by_env:
         of = f"{len(by_env)} environments over their last episodes"
-        return f"{to_value(mean, DIGITS)}, mean of {of}{aim}"
+        return f"{to_return(mean)}, mean of {of}{aim}"
     count = min(100, summary["episodes"] or 100)
-    return f"{to_value(mean, DIGITS)}, mean of the last {count} training episodes{aim}"
+    return f"{to_return(mean)}, mean of the last {count} training episodes{aim}"
 
 
 def _next_things(summary: Summary) -> dict[str, str]:
@@ -195,14 +193,14 @@ def _seeds_table(runs: Sequence[Summary], is_wide: bool) -> Table:
     table.columns[0].style, table.columns[1].justify = "cyan", "left"
     for run in runs:
         row = [str(run["seed"]), ENDINGS[run["stopped_because"]].words]
-        row += [to_value(run["mean_return_100"], DIGITS), f"{run['env_steps']:,}"]
+        row += [to_return(run["mean_return_100"]), f"{run['env_steps']:,}"]
         row += [to_seconds(run["time_to_target_s"]), to_seconds(run["wall_s"])]
         table.add_row(*row[: len(table.columns)])
     return table
 
 
 def _seeds_facts(report: SeedsSummary) -> dict[str, str]:
-    facts = {"return": _in_words(report["mean_return_100"], "", digits=DIGITS)}
+    facts = {"return": _in_words(report["mean_return_100"], "", digits=RETURN_DIGITS)}
     if report["time_to_target_s"] is not None:
         facts["time to target"] = _in_words(report["time_to_target_s"], " s", digits=3)
     for run in report["runs"]:

@@ -10,10 +10,8 @@ from cyclopts import Parameter, validators
 
 from tianji.cli.output import Outcome, people, tell_fallback
 from tianji.run_folder.paths import find_run
-from tianji.wording import counted, to_value
+from tianji.wording import counted, to_return
 
-DIGITS = 4
-"""Significant digits of a return, as many as on the display."""
 VIDEO_FILE = "video.mp4"
 GREEDY = "Actions were greedy. Training samples its actions; --stochastic does so here, too."
 SAMPLED = "Actions were sampled, as in training."
@@ -73,14 +71,14 @@ def evaluate(
 
 def _show(report: Mapping[str, Any]) -> None:
     console = people()
-    told = {key: to_value(report[key], DIGITS) for key in ("mean", "std", "median", "min", "max")}
+    told = {key: to_return(report[key]) for key in ("mean", "std", "median", "min", "max")}
     console.print(
         f"[bold]{told['mean']} ± {told['std']}[/] mean return over "
         f"{counted(report['episodes'], 'episode')} (median {told['median']}, "
         f"lowest {told['min']}, highest {told['max']})"
     )
     for name, mean in report.get("returns_by_env", {}).items():
-        console.print(f"{to_value(mean, DIGITS):>10}  {name}", markup=False)
+        console.print(f"{to_return(mean):>10}  {name}", markup=False)
     console.print(SAMPLED if report["stochastic"] else GREEDY)
     if report["cut_episodes"]:
         console.print(
