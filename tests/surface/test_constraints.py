@@ -8,6 +8,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = ("all", "test", "docs")
+OF_CUDA = ("cuda-", "nvidia-", "triton")
+"""What torch needs for GPUs. Its builds differ in that, and each names the versions itself."""
 
 
 def pins():
@@ -20,6 +22,8 @@ def required(name, extras):
     """The requirements of an installed package that apply here, by name."""
     for line in metadata.requires(name) or []:
         requirement = Requirement(line)
+        if name == "torch" and requirement.name.startswith(OF_CUDA):
+            continue
         marker = requirement.marker
         if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
             yield canonicalize_name(requirement.name), frozenset(requirement.extras)
