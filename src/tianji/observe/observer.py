@@ -31,8 +31,9 @@ from tianji.records import (
     Level,
     Metrics,
 )
-from tianji.reports import BoardBytes, EventKind, Report
+from tianji.reports import BoardBytes, EventKind, Report, RestorePoint
 from tianji.types import Clock, Episode
+from tianji.wording import counted
 
 LEVELS: dict[EventKind, Level] = {
     "note": "info",
@@ -169,9 +170,7 @@ class RunObserver:
         elif report["kind"] == "evaluation":
             self._on_evaluation(report["record"])
         elif report["kind"] == "restored":
-            to = report["record"]
-            moved = self._log.go_back(to["version"], to["env_steps"])
-            lost = f" Its records ({moved}) were moved to {LOST_FILE}." if moved else ""
+            lost = self._go_back(report["record"])
             self._tell("restored", report["role"], report["text"] + lost)
         elif report["kind"] == "imbalance":
             level = "info" if report["record"]["is_over"] else "warning"
@@ -187,6 +186,16 @@ class RunObserver:
                 self.first_env_failure = self.first_env_failure or report["text"]
             traceback, level = report.get("traceback", ""), LEVELS[report["kind"]]
             self._tell(report["kind"], report["role"], report["text"], level, traceback)
+
+    def _go_back(self, to: RestorePoint) -> str:
+        """Move the records of what is lost, and return sentences about it."""
+        moved = self._log.go_back(to["version"], to["env_steps"])
+        if not moved:
+            return ""
+        told = f" Its records ({moved}) were moved to {LOST_FILE}."
+        reached = 0 if self.last_record is None else self.last_record["env_steps"]
+        lost = reached - max(to["env_steps"], 0)
+        return f" That is at least {counted(lost, 'environment step')}.{told}" if lost > 0 else told
 
     def _tell(
         self, kind: str, role: str, text: str, level: Level = "info", traceback: str = ""

@@ -332,3 +332,22 @@ def test_algorithms_that_gather_nothing_have_no_rounds(rig):
     rig.learned(version=2)
     assert "gather" not in list(read_lines(rig.run_dir / "metrics.jsonl"))[-1]
     assert "gather" not in rig.observer.whole_run()
+
+
+def test_it_says_how_many_steps_a_dead_learner_has_lost(rig):
+    rig.watch()
+    rig.learned(version=3, env_steps=1000)
+    rig.learned(version=9, env_steps=3500)
+    saved = {"version": 3, "env_steps": 1000}
+    rig.report("restored", text="Continuing from checkpoint v00000003.", record=saved)
+    (told,) = [event["text"] for event in rig.events() if event["kind"] == "restored"]
+    assert "That is at least 2,500 environment steps. Its records (1) were moved" in told
+
+
+def test_a_run_that_was_stopped_in_order_has_lost_no_steps(rig):
+    rig.watch()
+    rig.learned(version=3, env_steps=1000)
+    saved = {"version": 3, "env_steps": 1000}
+    rig.report("restored", text="Continuing from checkpoint v00000003.", record=saved)
+    (told,) = [event["text"] for event in rig.events() if event["kind"] == "restored"]
+    assert told == "Continuing from checkpoint v00000003."
