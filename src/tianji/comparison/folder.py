@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tianji.comparison.contest import Contest
-from tianji.config.schema import flat
+from tianji.config.changes import change_since
 from tianji.config.settings import value_text
 from tianji.errors import UsageError
 from tianji.figures.files import describe_machine
@@ -53,14 +53,10 @@ def _check_continues(contest: Contest, folder: Path) -> None:
     """Raise UsageError if runs so far cannot be compared with new ones."""
     before, now = read_before(folder), settings_of(contest)
     for name in [name for name in now if name in before["settings"]]:
-        then, asked = flat(before["settings"][name]), flat(now[name])
-        changed = [path for path in asked if then.get(path) != asked[path]]
-        if changed:
-            path = changed[0]
+        if change := change_since(before["settings"][name], now[name]):
             raise UsageError(
-                f"Comparison '{folder.name}' has runs of {name} with other settings: {path} was "
-                f"{value_text(then.get(path))}, and is {value_text(asked[path])} now. Continue it "
-                "with the same settings, or choose another name with --run."
+                f"Comparison '{folder.name}' has runs of {name} with other settings: {change}. "
+                "Continue it with the same settings, or choose another name with --run."
             )
     machine = before["machine"]
     if machine != describe_machine():

@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tianji.config.schema import flat
-from tianji.config.settings import value_text
+from tianji.config.changes import change_since
 from tianji.errors import UsageError
 from tianji.figures.files import describe_machine
 from tianji.run_folder.paths import default_run_name, new_folder
@@ -46,15 +45,12 @@ def _obstacle(request: SweepRequest, folder: Path) -> str:
     """Return why the trials there cannot be compared with new ones; empty if they can."""
     try:
         before: dict[str, Any] = json.loads((folder / SWEEP_FILE).read_bytes())
-        then, now = flat(before["settings"]), flat(settings_of(request))
+        change = change_since(before["settings"], settings_of(request))
         kept = before["search"], before["objective"], before["machine"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"cannot be read: {error}."
-    changed = [path for path in now if then.get(path) != now[path]]
-    if changed:
-        path = changed[0]
-        was, is_now = value_text(then.get(path)), value_text(now[path])
-        return f"has trials with other settings: {path} was {was}, and is {is_now} now."
+    if change:
+        return f"has trials with other settings: {change}."
     if kept[0] != request.written:
         return f"searches other values: {_words(kept[0])}; now: {_words(request.written)}."
     if kept[1] != request.objective.name:

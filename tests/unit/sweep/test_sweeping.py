@@ -108,6 +108,19 @@ def test_a_sweep_with_other_settings_gets_another_folder_unless_it_is_named(with
         open_folder(request(run="mine", searched=("epochs=1:3",)), base)
 
 
+def test_a_sweep_of_before_a_setting_existed_goes_on(with_optuna, tmp_path):
+    from tianji.sweep.folder import open_folder
+
+    base = tmp_path / "runs"
+    ended_study(base / "sweep-counting-ppo-s1", request())
+    path = base / "sweep-counting-ppo-s1" / "sweep.json"
+    report = json.loads(path.read_text())
+    del report["settings"]["combine_max_age"]
+    path.write_text(json.dumps(report))
+    assert open_folder(request(), base).name == "sweep-counting-ppo-s1"
+    assert open_folder(request(combine_max_age=5), base).name == "sweep-counting-ppo-s1-2"
+
+
 @pytest.mark.parametrize(("num_jobs", "at_once"), [(None, 3), (2, 2), (1, 1)])
 def test_as_many_trials_run_at_a_time_as_cores_and_jobs_allow(
     num_jobs, at_once, with_optuna, tmp_path, monkeypatch
