@@ -28,6 +28,8 @@ from tianji.wording import kind_of
 PARTS = ("possible_agents", "reset", "step", "observation_space", "action_space")
 MOST_EMPTY_RESETS = 10
 """Resets in a row without an agent: more of them are no bad luck."""
+MOST_ABSENT_STEPS = 500
+"""Steps in a row in which `agents` lists somebody and nobody is there: the episode never ends."""
 
 
 def check_parallel(env: Any, name: str) -> None:
@@ -79,6 +81,8 @@ class ParallelWorld(World):
         self._checks_left = 2 * self.num_envs
         self._num_empty_resets = [0] * len(envs)
         """Resets in a row that brought no agent."""
+        self._num_absent_steps = [0] * len(envs)
+        """Steps in a row after which nobody was there, although the episode goes on."""
         self._is_present = np.zeros(self.num_envs, np.bool_)
         self._actions: Array | None = None
         self._closed = False
@@ -161,6 +165,21 @@ class ParallelWorld(World):
                 unroll["terminated"][t, column] = is_over
                 unroll["truncated"][t, column] = is_cut
                 unroll["valid"][t, column] = True
+        self._count_absences(e)
+
+    def _count_absences(self, e: int) -> None:
+        """Raise EnvironmentFailed if an episode goes on and on although all agents have left."""
+        listed = self.envs[e].agents
+        is_stuck = bool(listed) and not self._is_present[self._columns(e)].any()
+        self._num_absent_steps[e] = self._num_absent_steps[e] + 1 if is_stuck else 0
+        if self._num_absent_steps[e] > MOST_ABSENT_STEPS:
+            raise EnvironmentFailed(
+                f"Environment '{self._name}' goes on without agents: `agents` lists "
+                f"{list(listed)!s:.80}, but for {self._num_absent_steps[e]} steps nobody was there to act. An agent that "
+                "is terminated or truncated must leave `agents` in the same step, such as "
+                "self.agents = [agent for agent in self.agents if not terminated[agent]], and all "
+                "others must be in `possible_agents`, with an observation in every step."
+            )
 
     def _observe(
         self,
