@@ -94,9 +94,14 @@ def read_mask(value: Any, size: int) -> tuple[Array, str]:
     return is_legal, ""
 
 
-def allows_every_choice(is_legal: Array, sizes: tuple[int, ...]) -> bool:
+def begins_of(action: gym.Space[Any]) -> Array:
+    """Return where the options of each choice begin in a mask."""
+    begins: Array = np.cumsum((0, *choice_sizes(action)[:-1]))
+    return begins
+
+
+def allows_every_choice(is_legal: Array, begins: Array) -> bool:
     """Return whether a mask, or every mask of a batch, has a legal option for each choice."""
-    begins = np.cumsum((0, *sizes[:-1]))
     return bool(np.logical_or.reduceat(is_legal, begins, axis=-1).all())
 
 
@@ -139,7 +144,7 @@ class Masks:
     def __init__(self, space: Masked, action: gym.Space[Any], name: str) -> None:
         self._space = space
         self._name = name
-        self._sizes = choice_sizes(action)
+        self._begins = begins_of(action)
         self._everything = np.ones(space.size, np.int8)
 
     def one(self, observation: Any, info: Mapping[str, Any], has_ended: bool) -> dict[str, Any]:
@@ -185,7 +190,7 @@ class Masks:
                 f"but its actions have {self._space.size} options: one entry for each, 1 where it "
                 "is legal. If action_mask is none, masks are ignored."
             )
-        if not allows_every_choice(is_legal, self._sizes):
+        if not allows_every_choice(is_legal, self._begins):
             if has_ended:
                 return self._everything
             raise TianjiError(
@@ -281,7 +286,7 @@ def with_mask(obs: Any, action_mask: Any, space: Masked, action: gym.Space[Any])
             f"The action mask is {fault}; this policy takes shape ({space.size},), or a "
             "batch of them: one entry for each option, 1 where it is legal."
         )
-    if not allows_every_choice(is_legal, choice_sizes(action)):
+    if not allows_every_choice(is_legal, begins_of(action)):
         raise UsageError(
             "The action mask has no legal action. Where an episode has ended, do not ask for an "
             f"action; elsewhere at least one option of each choice of {action} must be 1."

@@ -175,10 +175,9 @@ class ParallelWorld(World):
         if self._num_absent_steps[e] > MOST_ABSENT_STEPS:
             raise EnvironmentFailed(
                 f"Environment '{self._name}' goes on without agents: `agents` lists "
-                f"{list(listed)!s:.80}, but for {self._num_absent_steps[e]} steps nobody was there to act. An agent that "
-                "is terminated or truncated must leave `agents` in the same step, such as "
-                "self.agents = [agent for agent in self.agents if not terminated[agent]], and all "
-                "others must be in `possible_agents`, with an observation in every step."
+                f"{list(listed)!s:.80}, but for {self._num_absent_steps[e]} steps nobody was there "
+                "to act. Whoever is terminated or truncated must leave `agents` in the same step; "
+                "all others must be in `possible_agents` and have an observation in every step."
             )
 
     def _observe(

@@ -26,6 +26,8 @@ from tianji.wording import kind_of
 STORE_ERRORS = (ValueError, TypeError, LookupError, RuntimeError)
 """Exceptions of storing a value that does not fit; a tensor with a gradient raises RuntimeError."""
 STEP = "observation, reward, terminated, truncated, info"
+_FLAGS = (bool, np.bool_)
+"""Types that need no closer look; comparing NumPy's numbers gives the second one."""
 _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2}
 """Ranks of NumPy kinds: a number can be converted to a kind of the same or a higher rank."""
 
@@ -187,7 +189,7 @@ class AgentsCheck(ReturnCheck):
     def agents_flag(self, flags: Mapping[str, Any], agent: str, name: str) -> bool:
         """Return whether an agent's episode has ended; it goes on where nothing is said."""
         flag = flags.get(agent, False)
-        if flag is not True and flag is not False and not self._is_flag(_to_array(flag)):
+        if type(flag) not in _FLAGS and not self._is_flag(_to_array(flag)):
             raise self._error(
                 f"step() returned {_described(flag)} as `{name}` of agent '{agent}'",
                 "it must be True or False.",
