@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tianji.config.files import list_presets
-from tianji.config.schema import AlgorithmConfig
+from tianji.config.schema import ENV_KWARGS, AlgorithmConfig
 from tianji.config.settings import canonical, find_setting, list_settings
 from tianji.errors import UsageError
 
@@ -16,19 +16,25 @@ MARK = "--"
 
 
 def refuse_extra_words(words: Sequence[str], tokens: Sequence[str]) -> None:
-    """Raise UsageError if there is more than one word. tokens: all that was written."""
-    if len(words) < 2:
-        return
-    preset = next((word for word in words if word in list_presets()), words[0])
+    """Raise UsageError if there is more than a preset. tokens: all that was written."""
+    preset = _preset_among(words)
     extra = list(words)
-    extra.remove(preset)
+    if preset:
+        extra.remove(preset)
+    if not extra:
+        return
     belong = "belongs" if len(extra) == 1 else "belong"
     hints = [hint for name, values in _options(tokens) for hint in _hints(name, values, preset)]
     told = hints or ["Settings are written --key value."]
-    raise UsageError(
-        f"Only one preset is possible, here '{preset}', but {_quoted(extra)} {belong} to no "
-        f"option. {' '.join(told)}"
-    )
+    only = f"Only one preset is possible, here '{preset}', but " if preset else ""
+    raise UsageError(f"{only}{_quoted(extra)} {belong} to no option. {' '.join(told)}")
+
+
+def _preset_among(words: Sequence[str]) -> str:
+    """Return the word that names a preset or its file; "" if none looks like one."""
+    known = list_presets()
+    looks_like_one = [word for word in words if "=" not in word or word.endswith((".yaml", ".yml"))]
+    return next((word for word in words if word in known), next(iter(looks_like_one), ""))
 
 
 def _quoted(words: Sequence[str]) -> str:
@@ -56,7 +62,11 @@ def _hints(name: str, values: Sequence[str], preset: str) -> Iterator[str]:
         key, equals, value = word.partition("=")
         if equals:
             option = f"{MARK}{canonical(key).replace('_', '-')} {value}"
-            yield f"{word}: write {f'{name} {word}' if takes_equations else option}."
+            if canonical(name) == ENV_KWARGS:
+                option = f"{name}.{key} {value}"
+            elif takes_equations:
+                option = f"{name} {word}"
+            yield f"{word}: write {option}."
     entries = [word for word in (*values[: bool(name)], *extra) if "=" not in word]
     if name and len(entries) > 1 and (_takes_list(name) or entries[0].endswith(",")):
         yield f"Lists have no spaces: {name} {','.join(word.strip(',') for word in entries)}"

@@ -11,7 +11,6 @@ changes only the end of a run, its machine and its output: anything else makes a
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,10 +27,12 @@ from tianji.config.values import (
     Values,
     assign_all,
     from_mapping,
+    path_of,
     split_tokens,
     validate,
 )
 from tianji.errors import UsageError
+from tianji.wording import listed
 
 DEFAULT_ALGORITHM = "ppo"
 STYLE = "style"
@@ -88,7 +89,6 @@ def resolve(preset: str | Preset | None, asked: Sequence[Assignment]) -> Resolve
     and gives a preset of its own.
     """
     asked = [one for one in asked if not _is_auto(one)]
-    repeated = _repeated(asked)
     base = _find_base(preset, asked)
     mistakes = list(base.mistakes)
     name = algorithm_of(asked) or base.algorithm
@@ -98,6 +98,7 @@ def resolve(preset: str | Preset | None, asked: Sequence[Assignment]) -> Resolve
     except UsageError as error:
         mistakes.append(str(error))
         is_unknown, name = True, base.algorithm
+    repeated = _repeated(asked, name)
     values, notes = _keep(base, name, asked)
     asked = [*_beside_style(values, asked), *asked]
     try:
@@ -114,16 +115,22 @@ def resolve(preset: str | Preset | None, asked: Sequence[Assignment]) -> Resolve
     return Resolved(validate(values, name, mistakes), (*repeated, *notes), preset)
 
 
-def _repeated(asked: Sequence[Assignment]) -> tuple[str, ...]:
-    """Return a note for each option of a command line that is written more than once."""
-    last = {canonical(one.written): one for one in asked if one.is_text}
-    counts = Counter(canonical(one.written) for one in asked if one.is_text)
-    return tuple(
-        f"{one.written} is given {counts[name]} times; the last one counts"
-        + (f": {one.value}." if one.value is not None else ".")
-        for name, one in last.items()
-        if counts[name] > 1
-    )
+def _repeated(asked: Sequence[Assignment], algorithm: str) -> tuple[str, ...]:
+    """Return a note for each setting that a command line has more than once. Keywords of an
+    environment are put together."""
+    given: dict[str, list[Assignment]] = {}
+    for one in asked:
+        if one.is_text and (path := path_of(one, algorithm)) != ENV_KWARGS:
+            given.setdefault(path, []).append(one)
+    return tuple(_last_counts(all_of) for all_of in given.values() if len(all_of) > 1)
+
+
+def _last_counts(given: Sequence[Assignment]) -> str:
+    names, last = list(dict.fromkeys(one.written for one in given)), given[-1]
+    same = f"{names[0]} is given {len(given)} times" if len(names) == 1 else ""
+    value = last.value if last.value is not None else "" if same else last.written
+    counts = f"the last one counts{f': {value}' if value else ''}."
+    return f"{same or f'{listed(names)} are one setting'}; {counts}"
 
 
 def _beside_style(values: Values, asked: Sequence[Assignment]) -> list[Assignment]:

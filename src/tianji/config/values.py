@@ -145,6 +145,16 @@ def _find(assignment: Assignment, settings: tuple[Setting, ...]) -> tuple[str, A
     return setting.path, read_value(assignment, setting)
 
 
+def path_of(assignment: Assignment, algorithm: str) -> str:
+    """Return the path of the setting that an assignment is for, or what was written for none."""
+    settings = list_settings(load_algorithm_config(algorithm))
+    try:
+        setting = _find_or_none(assignment.written, settings) or _negated(assignment, settings)
+    except UsageError:
+        setting = None
+    return canonical(assignment.written) if setting is None else setting.path
+
+
 def _negated(assignment: Assignment, settings: tuple[Setting, ...]) -> Setting | None:
     key = canonical(assignment.written)
     if not assignment.is_text or not key.startswith("no_"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 from operator import attrgetter
 from pathlib import Path
@@ -99,6 +100,7 @@ BAD = [
     ("lunarlander-dqn", "here 'cartpole-ppo', but 'lunarlander-dqn' belongs to no option."),
     ("gamma=0.9", "but 'gamma=0.9' belongs to no option. gamma=0.9: write --gamma 0.9."),
     ("--seed 3 learning_rate=1", "write --learning-rate 1."),
+    ("--env-kwargs a=1 b=2", "but 'b=2' belongs to no option. b=2: write --env-kwargs.b 2."),
     ("--search gamma=0.9:1 epochs=4:20", "epochs=4:20: write --search epochs=4:20."),
     ("--hidden 64 64", "but '64' belongs to no option. Lists have no spaces: --hidden 64,64"),
     ("--hidden=64 64 8", "but '64', '8' belong to no option. Lists have no spaces: --hidden 64,64"),
@@ -126,6 +128,44 @@ def test_a_repeated_option_is_told() -> None:
     found = resolve_line("cartpole-ppo --style tianji --seed 1 --style serial --keep_last=3")
     assert found.config.style == "serial"
     assert found.notes == ("--style is given 2 times; the last one counts: serial.",)
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        (
+            "--learning-rate 1e-3 --algorithm.learning_rate 2e-3",
+            "--learning-rate and --algorithm.learning_rate are one setting; the last one counts: "
+            "2e-3.",
+        ),
+        (
+            "--no-normalize.rewards --normalize.rewards",
+            "--no-normalize.rewards and --normalize.rewards are one setting; the last one counts: "
+            "--normalize.rewards.",
+        ),
+        ("--decoupled --decoupled", "--decoupled is given 2 times; the last one counts."),
+        ("--env-kwargs.a 1 --env-kwargs.a 2", "--env-kwargs.a is given 2 times; the last one cou"),
+    ],
+)
+def test_two_options_for_one_setting_are_told(line: str, note: str) -> None:
+    (found,) = resolve_line(f"cartpole-ppo {line}").notes
+    assert found.startswith(note)
+
+
+def test_keywords_of_an_environment_are_put_together_without_a_note() -> None:
+    found = resolve_line(
+        "cartpole-ppo --env-kwargs.c 3 --env-kwargs '{a: 1}' --env-kwargs '{b: 2}'"
+    )
+    assert found.config.env_kwargs == {"c": 3, "a": 1, "b": 2}
+    assert found.notes == ()
+
+
+def test_a_word_with_an_equals_sign_is_no_preset() -> None:
+    told = "'gamma=0.9', 'seed=1' belong to no option. gamma=0.9: write --gamma 0.9. seed=1: write"
+    with pytest.raises(UsageError, match=f"^{re.escape(told)}"):
+        resolve_line("--env CartPole-v1 gamma=0.9 seed=1")
+    with pytest.raises(UsageError, match=r"^'gamma=0\.9' belongs to no option"):
+        resolve_line("gamma=0.9")
 
 
 def test_all_mistakes_are_told_at_once() -> None:
