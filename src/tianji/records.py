@@ -60,7 +60,8 @@ class Ratio(TypedDict):
 
 
 class PeerAge(TypedDict):
-    """Age of the oldest state that a group mixes with, in own versions since it was new."""
+    """Age of the oldest state that a group mixes with, in own versions since it was new. Ages count
+    from the last start of the group's learner, and `waited_s` from the start of the session."""
 
     mean: float | None
     """None before the first mix."""
@@ -296,6 +297,8 @@ class Metrics(_Progressed, Measured):
     """Kind of every role: `actor`, `buffer`, `learner` or `evaluator`."""
     activity: dict[str, str]
     restarts: int
+    learner_restarts: int
+    """Those in which the learner was away."""
     rss_bytes: dict[str, int]
     actors_per_thread: int
     """Actors that take turns on one thread."""

@@ -135,6 +135,8 @@ class Event(_Spoken):
     kind: EventKind
     text: str
     traceback: NotRequired[str]
+    stops_learner: NotRequired[bool]
+    """Of a restart: the learner is away meanwhile."""
 
 
 class DoneReport(_Spoken):

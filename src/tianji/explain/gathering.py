@@ -16,6 +16,7 @@ from tianji.explain.words import (
     NOTHING_YET,
     WORTH_TELLING,
     Explanation,
+    away_sentence,
     bottleneck_sentence,
     gain_of_actors,
     parts_sentences,
@@ -66,6 +67,7 @@ def explain_gathering(
         _path_sentence(record, gather, account, path, engine),
         *rounds,
         waits_sentence(account, waits, engine),
+        away_sentence(account, engine),
         "" if engine == "virtual" else parts_sentences(account, "actors"),
         gain,
     ]

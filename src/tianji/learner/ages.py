@@ -86,6 +86,6 @@ class Ages:
         return self._since_ns is not None
 
     def record(self, waited_s: float) -> PeerAge:
-        """Return the ages in all mixes so far, each that of the oldest peer."""
+        """Return the ages in all mixes of this learner, each that of the oldest peer."""
         mean = self._sum / self._count if self._count else None
         return PeerAge(mean=mean, max=self._highest, waited_s=waited_s)

@@ -125,10 +125,10 @@ def to_account(record: Metrics) -> Account | None:
 
 
 def _away_s(record: Metrics, learner: Side) -> float:
-    """Return the time that a learner neither worked nor waited, in a run with restarts."""
+    """Return the time that a learner neither worked nor waited, if it was started again."""
     waited = sum(share for cause, share in learner.waits.items() if cause != "core")
     missing_s = record["span_s"] * (1 - learner.worked - waited)
-    return missing_s if record["restarts"] and missing_s >= LEAST_S else 0.0
+    return missing_s if record["learner_restarts"] and missing_s >= LEAST_S else 0.0
 
 
 def _server(record: Metrics, span_s: float) -> Server | None:

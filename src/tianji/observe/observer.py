@@ -94,7 +94,7 @@ class RunObserver:
         """What was told of the first environment that failed."""
         self._evaluation: dict[str, Evaluation] = {}
         self._unlogged_evaluation = False
-        self._restarts = 0
+        self._restarts = self._learner_restarts = 0
         self._first_step_ns = 0
         self._next_ns = self._looked_ns = 0
         self._shown_tracebacks = {"silent"}
@@ -181,7 +181,9 @@ class RunObserver:
             self._tell(report["kind"], report["role"], report["text"])
             self.callbacks.checkpoint(report["record"])
         elif report["kind"] != "done":
-            self._restarts += report["kind"] == "restart"
+            if report["kind"] == "restart":
+                self._restarts += 1
+                self._learner_restarts += report.get("stops_learner", False)
             if report["kind"] == "env_failure":
                 self.first_env_failure = self.first_env_failure or report["text"]
             traceback, level = report.get("traceback", ""), LEVELS[report["kind"]]
@@ -242,6 +244,7 @@ class RunObserver:
             "kind": watch.kinds(),
             "activity": watch.activities(),
             "restarts": self._restarts,
+            "learner_restarts": self._learner_restarts,
             "rss_bytes": watch.resident_bytes(),
             "actors_per_thread": self._actors_per_thread,
         }

@@ -64,7 +64,7 @@ def test_a_run_that_waits_for_its_environments():
 
 def test_time_without_a_learner_is_neither_idle_time_nor_a_reason():
     """A learner that was killed and started again: 3.0 of 10 s are missing."""
-    record = make_record(learner=0.97, restarts=1)
+    record = make_record(learner=0.97, restarts=1, learner_restarts=1)
     for spent in (record["worked_s"]["learner"], record["waited_s"]["learner"]):
         spent.update({name: 0.7 * seconds for name, seconds in spent.items()})
     found = told(record)
@@ -72,7 +72,7 @@ def test_time_without_a_learner_is_neither_idle_time_nor_a_reason():
     assert found.sentences[0].startswith("The learner is the bottleneck: it is busy 97 %")
     assert "the learner waited 0.2 s for unrolls" in found.sentences[1]
     assert found.sentences[2].startswith("The learner was away for 3.0 s while it was started")
-    assert "away" not in " ".join(told({**record, "restarts": 0}).sentences)
+    assert "away" not in " ".join(told({**record, "learner_restarts": 0}).sentences)
 
 
 def test_a_gain_ends_where_the_other_side_becomes_the_limit():

@@ -192,3 +192,14 @@ def test_given_times_that_could_not_be_kept_are_told():
     words = "40 % of the gradients took longer than their given times"
     assert any(words in sentence for sentence in told(overdue_share=0.4).sentences)
     assert not any("given" in sentence for sentence in told(overdue_share=0.0).sentences)
+
+
+def test_time_without_a_learner_is_told_in_runs_with_rounds_too():
+    """Started again once: 3.0 of 10 s are missing; an actor that was started again is no reason."""
+    record = make_record(0.9, 0.2, num_actors=2, gather=make_gather(), restarts=1)
+    for spent in (record["worked_s"]["learner"], record["waited_s"]["learner"]):
+        spent.update({name: 0.7 * seconds for name, seconds in spent.items()})
+    of_learner = {**record, "learner_restarts": 1}
+    plan, away = make_plan(num_actors=2), "The learner was away for 3.0 s while it was started"
+    assert any(one.startswith(away) for one in explain(of_learner, plan, "local").sentences)
+    assert "away" not in " ".join(explain(record, plan, "local").sentences)

@@ -191,5 +191,7 @@ class RemoteEngine:
         text = f"{lost} Restart {self._losses} of {most}, from the last checkpoint."
         if self._losses > most:
             return self._without_host("failed", str(lost))
-        self._observer.report(Event(kind="restart", role="supervisor", text=text))
+        self._observer.report(
+            Event(kind="restart", role="supervisor", text=text, stops_learner=True)
+        )
         return None

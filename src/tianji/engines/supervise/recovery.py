@@ -69,7 +69,10 @@ class Recovery:
         )
         if worker.trains and worker.actors:
             text += TOGETHER
-        self._observer.report(Event(kind="restart", role=worker.name, text=text))
+        stops_learner = worker.trains
+        self._observer.report(
+            Event(kind="restart", role=worker.name, text=text, stops_learner=stops_learner)
+        )
         self._reset_lanes(worker)
 
     def start_together(self, partner: WatchedWorker, worker: WatchedWorker) -> None:

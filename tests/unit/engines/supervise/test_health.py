@@ -27,9 +27,12 @@ LIMIT = 5
 class Observer:
     def __init__(self):
         self.texts = []
+        self.away = []
 
     def report(self, report):
         self.texts.append(report["text"])
+        if report["kind"] == "restart":
+            self.away.append((report["role"], report["stops_learner"]))
 
 
 class Supervisor:
@@ -135,6 +138,13 @@ def test_a_learner_that_saves_in_between_may_be_restarted_for_ever(supervisor):
 def test_a_learner_that_saves_nothing_new_goes_nowhere(supervisor):
     lives = [supervisor.lives("learner", items=9, checkpoints=1) for _ in range(LIMIT + 1)]
     assert lives == [True] * LIMIT + [False]
+
+
+def test_a_restart_says_whether_the_learner_is_away_meanwhile(supervisor):
+    for worker in ("actor-0", "learner", "evaluator"):
+        supervisor.lives(worker, items=9)
+    away = [("actor-0", False), ("learner", True), ("evaluator", False)]
+    assert supervisor.observer.away == away
 
 
 def test_an_exception_of_the_learner_ends_the_run_at_once(supervisor):
