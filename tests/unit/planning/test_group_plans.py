@@ -97,6 +97,7 @@ def test_groups_that_do_not_fit_on_a_gpu_together_are_refused(monkeypatch):
             "cannot join others .* --combine average",
         ),
         ({"combine": "gossip", "algorithm": "rennala-nigt"}, "gathers gradients"),
+        ({"combine_max_age": 5, "algorithm": "ppo"}, "never behind each other. .*--combine gossip"),
     ],
 )
 def test_runs_that_cannot_have_groups_are_refused_with_a_way_out(values, words):
