@@ -59,6 +59,20 @@ def test_some_rows_of_a_layer(one_dnn):
     torch.testing.assert_close(out, whole[:, :40] @ weight, rtol=1e-4, atol=1e-4)
 
 
+@needs_one_dnn
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch has no MKL")
+def test_large_products_go_to_one_dnn_on_other_processors(monkeypatch):
+    asked = []
+    monkeypatch.setattr(products, "_multiply_each", lambda *args: asked.append(args[2].shape))
+    monkeypatch.setattr(products, "vendor", lambda: "AuthenticAMD")
+    products.has_slow_mkl.cache_clear()
+    x, rows = random(2, 256, 256), random(2, 64, 256)
+    products.multiply(x, x, torch.empty_like(x))
+    products.add_product(x[:, :1], rows, x, torch.empty_like(rows))
+    products.has_slow_mkl.cache_clear()
+    assert asked == [(2, 256, 256), (2, 64, 256)]
+
+
 @pytest.mark.parametrize(("vendor", "size"), [("GenuineIntel", 256), ("AuthenticAMD", 64)])
 def test_intel_processors_and_small_products_stay_with_mkl(monkeypatch, vendor, size):
     def fail(*_):
