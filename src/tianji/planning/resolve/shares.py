@@ -5,8 +5,8 @@ with a short look at the environment and with the fastest learner seen.
 
 The smallest number of actors within TIE_SHARE of the shortest total is taken. An environment that
 one actor steps faster than the learner learns gets one actor; one whose steps keep a core busy gets
-the cores that the learner leaves; one that mostly waits (for a simulator, a network, or in a rare
-long step) gets several actors for each core.
+the cores that the learner leaves, or all of them where the learner leaves most of its own; one that
+mostly waits (for a simulator, a network, or in a rare long step) gets several actors for each core.
 
 `needs_all_cores` says whether the learner shares a core with the actors, which then mostly wait.
 `pin_cores` chooses the cores that each worker is pinned to.
@@ -35,6 +35,7 @@ VERSION_S = 1e-3  # receiving, the overhead of updates, and publishing
 START_S = 1.5  # processor time to start one actor: it loads torch
 MOST_PER_CORE = 8  # actors that mostly wait: each takes memory, and time to start
 TIE_SHARE = 0.1  # all of this is an estimate
+SLOWER = 3.0  # times the fastest learner: a slow one needs its core, and is known too late
 FAR_LONGER = 10.0  # times the actors' work: all of it is an estimate
 LARGE_PRODUCT = 1 << 23  # multiplications that threads divide with gain: 128 x 256 x 256
 
@@ -45,10 +46,13 @@ def choose_actors(run: Run, num_cores: int, counts: Sequence[int]) -> int:
     total_s: dict[int, float] = {}
     for count in counts:
         unroll = _unroll(run, config.num_envs // count)
-        is_crowded = count * unroll.cores > max(1, num_cores - 1)
+        busy_cores = count * unroll.cores
+        is_alone = busy_cores <= max(1, num_cores - 1)  # the learner, on its core
+        is_crowded = busy_cores > num_cores or (not is_alone and run.device != "cpu")
         if count > min(counts) and (is_crowded or count > MOST_PER_CORE * num_cores):
             continue
-        version_s = _period(run, count, unroll, num_cores).seconds
+        learner_s = _version_s(run) * (1.0 if is_alone else SLOWER)
+        version_s = _period(run, count, unroll, learner_s, num_cores).seconds
         versions = config.max_env_steps / cadence.steps_per_version
         total_s[count] = versions * version_s + START_S * count / num_cores
     enough_s = min(total_s.values()) * (1 + TIE_SHARE)
@@ -84,9 +88,8 @@ def _unroll(run: Run, num_envs: int) -> Work:
     return Work(length * (env_s + INFERENCE_S), length * (cpu_s + INFERENCE_S), strain=1.0)
 
 
-def _period(run: Run, num_actors: int, unroll: Work, num_cores: int) -> Period:
+def _period(run: Run, num_actors: int, unroll: Work, version_s: float, num_cores: int) -> Period:
     config, cadence = run.config, run.cadence
-    version_s = _version_s(run)
     steps_per_unroll = cadence.unroll_length * (config.num_envs // num_actors)
     return period(
         Sides(

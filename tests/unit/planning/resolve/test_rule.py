@@ -39,11 +39,25 @@ def test_a_cheap_environment_has_few_actors_where_there_are_many_cores():
     assert actors(CHEAP, 2) == 1
 
 
-@pytest.mark.parametrize(("cores", "num_actors"), [(1, 1), (2, 1), (3, 2), (5, 4), (16, 8)])
-def test_an_environment_that_keeps_a_core_busy_has_the_cores_that_the_learner_leaves(
+@pytest.mark.parametrize(("cores", "num_actors"), [(1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (16, 8)])
+def test_an_environment_that_keeps_a_core_busy_has_all_cores_if_the_learner_has_little_to_do(
     cores, num_actors
 ):
     assert actors(BUSY, cores) == num_actors
+
+
+@pytest.mark.parametrize(("cores", "num_actors"), [(2, 1), (4, 2), (8, 4)])
+def test_a_learner_that_may_need_its_core_keeps_it(cores, num_actors):
+    """The fastest learner would need a quarter of its core beside these actors, a slow one more."""
+    times = summarise([400e-6] * 100, 1, cpu_s=400e-6)
+    epochs = 60 // num_actors
+    assert actors(times, cores, algorithm={**PPO, "epochs": epochs}) == num_actors
+
+
+def test_a_short_run_does_not_wait_for_an_actor_on_the_learners_core():
+    times = summarise([100e-6] * 100, 1, cpu_s=100e-6)
+    assert actors(times, 2, max_env_steps=4096) == 1
+    assert actors(times, 2, max_env_steps=1_000_000) == 2
 
 
 @pytest.mark.parametrize("times", [WAITING, RARE_SLEEPS])
