@@ -1,15 +1,17 @@
 """A real buffer and learner on channels of their own; every tick is timed.
 
 They train on copies of one recorded unroll, sent again and again in place of actors: no environment
-is involved, and sending the copies does not count. A version is added up from its parts: receiving,
-taking, updates, finishing. So a version too long for a span is measured by the updates that fit
-into it.
+is involved, and sending the copies does not count. The learning rate is next to nothing: a policy
+that learnt from one unroll for thousands of updates would diverge. A version is added up from its
+parts: receiving, taking, updates, finishing. So a version too long for a span is measured by the
+updates that fit into it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -22,6 +24,7 @@ from tianji.channels.gauges import Gauge
 from tianji.channels.interface import Sender
 from tianji.channels.layout import Layout
 from tianji.config.plan import RunPlan
+from tianji.config.run import RunConfig
 from tianji.costs.profile import LearnerCost
 from tianji.engines.assembly.model import build_model
 from tianji.engines.assembly.roles import Roles
@@ -42,6 +45,8 @@ from tianji.programs.one_group import program_for
 from tianji.types import PLACE, Array, Batch, Stamp, Unroll
 
 WARM_UPDATES = 3
+STILL = 1e-20
+"""A learning rate that changes no parameter, and takes as long as any other."""
 
 
 class _TimedBuffer(Buffer):
@@ -68,6 +73,7 @@ class LearnerBench:
 
     def __init__(self, spec: RunSpec, recorded: Unroll) -> None:
         plan = spec.plan
+        spec = replace(spec, config=_at_rest(spec.config))
         self._num_unrolls = plan.unrolls_per_version
         self._cadence = load_algorithm(spec.config.algorithm.name).cadence(spec.config)
         self._core_wait = CoreWait()
@@ -193,6 +199,14 @@ class LearnerBench:
 
     def close(self) -> None:
         self._core_wait.close()
+
+
+def _at_rest(config: RunConfig) -> RunConfig:
+    """Return the config of a learner that makes all its updates and learns nothing."""
+    algorithm = config.algorithm
+    rates = {"learning_rate", "learning_rate_final"} & type(algorithm).model_fields.keys()
+    still = algorithm.model_copy(update=dict.fromkeys(rates, STILL))
+    return config.model_copy(update={"algorithm": still})
 
 
 def _median(durations_s: list[float]) -> float:

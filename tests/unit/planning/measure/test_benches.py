@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
-from tests.system.runs import DQN, PPO
+from tests.system.runs import CONTINUOUS, DQN, PPO, SAC
+from tianji.channels.gauges import Gauge
 from tianji.channels.layout import Layout
 from tianji.config.machine import Machine
 from tianji.config.run import RunConfig
@@ -99,6 +101,22 @@ def test_the_learner_makes_versions_of_a_recorded_unroll(build, algorithm):
     assert parts_s < reading.version.alone_s
     assert trainer.policy_bytes > 1000
     assert trainer.memory_bytes() > 1 << 20
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DQN, SAC], ids=["ppo", "dqn", "sac"])
+def test_a_learner_that_is_measured_learns_nothing(build, algorithm):
+    """PPO with Gaussian actions diverged after thousands of updates with the same unroll."""
+    env = CONTINUOUS if algorithm is SAC else COUNTING
+    asked = spec(algorithm | {"learning_rate": 0.5, "learning_rate_final": 0.25}, env)
+    trainer = LearnerBench(
+        replace(asked, plan=with_small_replay(asked.plan)), build(asked).record()
+    )
+    before = trainer._group.weights()
+    trainer.work(span(0.05), threads=1)
+    after = trainer._group.weights()
+    assert trainer._row[Gauge.UPDATES] >= 3
+    for name, _ in trainer._group._model.named_parameters():
+        assert torch.allclose(after[name], before[name], rtol=0, atol=1e-15), name
 
 
 def test_a_learner_that_is_looked_at_before_its_first_update_is_not_stable_yet(build, monkeypatch):
