@@ -119,6 +119,7 @@ REFUSED = [
     ("apex", "cartpole-dqn", {"balance": "paced"}, "wait"),
     ("gala", "cartpole-ppo", {"num_groups": 1}, "nobody to gossip with"),
     ("gala", "cartpole-ppo", {"combine": "average"}, "gossip"),
+    ("gala", "pendulum-sac", {}, "SAC publishes its policy without the critics. Use a preset"),
     ("sample-factory", "cartpole-ppo", {"inference": "actor-cpu"}, "a server infers"),
     ("sample-factory", "cartpole-ppo", {"plan.actors_per_worker": 1}, "the other half"),
     ("sample-factory", "cartpole-ppo", {"plan.actors_per_worker": "auto"}, "actors-per-worker 2"),

@@ -348,6 +348,9 @@ class Algorithm:
     adds_gradients: bool = False
     """Its update can join those of other learners (channels/peers/interface.py, Joins): `combine:
     gradients` works with it."""
+    not_mixed: str = ""
+    """Why groups cannot mix what they publish (`combine: average` and `gossip`), as a sentence; ""
+    where they can."""
     remembers: bool = False
     """Its policies can have a memory (model.memory)."""
     learner_size: Callable[[Spaces, RunConfig], LearnerSize] = only_published

@@ -17,7 +17,7 @@ from tianji.algorithms.registry import load_algorithm
 from tianji.config.advice import advise
 from tianji.config.machine import Machine
 from tianji.config.plan import RunPlan
-from tianji.config.run import RunConfig, adds_gradients
+from tianji.config.run import RunConfig, adds_gradients, mixes_groups
 from tianji.config.settings import ALGORITHM_NAME
 from tianji.errors import UsageError
 from tianji.planning.planned import Planned
@@ -60,6 +60,10 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
             f"combine_max_age = {config.combine_max_age}, and combine is 'gradients': groups that "
             f"add up gradients are never behind each other. {advise(config, *ways)}"
         )
+    if mixes_groups(config) and (why := load_algorithm(config.algorithm.name).not_mixed):
+        raise UsageError(
+            f"{asked}, and combine is '{config.combine}': {why} {advise(config, {'num_groups': 1})}"
+        )
     if adds_gradients(config):
         _check_gradients(config, asked)
 
@@ -93,8 +97,10 @@ def _check_actor_hosts(config: RunConfig) -> None:
 
 
 def _check_gradients(config: RunConfig, asked: str) -> None:
-    if not load_algorithm(config.algorithm.name).adds_gradients:
-        mixing = ({"combine": how, "learners_per_group": 1} for how in ("average", "gossip"))
+    algorithm = load_algorithm(config.algorithm.name)
+    if not algorithm.adds_gradients:
+        ways = () if algorithm.not_mixed else ("average", "gossip")
+        mixing = ({"combine": how, "learners_per_group": 1} for how in ways)
         raise UsageError(
             f"{asked}: learners of {config.algorithm.name} cannot add up their gradients: its "
             "update cannot join others (Algorithm.adds_gradients). "

@@ -93,12 +93,16 @@ def of_family(
     style: str, values: Values, family: type[AlgorithmConfig], why: str, examples: str
 ) -> None:
     """Raise UsageError unless the algorithm's settings are of this family."""
-    name = values[ALGORITHM_NAME]
-    if not issubclass(load_algorithm_config(name), family):
-        raise UsageError(
-            f"style is '{style}', and the algorithm is {name}: {why} Use a preset or an "
-            f"--algorithm such as {examples}, or another --style."
-        )
+    if not issubclass(load_algorithm_config(values[ALGORITHM_NAME]), family):
+        raise wrong_algorithm(style, values, why, examples)
+
+
+def wrong_algorithm(style: str, values: Values, why: str, examples: str) -> UsageError:
+    """Return the error for an algorithm that the style cannot train with."""
+    return UsageError(
+        f"style is '{style}', and the algorithm is {values[ALGORITHM_NAME]}: {why} Use a preset or "
+        f"an --algorithm such as {examples}, or another --style."
+    )
 
 
 def learns_from(style: str, values: Values, *kinds: type[Cadence], why: str) -> None:
@@ -108,11 +112,7 @@ def learns_from(style: str, values: Values, *kinds: type[Cadence], why: str) -> 
     if isinstance(load_algorithm(config.algorithm.name).cadence(config), kinds):
         return
     *others, last = (name for kind in kinds for name in EXAMPLES[kind])
-    fitting = f"{', '.join(others)} or {last}"
-    raise UsageError(
-        f"style is '{style}', and the algorithm is {values[ALGORITHM_NAME]}: {why} Use a preset or "
-        f"an --algorithm such as {fitting}, or another --style."
-    )
+    raise wrong_algorithm(style, values, why, f"{', '.join(others)} or {last}")
 
 
 def with_algorithm(style: str, values: Values, given: Given, name: str, why: str) -> Values:

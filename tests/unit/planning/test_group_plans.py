@@ -97,6 +97,10 @@ def test_groups_that_do_not_fit_on_a_gpu_together_are_refused(monkeypatch):
             "cannot join others .* --combine average",
         ),
         ({"combine": "gossip", "algorithm": "rennala-nigt"}, "gathers gradients"),
+        (
+            {"combine": "average", "algorithm": "sac"},
+            "combine is 'average': groups mix what they publish, .* Use --num-groups 1",
+        ),
         ({"combine_max_age": 5, "algorithm": "ppo"}, "never behind each other. .*--combine gossip"),
     ],
 )

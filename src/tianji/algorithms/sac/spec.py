@@ -8,8 +8,7 @@ from tianji.algorithms.interface import Algorithm, LearnerSize, ReplayCadence
 from tianji.algorithms.registry import later
 from tianji.algorithms.replay_checks import check_replay
 from tianji.algorithms.sac.config import SACConfig
-from tianji.config.advice import advise
-from tianji.config.run import RunConfig, mixes_groups
+from tianji.config.run import RunConfig
 from tianji.envs.interface import Spaces
 from tianji.errors import UsageError
 from tianji.models.actions import squashed_layout
@@ -51,12 +50,6 @@ def check(spaces: Spaces, config: RunConfig) -> None:
             "model.hidden has no layers, and a critic without hidden layers rates an action alike "
             "in all states. Set model.hidden to 256,256."
         )
-    if mixes_groups(config):
-        raise UsageError(
-            f"combine is '{config.combine}' with num_groups {config.num_groups}: groups mix what "
-            "they publish, and SAC publishes the policy without its critics. "
-            f"{advise(config, {'num_groups': 1})}"
-        )
 
 
 def fields(spaces: Spaces, config: RunConfig) -> tuple[Field, ...]:
@@ -81,5 +74,6 @@ ALGORITHM = Algorithm(
     build_acting=later("sac.policy", "SACActing"),
     build_update=later("sac.update", "SACUpdate"),
     export=later("actor_critic.model", "export"),
+    not_mixed="groups mix what they publish, and SAC publishes its policy without the critics.",
     learner_size=learner_size,
 )

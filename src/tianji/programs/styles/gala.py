@@ -10,8 +10,18 @@ them before its next batch. programs/groups.py has the wires.
 from __future__ import annotations
 
 from tianji.algorithms.interface import QueueCadence, ReplayCadence
+from tianji.algorithms.registry import load_algorithm
+from tianji.config.settings import ALGORITHM_NAME
 from tianji.config.values import Values
-from tianji.programs.style import Given, Style, fix, learns_from, refusal, unless_given
+from tianji.programs.style import (
+    Given,
+    Style,
+    fix,
+    learns_from,
+    refusal,
+    unless_given,
+    wrong_algorithm,
+)
 from tianji.programs.styles import tianji
 
 NAME = "gala"
@@ -28,6 +38,8 @@ def settings(values: Values, given: Given) -> Values:
     if these divide evenly; those that somebody asked for have num_envs each, as in every style."""
     why = "one learner gathers the gradients of all actors, so that there is one group."
     learns_from(NAME, values, QueueCadence, ReplayCadence, why=why)
+    if why_not := load_algorithm(values[ALGORITHM_NAME]).not_mixed:
+        raise wrong_algorithm(NAME, values, why_not, "ppo or dqn")
     values = fix(NAME, values, given, "its groups gossip.", combine="gossip")
     values = unless_given(values, given, combine_every=1, combine_max_age=MAX_AGE)
     if values["num_groups"] > 1:

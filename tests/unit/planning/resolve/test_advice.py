@@ -35,7 +35,6 @@ MISTAKES = [
     "cartpole-dqn --style apex --max-lag 0",
     "cartpole-dqn --style apex --queue-size 8",
     "cartpole-dqn --style gorila --model.memory lstm",
-    "pendulum-sac --style gala",
     "rennala-nigt --style serial --times.law equal",
 ]
 
