@@ -13,7 +13,7 @@ from tianji.config.changes import change_since
 from tianji.config.settings import value_text
 from tianji.errors import UsageError
 from tianji.figures.files import describe_machine
-from tianji.run_folder.paths import new_folder
+from tianji.run_folder.paths import new_folder, numbered
 from tianji.wording import listed
 
 COMPARISON_FILE = "comparison.json"
@@ -22,11 +22,28 @@ _UNLIKE: dict[str, Any] = {"seed": True, "run": True, "observe": {"display": Tru
 
 
 def open_folder(contest: Contest, name: str | None, base: Path) -> Path:
-    """Return the folder of this name if it holds a comparison, to continue it; else make one."""
-    if name is not None and (base / name / COMPARISON_FILE).is_file():
-        _check_continues(contest, base / name)
-        return base / name
-    return new_folder(name, f"compare-{contest.title}", base)
+    """Return the folder of this name if it holds a comparison, to continue it; else make one.
+
+    Without a name, one that lacks runs of the same contestants is continued.
+    """
+    stem = f"compare-{contest.title}"
+    if name is not None:
+        if (base / name / COMPARISON_FILE).is_file():
+            _check_continues(contest, base / name)
+            return base / name
+        return new_folder(name, stem, base)
+    begun = (folder for folder in numbered(stem, base) if _lacks_runs_of(contest, folder))
+    return next(begun, None) or new_folder(None, stem, base)
+
+
+def _lacks_runs_of(contest: Contest, folder: Path) -> bool:
+    """Return whether a comparison was broken off that the same command began."""
+    try:
+        before = read_before(folder)
+        _check_continues(contest, folder)
+    except UsageError:
+        return False
+    return bool(before["missing"]) and set(before["settings"]) == set(settings_of(contest))
 
 
 def read_before(folder: Path) -> dict[str, Any]:
@@ -36,7 +53,7 @@ def read_before(folder: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_bytes())
-        if lacking := {"settings", "machine", "origins"} - set(found):
+        if lacking := {"settings", "machine", "origins", "missing"} - set(found):
             raise ValueError(f"it has no {listed(sorted(lacking))}")
     except (OSError, ValueError) as error:
         raise UsageError(f"'{path}' is broken: {error}. Choose another name with --run.") from error

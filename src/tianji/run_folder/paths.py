@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,10 +128,19 @@ def new_folder(name: str | None, stem: str, base: Path) -> Path:
     if name is not None:
         return _make_named(name, base)
     for number in itertools.count(1):
-        folder = base / (stem if number == 1 else f"{stem}-{number}")
-        if _made(folder):
+        if _made(folder := _numbered(stem, number, base)):
             return folder
     raise AssertionError("count() does not end")
+
+
+def numbered(stem: str, base: Path) -> Iterator[Path]:
+    """Yield the folders that new_folder() has made for this stem, up to the first unused name."""
+    folders = (_numbered(stem, number, base) for number in itertools.count(1))
+    return itertools.takewhile(Path.exists, folders)
+
+
+def _numbered(stem: str, number: int, base: Path) -> Path:
+    return base / (stem if number == 1 else f"{stem}-{number}")
 
 
 def default_run_name(config: RunConfig) -> str:

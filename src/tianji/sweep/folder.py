@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from tianji.config.changes import change_since
 from tianji.errors import UsageError
 from tianji.figures.files import describe_machine
-from tianji.run_folder.paths import default_run_name, new_folder
+from tianji.run_folder.paths import default_run_name, new_folder, numbered
 from tianji.sweep.report import SWEEP_FILE, settings_of
 from tianji.sweep.request import SweepRequest
 
@@ -26,13 +25,10 @@ def open_folder(request: SweepRequest, base: Path) -> Path:
         if (base / name / SWEEP_FILE).is_file() and (why := _obstacle(request, base / name)):
             raise UsageError(f"Sweep '{name}' {why} Choose another name with --run.")
         return _made(name, base)
-    for number in itertools.count(1):
-        found = base / (stem if number == 1 else f"{stem}-{number}")
-        if not found.exists():
-            return new_folder(None, stem, base)
+    for found in numbered(stem, base):
         if (found / SWEEP_FILE).is_file() and not _obstacle(request, found):
             return found
-    raise AssertionError("count() does not end")
+    return new_folder(None, stem, base)
 
 
 def _made(name: str, base: Path) -> Path:

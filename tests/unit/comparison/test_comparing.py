@@ -196,10 +196,19 @@ def test_a_broken_file_is_told(run, tmp_path):
         run()
 
 
-def test_without_a_name_every_comparison_has_a_folder_of_its_own(run, tmp_path):
-    run(name=None)
-    run(name=None)
-    assert (tmp_path / "compare-counting").is_dir() and (tmp_path / "compare-counting-2").is_dir()
+def test_the_same_command_continues_what_was_broken_off_and_repeats_what_has_ended(run, tmp_path):
+    folders = [Path(run(name=None, endings={"tianji-s2": "interrupted"})[0]["run_dir"]).name]
+    report, started = run(name=None)
+    assert started == ["tianji-s2"]
+    folders += [Path(report["run_dir"]).name, Path(run(name=None)[0]["run_dir"]).name]
+    assert folders == ["compare-counting", "compare-counting", "compare-counting-2"]
+
+
+def test_other_contestants_or_settings_have_a_folder_of_their_own(run):
+    run(name=None, endings={"tianji-s2": "interrupted"})
+    others = contest("tianji", "impala", "serial"), contest(max_env_steps=512)
+    folders = [Path(run(asked, name=None)[0]["run_dir"]).name for asked in others]
+    assert folders == ["compare-counting-2", "compare-counting-3"]
 
 
 def test_seeds_beyond_the_largest_are_refused(run, tmp_path):

@@ -20,7 +20,7 @@ style changes. The first style is what the others are compared with.
 Every style trains with every seed, one run at a time with all cores. The styles take turns within \
 a seed, so that a machine whose speed changes disturbs all of them alike. At the end it says how \
 fast each style was, what it cost, and why; comparison.json and comparison.png in the folder have \
-everything. Ctrl-C stops and shows what is there; the same command with --run NAME continues.
+everything. Ctrl-C stops and shows what is there; the same command continues.
 
 --styles: {styles}. `tianji programs` describes them.
 --seeds N: seeds of each style, from --seed on; default 5. Fewer cannot support a claim.
