@@ -48,9 +48,9 @@ def test_an_environment_that_keeps_a_core_busy_has_all_cores_if_the_learner_has_
 
 @pytest.mark.parametrize(("cores", "num_actors"), [(2, 1), (4, 2), (8, 4)])
 def test_a_learner_that_may_need_its_core_keeps_it(cores, num_actors):
-    """The fastest learner would need a quarter of its core beside these actors, a slow one more."""
+    """The fastest learner would need half of its core beside these actors, a slow one all of it."""
     times = summarise([400e-6] * 100, 1, cpu_s=400e-6)
-    epochs = 60 // num_actors
+    epochs = 110 // num_actors
     assert actors(times, cores, algorithm={**PPO, "epochs": epochs}) == num_actors
 
 
