@@ -21,6 +21,7 @@ from tianji.config.run import RunConfig
 from tianji.config.schema import ALGORITHM, flat, nested
 from tianji.config.settings import ALGORITHM_NAME
 from tianji.config.values import Assignment, Values, assign_all, from_mapping
+from tianji.defaults.names import with_full_ids
 from tianji.defaults.rules import ALGORITHMS, Suggestion, suggest
 from tianji.errors import UsageError
 
@@ -47,8 +48,15 @@ def resolve(
     """Combine what rules choose, a preset and settings into one validated record.
 
     A preset that names an algorithm is complete: nothing is chosen then, nor without an
-    environment. env: what makes the environment, where its name alone does not.
+    environment. env: what makes the environment, where its name alone does not. An environment that
+    the person named without a version gets its newest one.
     """
+    asked, notes = with_full_ids(asked)
+    resolved = _resolve(preset, asked, env)
+    return replace(resolved, notes=(*notes, *resolved.notes))
+
+
+def _resolve(preset: str | None, asked: Sequence[Assignment], env: EnvSources | None) -> Resolved:
     base = Preset("", "", {}) if preset is None else load_preset(preset)
     written = [*from_mapping(base.config), *asked]
     if env_of(written) is None or algorithm_of(from_mapping(base.config)) is not None:

@@ -68,7 +68,7 @@ class Probe:
     more_step_s: float = 0.0
     """Time that each further environment of an actor adds to a step."""
     remarks: tuple[str, ...] = ()
-    """Returned values that differ from what the spaces say and are converted, in words."""
+    """What the person should know: returned values that are converted, and a better id."""
     more_fields: tuple[Field, ...] = ()
     """Fields of its own that the world writes."""
     has_threads: bool = False
@@ -150,7 +150,7 @@ def probe(
         more_env_bytes=more.env_bytes,
         times=times,
         more_step_s=more.step_s / num_agents,
-        remarks=world.remarks,
+        remarks=(*maker.remarks, *world.remarks),
         can_be_filmed=maker.takes_render_mode and _draws_pictures(world),
         more_fields=world.more_fields,
         has_threads=maker.has_threads,

@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import inspect
 import platform
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from tianji.envs.ids import ATARI, GAMES, registered, stacked_game
 from tianji.envs.suggestions import advice_on_module, is_path, maker_names, module_at
 from tianji.errors import TianjiError, UsageError, did_you_mean
 from tianji.importing import import_users
@@ -35,7 +37,7 @@ from tianji.wording import kind_of, sentence
 
 Factory: TypeAlias = Callable[..., Any]
 
-EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
+EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", GAMES: "atari"}
 """The extra of this package for each module that holds environments' entry points."""
 PACKAGES = {"cv2": "opencv-python-headless"}
 """The package of a module that Gymnasium's wrappers for images need."""
@@ -45,11 +47,12 @@ PETTINGZOO = "pettingzoo"
 """The prefix of environments with many agents, the package of many of them and our extra."""
 PARALLEL = "parallel_env"
 """What modules call the function that makes their parallel environment."""
-ATARI = "ale_py.vector_env:AtariVectorEnv"
 OWN_WAY = {"autoreset_mode", "batch_size", "grayscale"}
 """Arguments with which a game is an ordinary vector environment, whose stacks are stored whole."""
 WHOLE_STACKS = "whole_stacks"
 """An argument of ours for games: store every stack with all its frames, not each frame once."""
+HAS_VERSION = re.compile(r"-v\d+$")
+"""What the id of an environment ends with; without it the newest version is meant."""
 ONE_BY_ONE = "one by one in the actor's process"
 
 
@@ -80,6 +83,8 @@ class Maker:
     """The task of EnvPool (envs/pool.py), where it is one."""
     has_agents: bool = False
     """make() makes a parallel environment of PettingZoo (envs/parallel.py)."""
+    remarks: tuple[str, ...] = ()
+    """What the person should know before training on it, in words."""
 
     @property
     def has_threads(self) -> bool:
@@ -104,7 +109,7 @@ def find_maker(env: str | Factory, env_kwargs: Mapping[str, Any]) -> Maker:
     if module_name == PETTINGZOO:
         return _from_pettingzoo(env, name, kwargs)
     module = _import(module_name, env)
-    spec = _registered(name)
+    spec = registered(name)
     if spec is not None:
         return _from_spec(spec, kwargs)
     return _from_factory(_find_factory(module, name, env), env, kwargs)
@@ -214,13 +219,24 @@ def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
         return Maker(spec.id, words, make, True, limit, extra, game={**spec.kwargs, **kwargs})
     if obstacle is not None:
         make = partial(gym.make, spec, disable_env_checker=True, **kwargs)
-        return Maker(spec.id, f"{ONE_BY_ONE}: {obstacle}", make, False, limit, extra)
+        words = f"{ONE_BY_ONE}: {obstacle}"
+        return Maker(spec.id, words, make, False, limit, extra, remarks=_remarks_on(spec))
     if "num_threads" in parameters:
         # The plan gives each actor one core; native environments would take all of them.
         kwargs.setdefault("num_threads", 1)
     make_all = partial(gym.make_vec, spec, vectorization_mode="vector_entry_point", **kwargs)
     words = "all at once, by its own vector environment"
     return Maker(spec.id, words, make_all, True, limit, extra)
+
+
+def _remarks_on(spec: EnvSpec) -> tuple[str, ...]:
+    game = stacked_game(spec)
+    if game is None:
+        return ()
+    return (
+        f"'{spec.id}' is an older id of '{game}'. It gives single frames as the emulator draws "
+        f"them, '{game}' small grey ones in stacks: use --env {game}.",
+    )
 
 
 def _vector_parameters(spec: EnvSpec) -> Mapping[str, inspect.Parameter]:
@@ -252,21 +268,32 @@ def _extra_of(spec: EnvSpec) -> str | None:
     return next((extra for module, extra in EXTRAS.items() if entry.startswith(module)), None)
 
 
-def _registered(env_id: str) -> EnvSpec | None:
-    """Return the spec of an id; without a version it is the newest one, as in Gymnasium."""
-    if env_id in gym.registry:
-        return gym.registry[env_id]
-    versions = [spec for spec in gym.registry.values() if spec.id.rpartition("-v")[0] == env_id]
-    return max(versions, key=lambda spec: spec.version or 0, default=None)
+def full_id(name: str) -> str:
+    """Return the id that a name without a version means; any other name stays as it is.
+
+    >>> full_id("Acrobot"), full_id("chase:Chase")
+    ('Acrobot-v1', 'chase:Chase')
+    """
+    if ":" in name or HAS_VERSION.search(name):
+        return name
+    spec = _look_up(name)
+    return name if spec is None else spec.id
+
+
+def _look_up(env_id: str) -> EnvSpec | None:
+    """Return the spec of an id, which may be a game that is registered when its package is
+    imported."""
+    is_atari = env_id.startswith("ALE/") or "NoFrameskip" in env_id
+    spec = registered(env_id)
+    if spec is None and (is_atari or importlib.util.find_spec(GAMES)):
+        with usage_errors(env_id, "atari"):
+            importlib.import_module(GAMES)
+        spec = registered(env_id)
+    return spec
 
 
 def _find_spec(env_id: str) -> EnvSpec:
-    is_atari = env_id.startswith("ALE/") or "NoFrameskip" in env_id
-    spec = _registered(env_id)
-    if spec is None and (is_atari or importlib.util.find_spec("ale_py")):
-        with usage_errors(env_id, "atari"):
-            importlib.import_module("ale_py")  # registers its environments
-        spec = _registered(env_id)
+    spec = _look_up(env_id)
     if spec is None and (advice := advice_on_module(env_id)):
         raise UsageError(advice)
     if spec is None:

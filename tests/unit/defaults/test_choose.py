@@ -40,6 +40,27 @@ def test_an_environment_alone_gets_an_algorithm_and_a_reason():
     assert [reason.split(":")[0] for reason in resolved.reasons] == ["Algorithm ppo"]
 
 
+@pytest.mark.parametrize("line", ["--env Acrobot", "acrobot-ppo --env=Acrobot"])
+def test_an_environment_without_its_version_gets_the_newest_and_a_note(line):
+    resolved = resolve(line)
+    assert resolved.config == resolve(f"{line}-v1").config
+    told, *others = resolved.notes
+    assert told == "Environment 'Acrobot' has no version: its newest one is taken, 'Acrobot-v1'."
+    assert tuple(others) == resolve(f"{line}-v1").notes, "the same preset is named for both"
+
+
+def test_environments_of_a_list_get_their_versions_too():
+    found = resolve("malenia-nigt --envs CartPole,Acrobot-v1")
+    assert found.config.envs == ("CartPole-v1", "Acrobot-v1")
+    found = choose.make_config("malenia-nigt", envs=["CartPole", "Acrobot-v1"])
+    assert found.envs == ("CartPole-v1", "Acrobot-v1")
+
+
+def test_a_name_that_nothing_is_registered_under_stays_for_the_message():
+    with pytest.raises(UsageError, match=r"Unknown environment 'Acrobt'.*'Acrobot-v1'"):
+        resolve("--env Acrobt")
+
+
 @pytest.mark.parametrize("at_step", [1, 100])
 def test_an_environment_that_raises_while_it_is_tried_out_is_told_before_the_run(at_step):
     found = resolve(f"--env tianji.envs.worlds:Flaky --env-kwargs.at_step {at_step}")

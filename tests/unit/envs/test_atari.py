@@ -1,11 +1,14 @@
 """Atari games: each frame is stored once, and the stacks are ALE's own, bit for bit."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
-from tianji.envs.build import build_world, make_rows
+from tianji.envs.build import build_world, make_rows, probe
+from tianji.envs.find import full_id
 from tianji.envs.frames import ObservationReader
+from tianji.envs.ids import registered, stacked_game
 from tianji.envs.single import env_seeds
 from tianji.errors import UsageError
 from tianji.ops.frames import stack_frames
@@ -96,3 +99,27 @@ def test_rewards_are_the_games_own_points():
         world.step(actions, rows, t)
     world.close()
     assert rows["reward"].max() >= 5.0
+
+
+def test_a_game_without_its_version_is_the_one_with_stacked_frames():
+    assert full_id("Pong") == full_id("ALE/Pong") == "ALE/Pong-v5"
+    assert full_id("Pong-v4") == "Pong-v4"
+
+
+def test_an_environment_of_other_code_in_a_namespace_is_not_a_newer_version():
+    gym.register("other/Pong-v9", entry_point="tianji.envs.worlds:Counting")
+    try:
+        assert full_id("Pong") == "ALE/Pong-v5"
+    finally:
+        del gym.registry["other/Pong-v9"]
+
+
+@pytest.mark.parametrize("env_id", ["Pong-v4", "PongNoFrameskip-v4"])
+def test_an_older_id_of_a_game_names_the_one_with_stacked_frames(env_id):
+    (remark,) = probe(env_id, {}).remarks
+    assert remark.startswith(f"'{env_id}' is an older id of 'ALE/Pong-v5'")
+
+
+def test_only_older_ids_of_games_have_a_better_one():
+    assert stacked_game(registered("ALE/Pong-v5")) is None
+    assert stacked_game(registered("CartPole-v1")) is None
