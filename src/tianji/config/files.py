@@ -67,6 +67,8 @@ def load_config(path: Path) -> RunConfig:
 
 
 _SUFFIX = ".yaml"
+_LIKE_AN_ENVIRONMENT = re.compile(r"[^:]+:.+|.+-v\d+")
+"""How people write environments, `module:name` or an id with its version, and not presets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +93,16 @@ def list_presets() -> list[str]:
 
 def load_preset(name: str) -> Preset:
     """Load a preset by its name or by the path of a YAML file."""
-    if name.endswith((".yaml", ".yml")) or "/" in name:
+    may_be_env = _LIKE_AN_ENVIRONMENT.fullmatch(name) and not Path(name).exists()
+    if name.endswith((".yaml", ".yml")) or ("/" in name and not may_be_env):
         return _parse_preset(read_text(Path(name)), name)
     known = list_presets()
+    if may_be_env:
+        raise UsageError(
+            f"Unknown preset '{name}'. To train on an environment of this name: tianji train "
+            f"--env {name}; in Python, env={name!r}.{did_you_mean(name, known)} `tianji presets` "
+            "lists the presets; the path of a YAML file works too."
+        )
     if name not in known:
         raise UsageError(
             f"Unknown preset '{name}'.{did_you_mean(name, known)} Known: {', '.join(known)}, or the"

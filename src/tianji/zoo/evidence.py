@@ -17,6 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal, TypeAlias, TypedDict, get_args
 
+from tianji.errors import UsageError, did_you_mean
 from tianji.wording import counted
 
 Verdict: TypeAlias = Literal["passed", "kept up", "not passed"]
@@ -94,6 +95,18 @@ def read_zoo() -> Zoo:
     text = (resources.files("tianji.zoo") / "results.json").read_text(encoding="utf-8")
     found: Zoo = json.loads(text)
     return found
+
+
+def rows_of(presets: Sequence[str]) -> list[Row]:
+    """Return the rows of these presets; UsageError for one that has none."""
+    found = {row["preset"]: row for row in read_zoo()["rows"]}
+    for name in presets:
+        if name not in found:
+            raise UsageError(
+                f"The zoo has no preset '{name}'.{did_you_mean(name, found)} "
+                f"It has: {', '.join(found)}."
+            )
+    return [found[name] for name in presets]
 
 
 def evidence_of(preset: str) -> Row | None:

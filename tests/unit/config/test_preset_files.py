@@ -61,6 +61,22 @@ def test_an_unknown_preset_lists_the_known_ones() -> None:
         load_preset("cartpoleppo")
 
 
+@pytest.mark.parametrize("name", ["Hopper-v5", "ALE/Pong-v5", "chase:Chase", "minigrid:Empty-v0"])
+def test_an_environment_in_place_of_a_preset_is_answered_with_its_option(name: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        load_preset(name)
+    told = str(raised.value)
+    assert told.startswith(f"Unknown preset '{name}'. To train on an environment of this name: ")
+    assert f": tianji train --env {name};" in told
+    assert "cartpole-gorila" not in told, "the list of all presets would hide it"
+
+
+def test_a_file_with_a_version_in_its_name_is_read(tmp_path: Path) -> None:
+    preset = tmp_path / "mine-v2"
+    preset.write_text("algorithm: ppo\nenv: Acrobot-v1\n")
+    assert load_preset(str(preset)).config["env"] == "Acrobot-v1"
+
+
 def test_a_file_of_ones_own_works_in_place_of_a_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("about: Mine.\nconfig: {env: Pendulum-v1, gamma: 9e-1, algorithm: ppo}\n")

@@ -78,6 +78,19 @@ def test_the_zoo_is_printed_for_people_and_for_programs(
     assert all(estimate_text(row["tianji"]) in err for row in rows), "no number is cut"
 
 
+def test_the_presets_that_are_named_are_shown_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["zoo", "hopper-sac", "cartpole-ppo", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert [row["preset"] for row in json.loads(out)["rows"]] == ["hopper-sac", "cartpole-ppo"]
+    assert "hopper-sac" in err and "acrobot-ppo" not in err
+
+
+def test_a_preset_that_the_zoo_does_not_have_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["zoo", "hoper-sac"]) == 2
+    told = capfd.readouterr().err
+    assert "The zoo has no preset 'hoper-sac'. Did you mean 'hopper-sac'? It has: " in told
+
+
 def test_the_time_of_a_row_is_our_seconds_over_those_of_the_peer() -> None:
     time: WallTime = {
         "env_steps": 20_000, "turns": 3, "tianji_s": 2.0, "sb3_s": 8.0,
