@@ -51,6 +51,8 @@ OWN_WAY = {"autoreset_mode", "batch_size", "grayscale"}
 """Arguments with which a game is an ordinary vector environment, whose stacks are stored whole."""
 WHOLE_STACKS = "whole_stacks"
 """An argument of ours for games: store every stack with all its frames, not each frame once."""
+TURNS = ("env", "raw_env")
+"""What they call the functions that make environments whose agents take turns."""
 HAS_VERSION = re.compile(r"-v\d+$")
 """What the id of an environment ends with; without it the newest version is meant."""
 ONE_BY_ONE = "one by one in the actor's process"
@@ -193,10 +195,24 @@ def _from_pettingzoo(env: str, name: str, kwargs: dict[str, Any]) -> Maker:
     module_name, _, function = name.partition(":")
     extra = PETTINGZOO if module_name.split(".")[0] == PETTINGZOO else None
     module = _import(module_name, env, extra)
+    if not function:
+        _refuse_turns(module, env)
     factory = _find_factory(module, function or PARALLEL, env)
     words = f"{ONE_BY_ONE}, their agents side by side"
     make = partial(factory, **kwargs)
     return Maker(env, words, make, False, extra=extra, has_agents=True)
+
+
+def _refuse_turns(module: ModuleType, env: str) -> None:
+    """Raise UsageError if the module has an environment whose agents take turns, and no other."""
+    makers = [name for name in TURNS if hasattr(module, name)]
+    if makers and not hasattr(module, PARALLEL):
+        raise UsageError(
+            f"Environment '{env}': module '{module.__name__}' has '{makers[0]}' and no "
+            f"'{PARALLEL}', so its agents take turns (AEC). TianJi trains parallel environments, "
+            f"in which all agents act in every step: name a module with '{PARALLEL}', or "
+            f"'{PETTINGZOO}:MODULE:NAME' for a function of yours that makes one."
+        )
 
 
 def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:

@@ -10,11 +10,11 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from tianji.envs.atari import FrameArguments, games_world, make_atari
-from tianji.envs.find import Maker, usage_errors
+from tianji.envs.find import PETTINGZOO, Maker, usage_errors
 from tianji.envs.interface import NO_MASK, World
 from tianji.envs.masks import MaskedEnv, MaskedVector
 from tianji.envs.mending import Mending, OnFailure
-from tianji.envs.parallel import ParallelWorld, check_parallel
+from tianji.envs.parallel import ParallelWorld, check_parallel, missing_parts
 from tianji.envs.pool import make_pool
 from tianji.envs.single import SingleWorld
 from tianji.envs.vector import adapt_vector
@@ -85,5 +85,14 @@ def _make_single(maker: Maker, action_mask: str) -> gym.Env[Any, Any]:
             "`num_envs` and make that many."
         )
     if not isinstance(env, gym.Env):
-        raise UsageError(f"Environment '{maker.name}' makes {kind_of(env)}, not a gymnasium.Env.")
+        text = f"Environment '{maker.name}' makes {kind_of(env)}, not a gymnasium.Env."
+        raise UsageError(f"{text}{_advice_on_agents(env, maker.name)}")
     return env if action_mask == NO_MASK else MaskedEnv(env, action_mask, maker.name)
+
+
+def _advice_on_agents(env: Any, name: str) -> str:
+    """Return how to name what looks like a parallel environment; "" if it does not."""
+    if missing_parts(env):
+        return ""
+    place = name if ":" in name else f"MODULE:{name}"
+    return f" It looks like a parallel environment of many agents: write {PETTINGZOO}:{place}."

@@ -32,10 +32,14 @@ MOST_ABSENT_STEPS = 500
 """Steps in a row in which `agents` lists somebody and nobody is there: the episode never ends."""
 
 
+def missing_parts(env: Any) -> list[str]:
+    """Return what it lacks to be a parallel environment."""
+    return [part for part in PARTS if not hasattr(env, part)]
+
+
 def check_parallel(env: Any, name: str) -> None:
     """Raise UsageError unless it looks like a parallel environment whose agents are alike."""
-    missing = [part for part in PARTS if not hasattr(env, part)]
-    if missing:
+    if missing := missing_parts(env):
         raise UsageError(
             f"Environment '{name}' makes {kind_of(env)}, which is no parallel environment "
             f"of PettingZoo: it has no {', '.join(missing)}."

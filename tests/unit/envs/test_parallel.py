@@ -1,6 +1,8 @@
 """Parallel environments: agents are columns, which leave and join while others go on."""
 
 import re
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -363,6 +365,34 @@ def test_actors_get_whole_environments():
 def test_what_is_no_parallel_environment_for_one_policy_is_refused(env, told):
     with pytest.raises(UsageError, match=told):
         probe(env, {})
+
+
+@pytest.mark.parametrize(
+    ("env", "written"),
+    [
+        ("tests.unit.envs.test_parallel:Relay", "pettingzoo:tests.unit.envs.test_parallel:Relay"),
+        (Relay, "pettingzoo:MODULE:Relay"),
+    ],
+)
+def test_a_parallel_environment_without_its_prefix_is_told_how_to_write_it(env, written):
+    with pytest.raises(UsageError, match=rf"makes a Relay, not a gymnasium.Env\. .* {written}\."):
+        probe(env, {})
+
+
+def test_what_only_resembles_a_parallel_environment_gets_no_advice():
+    with pytest.raises(UsageError, match=r"makes a dict, not a gymnasium.Env\.$"):
+        probe(lambda: {}, {})
+
+
+@pytest.mark.parametrize("maker", ["env", "raw_env"])
+def test_an_environment_whose_agents_take_turns_is_told_so(maker, monkeypatch):
+    module = types.ModuleType("turns")
+    setattr(module, maker, Relay)
+    monkeypatch.setitem(sys.modules, "turns", module)
+    with pytest.raises(UsageError, match=rf"'{maker}' and no 'parallel_env', .*turns \(AEC\)"):
+        probe("pettingzoo:turns", {})
+    module.parallel_env = Relay
+    assert probe("pettingzoo:turns", {}).num_agents == 3
 
 
 def play(world, seed, num_rows=60):
