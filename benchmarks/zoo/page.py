@@ -18,7 +18,10 @@ from tianji.zoo.evidence import (
 )
 
 INTRODUCTION = Path(__file__).with_name("introduction.md")
-HEADERS = ("preset", "steps", "random", "mean", "IQM (95 %)", "seeds", "s", "machine")
+HEADERS = (
+    *("preset", "steps", "random", "doing nothing"),
+    *("mean", "IQM (95 %)", "seeds", "s", "machine"),
+)
 PEER_HEADERS = ("SB3 mean", "SB3 IQM (95 %)", "SB3 seeds", "SB3 s", "SB3 machine", "")
 MACHINES = {"AMD EPYC": "EPYC", "Intel(R) Xeon(R) Processor": "Xeon"}
 """Short names of processors."""
@@ -62,7 +65,9 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row, has_peer: bool) -> list[str]:
-    fixed = [f"`{row['preset']}`", f"{row['env_steps']:,}", return_text(row["random"])]
+    idle = row["doing_nothing"]
+    no_skill = [return_text(row["random"]), "" if idle is None else return_text(idle)]
+    fixed = [f"`{row['preset']}`", f"{row['env_steps']:,}", *no_skill]
     ours = _reached(row["tianji"])
     if not has_peer:
         return [*fixed, *ours]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -49,6 +50,7 @@ def make_row(row: tasks.Row, found: dict[str, list[Result]], timed: Runs) -> evi
         "algorithm": row.algorithm,
         "env_steps": row.env_steps,
         "random": row.task.random,
+        "doing_nothing": row.task.floor if math.isfinite(row.task.floor) else None,
         "tianji": ours,
         "sb3": theirs,
         "verdict": None if theirs is None else judge(row.task, ours["mean"], theirs["mean"]),

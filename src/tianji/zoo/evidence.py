@@ -69,6 +69,8 @@ class Row(TypedDict):
     env_steps: int
     random: float
     """Mean return of random actions."""
+    doing_nothing: float | None
+    """Return of doing nothing, where that is better than random actions."""
     tianji: Reached
     sb3: Reached | None
     verdict: Verdict | None
@@ -133,6 +135,12 @@ def _of_seeds(seeds: int) -> str:
     if seeds == 1:
         return "1 seed"
     return f"interquartile mean of {counted(seeds, 'seed')} with its 95 % interval"
+
+
+def baseline(row: Row) -> float:
+    """Return what a policy that has learnt something exceeds."""
+    idle = row["doing_nothing"]
+    return row["random"] if idle is None else idle
 
 
 def count_verdicts(rows: Sequence[Row]) -> str:

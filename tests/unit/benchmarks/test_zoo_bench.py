@@ -122,6 +122,15 @@ def test_rows_are_judged_by_the_rule_of_the_defaults(ours, theirs, verdict, tmp_
     assert row["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("env", "doing_nothing"), [("CartPole-v1", None), ("Ant-v5", 994.87)])
+def test_a_row_tells_what_doing_nothing_returns_where_that_decides(env, doing_nothing, tmp_path):
+    row = next(row for row in ROWS if row.env == env)
+    job, learnt = Job("tianji", row, 1), Runs(tmp_path)
+    learnt.add(job, result(job))
+    (made,) = make_zoo(learnt, Runs(tmp_path / "timed"))["rows"]
+    assert made["doing_nothing"] == doing_nothing
+
+
 def test_wall_time_counts_the_steps_that_were_asked_for():
     ended_late = {"env_steps": 20_000, "trained_steps": 65_536}
     run = ended_late | {"training_s": 65.536, "process_s": 68.0}

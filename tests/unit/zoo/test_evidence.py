@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tianji.cli.main import main
-from tianji.cli.pages.zoo import zoo_page
+from tianji.cli.pages.zoo import COLUMNS, zoo_page
 from tianji.config.files import list_presets, load_preset
 from tianji.errors import TianjiError
 from tianji.zoo.evidence import (
@@ -31,7 +31,8 @@ OURS: Reached = {
 }  # fmt: skip
 ROW: Row = {
     "preset": "cartpole-ppo", "env": "CartPole-v1", "algorithm": "ppo", "env_steps": 20_000,
-    "random": 0.0, "tianji": OURS, "sb3": None, "verdict": None, "wall_time": None,
+    "random": 0.0, "doing_nothing": None, "tianji": OURS, "sb3": None, "verdict": None,
+    "wall_time": None,
 }  # fmt: skip
 
 
@@ -91,16 +92,32 @@ def test_a_preset_that_the_zoo_does_not_have_is_told(capfd: pytest.CaptureFixtur
     assert "The zoo has no preset 'hoper-sac'. Did you mean 'hopper-sac'? It has: " in told
 
 
+def printed(row: Row) -> str:
+    console = Console(file=StringIO(), width=120)
+    with console.capture() as captured:
+        console.print(zoo_page({**read_zoo(), "rows": [row]}))
+    return captured.get()
+
+
 def test_the_time_of_a_row_is_our_seconds_over_those_of_the_peer() -> None:
     time: WallTime = {
         "env_steps": 20_000, "turns": 3, "tianji_s": 2.0, "sb3_s": 8.0,
         "tianji_whole_s": 3.0, "sb3_whole_s": 9.0,
     }  # fmt: skip
     row: Row = {**ROW, "sb3": OURS, "verdict": "passed", "wall_time": time}
-    console = Console(file=StringIO(), width=120)
-    with console.capture() as printed:
-        console.print(zoo_page({**read_zoo(), "rows": [row]}))
-    assert " 0.25 " in printed.get()
+    assert " 0.25 " in printed(row)
+
+
+@pytest.mark.parametrize(("doing_nothing", "shown"), [(None, "-51.2"), (994.87, "995")])
+def test_a_row_shows_what_a_policy_has_to_exceed(doing_nothing: float | None, shown: str) -> None:
+    row: Row = {**ROW, "random": -51.24, "doing_nothing": doing_nothing}
+    header, line, *_ = printed(row).splitlines()
+    assert line.split()[header.split().index("baseline")] == shown
+
+
+def test_no_two_columns_have_the_same_name() -> None:
+    assert len(set(COLUMNS)) == len(COLUMNS)
+    assert "  3, 5  " in printed({**ROW, "sb3": {**OURS, "seeds": 5}})
 
 
 def test_presets_show_their_evidence(capfd: pytest.CaptureFixture[str]) -> None:
