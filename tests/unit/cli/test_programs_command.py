@@ -23,6 +23,28 @@ def test_styles_are_listed_with_their_sentence(capfd):
     assert all(style["about"] in said for style in styles)
 
 
+def test_styles_and_ablations_have_headings_of_their_own(capfd):
+    assert main(["programs"]) == 0
+    said = capfd.readouterr().err
+    styles, ablations = said.split("Ablations: ")
+    names = {
+        kind: [n for n, s in STYLES.items() if s.kind == kind] for kind in ("style", "ablation")
+    }
+    assert all(f"\n{name} " in styles for name in names["style"])
+    assert all(f"\n{name} " in ablations for name in names["ablation"])
+
+
+def test_a_program_of_several_learners_says_which_one_is_shown(capfd):
+    assert main(["programs", "gala"]) == 0
+    said = " ".join(capfd.readouterr().err.split())
+    assert "Workers of cartpole-ppo on this machine: group 0 of 2, learner 0 of 2" in said
+    assert "1/learner is learner 1" in said
+    assert main(["programs", "gala", "--json"]) == 0
+    assert told(capfd)["num_learners"] == 2
+    assert main(["programs", "seed"]) == 0
+    assert "learner 0" not in capfd.readouterr().err
+
+
 def test_a_program_is_printed_with_its_workers_and_wires(capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["programs", "seed"]) == 0

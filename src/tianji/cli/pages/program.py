@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tianji.cli.pages.tables import sentence_list
+from tianji.cli.pages.tables import fact_list, sentence_list
 from tianji.config.overrides import make_config
+from tianji.config.run import RunConfig
 from tianji.errors import UsageError
 from tianji.programs.program import Program, Wire, Worker
 from tianji.programs.style import Style
@@ -17,6 +18,12 @@ from tianji.programs.style import Style
 EXAMPLES = ("cartpole-ppo", "cartpole-dqn", "catch-frames-ppo")
 """Presets that show a style: one with unrolls that are used once, one with a replay store, and one
 with stacks of frames."""
+OTHERS = (
+    "Every learner has workers and wires like these. 1/learner is learner 1; names without a "
+    "number in front belong to learner 0."
+)
+TITLES = {"style": "Styles", "ablation": "Ablations: the style tianji with one mechanism replaced"}
+"""The heading above the styles of each kind."""
 SHOWN = 3
 """Numbered names that are written out."""
 
@@ -33,8 +40,21 @@ def example_preset(style: str) -> str:
     return last
 
 
-def program_page(style: Style, preset: str, program: Program) -> RenderableType:
-    """Return the page of a style's program."""
+def styles_page(styles: Iterable[Style]) -> RenderableType:
+    """Return the list of styles, those of a kind below each other."""
+    sentences: dict[str, dict[str, str]] = {kind: {} for kind in TITLES}
+    for style in styles:
+        sentences[style.kind][style.name] = style.about
+    parts: list[RenderableType] = []
+    for kind, title in TITLES.items():
+        parts += [Text(title, style="bold"), fact_list(sentences[kind]), Text()]
+    return Group(*parts[:-1])
+
+
+def program_page(style: Style, preset: str, program: Program, config: RunConfig) -> RenderableType:
+    """Return the page of a style's program, which is that of the first learner of the run."""
+    has_more = config.num_learners > 1
+    which = f": group 0 of {config.num_groups}, learner 0 of {config.num_learners}"
     workers = _table(
         ("worker", "threads", "cores", "roles"),
         (_worker_row(program, worker) for worker in program.workers),
@@ -44,11 +64,13 @@ def program_page(style: Style, preset: str, program: Program) -> RenderableType:
     )
     parts: list[RenderableType] = [
         Text(f"{style.name}: {style.about}"),
-        Text(f"\nWorkers of {preset} on this machine", style="bold"),
+        Text(f"\nWorkers of {preset} on this machine{which * has_more}", style="bold"),
         workers,
         Text("\nWires", style="bold"),
         wires,
     ]
+    if has_more:
+        parts.append(Text(f"\n{OTHERS}"))
     if style.differences:
         parts += [Text("\nDifferences from tianji", style="bold"), sentence_list(style.differences)]
     return Group(*parts)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from tianji.cli.output import Outcome, people
-from tianji.cli.pages.program import example_preset, program_page
-from tianji.cli.pages.tables import fact_list
+from tianji.cli.pages.program import example_preset, program_page, styles_page
 from tianji.config.overrides import make_config
+from tianji.config.run import RunConfig
 from tianji.programs.program import Program
 from tianji.programs.registry import STYLES, find_style
 
@@ -26,14 +26,16 @@ def programs(name: str | None = None, /, *, preset: str | None = None) -> Outcom
         return _list()
     style = find_style(name)
     chosen = preset or example_preset(name)
-    program = _program_of(chosen, name)
-    people().print(program_page(style, chosen, program))
+    config = make_config(chosen, style=name, plan={"source": "rule"})
+    program = _program_of(config)
+    people().print(program_page(style, chosen, program, config))
     described = {"name": name, "about": style.about, "differences": list(style.differences)}
-    return Outcome({**described, "preset": chosen, "program": asdict(program)})
+    learner = {"learner": 0, "num_learners": config.num_learners}
+    return Outcome({**described, "preset": chosen, **learner, "program": asdict(program)})
 
 
 def _list() -> Outcome:
-    people().print(fact_list({name: style.about for name, style in STYLES.items()}))
+    people().print(styles_page(STYLES.values()))
     return Outcome(
         {
             "styles": [
@@ -49,15 +51,14 @@ def _list() -> Outcome:
     )
 
 
-def _program_of(preset: str, style: str) -> Program:
-    """Return the program of the first group of a run, planned by rule."""
+def _program_of(config: RunConfig) -> Program:
+    """Return the program of the first learner of a run, planned by rule."""
     from tianji.config.machine import read_machine
     from tianji.display.stream import tell_progress
     from tianji.planning.groups import check_groups, plan_groups
     from tianji.planning.planner import plan_run
     from tianji.programs.groups import group_program
 
-    config = make_config(preset, style=style, plan={"source": "rule"})
     check_groups(config)
     with tell_progress() as tell:
         env = config.envs or config.env
