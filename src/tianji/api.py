@@ -64,6 +64,12 @@ def train(
     from tianji.trained.policy import load_policy
 
     refuse_runs("tianji.train()")
+    if "seeds" in values:
+        raise UsageError(
+            f"seeds = {values['seeds']!r}: tianji.train() trains with one seed. Call it once for "
+            "each: tianji.train(..., seed=2); or use the command `tianji train --seeds N`, which "
+            "trains with N seeds side by side."
+        )
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence | None):
         raise UsageError(
             f"callbacks is {callbacks!r}, and must be a list of callbacks: "

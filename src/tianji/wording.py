@@ -71,7 +71,8 @@ def to_value(number: float | None, digits: int = 3) -> str:
     """
     if number is None or not math.isfinite(number):
         return "-"
-    return f"{number:.{digits}g}" if abs(number) < 10**digits else to_count(number)
+    has_no_exponent = abs(number) < 10**digits - 0.5  # after rounding
+    return f"{number:.{digits}g}" if has_no_exponent else to_count(number)
 
 
 def on_clock(seconds: str, engine: str, of: str = "") -> str:

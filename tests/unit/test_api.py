@@ -128,3 +128,8 @@ def test_a_callable_is_named_after_where_it_was_defined(factory, name):
 def test_callbacks_that_are_no_list_are_refused(callbacks):
     with pytest.raises(UsageError, match="must be a list of callbacks"):
         tianji.train(env="CartPole-v1", callbacks=callbacks)
+
+
+def test_several_seeds_in_python_are_answered_with_the_two_ways():
+    with pytest.raises(UsageError, match=r"seed=2\); or use the command `tianji train --seeds N`"):
+        tianji.train("cartpole-ppo", seeds=2)

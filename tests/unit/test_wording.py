@@ -17,6 +17,7 @@ def test_numbers_are_short():
     assert [to_count(n) for n in (None, 950.4, 41_000, 999_600, 1_234_567, 3e9)] == [
         "-", "950", "41.0k", "1.00M", "1.23M", "3.00G"
     ]  # fmt: skip
+    assert [to_value(n) for n in (999.4, 999.7)] == ["999", "1.00k"], "no exponent by rounding"
     assert [to_value(n) for n in (0.01234, -312.4, 123_456.0)] == ["0.0123", "-312", "123k"]
     assert [to_ago(s) for s in (3.2, 200, 9000, 200_000)] == [
         "3 s ago", "3 min ago", "2.5 h ago", "2.3 days ago"

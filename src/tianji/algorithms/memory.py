@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tianji.algorithms.interface import Acting
+from tianji.errors import UsageError
 from tianji.types import Array, Unroll
+from tianji.wording import counted
 
 
 class PolicyState:
@@ -27,9 +30,16 @@ class PolicyState:
     def __init__(self, num_envs: int, size: int) -> None:
         self.array_NS = np.zeros((num_envs, size), np.float32)
 
-    def forget(self, ended_N: Array | None = None) -> None:
+    def forget(self, ended_N: ArrayLike = True) -> None:
         """Begin new episodes in all environments, or in those that are marked."""
-        self.array_NS[... if ended_N is None else np.asarray(ended_N, np.bool_)] = 0.0
+        marks = np.asarray(ended_N, np.bool_)
+        if marks.shape not in ((), self.array_NS.shape[:1]):
+            raise UsageError(
+                f"state.forget(ended): ended has shape {marks.shape}, and the state is that of "
+                f"{counted(len(self.array_NS), 'environment')}. Give one mark for each, or nothing "
+                "to forget all."
+            )
+        self.array_NS[marks] = 0.0
 
 
 def state_size(acting: Acting) -> int:

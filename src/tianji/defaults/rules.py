@@ -19,7 +19,7 @@ from tianji.config.run import RunConfig
 from tianji.config.schema import load_algorithm_config
 from tianji.config.settings import ALGORITHM_NAME, list_settings
 from tianji.defaults.facts import Facts
-from tianji.wording import counted
+from tianji.wording import counted, to_seconds, to_value
 
 ALGORITHMS = ("ppo", "sac")
 """What choose_algorithm() may choose, the usual one first."""
@@ -82,20 +82,20 @@ def choose_algorithm(facts: Facts) -> Choice:
     if step_s is not None and step_s >= SLOW_STEP_S and suits_sac:
         return Choice(
             {ALGORITHM_NAME: "sac"},
-            f"Algorithm sac: actions are bounded numbers, and a step takes {_ms(step_s)}, so "
+            f"Algorithm sac: actions are bounded numbers, and a step takes {_time(step_s)}, so "
             "learning much from each step is worth more than quick updates.",
         )
     if step_s is None:
         why = "it learns with any actions and observations."
     elif step_s >= SLOW_STEP_S:
         why = (
-            f"a step takes {_ms(step_s)}, but sac, which learns more from each step, "
+            f"a step takes {_time(step_s)}, but sac, which learns more from each step, "
             f"{_no_sac(facts)}."
         )
     else:
         why = (
-            f"a step takes {_ms(step_s)}, and it learns most in a given time from steps that cost "
-            "little."
+            f"a step takes {_time(step_s)}, and it learns most in a given time from steps that "
+            "cost little."
         )
     return Choice({ALGORITHM_NAME: "ppo"}, f"Algorithm ppo: {why}")
 
@@ -138,5 +138,5 @@ RULES: tuple[Rule, ...] = (fit_agents, explore_further)
 """A rule counts for the algorithms that have all its settings."""
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.2g} ms"
+def _time(seconds: float) -> str:
+    return f"{to_value(seconds * 1e3, 2)} ms" if seconds < 1.0 else to_seconds(seconds)

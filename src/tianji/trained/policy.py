@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tianji.config.run import RunConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedPolicy:
     """The policy of one checkpoint.
 
@@ -62,11 +63,18 @@ class LoadedPolicy:
     num_env_steps: int
     rng: np.random.Generator
 
+    def __repr__(self) -> str:
+        trained_on = ", ".join(self.config.tasks)
+        return f"<LoadedPolicy {self.config.algorithm.name} on {trained_on}, {self.checkpoint}>"
+
     def start(self, num_envs: int = 1) -> PolicyState:
         """Return the state of a policy with a memory at the start of an episode, for one
         environment or for the environments of a batch."""
-        if num_envs < 1:
-            raise UsageError(f"policy.start({num_envs}): there must be at least 1 environment.")
+        if not isinstance(num_envs, Integral) or num_envs < 1:
+            raise UsageError(
+                f"policy.start({num_envs!r}): the number of environments must be a whole number of "
+                "at least 1."
+            )
         return PolicyState(num_envs, state_size(self.acting))
 
     def act(

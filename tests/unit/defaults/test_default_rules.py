@@ -65,6 +65,15 @@ def test_slow_environments_that_sac_was_not_compared_on_get_ppo(other):
     assert suggest(slow).values["algorithm.name"] == "ppo"
 
 
+@pytest.mark.parametrize(
+    ("step_s", "told"),
+    [(2e-5, "0.02 ms"), (0.0123, "12 ms"), (0.0996, "100 ms"), (0.51, "510 ms"), (1.25, "1.2 s")],
+)
+def test_step_times_are_told_without_exponents(step_s, told):
+    (choice, *_) = suggest(replace(PLAIN, step_s=step_s)).choices
+    assert f"a step takes {told}" in choice.because
+
+
 def test_the_algorithm_that_a_person_names_is_not_argued_with():
     suggestion = suggest(replace(ROBOT, step_s=1.0), "ppo")
     assert suggestion.values == {"algorithm.name": "ppo"}

@@ -54,9 +54,9 @@ def policy(request, make_run):
     return load_policy(make_run(request.param))
 
 
-@pytest.mark.parametrize("num_envs", [0, -1])
+@pytest.mark.parametrize("num_envs", [0, -1, "a", 2.5])
 def test_a_state_is_of_one_environment_at_least(policy, num_envs):
-    with pytest.raises(UsageError, match=rf"policy.start\({num_envs}\): there must be at least 1"):
+    with pytest.raises(UsageError, match=rf"policy.start\({num_envs!r}\): .* of at least 1"):
         policy.start(num_envs)
 
 
@@ -70,6 +70,22 @@ def test_acting_updates_the_state_and_the_state_changes_the_values(policy):
     assert policy.value(OBSERVATIONS[0], state) != first
     state.forget()
     assert policy.value(OBSERVATIONS[0], state) == first
+
+
+@pytest.mark.parametrize("marks", [[True], [True, False, True], [[True, False]]])
+def test_marks_of_ended_episodes_are_one_for_each_environment(policy, marks):
+    state = policy.start(2)
+    with pytest.raises(UsageError, match=r"state.forget\(ended\): .* 2 environments"):
+        state.forget(np.array(marks))
+
+
+def test_marks_say_whose_episode_is_forgotten(policy):
+    state, one = policy.start(2), policy.start()
+    state.array_NS[:], one.array_NS[:] = 1.0, 1.0
+    state.forget([True, False])
+    assert state.array_NS.all(axis=1).tolist() == [False, True]
+    one.forget(False)
+    assert one.array_NS.all()
 
 
 def test_a_batch_has_a_state_for_each_environment(policy):

@@ -293,3 +293,10 @@ def test_loading_warns_where_it_is_not_the_policy_that_was_asked_for(make_run):
     damage(run, 2)
     with pytest.warns(UserWarning, match="used instead: v00000001"):
         assert tianji.load(run).version == 1
+
+
+def test_a_policy_is_shown_in_one_short_line(make_run):
+    run_dir = make_run("CartPole-v1")
+    shown = repr(load_policy(run_dir))
+    assert shown.startswith("<LoadedPolicy tests.fakes.linear:ALGORITHM on CartPole-v1, ")
+    assert shown.endswith(f"{run_dir}/checkpoints/v00000001>")
