@@ -63,6 +63,20 @@ def test_doctor_checks_an_environment_when_asked(capfd: pytest.CaptureFixture[st
     assert len(json.loads(capfd.readouterr().out)["findings"]) > machine
 
 
+def test_doctor_names_the_version_that_it_checks(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def check(name: str, _keywords: object) -> list[Finding]:
+        return [Finding("ok", f"{name} was checked.")]
+
+    monkeypatch.setattr("tianji.observe.doctor.check_machine", list)
+    monkeypatch.setattr("tianji.envs.check.check_environment", check)
+    assert main(["doctor", "--env", "Acrobot"]) == 0
+    told = capfd.readouterr().err.split()
+    assert told[0] == "Acrobot-v1"
+    assert "Acrobot-v1 was checked." in " ".join(told)
+
+
 def test_an_error_is_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

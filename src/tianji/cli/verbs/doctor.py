@@ -35,6 +35,7 @@ def doctor(
     """
     from tianji.display.stream import say, tell_while_slow
     from tianji.envs.check import check_environment, check_together
+    from tianji.envs.find import full_id
     from tianji.observe.doctor import check_machine
 
     findings = check_machine()
@@ -43,14 +44,15 @@ def doctor(
         key.replace("-", "_"): parse_yaml(text, f"the value of '--env-kwargs.{key}'")
         for key, text in (env_kwargs or {}).items()
     }
-    for name in env or ():
+    names = [full_id(name) for name in env or ()]
+    for name in names:
         with tell_while_slow(say, f"Checking {name}"):
             of_env = check_environment(name, keywords)
         _show(name, of_env)
         findings = [*findings, *of_env]
-    if env is not None and len(env) > 1:
-        with tell_while_slow(say, f"Checking {', '.join(env)}"):
-            together = check_together(tuple(env), keywords)
+    if len(names) > 1:
+        with tell_while_slow(say, f"Checking {', '.join(names)}"):
+            together = check_together(tuple(names), keywords)
         _show("Together", together)
         findings = [*findings, *together]
     failed = any(finding.level == "error" for finding in findings)
