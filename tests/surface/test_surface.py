@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from inspect import Parameter
 from pathlib import Path
 
 import tianji
@@ -41,8 +42,9 @@ def cli_lines() -> Iterator[str]:
             continue
         for argument in app[verb].assemble_argument_collection():
             default = argument.field_info.default
-            required = argument.field_info.required
-            fact = "required" if required else f"default {value_text(default)}"
+            fact = "required" if argument.field_info.required else f"default {value_text(default)}"
+            if argument.field_info.kind is Parameter.VAR_POSITIONAL:
+                fact = "any number"
             yield f"    {' '.join(argument.names)}: {fact}"
     yield "presets"
     yield from (f"    {name}" for name in list_presets())
