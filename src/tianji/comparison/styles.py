@@ -13,6 +13,7 @@ from tianji.config.run import RunConfig
 from tianji.config.schema import flat
 from tianji.config.settings import canonical, list_settings, value_text
 from tianji.config.values import Assignment, Values
+from tianji.defaults.names import with_full_ids
 from tianji.errors import UsageError
 from tianji.ops.claims import ENOUGH_SEEDS
 from tianji.programs.registry import STYLES, find_style
@@ -48,11 +49,12 @@ def style_contest(
         raise UsageError(f"seeds is {num_seeds}: every style needs one seed or more; 5 are usual.")
     if any(canonical(assignment.written) == STYLE for assignment in asked):
         raise UsageError("--style names the style of one run. --styles names those to compare.")
+    asked, new_ids = with_full_ids(asked)
     contestants, notes = _contestants(preset, names, asked)
     first = contestants[0].config
     seeds = tuple(range(first.seed, first.seed + num_seeds))
     contest = Contest(Path(preset).stem, contestants, seeds, command)
-    return StyleContest(contest, first.run, notes)
+    return StyleContest(contest, first.run, (*new_ids, *notes))
 
 
 def _check_names(names: Sequence[str]) -> None:

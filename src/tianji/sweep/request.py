@@ -11,6 +11,7 @@ from tianji.config.run import RunConfig
 from tianji.config.settings import list_settings
 from tianji.config.values import Assignment, assign_all
 from tianji.defaults import choose
+from tianji.defaults.names import with_full_ids
 from tianji.errors import UsageError
 from tianji.sweep.objective import Asked, Objective, choose_objective
 from tianji.sweep.space import HOW, Search, check_searches, parse_search
@@ -73,6 +74,7 @@ def make_request(
     of the algorithm. asked: settings of all trials.
     """
     base = choose.resolve(preset, asked)
+    asked, _ = with_full_ids(asked)  # trials have the environment of `base`
     config = base.config
     if config.engine in ("ray", "mpi"):
         raise UsageError(

@@ -52,6 +52,12 @@ def test_only_the_style_changes_between_contestants():
     assert serial.differences[:-1] == STYLES["serial"].differences
 
 
+def test_an_environment_without_its_version_gets_the_newest_and_a_note():
+    found = styles("tianji", "serial", env="Acrobot")
+    assert {one.config.env for one in found.contest.contestants} == {"Acrobot-v1"}
+    assert "'Acrobot-v1'" in found.notes[0]
+
+
 def test_settings_that_are_not_those_of_the_reference_are_listed():
     def told(**asked):
         *_, settings = styles("tianji", "gala", **asked).contest.contestants[1].differences

@@ -84,3 +84,9 @@ def test_the_config_of_a_trial_is_that_of_the_same_settings_in_train():
     words = [Assignment(f"--{path}", text, is_text=True) for path, text in values.items()]
     assert found == resolve("cartpole-ppo", words).config
     assert (found.algorithm.epochs, found.model.hidden) == (7, (32, 32))
+
+
+def test_trials_have_the_environment_that_the_note_names():
+    request = make_request("cartpole-ppo", [], from_mapping({"env": "Acrobot"}), num_trials=3)
+    assert any("'Acrobot-v1'" in note for note in request.notes)
+    assert request.with_values({}).env == request.config.env == "Acrobot-v1"
