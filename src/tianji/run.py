@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -70,6 +71,7 @@ NO_BALANCE = (
 )
 NO_REPLAN_OF_GROUPS = "plan.replan has no effect: the plan of several groups does not change."
 NO_STEP = "The time limit was reached without a single step to train on."
+NO_POLICY = "The run has ended, and no policy of it is saved."
 NO_REPLAN = (
     "plan.replan has no effect: there is no profile of this run. Measure one with `tianji plan` "
     "and the same settings."
@@ -255,6 +257,7 @@ class _Run:
             try:
                 outcome = self._run_engines(extra, stop, resume)
                 outcome = failed_without_steps(outcome, self._observer, before)
+                outcome = failed_without_policy(outcome, self._observer, run_dir)
             except Exception as error:
                 cause = f"{type(error).__name__}: {error}"
                 outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
@@ -381,6 +384,18 @@ def failed_without_steps(
     return {**outcome, "because": "failed", "first_cause": cause}
 
 
+def failed_without_policy(outcome: Outcome, observer: RunObserver, run_dir: Path) -> Outcome:
+    """Return the outcome as that of a failed run if no checkpoint of it could be written. A person
+    who breaks a run off may not want one; a callback that stops it does."""
+    told, run = observer.last_failed_checkpoint, observer.callbacks.run
+    is_broken_off = outcome["because"] == "interrupted" and run.stop_reason is None
+    if told is None or is_broken_off or outcome["because"] == "failed":
+        return outcome
+    if list_checkpoints(main_folder(run_dir)):
+        return outcome
+    return {**outcome, "because": "failed", "first_cause": f"{NO_POLICY} {told}"}
+
+
 def _gather_rule(config: RunConfig) -> GatherRule | None:
     gather = load_algorithm(config.algorithm.name).cadence(config)
     if not isinstance(gather, Gather):
@@ -404,11 +419,19 @@ def _may_replan(config: RunConfig) -> bool:
 
 
 def _save_summary(run_dir: Path, summary: Summary) -> None:
-    try:
+    with _full_disk_told("The summary is not on disk"):
         write_summary(run_dir, summary)
-        if summary["env_steps"]:
-            from tianji.display.curve import draw_curve
+    if summary["env_steps"]:
+        from tianji.display.curve import draw_curve
 
+        with _full_disk_told("The picture of the learning curve is not on disk"):
             draw_curve(run_dir)
-    except OSError as error:  # a full disk must not hide what was reached
-        logging.getLogger("tianji").warning("The summary is not on disk: %s", error)
+
+
+@contextmanager
+def _full_disk_told(what: str) -> Iterator[None]:
+    """Say what is missing where a file cannot be written: that must not hide what was reached."""
+    try:
+        yield
+    except OSError as error:
+        logging.getLogger("tianji").warning("%s: %s", what, error)

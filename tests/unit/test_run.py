@@ -257,6 +257,7 @@ class Replanned(Engine):
         self.plans.append((self.spec.plan.num_actors, len(self.program.roles), resume))
         self.explained_by.append(self.observer._screen.plan.num_actors)
         if len(self.plans) > 1:
+            with_checkpoint()
             return {**self.outcome, "restarts": 1}
         self.interrupt(stop)
         return {**self.outcome, "because": "replan", "restarts": 2}
@@ -377,3 +378,53 @@ def test_a_run_whose_environments_fail_before_a_step_was_made_has_failed(
     if ends == "failed":
         assert "without a single step to train on. Environment 0" in summary["first_cause"]
         assert "the cable is loose" in summary["first_cause"]
+
+
+FULL = "Checkpoint v00000003 was not written: the disk of runs/it is full."
+
+
+@pytest.mark.parametrize(
+    ("because", "is_saved", "stop_reason", "ends"),
+    [
+        ("target_reached", False, None, "failed"),
+        ("max_env_steps", False, None, "failed"),
+        ("max_env_steps", True, None, "max_env_steps"),
+        ("interrupted", False, None, "interrupted"),
+        ("interrupted", False, "good enough", "failed"),
+    ],
+)
+def test_a_run_that_ends_without_a_saved_policy_has_failed(
+    engine, monkeypatch, because, is_saved, stop_reason, ends
+):
+    def fill_the_disk(self, stop, resume):
+        if is_saved:
+            with_checkpoint()
+        self.observer.callbacks.run.stop_reason = stop_reason
+        self.observer.report({"kind": "checkpoint_failed", "role": "learner", "text": FULL})
+        return {"because": because, "record": None, "restarts": 0, "first_cause": None}
+
+    monkeypatch.setattr(engine, "run", fill_the_disk)
+    summary = run.train_config(config())
+    assert summary["stopped_because"] == ends
+    if ends == "failed":
+        assert summary["first_cause"] == f"{run.NO_POLICY} {FULL}"
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("tianji.run.write_summary", "The summary is not on disk"),
+        ("tianji.display.curve.draw_curve", "The picture of the learning curve is not on disk"),
+    ],
+)
+def test_the_file_that_a_full_disk_has_no_room_for_is_named(
+    engine, monkeypatch, caplog, function, told
+):
+    def is_full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tianji.display.curve.draw_curve", lambda _: None)
+    monkeypatch.setattr(function, is_full)
+    engine.outcome = {**engine.outcome, "record": {"env_steps": 100, "version": 1}}
+    run.train_config(config())
+    assert caplog.messages == [f"{told}: [Errno 28] No space left on device"]

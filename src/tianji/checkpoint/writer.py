@@ -90,8 +90,13 @@ class Writer:
             try:
                 self._write(snapshot)
             except (OSError, MemoryError, CheckpointError) as error:
-                self.last_error = _in_words(self._run_dir, snapshot, error)
+                self.last_error = _in_words(self._run_dir, snapshot, error, self._is_last)
                 self._on_event("checkpoint_failed", self.last_error, snapshot)
+
+    @property
+    def _is_last(self) -> bool:
+        """No snapshot follows the one in work."""
+        return self._closing and self._waiting is None
 
     def _next(self) -> Snapshot | None:
         with self._changed:
@@ -113,11 +118,11 @@ class Writer:
         )
 
 
-def _in_words(run_dir: Path, snapshot: Snapshot, error: Exception) -> str:
+def _in_words(run_dir: Path, snapshot: Snapshot, error: Exception, is_last: bool) -> str:
     start = f"Checkpoint {folder_name(snapshot.version)} was not written"
     older = list_checkpoints(run_dir)
-    kept = f"the newest on disk is {older[-1].name}" if older else "none is on disk yet"
-    end = f"Training continues; {kept}."
+    kept = f"newest on disk is {older[-1].name}" if older else "run has no checkpoint on disk"
+    end = f"The {kept}." if is_last else f"Training continues; the {kept}."
     if not (isinstance(error, OSError) and error.errno in _FULL):
         cause = f"{start}: {str(error) or type(error).__name__}"
         return f"{sentence(cause)} {end}"

@@ -92,6 +92,8 @@ class RunObserver:
         """The newest record of the learner's side."""
         self.first_env_failure: str | None = None
         """What was told of the first environment that failed."""
+        self.last_failed_checkpoint: str | None = None
+        """What was told of the last checkpoint that could not be written."""
         self._evaluation: dict[str, Evaluation] = {}
         self._unlogged_evaluation = False
         self._restarts = self._learner_restarts = 0
@@ -186,6 +188,8 @@ class RunObserver:
                 self._learner_restarts += report.get("stops_learner", False)
             if report["kind"] == "env_failure":
                 self.first_env_failure = self.first_env_failure or report["text"]
+            if report["kind"] == "checkpoint_failed":
+                self.last_failed_checkpoint = report["text"]
             traceback, level = report.get("traceback", ""), LEVELS[report["kind"]]
             self._tell(report["kind"], report["role"], report["text"], level, traceback)
 

@@ -87,6 +87,20 @@ def test_a_full_disk_is_reported_with_the_size_and_the_next_one_is_tried(
     assert a_writer.last_error is None
 
 
+def test_training_is_not_said_to_continue_after_the_last_checkpoint(a_writer, events, monkeypatch):
+    is_closing = threading.Event()
+
+    def fill_the_disk(*_):
+        is_closing.wait()
+        _raise_no_space(0)
+
+    monkeypatch.setattr(writer, "write_checkpoint", fill_the_disk)
+    a_writer.submit(snapshot(1))
+    a_writer.close(while_waiting=is_closing.set)
+    assert "The run has no checkpoint on disk." in events[0][1]
+    assert "Training continues" not in events[0][1]
+
+
 def _raise_no_space(_descriptor):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
