@@ -27,6 +27,9 @@ from tianji.types import Clock
 
 PATIENCE_S = 1.0
 """Time for the version in work after a stop; then its remaining updates are left out."""
+LATE_S = 1.0
+"""Time for the version in work after the time limit; then it is told that the run ends with it."""
+LATE = "The time limit (max_wall_s) has passed; the run ends with the version in work."
 CUT_SHORT = "The version in work ends with the updates made so far, so that the run can stop."
 
 
@@ -57,7 +60,7 @@ class Training:
         self._next_report_ns = 0
         self._steps_before = group.steps()
         self._patience = Patience()  # a person waits, so this is never on a virtual clock
-        self._is_cut_short = False
+        self._is_cut_short = self._has_told_late = False
         self._joined = group.learner if isinstance(group.learner, JoinedLearner) else None
         self._has_loss = False
         """A checkpoint was deleted, and all groups shall save."""
@@ -163,6 +166,7 @@ class Training:
         if not self.group.learner.is_between_versions:
             if self._patience.is_spent(stop):
                 self._cut_short()
+            self._tell_if_late()
             return "interrupted" if stop == Stop.NOW else None
         self._note_first_step()
         because = self.progress.stop_reason(self._now_ns())
@@ -184,6 +188,13 @@ class Training:
             self._is_cut_short = True
             self.group.learner.cut_short()
             self._reports(Event(kind="note", role="learner", text=CUT_SHORT))
+
+    def _tell_if_late(self) -> None:
+        """Say once that the time limit has passed, if the version in work goes on for a while."""
+        late_ns = self._now_ns() - int(LATE_S * 1e9)
+        if not self._has_told_late and self.progress.stop_reason(late_ns) == "max_wall":
+            self._has_told_late = True
+            self._reports(Event(kind="note", role="learner", text=LATE))
 
     def _note_first_step(self) -> None:
         if not self.progress.started_ns:

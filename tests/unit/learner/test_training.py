@@ -14,6 +14,7 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
 from tianji.engines.assembly.inproc_ends import InprocEnds, build_stream
 from tianji.engines.assembly.roles import Roles
+from tianji.learner.training import LATE
 from tianji.programs.one_group import program_for
 from tianji.types import Stamp
 
@@ -169,6 +170,25 @@ def test_a_run_does_not_stop_inside_a_version(rig):
     rig.training.tick()
     assert not rig.learner.is_between_versions
     assert rig.training.ended(Stop.NO) is None
+
+
+def test_a_version_that_goes_on_after_the_time_limit_is_told_once(tmp_path):
+    now_ns = [10**9]
+    rig = Rig(tmp_path, now_ns=lambda: now_ns[0], max_wall_s=5.0)
+    rig.start()
+    rig.training.progress.started_ns = now_ns[0]
+    rig.send()
+    rig.training.tick()
+    told = []
+    for step_s in (5, 0.5, 1, 1):
+        now_ns[0] += int(step_s * 1e9)
+        assert rig.training.ended(Stop.NO) is None, "the version in work is finished"
+        told.append([note["text"] for note in rig.of_kind("note")])
+    assert told == [[], [], [LATE], [LATE]]
+    while not rig.learner.is_between_versions:
+        rig.training.tick()
+    assert rig.training.ended(Stop.NO) == "max_wall"
+    rig.writer.close()
 
 
 def test_training_time_counts_from_the_first_step_of_any_actor(rig):
