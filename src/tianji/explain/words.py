@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tianji.config.plan import RunPlan
-from tianji.observe.account import LEAST_S, Account, Side
+from tianji.observe.account import LEAST_S, Absence, Account, Side
 from tianji.records import CriticalPath
-from tianji.wording import listed, on_clock, to_percent, to_seconds
+from tianji.wording import counted, listed, on_clock, to_percent, to_seconds
 
 LIMIT = 0.85
 """A side that works this share of the time sets the pace; the rest is hand-over and noise."""
@@ -87,11 +87,19 @@ def waits_sentence(account: Account, words: Mapping[str, str], engine: str) -> s
 
 
 def away_sentence(account: Account, engine: str) -> str:
-    """Say for how long there was no learner; empty where it was never restarted."""
-    if not account.away_s:
-        return ""
-    away = on_clock(to_seconds(account.away_s), engine)
-    return f"The learner was away for {away} while it was started again; shares leave that out."
+    """Say for how long there was no learner, and no actor; empty where none was restarted."""
+    told = []
+    if account.away_s:
+        away = on_clock(to_seconds(account.away_s), engine)
+        told += [
+            f"The learner was away for {away} while it was started again; shares leave that out."
+        ]
+    if account.absence and account.absence.share >= WORTH_TELLING:
+        who = "The actor" if account.num_actors == 1 else "Each actor"
+        away = on_clock(to_seconds(account.absence.share * account.span_s), engine)
+        mean = "" if account.num_actors == 1 else " on average"
+        told += [f"{who} was away for {away}{mean} while actors were started again."]
+    return " ".join(told)
 
 
 def _waits(who: str, side: Side, span_s: float, words: Mapping[str, str]) -> list[str]:
@@ -191,7 +199,16 @@ def _gain_of_server(account: Account) -> str:
     return f"{_HALVE_EVALUATION} would help most (up to {faster} as fast)."
 
 
+def _gain_without_faults(absence: Absence) -> str:
+    """Name what the actors were started again for: no other change would help before."""
+    faults = {"restart": absence.restarts, "environment failure": absence.env_failures}
+    told = listed([counted(count, what) for what, count in faults.items() if count])
+    return f"Actors that do not fail would help most: the learner waited for new ones ({told})."
+
+
 def _gain_of_neither(account: Account, plan: RunPlan) -> str:
+    if account.absence and account.absence.share > 1 - LIMIT:
+        return _gain_without_faults(account.absence)
     if account.lacks_cores:
         return f"{another_core(account)} would help most: both sides sometimes lack one."
     if account.actors.waits.get("answers", 0.0) > 1 - LIMIT:

@@ -42,8 +42,22 @@ class Side:
         return min(1.0, self.worked)
 
     @property
+    def missing(self) -> float:
+        """The share of the time that is neither work nor a wait."""
+        return 1 - self.worked - sum(share for why, share in self.waits.items() if why != "core")
+
+    @property
     def no_core(self) -> float:
         return self.waits.get("core", 0.0)
+
+
+class Absence(NamedTuple):
+    """How the actors were missing, because they were started again."""
+
+    share: float
+    """Share of the time, the mean over the actors."""
+    restarts: int
+    env_failures: int
 
 
 class Server(NamedTuple):
@@ -68,6 +82,8 @@ class Account:
     away_s: float = 0.0
     """How long no learner was there, because it was started again. Its shares are those of the
     rest."""
+    absence: Absence | None = None
+    """None where the actors were there all the time."""
     waited_for_others: Mapping[str, float] = field(default_factory=dict)
     """The share that each learner spent in reductions with others, by its name."""
 
@@ -118,6 +134,7 @@ def to_account(record: Metrics) -> Account | None:
         usable_cores=record["usable_cores"],
         server=_server(record, span_s),
         away_s=away_s,
+        absence=_absence(record, sampling),
         waited_for_others={
             role: record["waited_s"].get(role, {}).get("others", 0.0) / span_s for role in learners
         },
@@ -126,9 +143,17 @@ def to_account(record: Metrics) -> Account | None:
 
 def _away_s(record: Metrics, learner: Side) -> float:
     """Return the time that a learner neither worked nor waited, if it was started again."""
-    waited = sum(share for cause, share in learner.waits.items() if cause != "core")
-    missing_s = record["span_s"] * (1 - learner.worked - waited)
+    missing_s = record["span_s"] * learner.missing
     return missing_s if record["learner_restarts"] and missing_s >= LEAST_S else 0.0
+
+
+def _absence(record: Metrics, actors: Side) -> Absence | None:
+    """Return for how long the actors neither worked nor waited, if roles other than the learner
+    were started again."""
+    restarts = record["restarts"] - record["learner_restarts"]
+    if restarts <= 0 or record["span_s"] * actors.missing < LEAST_S:
+        return None
+    return Absence(actors.missing, restarts, record["env_failures"])
 
 
 def _server(record: Metrics, span_s: float) -> Server | None:

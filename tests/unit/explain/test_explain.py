@@ -75,6 +75,28 @@ def test_time_without_a_learner_is_neither_idle_time_nor_a_reason():
     assert "away" not in " ".join(told({**record, "learner_restarts": 0}).sentences)
 
 
+@pytest.mark.parametrize(
+    ("num_actors", "env_failures", "away", "faults"),
+    [
+        (1, 192, "The actor was away for 6.0 s while", "7 restarts and 192 environment failures"),
+        (2, 0, "Each actor was away for 6.0 s on average while", "7 restarts"),
+    ],
+)
+def test_actors_that_keep_failing_are_the_reason_and_not_the_lag(
+    num_actors, env_failures, away, faults
+):
+    record = make_record(0.3, 0.1, num_actors, restarts=7, env_failures=env_failures)
+    for i in range(num_actors):
+        record["waited_s"][f"actor-{i}"]["grant"] = 1.0
+    found = told(record)
+    assert away in " ".join(found.sentences)
+    assert found.gain == (
+        f"Actors that do not fail would help most: the learner waited for new ones ({faults})."
+    )
+    unmended = " ".join(told({**record, "restarts": 0}).sentences)
+    assert "away" not in unmended and "a higher max_lag would help" in unmended
+
+
 def test_a_gain_ends_where_the_other_side_becomes_the_limit():
     gain = told(make_record(actors=0.75, learner=0.97)).gain
     assert "(up to 1.3 x as fast; then the actor would be the bottleneck)" in gain
