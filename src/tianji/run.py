@@ -52,6 +52,7 @@ from tianji.planning.planned import Planned
 from tianji.planning.planner import gathers, plan_again, plan_run, probe_tasks
 from tianji.planning.resolve.resolve import check_network
 from tianji.programs.one_group import program_for
+from tianji.raised import error_in_words
 from tianji.records import GatherRule, Summary, SummaryFacts
 from tianji.reports import Event
 from tianji.run_folder.folder import PlanFile, RunFolder, read_plan
@@ -259,7 +260,7 @@ class _Run:
                 outcome = failed_without_steps(outcome, self._observer, before)
                 outcome = failed_without_policy(outcome, self._observer, run_dir)
             except Exception as error:
-                cause = f"{type(error).__name__}: {error}"
+                cause = error_in_words(error)
                 outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
                 raise
             finally:

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from tianji.cli.output import Outcome, only_json_on_stdout, people
 from tianji.errors import TianjiError, UsageError
+from tianji.raised import error_in_words
 from tianji.version import VERSION
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def run_safely(tokens: Sequence[str], console: Console) -> Outcome:
     except Exception as error:  # noqa: BLE001 - the last one to see it: told in full, exit code 1
         cause = first_cause(error)
         details = "".join(traceback.format_exception(error))
-        return _failure(f"{type(cause).__name__}: {cause}", 1, details)
+        return _failure(error_in_words(cause), 1, details)
 
 
 def run_verb(tokens: Sequence[str], console: Console) -> Outcome:

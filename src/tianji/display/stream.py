@@ -8,21 +8,20 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import sysconfig
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal, TextIO, cast
+
+from tianji.raised import is_theirs, place_in_words
 
 _GONE = {errno.EIO, errno.EPIPE}
 """Errors of a write to a closed terminal, or to a pipe without a reader."""
 
 SLOW_S = 5.0
 """Seconds before a slow step is reported, and between two reports."""
-_OURS, _PYTHONS = str(Path(__file__).parents[1]), sysconfig.get_path("stdlib")
 
 Mode = Literal["auto", "live", "plain", "off"]
 
@@ -141,18 +140,3 @@ def _place_of(thread: int) -> str:
     frames = [frame for frame, _ in traceback.walk_stack(innermost)]
     frame = next((one for one in frames if is_theirs(one.f_code.co_filename)), innermost)
     return place_in_words(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno)
-
-
-def is_theirs(file: str) -> bool:
-    """Return whether code in this file is neither Python's own nor ours."""
-    is_pythons = file.startswith((_PYTHONS, "<")) and "site-packages" not in file
-    return not is_pythons and not file.startswith(_OURS)
-
-
-def place_in_words(function: str, file: str, line: int) -> str:
-    """Name a line of Python as a person looks for it.
-
-    >>> place_in_words("step", "/me/chase.py", 12)
-    'in step() of chase.py, line 12'
-    """
-    return f"in {function}() of {Path(file).name}, line {line}"

@@ -26,6 +26,7 @@ from tianji.channels.reports import ReportPipe
 from tianji.display.stream import unfailing
 from tianji.errors import ReduceBroken
 from tianji.importing import no_runs_while
+from tianji.raised import error_in_words
 from tianji.reports import Event
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def give_way() -> None:
 
 def in_words(error: Exception) -> str:
     """Return what went wrong, and what to do about it where that is known."""
-    text = f"{type(error).__name__}: {error}"
+    text = error_in_words(error)
     if type(error).__name__ != "OutOfMemoryError":  # torch's; a worker may not have loaded it
         return text
     return (

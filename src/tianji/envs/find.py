@@ -33,7 +33,8 @@ from tianji.envs.ids import ATARI, GAMES, registered, stacked_game
 from tianji.envs.suggestions import advice_on_module, is_path, maker_names, module_at
 from tianji.errors import TianjiError, UsageError, did_you_mean
 from tianji.importing import import_users
-from tianji.wording import kind_of, sentence
+from tianji.raised import raised_in_words
+from tianji.wording import kind_of
 
 Factory: TypeAlias = Callable[..., Any]
 
@@ -137,8 +138,8 @@ def usage_errors(name: str, extra: str | None = None) -> Iterator[None]:
         cause = _first_cause(error)
         missing = isinstance(cause, ImportError | gym.error.DependencyNotInstalled)
         advice = _how_to_install(extra, cause) if missing else ""
-        text = f"Environment '{name}' does not work: {type(cause).__name__}: {cause}"
-        raise UsageError(f"{sentence(text)} {advice}" if advice else text) from error
+        text = f"Environment '{name}' does not work: {raised_in_words(cause)}"
+        raise UsageError(f"{text}. {advice}" if advice else text) from error
 
 
 def _how_to_install(extra: str | None, cause: BaseException) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from tianji.channels.gauges import Gauge
 from tianji.channels.reports import Reports
 from tianji.errors import EnvironmentFailed, TianjiError
+from tianji.raised import error_in_words
 from tianji.reports import Event
 from tianji.types import Clock
 
@@ -66,8 +67,8 @@ class Mending:
             observation, _ = fresh.reset(seed=new_seed)
         except Exception as second:
             raise EnvironmentFailed(
-                f"Environment {index} of this actor failed ({in_words(error)}), and its "
-                f"replacement failed in its first reset ({in_words(second)})."
+                f"Environment {index} of this actor failed ({error_in_words(error)}), and its "
+                f"replacement failed in its first reset ({error_in_words(second)})."
             ) from second
         self._on_failure(index, error)
         return fresh, observation
@@ -80,13 +81,8 @@ class Mending:
         if self._in_a_row[index] > MAX_IN_A_ROW:
             raise EnvironmentFailed(
                 f"Environment {index} of this actor failed {self._in_a_row[index]} times, each "
-                f"time within {SOON_STEPS} steps of the failure before: {in_words(error)}."
+                f"time within {SOON_STEPS} steps of the failure before: {error_in_words(error)}."
             ) from error
-
-
-def in_words(error: Exception) -> str:
-    """Return the error's type and text on one line."""
-    return f"{type(error).__name__}: {error}"
 
 
 class EnvFailures:
@@ -126,6 +122,6 @@ class EnvFailures:
         total = self._gauges[Gauge.ENV_FAILURES]
         times = f" ({self._untold} failures since the last message)" if self._untold > 1 else ""
         return (
-            f"Environment {index} of {self._num_envs} failed: {in_words(error)}. A "
+            f"Environment {index} of {self._num_envs} failed: {error_in_words(error)}. A "
             f"new one took its place and its episode was cut{times}. Failures in all: {total}."
         )

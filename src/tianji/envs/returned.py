@@ -20,6 +20,7 @@ import numpy as np
 
 from tianji.envs.spaces import Leaf, follow, observation_leaves, observation_paths
 from tianji.errors import UsageError
+from tianji.raised import error_in_words
 from tianji.types import Array
 from tianji.wording import kind_of
 
@@ -93,7 +94,7 @@ class ReturnCheck:
                 value = follow(observation, path)
             except (LookupError, TypeError) as error:
                 raise self._error(
-                    f"{source} returned no {name} ({type(error).__name__}: {error})",
+                    f"{source} returned no {name} ({error_in_words(error)})",
                     "its observation space has it. Make the two agree.",
                 ) from error
             self._leaf(value, leaf, name, source)

@@ -21,6 +21,7 @@ from tianji.engines.agents.messages import Door, GroupOrder, Question, Span
 from tianji.engines.spec import RunSpec
 from tianji.errors import TianjiError, UsageError
 from tianji.programs.program import SUPERVISOR
+from tianji.raised import error_in_words
 from tianji.reports import Event, EventKind, Report
 from tianji.wording import counted
 
@@ -173,7 +174,7 @@ class ActorHosts:
                 self.failure = self.failure or error
             return str(error)
         except Exception as error:  # noqa: BLE001 - whatever failed on that host is told
-            return f"{agent.host if agent else 'A host'}: {type(error).__name__}: {error}."
+            return f"{agent.host if agent else 'A host'}: {error_in_words(error)}."
         finally:
             if agent is not None:
                 agent.close()

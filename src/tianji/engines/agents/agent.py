@@ -53,6 +53,7 @@ from tianji.engines.spec import RunSpec
 from tianji.gateways.links.keys import LinkKeys
 from tianji.programs.groups import boards_of, group_program
 from tianji.programs.program import SUPERVISOR, Program
+from tianji.raised import error_in_words
 from tianji.records import LinkFigures
 from tianji.reports import Event, Report
 
@@ -159,7 +160,7 @@ class Agent:
         try:
             outcome = engine.run(self._stop, resume)
         except Exception as error:  # noqa: BLE001 - the head hears of it
-            cause = f"{type(error).__name__}: {error}"
+            cause = error_in_words(error)
             outcome = Outcome(because="failed", record=None, restarts=0, first_cause=cause)
         with self._news:
             self._outcome = outcome

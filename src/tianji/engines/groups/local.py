@@ -29,6 +29,7 @@ from tianji.engines.signals import StopRequest
 from tianji.engines.spec import RunSpec
 from tianji.errors import UsageError
 from tianji.programs.groups import group_program
+from tianji.raised import error_in_words
 from tianji.records import StoppedBecause
 
 LOOK_S = 0.1
@@ -100,7 +101,7 @@ class LocalGroups:
         try:
             outcome = self._engines[group].run(self._stops[group], resume)
         except Exception as error:  # noqa: BLE001 - it is told in the head's thread
-            cause = f"{type(error).__name__}: {error}"
+            cause = error_in_words(error)
             if isinstance(error, UsageError | RunLost):
                 cause = str(error)
                 self._told.put(partial(self._give_up, cause))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tianji.display.stream import is_theirs, place_in_words
+from tianji.raised import is_theirs, place_in_words
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>\S+)$', re.M)
 

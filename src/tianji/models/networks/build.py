@@ -33,6 +33,7 @@ from tianji.models.networks.precision import Precise, in_precision
 from tianji.models.networks.recurrent import RecurrentNet
 from tianji.models.networks.stacked import StackedNet
 from tianji.models.sizes import hidden_widths, memory_size
+from tianji.raised import error_in_words
 from tianji.wording import kind_of
 
 PROBE_ROWS = 3
@@ -82,7 +83,7 @@ class UserNet(Precise):
         except Exception as error:  # the user's code may raise anything
             raise UsageError(
                 f"The network of model.factory '{name}' fails on {_words(obs)}: "
-                f"{type(error).__name__}: {error}"
+                + error_in_words(error)
             ) from error
         if found != expected:
             raise UsageError(
@@ -109,7 +110,7 @@ def build_user_net(name: str, spaces: Spaces, widths: Sequence[int]) -> UserNet:
     except TianjiError:
         raise
     except Exception as error:  # the user's code may raise anything
-        raise UsageError(f"model.factory '{name}': {type(error).__name__}: {error}") from error
+        raise UsageError(f"model.factory '{name}': {error_in_words(error)}") from error
     if not isinstance(module, nn.Module):
         raise UsageError(
             f"model.factory '{name}' returned {kind_of(module)}, not a torch.nn.Module."

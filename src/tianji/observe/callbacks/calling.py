@@ -18,6 +18,7 @@ from typing import Any
 from tianji.observe.callbacks.interface import Callback, RunHandle
 from tianji.observe.callbacks.load import NamedCallback
 from tianji.observe.callbacks.secrets import without_secrets
+from tianji.raised import error_in_words
 from tianji.records import Metrics, Summary
 from tianji.reports import CheckpointRecord, Event, Report
 from tianji.types import Episode
@@ -86,10 +87,10 @@ class CallbackCalls:
             return
         try:
             call(self.run, told)
-        except Exception as error:  # noqa: BLE001 - it is somebody else's code: told and counted
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is somebody else's code: told and counted
             self._errors[one.name] += 1
             if self._errors[one.name] == 1:
-                text = f"{method} raised {type(error).__name__}: {error}. {GOES_ON}"
+                text = f"{method} raised {error_in_words(error)}. {GOES_ON}"
                 self._tell(one.name, "callback_failed", text, traceback.format_exc())
         if self.run.stop_reason is not None and not self._told_stop:
             self._told_stop = True

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from tianji.errors import TianjiError, UsageError, did_you_mean
 from tianji.importing import import_users
 from tianji.observe.callbacks.interface import METHODS, Callback, RunCallback
+from tianji.raised import error_in_words
 from tianji.wording import kind_of
 
 BUILT_IN = {"wandb": "wandb:WandbTracker", "mlflow": "mlflow:MlflowTracker"}
@@ -68,7 +69,7 @@ def _checked(found: Any, name: str) -> RunCallback:
         raise
     except Exception as error:
         raise UsageError(
-            f"Callback '{name}' cannot be made without arguments: {type(error).__name__}: {error}. "
+            f"Callback '{name}' cannot be made without arguments: {error_in_words(error)}. "
             "Name an object instead of the class, or pass it to tianji.train(callbacks=[...])."
         ) from error
 

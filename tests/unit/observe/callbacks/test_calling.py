@@ -1,5 +1,6 @@
 """Callbacks are called in order, in one thread, and cannot break a run."""
 
+import sys
 import threading
 
 import pytest
@@ -96,6 +97,18 @@ def test_what_other_threads_report_is_called_in_the_thread_of_the_engine(tmp_pat
     writer.join()
     made.make()
     assert recorder.threads == {threading.get_ident()}
+
+
+def test_a_callback_that_asks_python_to_exit_does_not_end_the_run(tmp_path, reports):
+    class Exits:
+        def on_version(self, run, record):
+            sys.exit(5)
+
+    made = calls(tmp_path, reports, Exits())
+    made.version(1)
+    made.make()
+    (failed,) = reports
+    assert failed["text"].startswith("on_version raised SystemExit: 5. Training goes on")
 
 
 def test_a_callback_that_raises_is_told_once_and_counted_and_the_others_go_on(tmp_path, reports):
