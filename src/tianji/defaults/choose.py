@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from tianji.envs.build import EnvSources
 
 
-REFUSALS = ("AssertionError", "ValueError")
-"""What environments raise for illegal actions."""
-
-
 def make_config(preset: str | None = None, **values: Any) -> RunConfig:
     """Return the config of `tianji.train`; notes and reasons go to the log."""
     resolved = resolve(preset, from_mapping(values))
@@ -88,18 +84,7 @@ def _warnings(facts: Facts) -> tuple[str, ...]:
     return (
         f"The environment failed within the first steps, which were random: {facts.step_failure}. "
         "A run replaces an environment that fails, and stops if that happens again and again: "
-        f"`tianji doctor` helps to find the cause.{_about_masks(facts)}",
-    )
-
-
-def _about_masks(facts: Facts) -> str:
-    """Return a sentence on illegal actions, where they may be why a step failed."""
-    may_refuse = facts.actions == "choices" and not facts.has_masks
-    if not may_refuse or not facts.step_failure.startswith(REFUSALS):
-        return ""
-    return (
-        " If not all actions are legal, give info['action_mask'] in reset() too, not only in "
-        "step()."
+        f"`tianji doctor` helps to find the cause.{facts.step_advice}",
     )
 
 

@@ -31,8 +31,8 @@ class Facts:
     """What random actions have shown of the rewards; None if unknown."""
     step_failure: str = ""
     """What a step of the trial raised; "" if none did."""
-    has_masks: bool = False
-    """It says which actions are legal."""
+    step_advice: str = ""
+    """What to do about that, with a blank before it; "" if unknown."""
 
     @property
     def are_rewards_silent(self) -> bool:

@@ -11,7 +11,7 @@ from tianji.defaults.facts import Actions, Facts
 from tianji.display.stream import tell_progress, tell_while_slow
 from tianji.envs.build import EnvSources, Probe, probe_all
 from tianji.envs.interface import Spaces
-from tianji.envs.masks import AUTO_MASK
+from tianji.envs.masks import AUTO_MASK, advice_on_illegal
 from tianji.envs.spaces import observation_leaves
 from tianji.models.sizes import is_image
 
@@ -45,7 +45,7 @@ def facts_of(probe: Probe) -> Facts:
         step_s=probe.step_s,
         rewards=probe.rewards,
         step_failure=probe.step_failure,
-        has_masks=probe.spaces.mask is not None,
+        step_advice=advice_on_illegal(probe.spaces, probe.step_failure),
     )
 
 

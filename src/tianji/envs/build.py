@@ -16,8 +16,8 @@ import numpy as np
 from tianji.envs.find import Maker, find_maker, usage_errors
 from tianji.envs.interface import NO_MASK, Spaces, World
 from tianji.envs.making import make_world
-from tianji.envs.masks import AUTO_MASK, find_mask
-from tianji.envs.mending import OnFailure, in_words
+from tianji.envs.masks import AUTO_MASK, advice_on_illegal, find_mask
+from tianji.envs.mending import OnFailure
 from tianji.envs.parallel import ParallelWorld
 from tianji.envs.rewards import RewardLook, look_at_rewards
 from tianji.envs.single import SingleWorld
@@ -26,6 +26,7 @@ from tianji.envs.state import time_limits
 from tianji.envs.timing import StepTimes, look_at_steps, random_actions, step_in_place
 from tianji.envs.vector import autoreset_mode
 from tianji.errors import EnvironmentFailed, TianjiError, UsageError
+from tianji.raised import raised_in_words
 from tianji.types import Array, Field
 
 EnvSource = str | Callable[..., Any]
@@ -38,6 +39,8 @@ LARGE_BYTES = 8 << 20
 MORE_ENVS = 4
 """Size of the vector environment that is timed in addition to a single environment."""
 BRIEF_LOOK_S = 0.03
+FIRST_STEPS = 8
+"""Random actions that are tried in the first step; if all fail, the environment is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,7 @@ def probe(
     with usage_errors(maker.name), closing(world):
         offers_state = world.get_state() is not None
         trial = _Trial()
-        with trial.may_fail(TianjiError):  # the world checks the values of the first step
-            step_in_place(world, random_actions(world, 1)[0], rows)
+        _make_first_step(world, rows, trial, maker.name)
         if action_mask == AUTO_MASK and world.spaces.mask is None:
             _check_no_mask(world, maker.name)
         env_bytes = max(0, _resident_bytes() - before)
@@ -259,8 +261,13 @@ def probe_all(
 class _Trial:
     """Steps that may fail: an environment that does so now and then can still be trained on."""
 
-    failure = ""
-    """What the first of them raised, on one line; "" if none did."""
+    first: Exception | None = None
+    """What the first of them raised."""
+
+    @property
+    def failure(self) -> str:
+        """What the first of them raised, on one line; "" if none did."""
+        return "" if self.first is None else raised_in_words(self.first)
 
     @contextmanager
     def may_fail(self, *unless: type[TianjiError]) -> Iterator[None]:
@@ -270,7 +277,25 @@ class _Trial:
         except unless:
             raise
         except Exception as error:  # noqa: BLE001 - users' code may raise anything
-            self.failure = self.failure or " ".join(in_words(error).split())
+            self.first = self.first or error
+
+
+def _make_first_step(world: World, rows: dict[str, Array], trial: _Trial, name: str) -> None:
+    """Make a step of a world that was reset. After one that fails, reset and try other actions:
+    some may be illegal. Raises UsageError where all of them fail."""
+    for actions in random_actions(world, FIRST_STEPS):
+        with trial.may_fail(TianjiError):  # the world checks the values of the first step
+            step_in_place(world, actions, rows)
+            return
+        with trial.may_fail(TianjiError):
+            world.reset(0, rows)
+            continue
+        return  # a run replaces what cannot be reset any more
+    advice = advice_on_illegal(world.spaces, trial.failure)
+    raise UsageError(
+        f"Environment '{name}' failed in its first step with each of {FIRST_STEPS} random "
+        f"actions: {trial.failure}.{advice}"
+    ) from trial.first
 
 
 def _check_no_mask(world: World, name: str) -> None:

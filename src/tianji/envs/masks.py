@@ -66,6 +66,22 @@ def find_mask(found: Spaces, info: Mapping[str, Any], name: str) -> str:
     )
 
 
+REFUSALS = ("AssertionError", "ValueError")
+"""What environments raise for illegal actions."""
+
+
+def advice_on_illegal(found: Spaces, failure: str) -> str:
+    """Return a sentence on illegal actions, with a blank before it, where they may be why a step
+    failed; else nothing. failure: what it raised, in words."""
+    may_refuse = bool(choice_sizes(found.action)) and found.mask is None
+    if not may_refuse or not failure.startswith(REFUSALS):
+        return ""
+    return (
+        " If not all actions are legal, give info['action_mask'] in reset() too, not only in "
+        "step()."
+    )
+
+
 def _first_mask(info: Any) -> Any:
     """Return the mask in an info; of a vector environment, that of the first environment with one.
 

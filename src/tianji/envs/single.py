@@ -70,7 +70,7 @@ class SingleWorld(World):
         actions, self._actions = self._actions, None
         assert actions is not None, "recv() needs a send() before it"
         ended, write, row = self._ended, self._writer.write, t + 1
-        is_first, self._is_first_step = self._is_first_step, False
+        is_first = self._is_first_step
         self._num_steps += 1
         valid = [not was_ended for was_ended in ended]
         rewards: list[SupportsFloat] = []
@@ -97,6 +97,7 @@ class SingleWorld(World):
             terminations.append(terminated)
             truncations.append(truncated)
             ended[i] = bool(terminated or truncated)
+        self._is_first_step = False
         unroll["valid"][t] = valid
         self._write_rewards(rewards, unroll["reward"][t])
         unroll["terminated"][t] = terminations

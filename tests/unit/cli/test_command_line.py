@@ -327,6 +327,15 @@ def test_a_failed_run_tells_the_first_cause(
     assert "tianji eval" not in err
 
 
+def test_a_run_that_failed_before_its_first_step_is_not_continued(capsys):
+    failed = {**SUMMARY, "stopped_because": "failed", "first_cause": "x", "env_steps": 0}
+    show_closing(failed)
+    shown = unwrapped(capsys.readouterr().err)
+    assert "tianji resume" not in shown and "tianji train ... start again" in shown
+    show_closing({**failed, "env_steps": 100})
+    assert "tianji resume one" in unwrapped(capsys.readouterr().err)
+
+
 def test_a_run_of_several_environments_tells_of_each(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,12 +61,27 @@ def test_a_name_that_nothing_is_registered_under_stays_for_the_message():
         resolve("--env Acrobt")
 
 
-@pytest.mark.parametrize("at_step", [1, 100])
+@pytest.mark.parametrize("at_step", [2, 100])
 def test_an_environment_that_raises_while_it_is_tried_out_is_told_before_the_run(at_step):
     found = resolve(f"--env tianji.envs.worlds:Flaky --env-kwargs.at_step {at_step}")
     (note,) = found.notes
     assert note.startswith("The environment failed within the first steps, which were random: ")
     assert "RuntimeError: " in note and "`tianji doctor`" in note
+
+
+class Picky(Counting):
+    """Only action 2 is legal, and it does not say so; in its first step any action is."""
+
+    def step(self, action):
+        if action != 2 and self.total > 0:
+            raise AssertionError
+        return super().step(action)
+
+
+def test_an_environment_that_refuses_actions_without_a_mask_in_reset_gets_a_hint():
+    (note,) = resolve("--env mine", Picky).notes
+    assert "were random: AssertionError (in step() of test_choose.py, line " in note
+    assert note.endswith("give info['action_mask'] in reset() too, not only in step().")
 
 
 class LateMask(Counting):
@@ -75,13 +90,12 @@ class LateMask(Counting):
     def step(self, action):
         assert action == 2, action
         observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, terminated, truncated, info | {"action_mask": [0, 0, 1]}
+        return observation, reward, terminated, truncated, info | {"action_mask": [0, 0, 1, 0]}
 
 
-def test_an_environment_that_refuses_actions_without_a_mask_in_reset_gets_a_hint():
-    (note,) = resolve("--env mine", LateMask).notes
-    assert "AssertionError: " in note
-    assert note.endswith("give info['action_mask'] in reset() too, not only in step().")
+def test_a_mask_that_comes_with_the_first_legal_step_is_noticed():
+    with pytest.raises(UsageError, match=r"no mask of legal actions in reset\(\), and one in step"):
+        resolve("--env mine", LateMask)
 
 
 def test_an_environment_that_is_a_callable_is_tried_out_itself():

@@ -1,5 +1,6 @@
 """Finding, making and looking at environments, and what is said when that fails."""
 
+import re
 import sys
 import textwrap
 
@@ -339,3 +340,39 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it(
     with pytest.raises(UsageError) as raised:
         probe(env, {})
     assert f". Install it with: pip install 'tianji[{extra}]'" in str(raised.value)
+
+
+class Refusing(Counting):
+    """Refuses actions from the first step on; of all environments, the first few steps fail."""
+
+    failures = 0
+
+    def __init__(self, error, num_failures=10**9):
+        super().__init__(length=100)
+        self.error, self.num_failures = error, num_failures
+
+    def step(self, action):
+        if self.failures < self.num_failures:
+            self.failures += 1
+            raise self.error
+        return super().step(action)
+
+
+def test_an_environment_in_which_no_random_step_succeeds_is_refused_with_its_line():
+    with pytest.raises(UsageError) as refused:
+        probe(Refusing, {"error": KeyError("speed")})
+    assert re.search(
+        r"failed in its first step with each of 8 random actions: KeyError: 'speed' "
+        r"\(in step\(\) of test_env_build.py, line \d+\)\.$",
+        str(refused.value),
+    )
+
+
+def test_an_environment_that_refuses_all_actions_may_lack_masks():
+    with pytest.raises(UsageError, match=r"line \d+\)\. If not all actions are legal, give info"):
+        probe(Refusing, {"error": AssertionError()})
+
+
+def test_a_first_step_that_fails_with_some_actions_is_no_reason_to_refuse():
+    found = probe(Refusing, {"error": AssertionError(), "num_failures": 3})
+    assert found.step_failure.startswith("AssertionError (in step() of ")

@@ -151,3 +151,15 @@ def test_rare_long_steps_are_told_in_words():
     (even,) = check._check_times(summarise([1e-3] * 50, 1, cpu_s=1e-3))
     assert (even.level, even.what) == ("ok", "Step times are even: 1 ms a step.")
     assert list(check._check_times(None)) == []
+
+
+class Drives(Counting):
+    def act(self, action):
+        if self.total == 5:
+            raise KeyError("speed")
+        return super().act(action)
+
+
+def test_the_line_of_a_step_that_fails_is_named():
+    *_, last = troubles(Drives)
+    assert "KeyError: 'speed' (in act() of test_env_check.py, line " in last.what

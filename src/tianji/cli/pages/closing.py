@@ -100,9 +100,12 @@ def _next_things(summary: Summary) -> dict[str, str]:
     start = "mpirun ... " if summary["engine"] == "mpi" and len(summary["hosts"]) > 1 else ""
     command = f"{start}tianji resume {name}{_raised(summary)}"
     resume = {command: "continue from the last checkpoint"}
+    again = f"{start}tianji train ..."
     if summary["checkpoint"] is None:
-        resume = {f"{start}tianji train ...": "start again, as before: nothing was saved"}
+        resume = {again: "start again, as before: nothing was saved"}
     if summary["stopped_because"] == "failed":
+        if not summary["env_steps"]:
+            resume = {again: "start again: no step was made that could be continued from"}
         envs = list(summary["returns_by_env"] or [summary["env"]])
         words = " ".join(f"--env {shlex.quote(env)}" for env in envs)
         return {f"tianji doctor {words}": "look for the cause"} | resume
