@@ -155,7 +155,7 @@ def test_an_engine_that_raises_leaves_the_terminal_in_order(engine):
     class Watched(engine):
         def __init__(self, spec, program, observer):
             super().__init__(spec, program, observer)
-            observer._screen.stop = lambda: closed.append(True)
+            observer._screen.stop = lambda _whole: closed.append(True)
 
     run.ENGINES["inline"] = Watched
     with pytest.raises(RuntimeError, match="it broke"):

@@ -72,10 +72,12 @@ class Display:
         """Show what happened once; warnings and errors stay on the screen."""
         self._screen.event(text, level)
 
-    def stop(self) -> None:
-        """Draw the last state and give the terminal back."""
+    def stop(self, whole: Metrics | None = None) -> None:
+        """Draw the last state and give the terminal back. whole: a record of the whole run, which
+        is explained at its end; None: the last one is."""
         if self._record is not None:
-            self._explain(self._record)
+            self._why = ()
+            self._explain(whole or self._record)
             self._screen.update(self._record, self._why)
         self._screen.stop()
 

@@ -168,9 +168,20 @@ def _side(record: Measured, roles: Sequence[str], span_s: float, num_threads: fl
     known = [record["core_s"][role] for role in roles if role in record["core_s"]]
     return Side(
         parts=_mean(record["worked_s"], roles, span_s * num_threads / len(roles)),
-        waits=_mean(record["waited_s"], roles, span_s),
+        waits=_within_span(_mean(record["waited_s"], roles, span_s)),
         on_core=sum(known) / span_s if known else None,
     )
+
+
+def _within_span(waits: Mapping[str, float]) -> dict[str, float]:
+    """Return waits that are no longer than the time span: gauges count a wait when it is over, also
+    one that began before. `core` overlaps with the others."""
+    together = sum(share for cause, share in waits.items() if cause != "core")
+    most = max(1.0, together)
+    return {
+        cause: min(1.0, share) if cause == "core" else share / most
+        for cause, share in waits.items()
+    }
 
 
 def _mean(spent_s: Spent, roles: Sequence[str], span_s: float) -> dict[str, float]:

@@ -113,6 +113,17 @@ def test_plain_says_why_at_the_end_and_only_there(clock, capsys):
     assert last.endswith("Halving the update time would help most (up to 1.8 x as fast).")
 
 
+def test_the_last_line_is_about_the_whole_run_as_the_closing_block_is(clock, capsys):
+    shown = Display(make_config(), make_plan(), "plain")
+    shown.start()
+    shown.update(accounts.make_record(0.60, 0.62, env_steps=1))
+    shown.stop(accounts.make_record(env_steps=1))
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("The learner is the bottleneck: it is busy 97 % of the time")
+    shown.stop(NO_METRICS)
+    assert "bottleneck" not in capsys.readouterr().err, "the whole run is too short to explain"
+
+
 def test_an_explanation_stays_long_enough_to_be_read(clock, monkeypatch):
     told = []
     monkeypatch.setattr(display._Plain, "update", lambda _, record, why: told.append(why))

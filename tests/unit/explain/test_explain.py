@@ -167,6 +167,16 @@ def test_time_lost_to_checkpoints_is_time_at_work():
     assert "checkpoints (39 %)" in found.sentences[2]
 
 
+def test_no_wait_is_longer_than_its_span():
+    """A wait that began before the span is counted in it when it is over."""
+    record = make_record(actors=0.95, learner=0.05)
+    record["waited_s"]["learner"] |= {"unrolls": 9.0, "late_unrolls": 2.0, "core": 11.0}
+    words = " ".join(told(record).sentences)
+    assert "In 10.0 s, " in words
+    assert "waited 8.2 s for unrolls and 1.8 s for late unrolls" in words
+    assert "had no free core for 10.0 s" in words
+
+
 def test_waits_of_less_than_a_hundredth_are_not_told():
     sentence = told(make_record(actors=0.995, learner=0.995)).sentences[1]
     assert sentence == "In 10.0 s, no role waited for more than 1 % of the time."

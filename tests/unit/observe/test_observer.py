@@ -33,8 +33,9 @@ class Screen:
     def event(self, text, level):
         self.events.append((text, level))
 
-    def stop(self):
+    def stop(self, whole):
         self.calls.append("stop")
+        self.whole = whole
 
 
 class Rig:
@@ -288,6 +289,8 @@ def test_the_record_of_the_whole_run_begins_with_the_first_version(rig):
     whole = rig.observer.whole_run()
     assert (whole["version"], whole["span_s"]) == (5, 8.0)
     assert set(whole["waited_s"]) == {"actor-0", "learner"} and whole["usable_cores"] == 2
+    rig.observer.close()
+    assert rig.screen.whole == whole, "it is what the screen explains at the end"
 
 
 def test_a_run_of_which_nothing_is_known_has_a_record_all_the_same(rig):
