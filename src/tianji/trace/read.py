@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tianji.display.phrases import ENDINGS
 from tianji.errors import UsageError
+from tianji.observe.summary import read_summary
 from tianji.trace.flows import Share
 
 
@@ -62,11 +64,19 @@ def newest_trace(run_dir: Path) -> Path:
     """Return the newest trace of a run; every resume adds one."""
     found = sorted(run_dir.glob("trace*.json.gz"), key=lambda path: path.stat().st_mtime)
     if not found:
-        raise UsageError(
-            f"Run '{run_dir}' has no trace. Record one with `tianji train PRESET --trace`, or go "
-            f"on with this run with `tianji resume {shlex.quote(run_dir.name)} --trace`."
-        )
+        raise UsageError(f"Run '{run_dir}' has no trace. {_how_to_record(run_dir)}")
     return found[-1]
+
+
+def _how_to_record(run_dir: Path) -> str:
+    """Say how to get a trace: a run that has reached its target or a limit cannot go on as it
+    is."""
+    another, summary = "Record one with `tianji train PRESET --trace`", read_summary(run_dir)
+    because = "interrupted" if summary is None else summary["stopped_because"]
+    if because in ("interrupted", "failed"):
+        resume = f"`tianji resume {shlex.quote(run_dir.name)} --trace`"
+        return f"{another}, or go on with this run with {resume}."
+    return f"{another}; this run is over ({ENDINGS[because].words})."
 
 
 def read_trace(path: Path) -> Timeline:

@@ -113,7 +113,11 @@ def test_a_run_without_a_trace_says_how_to_record_one(in_new_folder, capfd):
     run(run="mine", engine="inline", algorithm=PPO, max_env_steps=100)
     text = fails(capfd, "tianji-1", "--run", "mine")
     assert "Run 'runs/mine' has no trace." in text
-    assert "`tianji train PRESET --trace`" in text
+    assert "`tianji train PRESET --trace`; this run is over (step limit reached)." in text
+    summary = in_new_folder / "runs/mine/summary.json"
+    ended = json.loads(summary.read_text())
+    summary.write_text(json.dumps({**ended, "stopped_because": "interrupted"}))
+    assert "`tianji resume mine --trace`" in fails(capfd, "tianji-1", "--run", "mine")
 
 
 def test_a_run_that_is_not_there(in_new_folder, capfd):
