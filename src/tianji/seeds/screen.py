@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 REFRESH_S, PLAIN_PERIOD_S = 0.5, 10.0
 LABEL_WIDTH = 10
+MOST_SAID = 60
+"""Characters of what a run that starts has said last; some notes are whole paragraphs."""
 MOST_LINES = 16
 """Runs that the live screen lists at most: a terminal may have no more than 24 lines."""
 
@@ -83,7 +86,8 @@ class _Runs:
             return RunState("not started" if self._is_over else "waiting for cores", "dim")
         record = run.record()
         if record is None:
-            return RunState("starting", "dim", run.last_line())  # a plan may be measured first
+            said = shorten(run.last_line(), MOST_SAID, placeholder=" ...")
+            return RunState("starting", "dim", said)  # a plan may be measured first
         return RunState("training", "cyan", _told(run, record))
 
 

@@ -43,6 +43,15 @@ def test_a_seed_that_measures_its_plan_says_what_it_does():
     assert line == "seed 1    starting          An actor with 32 environments: 355,140 steps/s."
 
 
+def test_a_note_of_a_seed_that_starts_is_no_paragraph_in_its_line(monkeypatch):
+    run = seed_run(1, "running")
+    monkeypatch.setattr(run, "last_line", lambda: "planner: Cores are shared by rule. " * 9)
+    screen = _Live()
+    screen.begin([run], "CartPole-v1", Path("runs"))
+    words = "planner: Cores are shared by rule. planner: Cores are ..."
+    assert screen.state(run).more == words
+
+
 def test_a_closed_pipe_does_not_end_the_seeds(monkeypatch):
     reader, writer = os.pipe()
     os.close(reader)
