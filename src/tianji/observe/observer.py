@@ -84,6 +84,8 @@ class RunObserver:
         self._period_ns = int(config.observe.period_s * 1e9)
         before = last_metrics(run_dir)
         self._wall = RunClock(before["wall_s"] if before is not None else 0.0)
+        self._steps_before = before["env_steps"] if before is not None else 0
+        """Environment steps of earlier sessions, one that was killed included."""
         self._log = RunLog(run_dir, config, on_problem=lambda text: screen.event(text, "warning"))
         self._watch: Watch | None = None
         self._pids: dict[str, int] = {}
@@ -199,7 +201,8 @@ class RunObserver:
         if not moved:
             return ""
         told = f" Its records ({moved}) were moved to {LOST_FILE}."
-        reached = 0 if self.last_record is None else self.last_record["env_steps"]
+        newest = self.last_record
+        reached = self._steps_before if newest is None else newest["env_steps"]
         lost = reached - max(to["env_steps"], 0)
         return f" That is at least {counted(lost, 'environment step')}.{told}" if lost > 0 else told
 

@@ -1,5 +1,7 @@
 """The observer: reports in, log lines and words for people out."""
 
+import json
+
 import pytest
 
 from tests.fakes.roles import ONE_ACTOR, TWO_ACTORS
@@ -347,6 +349,16 @@ def test_it_says_how_many_steps_a_dead_learner_has_lost(rig):
     rig.report("restored", text="Continuing from checkpoint v00000003.", record=saved)
     (told,) = [event["text"] for event in rig.events() if event["kind"] == "restored"]
     assert "That is at least 2,500 environment steps. Its records (1) were moved" in told
+
+
+def test_a_run_whose_main_process_was_killed_says_what_that_cost(tmp_path, monkeypatch):
+    lines = [{"version": version, "env_steps": 1000 * version} for version in (3, 5)]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    rig = Rig(tmp_path, monkeypatch)
+    saved = {"version": 3, "env_steps": 3000}
+    rig.report("restored", text="Continuing from checkpoint v00000003.", record=saved)
+    (told,) = [event["text"] for event in rig.events() if event["kind"] == "restored"]
+    assert "That is at least 2,000 environment steps. Its records (1) were moved" in told
 
 
 def test_a_run_that_was_stopped_in_order_has_lost_no_steps(rig):
