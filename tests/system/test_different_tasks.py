@@ -83,8 +83,15 @@ def test_two_functions_of_one_name_are_told_apart():
 
 
 class Broken(Chain):
+    """Its second step fails: one whose first step fails is refused before a run."""
+
+    num_steps = 0
+
     def step(self, action):
-        raise RuntimeError("the cable is loose")
+        self.num_steps += 1
+        if self.num_steps > 1:
+            raise RuntimeError("the cable is loose")
+        return super().step(action)
 
 
 def test_a_task_that_nobody_is_left_for_ends_the_run():
