@@ -56,8 +56,10 @@ def train(
     callbacks: objects or classes with methods of tianji.Callback, or names, as on the command line.
     values: any setting, as on the command line: gamma=0.98, max_env_steps=100_000, seed=3.
     """
+    from tianji.config.overrides import engine_of
     from tianji.config.values import from_mapping
     from tianji.defaults.choose import resolve
+    from tianji.engines.agents.mpi.launcher import serve_head
     from tianji.errors import UsageError, WorkerLost
     from tianji.importing import refuse_runs
     from tianji.run import train_config
@@ -79,7 +81,9 @@ def train(
     called = [one for one in callbacks or () if not isinstance(one, str)]
     if callbacks is not None:
         values["callbacks"] = [one for one in callbacks if isinstance(one, str)]
-    resolved = resolve(preset, from_mapping(values), given)
+    asked = from_mapping(values)
+    serve_head(engine_of(preset, asked))
+    resolved = resolve(preset, asked, given)
     for note in resolved.notes:
         logging.getLogger("tianji").warning(note)
     summary = train_config(resolved.config, env=given, callbacks=called, reasons=resolved.reasons)

@@ -195,6 +195,12 @@ def env_of(asked: Sequence[Assignment]) -> str | None:
     return ", ".join(str(name).strip() for name in names)
 
 
+def engine_of(preset: str | None, asked: Sequence[Assignment]) -> str | None:
+    """Return the engine that is named, in the preset or beside it."""
+    base = [] if preset is None else from_mapping(load_preset(preset).config)
+    return _last_text([*base, *asked], "engine")
+
+
 def algorithm_of(asked: Sequence[Assignment]) -> str | None:
     """Return the algorithm that is named; None if there is none, or `auto`."""
     named = _last_text(asked, ALGORITHM, ALGORITHM_NAME)

@@ -5,6 +5,7 @@ It loads nothing, so that a command can ask before it knows its engine.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,15 @@ RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 def launched_rank(environ: Mapping[str, str]) -> int | None:
     """Return the MPI rank of this process; None where it was not started as one of a job."""
     return next((int(environ[name]) for name in RANKS if environ.get(name, "").isdigit()), None)
+
+
+def serve_head(engine: str | None) -> None:
+    """As a rank other than the first one of a job with the engine `mpi`, serve the head and do not
+    return: the head alone looks at the environment and decides. Do nothing elsewhere."""
+    if engine == "mpi" and launched_rank(os.environ):
+        from tianji.engines.agents.mpi.hosts import begin
+
+        begin()
 
 
 class Slurm(NamedTuple):

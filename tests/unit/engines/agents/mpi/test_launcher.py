@@ -1,7 +1,9 @@
 import pytest
 
+import tianji
+from tianji.cli.verbs import train
 from tianji.config.machine import Machine
-from tianji.engines.agents.mpi.launcher import Slurm, launched_rank
+from tianji.engines.agents.mpi.launcher import Slurm, launched_rank, serve_head
 from tianji.errors import UsageError
 
 JOB = {"SLURM_JOB_ID": "17", "SLURM_NTASKS": "2"}
@@ -15,6 +17,40 @@ def test_the_rank_is_told_by_every_launcher(name):
 def test_a_process_of_its_own_has_no_rank():
     assert launched_rank({}) is None
     assert launched_rank({"PMI_RANK": ""}) is None
+
+
+class Served(Exception):
+    pass
+
+
+@pytest.fixture
+def serving(monkeypatch):
+    def begin():
+        raise Served
+
+    monkeypatch.setattr("tianji.engines.agents.mpi.hosts.begin", begin)
+    monkeypatch.setenv("PMI_RANK", "1")
+
+
+@pytest.mark.parametrize("preset", [None, "written.yaml"])
+def test_a_rank_that_is_not_the_first_serves_before_it_looks_at_the_environment(
+    serving, preset, tmp_path, monkeypatch
+):
+    """Its host may lack the environment, and the head may choose otherwise."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "written.yaml").write_text("engine: mpi\n")
+    engine = {} if preset else {"engine": "mpi"}
+    with pytest.raises(Served):
+        tianji.train(preset, env="nowhere:make", **engine)
+    words = [preset or "--engine=mpi", "--env", "nowhere:make"]
+    with pytest.raises(Served):
+        train.train(*words)
+
+
+def test_a_rank_with_another_engine_and_the_first_rank_serve_nobody(serving, monkeypatch):
+    serve_head("local")
+    monkeypatch.setenv("PMI_RANK", "0")
+    serve_head("mpi")
 
 
 def test_outside_of_a_job_there_is_no_slurm():
