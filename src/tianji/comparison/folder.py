@@ -13,10 +13,13 @@ from tianji.config.changes import change_since
 from tianji.config.settings import value_text
 from tianji.errors import UsageError
 from tianji.figures.files import describe_machine
+from tianji.run_folder.folder import is_in_use
 from tianji.run_folder.paths import new_folder, numbered
 from tianji.wording import listed
 
 COMPARISON_FILE = "comparison.json"
+NEEDED = {"settings", "machine", "origins", "missing", "seeds", "reference"}
+"""Keys of comparison.json that a continuation needs."""
 _UNLIKE: dict[str, Any] = {"seed": True, "run": True, "observe": {"display": True}}
 """Settings that may differ between runs of one contestant."""
 
@@ -37,13 +40,21 @@ def open_folder(contest: Contest, name: str | None, base: Path) -> Path:
 
 
 def _lacks_runs_of(contest: Contest, folder: Path) -> bool:
-    """Return whether a comparison was broken off that the same command began."""
+    """Return whether a comparison was broken off that the same command began, and is not running
+    now."""
+    if not (folder / COMPARISON_FILE).is_file() or is_in_use(folder):
+        return False
     try:
         before = read_before(folder)
         _check_continues(contest, folder)
     except UsageError:
         return False
-    return bool(before["missing"]) and set(before["settings"]) == set(settings_of(contest))
+    is_same = (
+        before["seeds"] == list(contest.seeds)
+        and before["reference"] == contest.reference.name
+        and before["settings"].keys() == settings_of(contest).keys()
+    )
+    return is_same and bool(before["missing"])
 
 
 def read_before(folder: Path) -> dict[str, Any]:
@@ -53,7 +64,7 @@ def read_before(folder: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_bytes())
-        if lacking := {"settings", "machine", "origins", "missing"} - set(found):
+        if lacking := NEEDED - set(found):
             raise ValueError(f"it has no {listed(sorted(lacking))}")
     except (OSError, ValueError) as error:
         raise UsageError(f"'{path}' is broken: {error}. Choose another name with --run.") from error

@@ -51,6 +51,15 @@ _DELETED = " (deleted)"
 """The kernel appends this to the path of an open folder that was deleted."""
 
 
+def is_in_use(path: Path) -> bool:
+    """Return whether a process holds the lock of a run folder now."""
+    try:
+        with RunFolder(path):
+            return False
+    except UsageError:
+        return True
+
+
 class RunFolder:
     """A context that locks a run folder, so that no second process deletes its checkpoints.
 

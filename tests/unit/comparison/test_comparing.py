@@ -15,6 +15,7 @@ from tianji.comparison.compare import run_comparison
 from tianji.comparison.folder import set_aside
 from tianji.errors import UsageError
 from tianji.observe.summary import build_summary, write_summary
+from tianji.run_folder.folder import RunFolder
 from tianji.seeds.screen import make_screen
 
 
@@ -206,9 +207,23 @@ def test_the_same_command_continues_what_was_broken_off_and_repeats_what_has_end
 
 def test_other_contestants_or_settings_have_a_folder_of_their_own(run):
     run(name=None, endings={"tianji-s2": "interrupted"})
-    others = contest("tianji", "impala", "serial"), contest(max_env_steps=512)
+    others = (
+        contest("tianji", "impala", "serial"),
+        contest(max_env_steps=512),
+        contest(seeds=(100, 101)),
+        contest("impala", "tianji"),
+    )
     folders = [Path(run(asked, name=None)[0]["run_dir"]).name for asked in others]
-    assert folders == ["compare-counting-2", "compare-counting-3"]
+    assert folders == [f"compare-counting-{number}" for number in (2, 3, 4, 5)]
+    assert run(name=None)[1] == ["tianji-s2"], "the first one goes on"
+
+
+def test_a_folder_that_holds_no_comparison_or_is_in_use_is_left_alone(run, tmp_path):
+    (tmp_path / "compare-counting").mkdir()
+    folder = Path(run(name=None, endings={"tianji-s2": "interrupted"})[0]["run_dir"])
+    assert folder.name == "compare-counting-2"
+    with RunFolder(folder):
+        assert Path(run(name=None)[0]["run_dir"]).name == "compare-counting-3"
 
 
 def test_seeds_beyond_the_largest_are_refused(run, tmp_path):
